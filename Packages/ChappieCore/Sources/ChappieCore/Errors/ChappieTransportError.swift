@@ -1,0 +1,106 @@
+public import FoundationEssentials
+
+/// An exchange that ended without a complete response: where it broke, with whom, and why.
+///
+/// Never holds a header, a body, a query or the user part of a URL.
+public struct ChappieTransportError: Error, Sendable, Hashable {
+    /// What kind of failure it was.
+    public enum Code: String, Sendable, Hashable, Codable {
+        /// The URL can't be used: no host, an unknown scheme.
+        case invalidURL
+        /// Plain `http` to a host that is not loopback.
+        case insecureURL
+        /// The extra CA file is missing, unreadable, or holds no certificate.
+        case invalidCAFile
+        /// The proxy setting can't be used, or the proxy refused (wrong credentials, CONNECT denied).
+        case proxyFailed
+        /// The name doesn't resolve.
+        case unknownHost
+        /// Nothing listens there, or the network is unreachable.
+        case connectFailed
+        /// The certificate is not trusted, expired, or for another host.
+        case certificateRejected
+        /// The TLS handshake failed for another reason (version, alert).
+        case tlsFailed
+        /// A deadline passed; ``ChappieTransportError/stage`` says which.
+        case timedOut
+        /// The connection broke, or closed before the response was whole.
+        case connectionLost
+        /// The peer does not speak HTTP, or broke its rules.
+        case protocolViolation
+        /// A redirect led to another origin, or there were too many.
+        case redirectRefused
+        /// A body that had to fit into memory did not.
+        case bodyTooLarge
+        /// The adapter could not start or has been shut down.
+        case unavailable
+    }
+
+    /// How far the exchange had come.
+    public enum Stage: String, Sendable, Hashable, Codable {
+        case configuration, connect, tls, request, responseHead, firstByte, responseBody
+        /// Waiting for the next message of a WebSocket.
+        case message
+        /// A WebSocket's peer was silent, pings included.
+        case liveness
+    }
+
+    public let code: Code
+    public let stage: Stage
+    /// Host and, where it is not the scheme's own, port; empty when there was none to name.
+    public let host: String
+    /// One clause in plain words, without a final stop.
+    public let reason: String
+
+    public init(_ code: Code, stage: Stage, host: String, reason: String) {
+        self.code = code
+        self.stage = stage
+        self.host = host
+        self.reason = reason
+    }
+}
+
+extension ChappieTransportError: LocalizedError {
+    public var errorDescription: String? {
+        let place = host.isEmpty ? stage.activity : "\(stage.activity) \(stage.preposition) \(host)"
+        return code == .timedOut ? "Timed out \(place): \(reason)." : "Failed \(place): \(reason)."
+    }
+
+    public var recoverySuggestion: String? {
+        switch code {
+        case .invalidURL, .insecureURL: "Check the configured address; only https is allowed, except to this machine."
+        case .invalidCAFile: "Point the extra CA file at a readable PEM file, or unset it."
+        case .proxyFailed: "Check the proxy address and its credentials, or unset the proxy variables."
+        case .unknownHost, .connectFailed: "Check the network connection and the address."
+        case .certificateRejected:
+            "If your network inspects TLS, add its certificate authority as the extra CA file; otherwise do not go on."
+        case .tlsFailed: "The server must speak TLS 1.2 or newer."
+        case .timedOut, .connectionLost: "Try again; if it keeps happening, check the network and any proxy."
+        case .protocolViolation, .redirectRefused, .bodyTooLarge: "Check that the address is the right service."
+        case .unavailable: "Create a new client."
+        }
+    }
+}
+
+extension ChappieTransportError.Stage {
+    fileprivate var activity: String {
+        switch self {
+        case .configuration: "preparing a request"
+        case .connect: "connecting"
+        case .tls: "securing the connection"
+        case .request: "sending the request"
+        case .responseHead: "waiting for an answer"
+        case .firstByte: "waiting for the first byte"
+        case .responseBody: "reading the answer"
+        case .message: "waiting for the next message"
+        case .liveness: "waiting for a sign of life"
+        }
+    }
+
+    fileprivate var preposition: String {
+        switch self {
+        case .configuration, .connect, .tls, .request: "to"
+        case .responseHead, .firstByte, .responseBody, .message, .liveness: "from"
+        }
+    }
+}

@@ -1,0 +1,48 @@
+/// A ChatGPT plan; unknown ones keep their raw value.
+public enum ChappiePlan: Sendable, Hashable {
+    case free, go, plus, pro, proLite, proMax, team, business, selfServeBusinessUsageBased
+    case enterprise, enterpriseUsageBased, edu, eduPro
+    /// A plan this version does not know; the string is the backend's.
+    case other(String)
+
+    private static let known: [(raw: String, plan: ChappiePlan, name: String)] = [
+        ("free", .free, "Free"), ("go", .go, "Go"), ("plus", .plus, "Plus"), ("pro", .pro, "Pro"),
+        ("prolite", .proLite, "Pro Lite"), ("promax", .proMax, "Pro Max"), ("team", .team, "Team"),
+        ("business", .business, "Business"),
+        ("self_serve_business_usage_based", .selfServeBusinessUsageBased, "Self Serve Business Usage Based"),
+        ("enterprise", .enterprise, "Enterprise"),
+        ("enterprise_cbp_usage_based", .enterpriseUsageBased, "Enterprise CBP Usage Based"),
+        ("edu", .edu, "Edu"), ("edu_pro", .eduPro, "Edu Pro"),
+    ]
+    private static let aliases = ["hc": "enterprise", "education": "edu"]
+
+    /// Reads the backend's word for a plan, any case; `hc` is Enterprise and `education` is Edu.
+    public init(rawValue: String) {
+        let word = rawValue.lowercased()
+        let canonical = Self.aliases[word] ?? word
+        self = Self.known.first { $0.raw == canonical }?.plan ?? .other(rawValue)
+    }
+
+    /// The backend's word for the plan.
+    public var rawValue: String {
+        if case .other(let raw) = self { return raw }
+        return Self.known.first { $0.plan == self }?.raw ?? ""
+    }
+
+    /// A name to show a person; an unknown plan shows as the backend spells it.
+    public var displayName: String {
+        if case .other(let raw) = self { return raw }
+        return Self.known.first { $0.plan == self }?.name ?? ""
+    }
+}
+
+extension ChappiePlan: Codable {
+    public init(from decoder: any Decoder) throws {
+        self.init(rawValue: try decoder.singleValueContainer().decode(String.self))
+    }
+
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(rawValue)
+    }
+}

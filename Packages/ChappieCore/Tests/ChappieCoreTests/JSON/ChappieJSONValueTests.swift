@@ -1,0 +1,52 @@
+import ChappieCore
+import Testing
+
+@Suite struct ChappieJSONValueTests {
+    @Test func literalsReadLikeJSON() {
+        let value: ChappieJSON = [
+            "model": "gpt-5.5", "stream": true, "input": [1, 2.5, nil, [:], []], "quote": "\"\\\n\u{01}",
+        ]
+        #expect(
+            value.serialized()
+                == #"{"model":"gpt-5.5","stream":true,"input":[1,2.5,null,{},[]],"quote":"\"\\\n\u0001"}"#)
+    }
+
+    @Test func keepsTheOrderOfMembers() throws {
+        let text = #"{"z":1,"a":{"y":2,"b":3},"m":4}"#
+        let value = try ChappieJSON(parsing: text)
+        #expect(value.object?.names == ["z", "a", "m"])
+        #expect(value.serialized() == text)
+    }
+
+    @Test func theLastOfTwoEqualNamesCounts() throws {
+        var object = try #require(try ChappieJSON(parsing: #"{"a":1,"b":2,"a":3}"#).object)
+        #expect(object["a"] == 3)
+        object["a"] = 4
+        #expect(ChappieJSON.object(object).serialized() == #"{"a":1,"b":2,"a":4}"#)
+        object["a"] = nil
+        #expect(ChappieJSON.object(object).serialized() == #"{"b":2}"#)
+        object["c"] = nil
+        object["c"] = 5
+        #expect(ChappieJSON.object(object).serialized() == #"{"b":2,"c":5}"#)
+    }
+
+    @Test func readersGiveNilForOtherKinds() throws {
+        let value = try ChappieJSON(parsing: #"{"s":"x","n":1,"b":true,"z":null,"a":[1],"o":{}}"#)
+        #expect(value["s"]?.string == "x" && value["s"]?.int == nil && value["s"]?.array == nil)
+        #expect(value["n"]?.int == 1 && value["n"]?.bool == nil && value["n"]?.string == nil)
+        #expect(value["b"]?.bool == true && value["b"]?.int == nil && value["b"]?.double == nil)
+        #expect(value["z"]?.isNull == true && value["z"]?.object == nil)
+        #expect(value["a"]?[0] == 1 && value["a"]?[1] == nil && value["a"]?[-1] == nil && value["a"]?["0"] == nil)
+        #expect(value["o"]?.object?.isEmpty == true && value["o"]?[0] == nil)
+        #expect(value["missing"] == nil && ChappieJSON.null["x"] == nil)
+    }
+
+    @Test func everyControlCharacterIsEscaped() throws {
+        for scalar in (0..<0x20).compactMap({ Unicode.Scalar(UInt32($0)) }) + ["\u{7F}", "\"", "\\"] {
+            let value = ChappieJSON.string("a\(scalar)b")
+            let bytes = value.serializedBytes()
+            #expect(bytes.allSatisfy { $0 >= 0x20 && $0 < 0x7F })
+            #expect(try ChappieJSON(parsing: bytes) == value)
+        }
+    }
+}

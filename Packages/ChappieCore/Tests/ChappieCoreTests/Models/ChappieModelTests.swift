@@ -1,0 +1,81 @@
+import ChappieCore
+import FoundationEssentials
+import Testing
+
+@Suite struct ChappieModelTests {
+    @Test func readsAnEntry() throws {
+        let model = try #require(
+            ChappieModel(
+                json(
+                    #"{"slug":"gpt-5.5","display_name":"GPT-5.5","description":"Good","default_reasoning_level":"medium","supported_reasoning_levels":[{"effort":"low","description":"Fast"},{"effort":"xhigh"},{"description":"?"},"ultra"],"visibility":"list","supported_in_api":true,"priority":13,"context_window":272000,"input_modalities":["text","image"],"supports_search_tool":true,"support_verbosity":true,"use_responses_lite":false,"experimental_thing":{"x":1}}"#
+                )))
+        #expect(model.id == "gpt-5.5" && model.displayName == "GPT-5.5" && model.description == "Good")
+        #expect(model.supportedInAPI && model.isListed && model.priority == 13 && model.contextWindow == 272_000)
+        #expect(model.supportedReasoningLevels == [.low, .extraHigh, .ultra] && model.defaultReasoningLevel == .medium)
+        #expect(model.inputModalities == ["text", "image"] && model.supportsSearchTool && model.supportsVerbosity)
+        #expect(model.supportsParallelToolCalls && !model.usesResponsesLite)
+    }
+
+    @Test func onlyTheSlugIsRequired() throws {
+        let model = try #require(ChappieModel(json(#"{"slug":"m"}"#)))
+        #expect(model.displayName == "m" && model.description == nil && model.supportedInAPI && model.isListed)
+        #expect(model.priority == .max && model.inputModalities == ["text"] && model.supportedReasoningLevels == [])
+        #expect(model.defaultReasoningLevel == nil && model.contextWindow == nil && !model.supportsSearchTool)
+        for entry in ["{}", "null", "[]", #"{"slug":""}"#, #"{"slug":7}"#, #""m""#] {
+            #expect(ChappieModel(json(entry)) == nil, "\(entry)")
+        }
+    }
+
+    @Test func wrongTypesFallBackToTheDefaults() throws {
+        let model = try #require(
+            ChappieModel(
+                json(
+                    #"{"slug":"m","display_name":1,"priority":"first","supported_in_api":"yes","visibility":null,"input_modalities":"text","supported_reasoning_levels":{},"context_window":1.5,"default_reasoning_level":[]}"#
+                )))
+        #expect(model == ChappieModel(json(#"{"slug":"m"}"#)))
+    }
+
+    @Test func liteModelsDoNotCallInParallelUnlessTheySay() {
+        #expect(ChappieModel(json(#"{"slug":"m","use_responses_lite":true}"#))?.supportsParallelToolCalls == false)
+        let both = json(#"{"slug":"m","use_responses_lite":true,"supports_parallel_tool_calls":true}"#)
+        #expect(ChappieModel(both)?.supportsParallelToolCalls == true)
+    }
+
+    @Test func listsByPriorityAndThenAsListed() {
+        let body = json(
+            #"{"models":[{"slug":"c","priority":2},{"slug":"x"},{"slug":"a","priority":1},{"id":"b","priority":2},{"name":"none"},null,{"slug":"y"}]}"#
+        )
+        #expect(ChappieModel.list(body)?.map(\.slug) == ["a", "c", "b", "x", "y"])
+    }
+
+    @Test func readsTheOtherStyleOfList() {
+        #expect(
+            ChappieModel.list(json(#"{"object":"list","data":[{"id":"a","object":"model"}]}"#))?.map(\.slug) == ["a"])
+    }
+
+    @Test func anEmptyListIsAListAndOtherBodiesAreNot() {
+        #expect(ChappieModel.list(json(#"{"models":[]}"#)) == [])
+        for body in ["{}", "[]", "null", #"{"models":null}"#, #"{"models":{"a":1}}"#, #"{"detail":"Not Found"}"#] {
+            #expect(ChappieModel.list(json(body)) == nil, "\(body)")
+        }
+    }
+
+    @Test func filters() throws {
+        let list = try #require(
+            ChappieModel.list(
+                json(
+                    #"{"models":[{"slug":"plain","input_modalities":["text"]},{"slug":"seeing","input_modalities":["text","image"],"supported_in_api":false},{"slug":"hidden","visibility":"hide"},{"slug":"none","visibility":"none"}]}"#
+                )))
+        func slugs(_ filter: ChappieModelFilter) -> [String] { list.filter(filter.matches).map(\.slug) }
+        #expect(slugs(ChappieModelFilter()) == ["plain", "seeing"])
+        #expect(slugs(.textInAPI) == ["plain"])
+        #expect(slugs(ChappieModelFilter(inputModalities: ["image"])) == ["seeing"])
+        #expect(slugs(ChappieModelFilter(includesHidden: true)) == ["plain", "seeing", "hidden", "none"])
+    }
+
+    @Test func survivesARoundTrip() throws {
+        let model = try #require(ChappieModel(json(#"{"slug":"m","default_reasoning_level":"cosmic","priority":3}"#)))
+        #expect(try JSONDecoder().decode(ChappieModel.self, from: JSONEncoder().encode(model)) == model)
+        #expect(model.defaultReasoningLevel?.rawValue == "cosmic")
+    }
+}

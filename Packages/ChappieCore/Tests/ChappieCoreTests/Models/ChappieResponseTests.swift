@@ -1,0 +1,71 @@
+import ChappieCore
+import FoundationEssentials
+import Testing
+
+@Suite struct ChappieResponseTests {
+    private static func message(_ text: String) -> ChappieOutputItem {
+        ChappieOutputItem([
+            "type": "message", "role": "assistant", "content": [["type": "output_text", "text": .string(text)]],
+        ])
+    }
+
+    @Test func joinsTheTextOfItsMessages() {
+        let response = ChappieResponse(
+            json(
+                #"{"output":[{"type":"message","content":[{"type":"output_text","text":"a"},{"type":"refusal","text":"no"},{"type":"output_text"},{"type":"output_text","text":"b"}]},{"type":"reasoning","content":[{"type":"output_text","text":"hidden"}]},{"type":"message","content":null},{"type":"message","content":[{"type":"output_text","text":"c"}]}]}"#
+            ), .completed)
+        #expect(response.outputText == "abc" && response.items.count == 4)
+    }
+
+    @Test func streamedItemsWinOverListedOnes() {
+        let listed = ChappieResponse(["id": "r", "output": [Self.message("listed").json]], .completed)
+        let streamed = listed.with(items: [Self.message("streamed")], text: "deltas")
+        #expect(streamed.items == [Self.message("streamed")] && streamed.outputText == "streamed" && streamed.id == "r")
+        #expect(listed.with(items: [], text: "deltas").outputText == "listed")
+    }
+
+    @Test func deltasAreTheTextWhereNoItemHasAny() {
+        let bare = ChappieResponse(["id": "r"], .completed)
+        #expect(bare.with(items: [], text: "deltas").outputText == "deltas")
+        #expect(bare.with(items: [ChappieOutputItem(["type": "reasoning"])], text: "deltas").outputText == "deltas")
+    }
+
+    @Test func hostileNumbersDoNotTrap() {
+        let response = ChappieResponse(
+            json(
+                #"{"usage":{"input_tokens":9223372036854775807,"output_tokens":9223372036854775807,"total_tokens":1e400,"input_tokens_details":[],"output_tokens_details":{"reasoning_tokens":-1}},"error":{"resets_at":1e308,"resets_in_seconds":-1e308,"limit_window_minutes":0.5}}"#
+            ), .failed)
+        #expect(response.usage?.inputTokens == .max && response.usage?.outputTokens == .max)
+        #expect(response.usage?.cachedInputTokens == 0 && response.usage?.reasoningTokens == -1)
+        #expect(response.error?.resetsAt?.timeIntervalSince1970 == 1e308 && response.error?.limitWindowMinutes == nil)
+    }
+
+    @Test func survivesARoundTrip() throws {
+        let response = ChappieResponse(
+            json(
+                #"{"id":"r","status":"incomplete","model":"m","output":[{"type":"new","n":1}],"usage":{"input_tokens":1},"error":{"code":"c"},"incomplete_details":{"reason":"content_filter"}}"#
+            ), .completed)
+        #expect(response.incompleteReason == "content_filter" && response.error?.code == "c")
+        let again = try JSONDecoder().decode(ChappieResponse.self, from: JSONEncoder().encode(response))
+        #expect(again.id == response.id && again.status == .incomplete && again.usage == response.usage)
+        #expect(again.items.map(\.type) == ["new"] && again.incompleteReason == "content_filter")
+    }
+
+    // MARK: Error bodies
+
+    @Test(
+        "error bodies in the shapes seen",
+        arguments: [
+            (#"{"error":{"message":"m","type":"t","param":null,"code":"c"}}"#, "t", "c", "m"),
+            (#"{"error":{"code":"c"},"message":"outside"}"#, nil, "c", "outside"),
+            (#"{"error":"invalid_grant","error_description":"expired"}"#, nil, "invalid_grant", "expired"),
+            (#"{"detail":"Not Found"}"#, nil, nil, "Not Found"), (#"{"error":null,"detail":"d"}"#, nil, nil, "d"),
+            (#"{"type":"t","code":"c","message":"m"}"#, "t", "c", "m"), (#"{"detail":["a"]}"#, nil, nil, nil),
+            ("{}", nil, nil, nil),
+            ("null", nil, nil, nil), (#""text""#, nil, nil, "text"),
+        ] as [(String, String?, String?, String?)])
+    func readsErrorBodies(_ body: String, _ type: String?, _ code: String?, _ message: String?) {
+        let error = ChappieResponseError(body: json(body))
+        #expect(error.type == type && error.code == code && error.message == message)
+    }
+}

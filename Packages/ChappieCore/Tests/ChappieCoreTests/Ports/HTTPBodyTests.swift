@@ -1,0 +1,110 @@
+import ChappieCore
+import Synchronization
+import Testing
+
+@Suite struct HTTPBodyTests {
+    /// Counts what a source is asked for.
+    private final class Source: Sendable {
+        private let state: Mutex<(chunks: [[UInt8]], reads: Int, cancels: Int)>
+
+        init(_ chunks: [[UInt8]]) { state = Mutex((chunks, 0, 0)) }
+
+        var reads: Int { state.withLock { $0.reads } }
+        var cancels: Int { state.withLock { $0.cancels } }
+
+        func body() -> HTTPBody {
+            HTTPBody(
+                next: {
+                    self.state.withLock {
+                        $0.reads += 1
+                        return $0.chunks.isEmpty ? nil : $0.chunks.removeFirst()
+                    }
+                },
+                cancel: { self.state.withLock { $0.cancels += 1 } })
+        }
+    }
+
+    private struct Broken: Error {}
+
+    @Test func givesItsChunksInOrder() async throws {
+        let body = HTTPBody(chunks: [[1, 2], [], [3]])
+        var chunks: [[UInt8]] = []
+        for try await chunk in body { chunks.append(chunk) }
+        #expect(chunks == [[1, 2], [3]])
+        #expect(try await body.next() == nil)
+    }
+
+    @Test func aBodyOfBytesIsOneChunkOrNone() async throws {
+        let full = HTTPBody(bytes: [1, 2, 3])
+        #expect(try await full.next() == [1, 2, 3])
+        #expect(try await full.next() == nil)
+        #expect(try await HTTPBody(bytes: []).next() == nil)
+    }
+
+    @Test func readsNothingBeforeItIsAsked() async throws {
+        let source = Source([[1], [2]])
+        let body = source.body()
+        #expect(source.reads == 0)
+        #expect(try await body.next() == [1])
+        #expect(source.reads == 1)
+        body.cancel()
+    }
+
+    @Test func copiesShareOneSource() async throws {
+        let body = HTTPBody(chunks: [[1], [2]])
+        let copy = body
+        #expect(try await body.next() == [1])
+        #expect(try await copy.next() == [2])
+        #expect(try await body.next() == nil)
+    }
+
+    @Test func lettingGoOfTheLastCopyCancels() async throws {
+        let source = Source([[1], [2]])
+        func readOne() async throws {
+            let body = source.body()
+            let copy = body
+            #expect(try await copy.next() == [1])
+            #expect(source.cancels == 0)
+        }
+        try await readOne()
+        #expect(source.cancels == 1)
+    }
+
+    @Test func leavingALoopCancels() async throws {
+        let source = Source([[1], [2], [3]])
+        for try await chunk in source.body() where chunk == [2] { break }
+        #expect(source.reads == 2 && source.cancels >= 1)
+    }
+
+    @Test func cancelReachesTheSource() {
+        let source = Source([])
+        let body = source.body()
+        body.cancel()
+        body.cancel()
+        #expect(source.cancels == 2)
+    }
+
+    @Test("collects up to its limit", arguments: [[[1, 2, 3]], [[1], [2], [3]], [[1, 2], [3]]] as [[[UInt8]]])
+    func collectsUpToItsLimit(_ chunks: [[UInt8]]) async throws {
+        #expect(try await HTTPBody(chunks: chunks).collect(upTo: 3) == [1, 2, 3])
+        #expect(try await HTTPBody(chunks: chunks).collect(upTo: .max) == [1, 2, 3])
+        let source = Source(chunks)
+        let body = source.body()
+        let error = await #expect(throws: ChappieTransportError.self) {
+            try await body.collect(upTo: 2, host: "example.org")
+        }
+        #expect(error?.code == .bodyTooLarge && error?.stage == .responseBody && error?.host == "example.org")
+        #expect(source.cancels == 1)
+    }
+
+    @Test func collectsNothingIntoNothing() async throws {
+        #expect(try await HTTPBody(bytes: []).collect(upTo: 0) == [])
+        await #expect(throws: ChappieTransportError.self) { try await HTTPBody(bytes: [1]).collect(upTo: 0) }
+    }
+
+    @Test func passesTheErrorOfItsSourceOn() async {
+        let body = HTTPBody(next: { throw Broken() }, cancel: {})
+        await #expect(throws: Broken.self) { try await body.next() }
+        await #expect(throws: Broken.self) { try await body.collect(upTo: 10) }
+    }
+}
