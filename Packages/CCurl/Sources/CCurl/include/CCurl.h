@@ -1,0 +1,72 @@
+// libcurl for Swift: curl.h, and one plain function for each way of calling its variadic ones.
+//
+// Swift can't call a variadic C function, and curl_easy_setopt's argument has another type for every family of options
+// (https://curl.se/libcurl/c/curl_easy_setopt.html). Each shim below fixes one of them; what the option means is the
+// caller's business.
+#ifndef CCURL_H
+#define CCURL_H
+
+#include <curl/curl.h>
+
+#include "SocketWatch.h"
+
+/// CURLOPTTYPE_LONG and CURLOPTTYPE_VALUES.
+CURLcode ccurl_easy_set_long(CURL *easy, CURLoption option, long value);
+
+/// CURLOPTTYPE_OFF_T.
+CURLcode ccurl_easy_set_offset(CURL *easy, CURLoption option, curl_off_t value);
+
+/// CURLOPTTYPE_STRINGPOINT: curl keeps a copy, but for CURLOPT_POSTFIELDS.
+CURLcode ccurl_easy_set_string(CURL *easy, CURLoption option, const char *value);
+
+/// CURLOPTTYPE_OBJECTPOINT and CURLOPTTYPE_CBPOINT: curl keeps the pointer.
+CURLcode ccurl_easy_set_pointer(CURL *easy, CURLoption option, void *value);
+
+/// CURLOPTTYPE_SLISTPOINT: curl keeps the pointer.
+CURLcode ccurl_easy_set_list(CURL *easy, CURLoption option, struct curl_slist *value);
+
+/// CURLOPTTYPE_BLOB; curl keeps a copy.
+CURLcode ccurl_easy_set_blob(CURL *easy, CURLoption option, const void *bytes, size_t count);
+
+/// CURLOPT_WRITEFUNCTION, CURLOPT_READFUNCTION and CURLOPT_HEADERFUNCTION, which share a shape.
+typedef size_t (*ccurl_data_callback)(char *bytes, size_t size, size_t count, void *context);
+CURLcode ccurl_easy_set_data_callback(CURL *easy, CURLoption option, ccurl_data_callback callback);
+
+/// CURLOPT_SEEKFUNCTION.
+CURLcode ccurl_easy_set_seek_callback(CURL *easy, curl_seek_callback callback);
+
+/// CURLOPT_PREREQFUNCTION.
+CURLcode ccurl_easy_set_prereq_callback(CURL *easy, curl_prereq_callback callback);
+
+/// CURLINFO_LONG.
+CURLcode ccurl_easy_get_long(CURL *easy, CURLINFO info, long *value);
+
+/// CURLINFO_OFF_T.
+CURLcode ccurl_easy_get_offset(CURL *easy, CURLINFO info, curl_off_t *value);
+
+/// CURLINFO_STRING; the text belongs to the handle.
+CURLcode ccurl_easy_get_string(CURL *easy, CURLINFO info, const char **value);
+
+/// CURLINFO_PTR.
+CURLcode ccurl_easy_get_pointer(CURL *easy, CURLINFO info, void **value);
+
+/// CURLINFO_SOCKET.
+CURLcode ccurl_easy_get_socket(CURL *easy, CURLINFO info, curl_socket_t *value);
+
+/// CURLOPTTYPE_LONG of the multi interface.
+CURLMcode ccurl_multi_set_long(CURLM *multi, CURLMoption option, long value);
+
+/// CURLMOPT_SOCKETFUNCTION and CURLMOPT_SOCKETDATA.
+CURLMcode ccurl_multi_set_socket_callback(CURLM *multi, curl_socket_callback callback, void *context);
+
+/// CURLMOPT_TIMERFUNCTION and CURLMOPT_TIMERDATA.
+CURLMcode ccurl_multi_set_timer_callback(CURLM *multi, curl_multi_timer_callback callback, void *context);
+
+/// The next finished transfer of `multi`, taken apart: curl_multi_info_read's message holds a union.
+/// Returns its handle and writes its result, or returns NULL when there is none.
+CURL *ccurl_multi_next_done(CURLM *multi, CURLcode *result);
+
+/// Where this build of curl keeps its certificate authorities; NULL when it has no such default.
+const char *ccurl_default_ca_file(void);
+
+#endif

@@ -1,0 +1,2 @@
+// libzstd's streaming API, imported as it is.
+#include <zstd.h>
