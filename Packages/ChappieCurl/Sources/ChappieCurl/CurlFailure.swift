@@ -1,0 +1,178 @@
+public import CCurl
+public import ChappieCore
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// What is known about an exchange or a connection that curl gave up on, and what that means.
+///
+/// curl's own text may hold the URL or the proxy setting with its password; it is read to tell cases apart, and shown
+/// only where its wording is about a certificate or a TLS alert.
+public struct CurlFailure: Sendable {
+    public var result: CURLcode
+    /// How far it had come: `.connect` until the connection stands, its TLS included.
+    public var stage: ChappieTransportError.Stage
+    /// Of the route: whose failure it is, and the extra CA file, for a bundle that OpenSSL turned down after all.
+    public var route: CurlRoute
+    /// curl's CURLOPT_ERRORBUFFER.
+    public var text = ""
+    /// errno of the last failed connect; 0 when there was none.
+    public var systemError: CInt = 0
+    /// The proxy's answer to CONNECT; 0 when there was none.
+    public var tunnelStatus = 0
+    /// Whether a TCP connection stood (to the proxy, where one is used).
+    public var hadConnection = false
+
+    public init(result: CURLcode, stage: ChappieTransportError.Stage, route: CurlRoute) {
+        self.result = result
+        self.stage = stage
+        self.route = route
+    }
+
+    /// Reads from `handle` what it knows.
+    public init(
+        _ result: CURLcode, of handle: EasyHandle, at stage: ChappieTransportError.Stage, on route: CurlRoute
+    ) {
+        self.init(result: result, stage: stage, route: route)
+        text = handle.failureText
+        systemError = CInt(truncatingIfNeeded: handle.long(CURLINFO_OS_ERRNO))
+        tunnelStatus = handle.long(CURLINFO_HTTP_CONNECTCODE)
+        // CURLINFO_CONNECT_TIME stays 0 until TLS is through as well.
+        hadConnection = handle.long(CURLINFO_PRIMARY_PORT) > 0
+    }
+
+    /// What to tell about `result`.
+    public var error: ChappieTransportError {
+        if tunnelStatus >= 300 { return failure(.proxyFailed, .connect, proxyRefusal(tunnelStatus)) }
+        switch result {
+        case CURLE_COULDNT_RESOLVE_PROXY:
+            return failure(.proxyFailed, .connect, "the proxy's name does not resolve")
+        case CURLE_COULDNT_RESOLVE_HOST:
+            return failure(.unknownHost, .connect, "the name does not resolve")
+        case CURLE_COULDNT_CONNECT:
+            return isAboutReachingProxy
+                ? failure(.proxyFailed, .connect, "the proxy \(proxyLabel) can't be reached\(because)")
+                : failure(.connectFailed, .connect, "no connection\(because)")
+        case CURLE_PROXY:
+            return failure(.proxyFailed, .connect, "the proxy \(proxyLabel) refused or broke its protocol")
+        case CURLE_SSL_CACERT_BADFILE:
+            return failure(
+                .invalidCAFile, .tls,
+                route.trust.extraFile.map { "the extra CA file \($0) holds a certificate that OpenSSL can't read" }
+                    ?? "the system's certificate authorities can't be read")
+        case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_ISSUER_ERROR:
+            return failure(.certificateRejected, .tls, shown(orElse: "its certificate is not trusted"))
+        case CURLE_SSL_CONNECT_ERROR, CURLE_SSL_CIPHER, CURLE_SSL_ENGINE_INITFAILED, CURLE_USE_SSL_FAILED,
+            CURLE_SSL_SHUTDOWN_FAILED, CURLE_SSL_INVALIDCERTSTATUS:
+            return failure(.tlsFailed, .tls, shown(orElse: "the handshake failed"))
+        case CURLE_OPERATION_TIMEDOUT:
+            return timeOut(allowance: nil)
+        case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY, CURLE_BAD_CONTENT_ENCODING, CURLE_HTTP2:
+            return failure(.protocolViolation, place, "its answer breaks the rules of HTTP")
+        case CURLE_OUT_OF_MEMORY where stage == .responseHead:
+            // What this version says of a header line past its own limit of 100 KB.
+            return failure(.protocolViolation, .responseHead, "a line of its response head is too long")
+        case CURLE_URL_MALFORMAT:
+            return failure(.invalidURL, .configuration, "the address can't be used")
+        case CURLE_OUT_OF_MEMORY, CURLE_FAILED_INIT, CURLE_UNKNOWN_OPTION, CURLE_BAD_FUNCTION_ARGUMENT,
+            CURLE_NOT_BUILT_IN:
+            return failure(.unavailable, place, "libcurl can't work (its code \(result.rawValue))")
+        case CURLE_RECV_ERROR where text.contains("chunk"):
+            return failure(.protocolViolation, place, "the chunks of its answer are malformed")
+        default: return lost
+        }
+    }
+
+    /// A deadline of ours has passed.
+    ///
+    /// - Parameter allowance: how long the stage was given; `nil` when it was curl's to judge.
+    public func timeOut(allowance: Duration?) -> ChappieTransportError {
+        let within = allowance.map { " within \(Self.words($0))" } ?? " in time"
+        switch stage {
+        case .configuration, .connect, .tls:
+            let isHandshake = hadConnection && route.origin.scheme == .https && route.proxy == .direct
+            return isHandshake
+                ? failure(.timedOut, .tls, "no TLS handshake\(within)")
+                : failure(.timedOut, .connect, "no connection\(within)")
+        case .request: return failure(.timedOut, .request, "it took no more of the request\(within)")
+        case .responseHead: return failure(.timedOut, .responseHead, "no response head\(within)")
+        case .firstByte: return failure(.timedOut, .firstByte, "no byte of the body\(within)")
+        case .responseBody: return failure(.timedOut, .responseBody, "nothing more\(within)")
+        case .message: return failure(.timedOut, .message, "no message\(within)")
+        case .liveness: return failure(.timedOut, .liveness, "not even an answer to a ping\(within)")
+        }
+    }
+
+    /// The connection broke, or ended too soon.
+    public var lost: ChappieTransportError {
+        switch stage {
+        case .configuration, .connect, .tls:
+            failure(.connectionLost, hadConnection ? .tls : .connect, "the connection broke before the request")
+        case .request: failure(.connectionLost, .request, "the connection broke before the request was out")
+        case .responseHead:
+            failure(.connectionLost, .responseHead, "the connection closed before the answer began")
+        case .firstByte, .responseBody:
+            failure(.connectionLost, .responseBody, "the connection closed before the answer was whole")
+        case .message, .liveness:
+            failure(.connectionLost, .message, "the connection broke without a close frame")
+        }
+    }
+
+    /// A refusal by the proxy, in place of the tunnel or of the answer.
+    public func proxyRefusal(_ status: Int) -> String {
+        switch status {
+        case 401, 407: "the proxy \(proxyLabel) wants other credentials (status \(status))"
+        default: "the proxy \(proxyLabel) refused with status \(status)"
+        }
+    }
+
+    /// An error that names the origin.
+    public func failure(
+        _ code: ChappieTransportError.Code, _ stage: ChappieTransportError.Stage, _ reason: String
+    ) -> ChappieTransportError {
+        ChappieTransportError(code, stage: stage, host: route.origin.label, reason: reason)
+    }
+
+    /// The stage of an error that isn't about time.
+    private var place: ChappieTransportError.Stage { stage == .firstByte ? .responseBody : stage }
+
+    private var proxyLabel: String {
+        guard case .via(_, _, let host, let port) = route.proxy else { return "" }
+        return host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+    }
+
+    /// curl names the address that it tried; there is no other way to learn whether the exclusion list spared this host
+    /// the proxy.
+    private var isAboutReachingProxy: Bool {
+        guard case .via(_, _, let host, let port) = route.proxy else { return false }
+        return text.contains(" \(host) port \(port) ")
+    }
+
+    private var because: String {
+        switch systemError {
+        case 0: ""
+        case let code: ": \(String(cString: strerror(code)).lowercased())"
+        }
+    }
+
+    /// curl's words without its prefixes, in printable ASCII and bounded: they may quote a name in a certificate.
+    private func shown(orElse fallback: String) -> String {
+        var text = Substring(text)
+        for prefix in ["SSL certificate problem: ", "SSL: "] where text.hasPrefix(prefix) {
+            text = text.dropFirst(prefix.count)
+        }
+        let clean = text.unicodeScalars.lazy.map { (0x20..<0x7F).contains($0.value) ? Character($0) : "?" }.prefix(200)
+        return clean.isEmpty ? fallback : String(clean)
+    }
+
+    private static func words(_ duration: Duration) -> String {
+        let (seconds, attoseconds) = duration.components
+        let milliseconds = attoseconds / 1_000_000_000_000_000
+        return milliseconds == 0 ? "\(seconds) s" : "\(seconds * 1000 + milliseconds) ms"
+    }
+}

@@ -1,0 +1,30 @@
+import ChappieCore
+import ChappieHTTP
+import ChappieSimulator
+import ChappieTesting
+import FoundationEssentials
+import HTTPTypes
+import Testing
+
+extension OverTheWire {
+    @Suite struct ContractTests {
+        @Test(arguments: HTTPTransportContract.cases)
+        func theCurlTransportKeepsTheContract(_ contractCase: HTTPTransportContract.Case) async throws {
+            let server = try await HTTPTransportContract.startServer()
+            let transport = CurlHTTPTransport(policy: ChappieNetworkPolicy(proxy: .none))
+            do {
+                try await contractCase.run(transport, at: HTTPTransportContract.baseURL(of: server))
+            } catch {
+                Issue.record(error)
+            }
+            transport.shutdown()
+            await server.stop()
+        }
+
+        @Test(arguments: HTTPTransportContract.cases)
+        func theScriptedTransportKeepsTheContract(_ contractCase: HTTPTransportContract.Case) async throws {
+            let url = try #require(URL(string: "http://127.0.0.1:8080"))
+            try await contractCase.run(HTTPTransportContract.makeFake(), at: url)
+        }
+    }
+}

@@ -1,0 +1,94 @@
+import ChappieCore
+import HTTPTypes
+import Testing
+
+@testable import ChappieHTTP
+
+@Suite struct TransferStateTests {
+    private let deadlines = ChappieDeadlines(
+        connect: .seconds(1), responseHead: .seconds(2), firstByte: .seconds(3), idle: .seconds(4))
+
+    @Test func eachPhaseHasItsDeadline() {
+        var state = TransferState(deadlines: deadlines, startedAt: .seconds(10))
+        #expect(state.deadline == .seconds(11))
+        #expect(state.expired(at: .seconds(11) - .nanoseconds(1)) == nil)
+        #expect(state.expired(at: .seconds(11))?.phase == .connecting)
+        let accepted = state.connected(hasBody: true, at: .seconds(20))
+        #expect(accepted)
+        #expect(state.deadline == .seconds(24))
+        state.sentBody(isWhole: false, at: .seconds(21))
+        #expect(state.phase == .sending)
+        #expect(state.deadline == .seconds(25))
+        state.sentBody(isWhole: true, at: .seconds(30))
+        #expect(state.deadline == .seconds(32))
+        state.receivedHead(at: .seconds(40))
+        #expect(state.deadline == .seconds(43))
+        state.receivedBody(at: .seconds(50))
+        #expect(state.deadline == .seconds(54))
+        state.paused()
+        #expect(state.deadline == nil)
+        #expect(state.expired(at: .seconds(1_000_000)) == nil)
+        state.resumed(at: .seconds(60))
+        #expect(state.deadline == .seconds(64))
+        state.ended()
+        #expect(state.deadline == nil)
+    }
+
+    @Test func aRequestWithoutABodyIsOutAtOnce() {
+        var state = TransferState(deadlines: deadlines, startedAt: .zero)
+        _ = state.connected(hasBody: false, at: .seconds(1))
+        #expect(state.phase == .awaitingHead)
+    }
+
+    @Test func aSecondConnectionIsRefused() {
+        var state = TransferState(deadlines: deadlines, startedAt: .zero)
+        let first = state.connected(hasBody: false, at: .seconds(1))
+        let second = state.connected(hasBody: false, at: .seconds(2))
+        #expect(first && !second)
+    }
+
+    @Test func anEarlyAnswerEndsTheSending() {
+        var state = TransferState(deadlines: deadlines, startedAt: .zero)
+        _ = state.connected(hasBody: true, at: .seconds(1))
+        state.receivedHead(at: .seconds(2))
+        state.sentBody(isWhole: true, at: .seconds(3))
+        #expect(state.phase == .awaitingBody)
+        #expect(state.deadline == .seconds(5))
+    }
+}
+
+@Suite struct ResponseHeadParserTests {
+    @Test(arguments: [
+        (["HTTP/1.1 200 OK\r\n", "a: 1\r\n", "A:2 \r\n", "\r\n"], 200, ["a: 1", "A: 2"]),
+        (["HTTP/2 204 \r\n", "x-y: \t z\t\r\n", "\r\n"], 204, ["x-y: z"]),
+        (["HTTP/1.0 404 Not Found\n", "\n"], 404, []),
+        (["HTTP/1.1 100 Continue\r\n", "\r\n", "HTTP/1.1 200\r\n", "b:\r\n", "\r\n", "trailer: 1\r\n"], 200, ["b: "]),
+        (["HTTP/1.1 200 OK\r\n", "no colon\r\n", ": no name\r\n", "sp ace: 1\r\n", "nul: \0\r\n", "\r\n"], 200, []),
+    ])
+    func findsTheFinalHead(lines: [String], status: Int, fields: [String]) {
+        var parser = ResponseHeadParser()
+        var heads: [ResponseHead] = []
+        for line in lines {
+            if case .complete(let head) = parser.receivedLine(Array(line.utf8)) { heads.append(head) }
+        }
+        #expect(heads.map(\.status.code) == [status])
+        #expect(heads.first?.headerFields.map { "\($0.name.rawName): \($0.value)" } == fields)
+        #expect(parser.isComplete)
+    }
+
+    @Test(arguments: ["HTTP/1.1\r\n", "HTTP/1.1 99 Low\r\n", "HTTP/1.1 2000 High\r\n", "ICY 200 OK\r\n", "\u{0}\r\n"])
+    func refusesAStatusLineThatIsNone(line: String) {
+        var parser = ResponseHeadParser()
+        let outcome = parser.receivedLine(Array(line.utf8))
+        #expect(outcome == .failed("its status line can't be understood"))
+    }
+
+    @Test func boundsWhatItTakes() {
+        var parser = ResponseHeadParser()
+        _ = parser.receivedLine(Array("HTTP/1.1 200 OK\r\n".utf8))
+        let line = Array("x: \(String(repeating: "a", count: 1000))\r\n".utf8)
+        var lines = 0
+        while parser.receivedLine(line) == .more { lines += 1 }
+        #expect(lines == (ResponseHeadParser.byteLimit - 17) / line.count)
+    }
+}

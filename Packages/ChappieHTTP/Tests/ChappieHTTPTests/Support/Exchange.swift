@@ -1,0 +1,68 @@
+import ChappieCore
+import ChappieHTTP
+import ChappieSimulator
+import FoundationEssentials
+import HTTPTypes
+import Testing
+
+/// A transport that the environment of the machine has no say in.
+func makeTransport(
+    proxy: ChappieNetworkPolicy.Proxy = .none, extraCAFile: String? = nil, deadlines: ChappieDeadlines = .ample
+) -> CurlHTTPTransport {
+    CurlHTTPTransport(
+        policy: ChappieNetworkPolicy(proxy: proxy, extraCAFile: extraCAFile, deadlines: deadlines))
+}
+
+func makeURL(_ text: String) throws -> URL { try #require(URL(string: text)) }
+
+extension ScriptedServer {
+    func url(_ path: String = "/") throws -> URL { try makeURL("http://127.0.0.1:\(port)\(path)") }
+}
+
+extension ChappieDeadlines {
+    /// Out of the picture, unless something hangs.
+    static let ample = ChappieDeadlines(
+        connect: .seconds(20), responseHead: .seconds(20), firstByte: .seconds(20), idle: .seconds(20))
+}
+
+extension HTTPTransport {
+    /// Status and whole body.
+    func fetch(_ request: HTTPExchangeRequest) async throws -> (status: Int, body: [UInt8]) {
+        let response = try await send(request)
+        return (response.status.code, try await response.body.collect(upTo: 256 << 20))
+    }
+
+    func fetch(_ url: URL) async throws -> (status: Int, body: [UInt8]) {
+        try await fetch(HTTPExchangeRequest(url: url))
+    }
+}
+
+/// The error that `operation` must end in.
+func transportError(
+    sourceLocation: SourceLocation = #_sourceLocation, _ operation: () async throws -> Void
+) async throws -> ChappieTransportError {
+    var caught: ChappieTransportError?
+    do {
+        try await operation()
+    } catch let error as ChappieTransportError {
+        caught = error
+    }
+    return try #require(caught, "it succeeded", sourceLocation: sourceLocation)
+}
+
+/// How many event loops run in this process.
+func loopThreadCount() throws -> Int {
+    try FileManager.default.contentsOfDirectory(atPath: "/proc/self/task").count { task in
+        (try? String(contentsOfFile: "/proc/self/task/\(task)/comm", encoding: .utf8)) == "chappie-net\n"
+    }
+}
+
+/// Waits until `condition` holds, looking every few milliseconds; whether it came to hold in time.
+func eventually(within limit: Duration = .seconds(5), _ condition: () -> Bool) async throws -> Bool {
+    let end = ContinuousClock.now + limit
+    while !condition() {
+        guard ContinuousClock.now < end else { return false }
+        try await Task.sleep(for: .milliseconds(5))
+    }
+    return true
+}
