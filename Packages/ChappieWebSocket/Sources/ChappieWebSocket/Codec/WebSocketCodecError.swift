@@ -1,0 +1,71 @@
+/// What ends a connection beside a proper close, or keeps a message from being sent.
+enum WebSocketCodecError: Error, Sendable, Hashable {
+    /// RSV1 without compression, on a continuation or on a control frame, RSV2 or RSV3 (RFC 6455, 5.2).
+    case reservedBitSet
+    /// An opcode without a meaning (RFC 6455, 5.2).
+    case unknownOpcode(UInt8)
+    /// A server must not mask (RFC 6455, 5.1).
+    case maskedFrame
+    /// Control frames are never fragmented (RFC 6455, 5.5).
+    case fragmentedControlFrame
+    /// Control frames have at most 125 bytes (RFC 6455, 5.5).
+    case controlFrameTooLong
+    /// A length in more bytes than it needs, or beyond 2⁶³ (RFC 6455, 5.2).
+    case invalidLength
+    /// A continuation without a message to continue (RFC 6455, 5.4).
+    case unexpectedContinuation
+    /// A new message inside another one (RFC 6455, 5.4).
+    case expectedContinuation
+    /// Text, or a close reason, that is not UTF-8 (RFC 6455, 8.1).
+    case invalidUTF8
+    /// A close frame of one byte, or with a code that must not travel (RFC 6455, 5.5.1 and 7.4).
+    case invalidClose
+    /// A frame beyond ``WebSocketLimits/maximumFrameBytes``.
+    case frameTooLarge(limitBytes: Int)
+    /// A message beyond ``WebSocketLimits/maximumMessageBytes`` once decompressed; or one of ours beyond
+    /// ``WebSocketLimits/maximumFrameBytes``, of which nothing has been sent.
+    case messageTooLarge(limitBytes: Int)
+    /// Compressed bytes that are no deflate stream, or reach beyond the negotiated window (RFC 7692, 7.2.2).
+    case invalidCompression
+    /// No memory for decompression.
+    case outOfMemory
+    /// The peer went without a close frame (RFC 6455, 7.1.5, code 1006).
+    case endedWithoutClose
+    /// One of ours, after the end or after our own close frame. Nothing has been sent.
+    case closed
+
+    /// What our close frame says; `nil` where none can be sent (RFC 6455, 7.4.1).
+    var closeCode: UInt16? {
+        switch self {
+        case .reservedBitSet, .unknownOpcode, .maskedFrame, .fragmentedControlFrame, .controlFrameTooLong,
+            .invalidLength, .unexpectedContinuation, .expectedContinuation, .invalidClose:
+            1002
+        case .invalidUTF8, .invalidCompression: 1007
+        case .frameTooLarge, .messageTooLarge: 1009
+        case .outOfMemory: 1011
+        case .endedWithoutClose, .closed: nil
+        }
+    }
+
+    /// One clause in plain words, without a final stop.
+    var reason: String {
+        switch self {
+        case .reservedBitSet: "the server set a reserved bit in a frame"
+        case .unknownOpcode(let opcode): "the server sent a frame of the unknown kind \(opcode)"
+        case .maskedFrame: "the server sent a masked frame"
+        case .fragmentedControlFrame: "the server sent a control frame in fragments"
+        case .controlFrameTooLong: "the server sent a control frame of more than 125 bytes"
+        case .invalidLength: "the server sent a frame whose length can't be read"
+        case .unexpectedContinuation: "the server continued a message that it had not begun"
+        case .expectedContinuation: "the server began a message inside another one"
+        case .invalidUTF8: "the server sent text that is not UTF-8"
+        case .invalidClose: "the server sent a close frame that can't be read"
+        case .frameTooLarge(let limit): "the server sent a frame of more than \(limit) bytes"
+        case .messageTooLarge(let limit): "a message has more than \(limit) bytes"
+        case .invalidCompression: "the server sent a message that can't be decompressed"
+        case .outOfMemory: "there is no memory to decompress a message"
+        case .endedWithoutClose: "the server went away without closing the WebSocket"
+        case .closed: "the WebSocket is closed"
+        }
+    }
+}

@@ -1,0 +1,177 @@
+import ChappieCore
+import ChappieSimulator
+import ChappieTesting
+import ChappieWebSocket
+import FoundationEssentials
+import Glibc
+import Testing
+
+extension OverTheWire {
+    @Suite struct LoadTests {
+        @Test func aReceiverThatDoesNotReceiveStopsTheSender() async throws {
+            let frame = WebSocketFrames.frame(2, [UInt8](repeating: 1, count: 64 << 10))
+            let count = 512
+            var frames: [UInt8] = []
+            for _ in 0..<count { frames += frame }
+            let everything = frames
+            let server = try ScriptedWebSocketServer.start { .upgrade($0, then: [.send(everything)]) }
+            // A connection that waits for its receiver doesn't run into the liveness deadline.
+            let transport = makeTransport(deadlines: ChappieDeadlines(liveness: .milliseconds(200)))
+            let connection = try await transport.connection(server.url())
+            var written = -1
+            while written != server.record.bytesWritten {
+                written = server.record.bytesWritten
+                try await Task.sleep(for: .milliseconds(300))
+            }
+            // 4 MiB here; the rest lies in the two socket buffers, which the kernel lets grow to several MiB.
+            #expect(written < 20 << 20, "the server could send \(written) bytes")
+            #expect(connection.isOpen)
+            var received = 0
+            while received < count {
+                guard case .messages(let messages) = try await connection.receive(within: .seconds(20)) else { break }
+                received += messages.count
+                #expect(messages.reduce(0) { $0 + $1.byteCount } < 6 << 20)
+            }
+            #expect(received == count)
+            server.stop()
+        }
+
+        @Test func aMessageLargerThanTheInboxArrives() async throws {
+            let payload = [UInt8](repeating: 5, count: 12 << 20)
+            let server = try ScriptedWebSocketServer.start {
+                .upgrade($0, then: [.send(WebSocketFrames.frame(2, payload) + WebSocketFrames.text("next"))])
+            }
+            let connection = try await makeTransport().connection(server.url())
+            #expect(try await connection.messages(2) == [.binary(payload), .text("next")])
+            server.stop()
+        }
+
+        @Test func aServerThatDoesNotReadStopsTheSender() async throws {
+            let server = try ScriptedWebSocketServer.start {
+                .upgrade($0, then: [.stopReading, .wait(.milliseconds(700)), .startReading])
+            }
+            let connection = try await makeTransport(compression: .off).connection(server.url())
+            let message = WebSocketMessage.binary([UInt8](repeating: 7, count: 100_000))
+            let sender = Task { for _ in 0..<200 { try await connection.send(message) } }
+            let start = ContinuousClock.now
+            try await sender.value
+            #expect(ContinuousClock.now - start > .milliseconds(500), "20 MB went into nowhere")
+            #expect(try await eventually { server.record.messages.count == 200 })
+            server.stop()
+        }
+
+        @Test func whatIsQueuedGoesOutBeforeTheClose() async throws {
+            let server = try ScriptedWebSocketServer.start {
+                .upgrade($0, then: [.stopReading, .wait(.milliseconds(200)), .startReading])
+            }
+            let connection = try await makeTransport(compression: .off).connection(server.url())
+            let messages: [WebSocketMessage] = [.binary([UInt8](repeating: 7, count: 8 << 20)), .text("last")]
+            for message in messages { try await connection.send(message) }
+            await connection.close(WebSocketClosure(code: 4000, reason: "enough"))
+            #expect(server.record.messages == messages)
+            #expect(server.record.closeCodes == [4000])
+            server.stop()
+        }
+
+        @Test func aMessageOverTheFrameLimitIsRefusedAndNothingOfItSent() async throws {
+            let server = try ScriptedWebSocketServer.start()
+            let connection = try await makeTransport(limits: WebSocketLimits(maximumFrameBytes: 1000))
+                .connection(server.url())
+            let error = try await transportError {
+                try await connection.send(.binary([UInt8](repeating: 0, count: 1001)))
+            }
+            #expect(error.code == .bodyTooLarge)
+            #expect(error.stage == .request)
+            try await connection.send(.text("fine"))
+            #expect(try await eventually { server.record.messages == [.text("fine")] })
+            server.stop()
+        }
+
+        /// One thread, and nothing lost.
+        @Test func oneThreadServesAThousandIdleConnectionsAndAHundredBusyOnes() async throws {
+            let (idleCount, busyCount, messageCount) = (1000, 100, 50)
+            try raiseDescriptorLimit(to: 2 * (idleCount + busyCount) + 200)
+            let server = try ScriptedWebSocketServer.start(reply: { message, _ in
+                [.send(WebSocketFrames.message(message))]
+            })
+            let transport = makeTransport()
+            let url = try server.url()
+            var idle: [any WebSocketConnection] = []
+            for _ in 0..<(idleCount / 50) {
+                idle += try await withThrowingTaskGroup(of: (any WebSocketConnection).self) { group in
+                    for _ in 0..<50 { group.addTask { try await transport.connection(url) } }
+                    return try await group.reduce(into: []) { $0.append($1) }
+                }
+            }
+            try await withThrowingTaskGroup(of: Int.self) { group in
+                for index in 0..<busyCount {
+                    group.addTask {
+                        let connection = try await transport.connection(url)
+                        var right = 0
+                        for number in 0..<messageCount {
+                            let message = WebSocketMessage.text("\(index)/\(number)")
+                            try await connection.send(message)
+                            if try await connection.messages(1) == [message] { right += 1 }
+                        }
+                        return right
+                    }
+                }
+                for try await right in group { #expect(right == messageCount) }
+            }
+            #expect(try threadNames().count { $0 == "chappie-net" } == 1)
+            #expect(try threadNames().count < 30)
+            #expect(idle.allSatisfy { $0.isOpen })
+            #expect(try await eventually { server.record.openConnectionCount == idleCount })
+            // One of them still works.
+            try await idle[500].send(.text("here"))
+            #expect(try await idle[500].messages(1) == [.text("here")])
+            idle = []
+            #expect(try await eventually { server.record.openConnectionCount == 0 })
+            transport.shutdown()
+            server.stop()
+        }
+
+        @Test func anIdleConnectionLetsTheLoopSleep() async throws {
+            let server = try ScriptedWebSocketServer.start()
+            let connection = try await makeTransport().connection(server.url())
+            try await Task.sleep(for: .milliseconds(100))
+            let before = try loopSwitches()
+            try await Task.sleep(for: .milliseconds(400))
+            #expect(try loopSwitches() - before <= 2)
+            #expect(connection.isOpen)
+            server.stop()
+        }
+
+        /// The kernel's limit for this process.
+        private func raiseDescriptorLimit(to count: Int) throws {
+            var limit = rlimit()
+            getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+            if limit.rlim_cur < rlim_t(count) {
+                limit.rlim_cur = min(rlim_t(count), limit.rlim_max)
+                setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+            }
+            guard limit.rlim_cur >= rlim_t(count) else {
+                throw ContractViolation("This test needs \(count) open files; the limit here is \(limit.rlim_cur).")
+            }
+        }
+
+        private func threadNames() throws -> [String] {
+            try FileManager.default.contentsOfDirectory(atPath: "/proc/self/task").map { task in
+                let name = try? String(contentsOfFile: "/proc/self/task/\(task)/comm", encoding: .utf8)
+                return (name ?? "").replacing("\n", with: "")
+            }
+        }
+
+        /// How often the loops' threads have gone to sleep or been put aside.
+        private func loopSwitches() throws -> Int {
+            var switches = 0
+            for task in try FileManager.default.contentsOfDirectory(atPath: "/proc/self/task") {
+                let status = try String(contentsOfFile: "/proc/self/task/\(task)/status", encoding: .utf8)
+                guard status.hasPrefix("Name:\tchappie-net\n") else { continue }
+                switches += status.split(separator: "\n").filter { $0.contains("ctxt_switches") }
+                    .compactMap { $0.split(separator: "\t").last.flatMap { Int($0) } }.reduce(0, +)
+            }
+            return switches
+        }
+    }
+}

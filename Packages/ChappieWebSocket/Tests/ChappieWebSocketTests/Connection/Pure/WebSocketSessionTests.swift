@@ -1,0 +1,142 @@
+import ChappieCore
+import ChappieTesting
+import Testing
+
+@testable import ChappieWebSocket
+
+@Suite struct WebSocketSessionTests {
+    @Test func aReceiverIsToldOnceARoundWithAllThatCame() throws {
+        let run = try SessionRun.opened()
+        run.awaitArrival()
+        run.receive(WebSocketFrames.text("a") + WebSocketFrames.text("b"), at: .seconds(1))
+        run.receive(WebSocketFrames.text("c"), at: .seconds(1))
+        #expect(run.told == [.success(.messages([.text("a"), .text("b")]))])
+        run.awaitArrival()
+        #expect(run.told.last == .success(.messages([.text("c")])))
+    }
+
+    @Test func aReceiversDeadlineIsItsOwn() throws {
+        let run = try SessionRun.opened()
+        run.awaitArrival(within: .seconds(5), at: .seconds(10))
+        #expect(run.act { $0.deadline } == .seconds(15))
+        run.tick(at: .seconds(15) - .nanoseconds(1))
+        #expect(run.told.isEmpty)
+        run.tick(at: .seconds(15))
+        let error = try #require(run.firstError)
+        #expect(error.code == .timedOut)
+        #expect(error.stage == .message)
+        #expect(run.act { $0.isOpen })
+    }
+
+    @Test func silencePingsOnceAndThenEnds() throws {
+        let run = try SessionRun.opened()
+        run.awaitArrival()
+        run.tick(at: .seconds(30))
+        run.tick(at: .seconds(31))
+        // A ping without a payload: two bytes and a masking key.
+        #expect(run.takeOutput().count == 6)
+        run.tick(at: .seconds(60))
+        let error = try #require(run.firstError)
+        #expect(error.code == .timedOut)
+        #expect(error.stage == .liveness)
+        #expect(run.act { $0.isOver })
+        #expect(run.act { !$0.isOpen })
+    }
+
+    @Test func aFullInboxStopsReadingUntilItIsEmptied() throws {
+        let run = try SessionRun.opened()
+        let frame = WebSocketFrames.frame(2, [UInt8](repeating: 1, count: 1 << 20))
+        for _ in 0..<3 { run.receive(frame, at: .seconds(1)) }
+        #expect(run.act { $0.wantsRead })
+        run.receive(frame, at: .seconds(1))
+        #expect(run.act { !$0.wantsRead })
+        // Nothing is expected of a peer that nobody listens to.
+        #expect(run.act { $0.deadline } == nil)
+        #expect(run.act { !$0.takeReadAttempt() })
+        run.awaitArrival()
+        run.tick(at: .seconds(500))
+        #expect(run.act { $0.wantsRead })
+        // What TLS holds the socket doesn't tell of.
+        #expect(run.act { $0.takeReadAttempt() })
+        #expect(run.act { !$0.takeReadAttempt() })
+        #expect(run.act { $0.deadline } == .seconds(530))
+        #expect(run.act { $0.isOpen })
+    }
+
+    @Test func smallMessagesCountForMoreThanTheirBytes() throws {
+        let run = try SessionRun.opened()
+        let empty = WebSocketFrames.text("")
+        var many: [UInt8] = []
+        for _ in 0..<70_000 { many += empty }
+        run.receive(many, at: .seconds(1))
+        #expect(run.act { !$0.wantsRead })
+    }
+
+    @Test func afterItsCloseThePeerIsLeftASecondToGo() throws {
+        let run = try SessionRun.opened()
+        run.awaitEnd()
+        run.receive(WebSocketFrames.close(1000), at: .seconds(5))
+        #expect(run.takeOutput().first == 0x88)
+        #expect(run.act { !$0.isOver })
+        #expect(run.act { $0.wantsRead })
+        run.tick(at: .seconds(6))
+        #expect(run.act { $0.isOver })
+        #expect(run.closeCount == 1)
+    }
+
+    @Test func aCloseGoesOutBehindWhatIsQueued() throws {
+        let run = try SessionRun.opened()
+        #expect(try run.act { try $0.send(.text("last")) })
+        run.act { $0.close(.normal, at: .seconds(1)) }
+        #expect(throws: ChappieTransportError.self) { try run.act { try $0.send(.text("late")) } }
+        let output = run.takeOutput()
+        #expect(output.first == 0x81)
+        #expect(output.count == 10 + 8)
+        run.receive(WebSocketFrames.text("still delivered") + WebSocketFrames.close(1000), at: .seconds(2))
+        run.act { $0.connectionEnded(at: .seconds(2)) }
+        #expect(run.act { $0.isOver })
+        run.awaitArrival()
+        run.awaitArrival()
+        #expect(
+            run.told == [.success(.messages([.text("still delivered")])), .success(.closed(.normal))])
+    }
+
+    @Test func aCloseThatIsNotAnsweredEndsTheConnection() throws {
+        let run = try SessionRun.opened()
+        run.act { $0.close(.normal, at: .seconds(1)) }
+        run.tick(at: .seconds(6))
+        #expect(run.act { $0.isOver })
+        run.awaitArrival()
+        #expect(run.firstError?.code == .connectionLost)
+    }
+
+    /// A peer that refuses and resets while we still write has had its say all the same.
+    @Test func aSocketThatTakesNothingMoreIsReadToItsEnd() throws {
+        let run = try SessionRun.opened()
+        #expect(try run.act { try $0.send(.text("hello")) })
+        run.act { $0.writingBroke() }
+        #expect(run.act { !$0.wantsWrite })
+        #expect(run.act { $0.wantsRead })
+        run.receive(WebSocketFrames.close(1008), at: .seconds(1))
+        run.awaitArrival()
+        #expect(run.told == [.success(.closed(WebSocketClosure(code: 1008)))])
+    }
+
+    @Test func droppingItDropsWhatHasArrived() throws {
+        let run = try SessionRun.opened()
+        run.receive(WebSocketFrames.text("unread"), at: .seconds(1))
+        run.act { $0.drop() }
+        run.awaitArrival()
+        #expect(run.firstError?.code == .connectionLost)
+        #expect(run.act { $0.isOver })
+    }
+
+    @Test func theFirstEndCounts() throws {
+        let run = try SessionRun.opened()
+        run.receive(WebSocketFrames.close(1001), at: .seconds(1))
+        run.act { $0.connectionBroke() }
+        run.act { $0.drop() }
+        run.awaitArrival()
+        #expect(run.told == [.success(.closed(.goingAway))])
+    }
+}
