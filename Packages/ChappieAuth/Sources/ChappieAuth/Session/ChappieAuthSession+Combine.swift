@@ -1,0 +1,5 @@
+#if canImport(Combine)
+    public import Combine
+
+    extension ChappieAuthSession: ObservableObject {}
+#endif

@@ -1,0 +1,296 @@
+import ChappieCore
+import FoundationEssentials
+
+/// Signs one person in and out, and says where that stands.
+///
+/// ```swift
+/// let code = try await session.startDeviceCodeSignIn()
+/// print("Open \(code.verificationURL) and type \(code.userCode)")
+/// for await state in session.deviceLinkStateUpdates {
+///     if case .linked = state { break }
+/// }
+/// ```
+/// An `ObservableObject` where Combine exists; on every platform the two streams tell of each change. Nothing here gives
+/// out a token.
+@MainActor
+public final class ChappieAuthSession {
+    let manager: CredentialManager
+    private let notifier: (any Notifier)?
+    private let states = Broadcast(ChappieAuthState.signedOut)
+    private let linkStates = Broadcast(ChappieDeviceLinkState.idle)
+    private let follower = TaskHolder()
+    private let signInTask = TaskHolder()
+    /// The running sign-in.
+    private var attempt: SignInAttempt?
+    private var attemptCount = 0
+    /// What the credential alone says; ``state`` differs from it while a sign-in runs.
+    private var credentialState = ChappieAuthState.signedOut
+    private var appliedSequence = -1
+
+    /// Who is signed in; `nil` when nobody is.
+    public private(set) var accountInfo: ChappieAccountInfo? { willSet { willChange() } }
+    /// The last thing that went wrong here; a new sign-in and a successful refresh clear it. A sign-in that was
+    /// cancelled is nothing that went wrong.
+    public private(set) var lastError: ChappieAuthError? { willSet { willChange() } }
+    /// The credential store's part in ``lastError``, when the store is what failed: locked, absent, denied and timed
+    /// out are different things to tell a person.
+    public private(set) var lastStoreError: CredentialStoreError? { willSet { willChange() } }
+
+    /// A session over `credentials`, populated when this returns if the person signed in before.
+    ///
+    /// An initialiser can't suspend, so this one blocks the main thread while another thread reads the store, for at
+    /// most `loadDeadline`; a keyring usually takes a few milliseconds. If the store takes longer, ``state`` is
+    /// ``ChappieAuthState/failed(_:)`` with a sentence, and the late result still arrives through ``stateUpdates``.
+    /// A store whose `load` needs the main thread can't answer in time: keep such work off it.
+    ///
+    /// - Parameters:
+    ///   - credentials: shared with every client of the same slot.
+    ///   - notifier: tells the person to come back once the account is linked. Default none.
+    ///   - loadDeadline: default 6 s, a little over the deadline of the keyring adapters themselves. Zero does not wait.
+    public init(credentials: CredentialManager, notifier: (any Notifier)? = nil, loadDeadline: Duration = .seconds(6)) {
+        manager = credentials
+        self.notifier = notifier
+        let updates = credentials.board.updates()
+        let first = InitialLoad.snapshot(of: credentials, within: loadDeadline)
+        apply(first)
+        if first.status == .unknown {
+            credentialState = .failed(
+                "The credential store has not answered within \(loadDeadline.components.seconds) s.")
+            state = credentialState
+        }
+        follower.hold(
+            Task { [weak self] in
+                for await snapshot in updates { self?.apply(snapshot) }
+            })
+    }
+
+    /// Where the sign-in stands.
+    public private(set) var state: ChappieAuthState {
+        get { states.value }
+        set {
+            willChange()
+            states.set(newValue)
+        }
+    }
+
+    /// How far the current, or the last, device sign-in has come.
+    public private(set) var deviceLinkState: ChappieDeviceLinkState {
+        get { linkStates.value }
+        set {
+            willChange()
+            linkStates.set(newValue)
+        }
+    }
+
+    /// The current ``state`` first, then every change in order, none left out. Each call gives a stream of its own.
+    public var stateUpdates: AsyncStream<ChappieAuthState> { states.updates() }
+
+    /// The current ``deviceLinkState`` first, then every change in order, none left out.
+    public var deviceLinkStateUpdates: AsyncStream<ChappieDeviceLinkState> { linkStates.updates() }
+}
+
+// MARK: Signing in
+
+extension ChappieAuthSession {
+    /// Starts a device sign-in and returns as soon as there is a code to show; the rest goes on by itself, and ends in
+    /// ``ChappieDeviceLinkState/linked(expiresAt:)`` or in one of its failures. A credential that is there already
+    /// stays in use until the new one is stored. A sign-in that is running is cancelled first.
+    ///
+    /// - Throws: ``ChappieAuthError``: `cancelledSignIn` when the task, or the sign-in, is cancelled before there is a
+    ///   code; `authorizationDenied` with directions when device sign-in is switched off; `networkFailure`,
+    ///   `tokenExchangeFailed`, `invalidResponse`.
+    @discardableResult
+    public func startDeviceCodeSignIn() async throws -> ChappieDeviceCode {
+        cancelSignIn()
+        attemptCount += 1
+        let attempt = SignInAttempt(id: attemptCount, epoch: manager.board.epoch)
+        self.attempt = attempt
+        lastError = nil
+        lastStoreError = nil
+        state = .signingIn
+        deviceLinkState = .requestingCode
+        signInTask.hold(run(attempt))
+        do {
+            return try await attempt.code.value()
+        } catch is CancellationError {
+            if self.attempt?.id == attempt.id { cancelSignIn() }
+            throw ChappieAuthError.cancelledSignIn
+        }
+    }
+
+    /// Ends the running sign-in; ``deviceLinkState`` becomes `cancelled` and ``state`` what it was before. Nothing
+    /// happens when none is running.
+    public func cancelSignIn() {
+        guard let attempt else { return }
+        self.attempt = nil
+        signInTask.hold(nil)
+        attempt.code.land(.failure(ChappieAuthError.cancelledSignIn))
+        deviceLinkState = .cancelled
+        state = credentialState
+    }
+
+    private func run(_ attempt: SignInAttempt) -> Task<Void, Never> {
+        Task { [weak self, manager] in
+            let signIn = DeviceCodeSignIn(endpoints: manager.endpoints, issuer: manager.tokens.issuer)
+            do {
+                let code = try await signIn.run { [weak self] code in
+                    await self?.receivedCode(code, attempt)
+                } onPolling: { [weak self] code in
+                    await self?.startedPolling(code, attempt)
+                }
+                let credential = try await manager.tokens.exchange(code)
+                let snapshot = try await manager.adopt(credential, epoch: attempt.epoch)
+                self?.linked(snapshot, attempt)
+            } catch {
+                self?.failed(error, attempt)
+            }
+        }
+    }
+
+    private func receivedCode(_ code: ChappieDeviceCode, _ attempt: SignInAttempt) {
+        guard self.attempt?.id == attempt.id else { return }
+        deviceLinkState = .awaitingUserCode(code)
+        state = .awaitingDeviceCode(userCode: code.userCode, verificationURL: code.verificationURL)
+        attempt.code.land(.success(code))
+    }
+
+    private func startedPolling(_ code: ChappieDeviceCode, _ attempt: SignInAttempt) {
+        guard self.attempt?.id == attempt.id else { return }
+        deviceLinkState = .polling(code)
+    }
+
+    /// The credential is stored: this is true even if somebody cancelled in the same moment.
+    private func linked(_ snapshot: StatusBoard.Snapshot, _ attempt: SignInAttempt) {
+        guard attemptCount == attempt.id else { return }
+        self.attempt = nil
+        apply(snapshot)
+        // The follower may have applied it already, while the attempt still had the word.
+        state = credentialState
+        guard manager.board.epoch == attempt.epoch, case .signedIn(_, let expiresAt) = snapshot.status else { return }
+        deviceLinkState = .linked(expiresAt: expiresAt)
+        guard let notifier else { return }
+        Task { try? await notifier.notify(title: "ChatGPT Linked!", body: "Return to the app") }
+    }
+
+    private func failed(_ error: any Error, _ attempt: SignInAttempt) {
+        guard self.attempt?.id == attempt.id else { return }
+        if error is CancellationError || error as? ChappieAuthError == .cancelledSignIn { return cancelSignIn() }
+        self.attempt = nil
+        let error = note(error)
+        deviceLinkState = error == .expiredDeviceCode ? .expired : .failed(error)
+        // Whoever is signed in stays so; else the person has to see the sentence.
+        if credentialState == .signedOut, error != .expiredDeviceCode {
+            state = .failed(error.errorDescription ?? "Signing in failed.")
+        } else {
+            state = credentialState
+        }
+        attempt.code.land(.failure(error))
+    }
+}
+
+// MARK: Signing out and refreshing
+
+extension ChappieAuthSession {
+    /// Signs out: at once as far as this process is concerned; deleting the stored credential and revoking it at the
+    /// server follow in the background. Should the store refuse, ``lastStoreError`` says so. A running sign-in is
+    /// cancelled.
+    public func signOut() {
+        beginSignOut()
+        Task { [weak self, manager] in
+            do {
+                try await manager.finishSignOut()
+            } catch CredentialFailure.store(let error) {
+                _ = self?.note(CredentialFailure.store(error))
+            } catch {
+                // The server could not be told: best effort, and nothing for a person to do.
+            }
+        }
+    }
+
+    /// Signs out, and waits until the stored credential is deleted and the server has revoked it (10 s at most).
+    ///
+    /// - Throws: ``CredentialStoreError`` when the credential could not be deleted; ``ChappieAuthError`` when it is
+    ///   gone from here, and only the server could not be told. Not an error: nobody was signed in.
+    public func signOutAndRevoke() async throws {
+        beginSignOut()
+        do {
+            try await manager.finishSignOut()
+        } catch {
+            let authError = note(error)
+            if case .store(let storeError)? = error as? CredentialFailure { throw storeError }
+            throw authError
+        }
+    }
+
+    /// Renews the tokens now, for instance after a change of plan.
+    ///
+    /// - Throws: ``ChappieAuthError``; with `requiresReauthentication` the person has been signed out and ``state`` is
+    ///   ``ChappieAuthState/reauthenticationRequired``, else the credential is as it was. ``CredentialStoreError`` when
+    ///   the store failed. `CancellationError` when the task was cancelled; the refresh itself is then finished in the
+    ///   background, because its refresh token is good for one use.
+    public func refreshAuth() async throws {
+        do {
+            try await manager.refreshNow()
+            lastError = nil
+            lastStoreError = nil
+            apply(manager.board.snapshot)
+        } catch let failure as CredentialFailure {
+            let error = note(failure)
+            apply(manager.board.snapshot)
+            if case .store(let storeError) = failure { throw storeError }
+            throw error
+        }
+    }
+
+    private func beginSignOut() {
+        cancelSignIn()
+        apply(manager.beginSignOut())
+    }
+
+    /// Remembers what went wrong, in the terms of the public API.
+    private func note(_ error: any Error) -> ChappieAuthError {
+        let authError: ChappieAuthError
+        switch error {
+        case let failure as CredentialFailure:
+            authError = failure.authError
+            if case .store(let storeError) = failure { lastStoreError = storeError }
+        case let error as ChappieAuthError: authError = error
+        default: authError = .unknown("Signing in failed in an unexpected way (\(type(of: error))).")
+        }
+        lastError = authError
+        return authError
+    }
+}
+
+// MARK: Following the credential
+
+extension ChappieAuthSession {
+    /// Takes over what is known about the credential, unless something later has been taken over already.
+    private func apply(_ snapshot: StatusBoard.Snapshot) {
+        guard snapshot.sequence > appliedSequence else { return }
+        appliedSequence = snapshot.sequence
+        switch snapshot.status {
+        case .unknown: return
+        case .signedOut:
+            credentialState = .signedOut
+            accountInfo = nil
+        case .signedIn(let info, let expiresAt):
+            credentialState = .signedIn(expiresAt: expiresAt)
+            accountInfo = info
+        case .reauthenticationRequired:
+            credentialState = .reauthenticationRequired
+            accountInfo = nil
+        case .unavailable(let error):
+            credentialState = .failed(error.errorDescription ?? "The credential store failed.")
+            accountInfo = nil
+            _ = note(CredentialFailure.store(error))
+        }
+        if attempt == nil { state = credentialState }
+    }
+
+    private func willChange() {
+        #if canImport(Combine)
+            objectWillChange.send()
+        #endif
+    }
+}

@@ -1,0 +1,77 @@
+/// Text from a peer, made fit to be shown, logged or put into a header.
+enum SafeText {
+    /// `text` if it is 1 to `limit` characters of visible ASCII: what a header value or a code may be.
+    static func token(_ text: String?, limit: Int) -> String? {
+        guard let text, !text.isEmpty, text.utf8.count <= limit, text.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
+        else { return nil }
+        return text
+    }
+
+    /// `text` if it is at most `limit` bytes and holds nothing that moves a cursor or hides other text.
+    static func line(_ text: String?, limit: Int) -> String? {
+        guard let text, !text.isEmpty, text.utf8.count <= limit, !text.unicodeScalars.contains(where: isInvisible)
+        else { return nil }
+        return text
+    }
+
+    /// A sentence of a peer with everything that looks like a secret, and everything invisible, taken out.
+    ///
+    /// - Parameter secrets: exact strings that must not appear whatever they look like.
+    static func message(_ text: String?, without secrets: [Secret] = [], limit: Int = 300) -> String? {
+        guard let text else { return nil }
+        var clean = String(
+            String.UnicodeScalarView(text.unicodeScalars.prefix(4096).map { isInvisible($0) ? " " : $0 }))
+        for secret in secrets where secret.count >= 4 {
+            clean = clean.replacing(secret.text, with: redacted)
+        }
+        clean = withoutSecretLikeWords(clean)
+        clean = clean.split(separator: " ").joined(separator: " ")
+        guard !clean.isEmpty else { return nil }
+        return clean.count <= limit ? clean : clean.prefix(limit - 1) + "…"
+    }
+
+    static let redacted = "‹redacted›"
+
+    private static func withoutSecretLikeWords(_ text: String) -> String {
+        var output = ""
+        var word = ""
+        for character in text {
+            if isWordCharacter(character) {
+                word.append(character)
+            } else {
+                output += looksSecret(word) ? redacted : word
+                word = ""
+                output.append(character)
+            }
+        }
+        return output + (looksSecret(word) ? redacted : word)
+    }
+
+    private static func isWordCharacter(_ character: Character) -> Bool {
+        guard let byte = character.asciiValue else { return false }
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"):
+            return true
+        default: return "._~+/-".utf8.contains(byte)
+        }
+    }
+
+    /// Tokens are long, or have the prefixes that this service gives them; words and error codes are neither.
+    private static func looksSecret(_ word: String) -> Bool {
+        let prefixes = ["eyJ", "rt_", "rt.", "ac_", "at_", "sk-", "sess-"]
+        if word.utf8.count >= 6, prefixes.contains(where: word.hasPrefix) { return true }
+        if word.hasPrefix("deviceauth_"), word.contains(where: \.isNumber) { return true }
+        guard word.utf8.count >= 24 else { return false }
+        let isMixed = word.contains(where: \.isNumber) || (word.contains(where: \.isUppercase) && !word.contains("_"))
+        return isMixed || word.utf8.count >= 64
+    }
+
+    /// Controls, and the characters that turn or hide text (bidirectional marks, zero-width and tag characters).
+    private static func isInvisible(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.properties.generalCategory {
+        case .control, .format, .lineSeparator, .paragraphSeparator, .privateUse, .unassigned: true
+        default: false
+        }
+    }
+}

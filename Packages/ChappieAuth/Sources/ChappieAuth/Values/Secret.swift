@@ -1,0 +1,57 @@
+import Synchronization
+
+/// Bytes that must not show: prints as `‹redacted›`, is not `Codable`, and is wiped when the last copy goes.
+///
+/// Wiping covers the bytes kept here; a string made of them by a caller lives as long as the caller keeps it.
+public struct Secret: Sendable {
+    private let storage: Storage
+
+    /// Takes over a copy of `bytes`.
+    public init(_ bytes: [UInt8]) { storage = Storage(bytes) }
+
+    public init(_ text: String) { self.init(Array(text.utf8)) }
+
+    /// Lends the bytes to `body`, which must not keep them.
+    public func withBytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) throws -> Result) rethrows -> Result {
+        // The array leaves the lock as a second reference to the same buffer, not as a copy of it.
+        try withExtendedLifetime(storage) { try storage.bytes.withLock { $0 }.withUnsafeBufferPointer(body) }
+    }
+
+    public var count: Int { storage.bytes.withLock(\.count) }
+    public var isEmpty: Bool { count == 0 }
+
+    private final class Storage: Sendable {
+        let bytes: Mutex<[UInt8]>
+
+        init(_ bytes: [UInt8]) { self.bytes = Mutex(bytes) }
+
+        deinit { bytes.withLock { wipe(&$0) } }
+    }
+}
+
+/// Kept out of line so that the compiler can't see that nobody reads the bytes again.
+@inline(never)
+private func wipe(_ bytes: inout [UInt8]) {
+    for index in bytes.indices { bytes[index] = 0 }
+    withExtendedLifetime(bytes) {}
+}
+
+extension Secret: Equatable {
+    /// Compares every byte whatever it finds, so that time tells nothing but the length.
+    public static func == (left: Secret, right: Secret) -> Bool {
+        var copy = left.withBytes(Array.init)
+        defer { wipe(&copy) }
+        return right.withBytes { bytes in
+            guard bytes.count == copy.count else { return false }
+            var difference: UInt8 = 0
+            for index in bytes.indices { difference |= bytes[index] ^ copy[index] }
+            return difference == 0
+        }
+    }
+}
+
+extension Secret: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    public var description: String { "‹redacted›" }
+    public var debugDescription: String { description }
+    public var customMirror: Mirror { Mirror(self, children: []) }
+}

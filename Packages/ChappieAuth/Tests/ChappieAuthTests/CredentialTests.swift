@@ -1,0 +1,89 @@
+import ChappieCore
+import FoundationEssentials
+import Testing
+
+@testable import ChappieAuth
+
+@Suite struct CredentialTests {
+    private let now = Date(timeIntervalSince1970: 1_795_176_000)
+
+    private func read(_ text: String) throws -> Credential { try Credential(serialized: Secret(text)) }
+
+    @Test func aDocumentComesBackAsItWas() throws {
+        let text =
+            #"{"version":1,"grant":"device_code","tokens":{"id_token":"i","access_token":"a","refresh_token":"r","account_id":"acc"},"last_refresh":"2026-11-20T12:00:00Z"}"#
+        let credential = try read(text)
+        #expect(credential.serialized().text == text)
+        #expect(credential.lastRefresh == now)
+        #expect(credential.accountID == "acc")
+    }
+
+    @Test func unknownMembersComeBackToo() throws {
+        let text =
+            #"{"later":1e400,"version":1,"tokens":{"x":null,"access_token":"a"},"later":[{}],"grant":"imported"}"#
+        #expect(
+            try read(text).serialized().text
+                == #"{"version":1,"grant":"imported","tokens":{"access_token":"a","x":null},"later":1e400,"later":[{}]}"#
+        )
+    }
+
+    @Test func whatOnlyTheAccessTokenIsNeededForIsOptional() throws {
+        let credential = try read(
+            #"{"version":1,"tokens":{"access_token":"a","id_token":7,"refresh_token":"two words","account_id":"a\nb"},"last_refresh":5}"#
+        )
+        #expect(credential.idToken == nil && credential.refreshToken == nil)
+        #expect(credential.accountID == nil && credential.lastRefresh == nil)
+    }
+
+    @Test func aNewerDocumentIsNamedAsSuch() {
+        #expect(throws: CredentialStoreError.corrupt("it was written by a newer version of this program (format 2)")) {
+            try read(#"{"version":2,"tokens":{"access_token":"a"}}"#)
+        }
+    }
+
+    @Test func anEndlessDocumentIsRefused() {
+        #expect(throws: CredentialStoreError.self) { try read(String(repeating: " ", count: (1 << 20) + 1)) }
+    }
+
+    @Test func everyTruncationIsCorruptAndNothingOfItIsShown() {
+        let text = #"{"version":1,"tokens":{"access_token":"at_very_secret"}}"#
+        for length in 0..<text.count {
+            do {
+                _ = try read(String(text.prefix(length)))
+                #expect(Bool(false), "at \(length)")
+            } catch {
+                #expect(!"\(error)".contains("secret"))
+            }
+        }
+    }
+
+    @Test func nothingShowsTheTokens() throws {
+        let credential = try read(#"{"version":1,"tokens":{"access_token":"at_very_secret"}}"#)
+        var shown = "\(credential) \(String(reflecting: credential))"
+        dump(credential, to: &shown)
+        #expect(!shown.contains("secret"))
+    }
+
+    @Test(arguments: [
+        (-1.0, Credential.Freshness.expired), (0, .expired), (0.5, .due), (300, .due), (300.5, .fresh), (1e6, .fresh),
+    ])
+    func freshnessFollowsTheEnd(_ seconds: Double, _ expected: Credential.Freshness) {
+        let payload = #"{"exp":\#(now.timeIntervalSince1970 + seconds)}"#
+        let claims = Data(payload.utf8).base64EncodedString().filter { $0 != "=" }
+        let credential = Credential(
+            idToken: nil, accessToken: Secret("e30.\(claims)."), refreshToken: nil, lastRefresh: nil, grant: nil)
+        #expect(credential.freshness(at: now) == expected)
+    }
+
+    @Test(
+        arguments: [
+            (nil, Credential.Freshness.due), (0.0, .fresh), (8 * 86_400, .fresh), (8 * 86_400 + 1, .due),
+            (-86_400, .fresh),
+        ] as [(Double?, Credential.Freshness)])
+    func withoutAnEndItFollowsTheAge(_ age: Double?, _ expected: Credential.Freshness) {
+        let credential = Credential(
+            idToken: nil, accessToken: Secret("opaque"), refreshToken: nil,
+            lastRefresh: age.map { now.addingTimeInterval(-$0) }, grant: nil)
+        #expect(credential.freshness(at: now) == expected)
+    }
+}

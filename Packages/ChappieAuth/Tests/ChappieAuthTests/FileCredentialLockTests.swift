@@ -1,0 +1,67 @@
+import ChappieAuth
+import ChappieCore
+import Foundation
+import Testing
+
+@Suite struct FileCredentialLockTests {
+    private let directory = FileManager.default.temporaryDirectory.path + "/chappie-locks-\(UUID().uuidString)/deep"
+    private let slot = CredentialSlot()
+
+    @Test func aHeldLockIsBusyForOthersAndFreeAfterwards() async throws {
+        let one = FileCredentialLock(directory: directory)
+        let other = FileCredentialLock(directory: directory)
+        var hold: CredentialLockHold? = try await one.acquire(slot, within: .zero)
+        await #expect(throws: CredentialStoreError.busy(.milliseconds(30))) {
+            try await other.acquire(slot, within: .milliseconds(30))
+        }
+        let waiting = Task { try await other.acquire(slot, within: .seconds(30)) }
+        withExtendedLifetime(hold) {}
+        hold = nil
+        _ = try await waiting.value
+        try FileManager.default.removeItem(atPath: directory)
+    }
+
+    @Test func anotherSlotHasAnotherLock() async throws {
+        let lock = FileCredentialLock(directory: directory)
+        let hold = try await lock.acquire(slot, within: .zero)
+        _ = try await lock.acquire(CredentialSlot(account: "other"), within: .zero)
+        withExtendedLifetime(hold) {}
+        try FileManager.default.removeItem(atPath: directory)
+    }
+
+    @Test func aHolderThatIsKilledLeavesTheLockFree() async throws {
+        let lock = FileCredentialLock(directory: directory)
+        _ = try await lock.acquire(slot, within: .zero)
+        let files = try FileManager.default.contentsOfDirectory(atPath: directory)
+        let file = directory + "/" + (try #require(files.first))
+        let holder = Process()
+        holder.executableURL = URL(fileURLWithPath: "/usr/bin/flock")
+        // Without a fork, one process holds it: the one that is killed below.
+        holder.arguments = ["--no-fork", file, "sh", "-c", "echo locked; exec sleep 60"]
+        let output = Pipe()
+        holder.standardOutput = output
+        try holder.run()
+        // On a thread of its own: the tasks' threads are for tasks.
+        await withCheckedContinuation { continuation in
+            Thread.detachNewThread {
+                _ = output.fileHandleForReading.availableData
+                continuation.resume()
+            }
+        }
+        await #expect(throws: CredentialStoreError.busy(.zero)) { try await lock.acquire(slot, within: .zero) }
+        kill(holder.processIdentifier, SIGKILL)
+        _ = try await lock.acquire(slot, within: .seconds(30))
+        try FileManager.default.removeItem(atPath: directory)
+    }
+
+    @Test func aSymbolicLinkIsNotFollowed() async throws {
+        let lock = FileCredentialLock(directory: directory)
+        _ = try await lock.acquire(slot, within: .zero)
+        let file = directory + "/" + (try #require(FileManager.default.contentsOfDirectory(atPath: directory).first))
+        try FileManager.default.removeItem(atPath: file)
+        try FileManager.default.createSymbolicLink(atPath: file, withDestinationPath: directory + "/elsewhere")
+        await #expect(throws: CredentialStoreError.self) { try await lock.acquire(slot, within: .zero) }
+        #expect(!FileManager.default.fileExists(atPath: directory + "/elsewhere"))
+        try FileManager.default.removeItem(atPath: directory)
+    }
+}

@@ -1,0 +1,68 @@
+import HTTPTypes
+import Testing
+
+@testable import ChappieAuth
+
+@Suite struct IssuerErrorTests {
+    private func error(_ status: Int, _ body: String, type: String? = nil) -> IssuerError {
+        IssuerError(
+            IssuerAnswer(
+                status: status, headerFields: type.map { [.contentType: $0] } ?? [:], body: Array(body.utf8)))
+    }
+
+    @Test(
+        arguments: [
+            (
+                #"{"error":{"message":"M.","type":"t","param":null,"code":"Refresh_Token_Reused"}}"#,
+                "refresh_token_reused", "M."
+            ),
+            (#"{"error":"invalid_grant","error_description":"D."}"#, "invalid_grant", "D."),
+            (#"{"code":"c","message":"M."}"#, "c", "M."), (#"{"error":{"type":"t","message":"M."}}"#, "t", "M."),
+            (#"{"error":{"code":null,"message":null}}"#, nil, nil), (#"{"error":7}"#, nil, nil), ("", nil, nil),
+            ("[]", nil, nil),
+            (#"{"error":"not a code at all"}"#, nil, nil), (#"{"detail":"Not found"}"#, nil, "Not found"),
+            (#"{"error":"eyJhbGciOiJub25lIn0.eyJleHAiOjF9"}"#, nil, nil), ("<html>{}</html>", nil, nil),
+        ] as [(String, String?, String?)])
+    func readsCodeAndMessage(_ body: String, _ code: String?, _ message: String?) {
+        let error = error(400, body)
+        #expect(error.code == code)
+        #expect(error.message == message)
+    }
+
+    @Test(arguments: [
+        (401, "", true), (401, "<html>", true), (400, "", true), (403, "{}", true), (400, "<html>", false),
+        (403, " \n<!doctype html>", false), (400, #"{"error":"invalid_grant"}"#, true), (404, "{}", false),
+        (429, "{}", false), (500, "{}", false), (409, #"{"error":"refresh_token_expired"}"#, true),
+        (500, #"{"error":"refresh_token_reused"}"#, true), (502, "<html>", false), (302, "", false),
+    ])
+    func knowsWhatIsPermanent(_ status: Int, _ body: String, _ isPermanent: Bool) {
+        #expect(error(status, body).isPermanent == isPermanent)
+    }
+
+    @Test func aPageIsKnownByItsTypeOrItsFirstByte() {
+        #expect(error(403, "blocked", type: "Text/HTML; charset=utf-8").isWebPage)
+        #expect(error(403, "\u{FEFF}\r\n <html>").isWebPage)
+        #expect(!error(403, "blocked", type: "text/plain").isWebPage)
+    }
+
+    @Test func aPageWithARefusalIsTheNetworksFault() {
+        guard case .networkFailure(let words) = error(403, "<html>").authError(host: "issuer.test") else {
+            return #expect(Bool(false))
+        }
+        #expect(words.contains("issuer.test") && words.contains("403"))
+        #expect(!ChappieAuthError.networkFailure(words).requiresReauthentication)
+    }
+
+    @Test(
+        arguments: [
+            ("120", 120), (" 5 ", 5), ("0", 0), ("999999999", 86_400), ("-1", nil), ("soon", nil), ("", nil),
+            ("1.5", nil),
+            ("99999999999999999999999", nil), ("Fri, 20 Nov 2026 12:00:07 GMT", 7),
+            ("Fri, 20 Nov 2026 11:00:00 GMT", 0),
+        ] as [(String, Int?)])
+    func retryAfterIsSecondsOrADate(_ value: String, _ seconds: Int?) {
+        let answer = IssuerAnswer(
+            status: 429, headerFields: [.retryAfter: value, .date: "Fri, 20 Nov 2026 12:00:00 GMT"])
+        #expect(answer.retryAfter == seconds.map { .seconds($0) })
+    }
+}
