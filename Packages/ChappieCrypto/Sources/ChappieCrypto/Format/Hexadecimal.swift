@@ -1,0 +1,10 @@
+/// Bytes as lower-case hexadecimal digits.
+enum Hexadecimal {
+    private static let digits = Array("0123456789abcdef".utf8)
+
+    static func text(of bytes: [UInt8]) -> String {
+        String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+    }
+
+    static func isText(_ text: some StringProtocol) -> Bool { text.utf8.allSatisfy(digits.contains) }
+}

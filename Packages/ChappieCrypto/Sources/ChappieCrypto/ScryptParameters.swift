@@ -1,0 +1,55 @@
+/// How much work it is to turn a passphrase into a key with scrypt (RFC 7914): more work for the person once in a
+/// process, and for a thief once in a guess.
+public struct ScryptParameters: Sendable, Hashable {
+    /// The binary logarithm of the cost N: 1 to 20.
+    public let costExponent: Int
+    /// The block size r: 1 to 32.
+    public let blockSize: Int
+    /// The parallelism p: 1 to 16.
+    public let parallelism: Int
+
+    /// N = 2¹⁵, r = 8, p = 3: 32 MiB and about a quarter of a second.
+    ///
+    /// Of the settings that OWASP's Password Storage Cheat Sheet counts as equally strong, one that also fits on a
+    /// small server; N = 2¹⁷ with p = 1 takes 128 MiB.
+    public static let `default` = ScryptParameters(unchecked: 15, blockSize: 8, parallelism: 3)
+
+    /// The most memory that a key may take, in bytes: 256 MiB. A file that asks for more is refused unread.
+    public static let memoryLimit = 256 << 20
+    /// The most work that a key may take, as N · r · p: 2²³, about three seconds. A file that asks for more is refused.
+    public static let workLimit = 1 << 23
+
+    /// `nil` when a parameter is out of its own bounds, or all together beyond ``memoryLimit`` or ``workLimit``.
+    ///
+    /// - Parameters:
+    ///   - costExponent: The binary logarithm of N. N must be below 2 to the power of 16 r (RFC 7914, section 6).
+    ///   - blockSize: r. Default 8.
+    ///   - parallelism: p. Default 1.
+    public init?(costExponent: Int, blockSize: Int = 8, parallelism: Int = 1) {
+        guard (1...20).contains(costExponent), (1...32).contains(blockSize), (1...16).contains(parallelism),
+            costExponent < 16 * blockSize
+        else { return nil }
+        self.init(unchecked: costExponent, blockSize: blockSize, parallelism: parallelism)
+        guard memory <= Self.memoryLimit, work <= Self.workLimit else { return nil }
+    }
+
+    private init(unchecked costExponent: Int, blockSize: Int, parallelism: Int) {
+        self.costExponent = costExponent
+        self.blockSize = blockSize
+        self.parallelism = parallelism
+    }
+
+    /// The memory that the derivation of one key takes, in bytes: 128 · N · r.
+    public var memory: Int { 128 * cost * blockSize }
+
+    /// N.
+    var cost: Int { 1 << costExponent }
+
+    var work: Int { cost * blockSize * parallelism }
+
+    /// What libcrypto may use, in bytes: the memory above, and what it keeps beside it.
+    var workspace: Int { memory + 128 * blockSize * (parallelism + 4) + (1 << 16) }
+
+    /// Whether a guess costs a thief less work or less memory with these than with `other`.
+    func isWeaker(than other: ScryptParameters) -> Bool { work < other.work || memory < other.memory }
+}

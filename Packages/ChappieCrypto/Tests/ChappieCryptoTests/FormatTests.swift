@@ -1,0 +1,105 @@
+import ChappieAuth
+import Testing
+
+@testable import ChappieCrypto
+
+struct FormatTests {
+    /// Made from the table at `CredentialFile` with other software (Python's hashlib and cryptography).
+    private static let foreign = bytes(
+        hex: """
+            4348415043524544010400080002000102030405060708090a0b0c0d0e0f5fdffed17672194fc00f69a9f5575ac16d20
+            1ac27f53a6d6147fa69ff28563df6465666768696a6b6c6d6e6f000000121513a1b3f574f6bdea329f9127457b5fb92c
+            a3622a80ed93459213595a9684cd66f81a8b3b79381d0f8cf37fdf8a694efa4944e8f4e130efe03a07a8fcdf0c8bd098
+            """)
+    private static let foreignSlot = CredentialSlot(
+        service: "com.example.app", account: "ünï@example.com", accessGroup: "TEAM.one")
+
+    @Test func theFormIsTheDocumentedOne() throws {
+        let digest = try SlotDigest.make(for: Self.foreignSlot)
+        #expect(digest == bytes(hex: "76a4c88684e69a232e454a7e8dd6963eeb4ff66d8c6771b2345b752f75fde1a7"))
+        let file = try CredentialFile(Self.foreign, path: "/f")
+        #expect(file.header.parameters == .sample(4, 8, 2))
+        let sealer = CredentialSealer(parameters: .cheap, ring: KeyRing())
+        let secret = try sealer.open(file, passphrase: Secret("correct horse"), slot: digest, path: "/f")
+        #expect(secret.text == #"{"hello":"wörld"}"#)
+        #expect(try file.bytes() == Self.foreign)
+    }
+
+    /// With a checksum that fits: what somebody writes on purpose.
+    private static func forged(_ change: (inout [UInt8]) -> Void) throws -> [UInt8] {
+        var bytes = Array(foreign.dropLast(SHA256.count))
+        change(&bytes)
+        return try bytes + SHA256.digest(of: bytes)
+    }
+
+    @Test(arguments: [
+        (9, [21] as [UInt8], "asks for more work"), (9, [0], "asks for more work"), (9, [255], "asks for more work"),
+        (10, [0xFF, 0xFF], "asks for more work"), (10, [0, 0], "asks for more work"),
+        (12, [0xFF, 0xFF], "asks for more work"), (12, [0, 0], "asks for more work"),
+        (9, [20, 0, 32, 0, 16], "asks for more work"), (8, [2], "newer version"), (8, [255], "newer version"),
+        (74, [0xFF, 0xFF, 0xFF, 0xFF], "the form"), (74, [0, 0, 0, 0x13], "the form"),
+        (74, [0, 0, 0, 0x11], "the form"),
+        (74, [0, 0, 0, 0], "the form"), (0, [0], "not an encrypted credential file"),
+    ])
+    func aHeaderThatIsNotOursIsCorruptBeforeAnythingIsDerived(offset: Int, bytes: [UInt8], words: String) throws {
+        let forged = try Self.forged { $0.replaceSubrange(offset..<(offset + bytes.count), with: bytes) }
+        let error = #expect(throws: CredentialStoreError.self) { try CredentialFile(forged, path: "/some/file") }
+        #expect(error?.isCorrupt == true)
+        #expect(error?.errorDescription?.contains(words) == true)
+        #expect(error?.errorDescription?.contains("/some/file") == true)
+    }
+
+    @Test func tooLongAndTooShortAreCorrupt() throws {
+        let long = CredentialFileHeader.magic + [UInt8](repeating: 1, count: CredentialFile.limit)
+        for bytes in [[], CredentialFileHeader.magic, CredentialFileHeader.magic + [1], long] {
+            let error = #expect(throws: CredentialStoreError.self) { try CredentialFile(bytes, path: "/f") }
+            #expect(error?.isCorrupt == true)
+        }
+        for count in 0..<64 {
+            let cut = CredentialFileHeader.magic + [UInt8](repeating: 1, count: count)
+            let forged = try cut + SHA256.digest(of: cut)
+            let error = #expect(throws: CredentialStoreError.self) { try CredentialFile(forged, path: "/f") }
+            #expect(error?.isCorrupt == true)
+        }
+    }
+
+    /// Every bit of every byte, with a checksum made anew: never opened, never a trap.
+    @Test func noBitCanBeChangedOnPurpose() throws {
+        let sealer = CredentialSealer(parameters: .cheap, ring: KeyRing())
+        let digest = try SlotDigest.make(for: .mine)
+        let whole = try sealer.sealAnew(Secret("a credential"), passphrase: Secret("p"), slot: digest).bytes()
+        let content = whole.count - SHA256.count
+        var (corrupt, wrongPassphrase) = (0, 0)
+        for offset in 0..<content {
+            for bit in 0..<8 {
+                var bytes = Array(whole[..<content])
+                bytes[offset] ^= 1 << bit
+                let forged = try bytes + SHA256.digest(of: bytes)
+                let error = #expect(throws: CredentialStoreError.self, "byte \(offset), bit \(bit)") {
+                    let file = try CredentialFile(forged, path: "/f")
+                    _ = try sealer.open(file, passphrase: Secret("p"), slot: digest, path: "/f")
+                }
+                if error?.isCorrupt == true { corrupt += 1 }
+                if error?.isWrongPassphrase == true { wrongPassphrase += 1 }
+            }
+        }
+        // Salt, parameters and check value say which passphrase is right; everything else is the tag's.
+        #expect(corrupt + wrongPassphrase == content * 8)
+        #expect(wrongPassphrase >= 8 * (CredentialFileHeader.saltCount + CredentialFileHeader.checkCount))
+    }
+
+    @Test func slotsHaveDigestsOfTheirOwn() throws {
+        let slots = [
+            CredentialSlot(service: "a", account: "bc"), CredentialSlot(service: "ab", account: "c"),
+            CredentialSlot(service: "a", account: "b", accessGroup: "c"),
+            CredentialSlot(service: "a", account: "b", accessGroup: ""), CredentialSlot(service: "a", account: "b"),
+            CredentialSlot(service: "a", account: "b\u{0}c"), CredentialSlot(service: "", account: ""),
+            CredentialSlot(service: "../..", account: "/etc/passwd"),
+        ]
+        let names = try slots.map { try SlotDigest.fileName(for: SlotDigest.make(for: $0)) }
+        #expect(Set(names).count == slots.count)
+        for name in names {
+            #expect(name.wholeMatch(of: /[0-9a-f]{64}\.credential/) != nil)
+        }
+    }
+}

@@ -1,0 +1,45 @@
+// swift-tools-version: 6.2
+// Adapter: CredentialStore over the Secret Service.
+import PackageDescription
+
+let package = Package(
+    name: "ChappieKeychainLinux",
+    platforms: [.macOS(.v15), .iOS(.v18)],
+    products: [.library(name: "ChappieKeychainLinux", targets: ["ChappieKeychainLinux"])],
+    dependencies: [
+        .package(path: "../ChappieCore"),
+        .package(path: "../ChappieAuth"),
+        .package(path: "../ChappieTesting"),
+    ],
+    targets: [
+        .target(name: "CSecret"),
+        .target(
+            name: "ChappieKeychainLinux",
+            dependencies: [
+                "ChappieCore",
+                "ChappieAuth",
+                "CSecret",
+            ]),
+        .testTarget(
+            name: "ChappieKeychainLinuxTests",
+            dependencies: [
+                "ChappieKeychainLinux",
+                "ChappieCore",
+                "ChappieAuth",
+                "ChappieTesting",
+            ]),
+    ],
+    swiftLanguageModes: [.v6],
+    cLanguageStandard: .c11
+)
+
+let cModules: Set<String> = ["CSecret"]
+for target in package.targets where !cModules.contains(target.name) {
+    target.swiftSettings = [
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("InternalImportsByDefault"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+        .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+        .treatAllWarnings(as: .error),
+    ]
+}

@@ -1,0 +1,75 @@
+#include "CSecret.h"
+
+#include <dlfcn.h>
+
+CSecretTable csecret_table;
+
+// SecretService on a connection of our own. Its constructor insists on the session bus whatever it was given (libsecret
+// 0.20), so this subclass takes that back; a property that is fixed after construction may be set inside of it.
+static size_t service_type;
+static CSObjectClass *service_parent;
+
+static void *service_constructor(size_t type, unsigned int count, void *properties) {
+    void *object = service_parent->constructor(type, count, properties);
+    csecret_table.g_object_set(object, "g-bus-type", CS_BUS_TYPE_NONE, NULL);
+    return object;
+}
+
+static void service_class_init(void *object_class, void *data) {
+    (void)data;
+    service_parent = csecret_table.g_type_class_peek_parent(object_class);
+    ((CSObjectClass *)object_class)->constructor = service_constructor;
+}
+
+static size_t service_type_register(void) {
+    size_t parent = csecret_table.secret_service_get_type();
+    CSTypeQuery query = {0};
+    csecret_table.g_type_query(parent, &query);
+    return csecret_table.g_type_register_static_simple(
+        parent, "ChappieSecretService", query.class_size, service_class_init, query.instance_size, NULL, 0);
+}
+
+const char *csecret_open(const char *library) {
+    // Never closed: GObject types that were registered once can't be unloaded.
+    void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+    if (handle == NULL) {
+        const char *words = dlerror();
+        return words != NULL ? words : "unknown loader error";
+    }
+    // dlsym on this handle also finds what libsecret itself depends on: GLib, GObject, GIO.
+    CSecretTable table;
+#define CSECRET_FIND(name) \
+    *(void **)&table.name = dlsym(handle, #name); \
+    if (table.name == NULL) return #name " is missing from it";
+#define CSECRET_FIND_RESULT(name, result, parameters, arguments) CSECRET_FIND(name)
+#define CSECRET_FIND_VOID(name, parameters, arguments) CSECRET_FIND(name)
+    CSECRET_FUNCTIONS(CSECRET_FIND_RESULT, CSECRET_FIND_VOID)
+    CSECRET_FIND(g_initable_new)
+    CSECRET_FIND(g_object_set)
+    csecret_table = table;
+    service_type = service_type_register();
+    return service_type != 0 ? NULL : "its type SecretService can't be extended";
+}
+
+CSService *csecret_service_open(CSConnection *connection, CSCancellable *cancellable, CSError **error) {
+    return csecret_table.g_initable_new(
+        service_type, cancellable, error, "g-connection", connection, "flags", CS_SERVICE_OPEN_SESSION, NULL);
+}
+
+CSTable *csecret_attributes_new(void) {
+    return csecret_table.g_hash_table_new_full(
+        csecret_table.g_str_hash, csecret_table.g_str_equal, csecret_table.g_free, csecret_table.g_free);
+}
+
+void csecret_attributes_set(CSTable *attributes, const char *name, const char *value) {
+    csecret_table.g_hash_table_insert(
+        attributes, csecret_table.g_strdup(name), csecret_table.g_strdup(value));
+}
+
+const char *csecret_attributes_get(CSTable *attributes, const char *name) {
+    return csecret_table.g_hash_table_lookup(attributes, name);
+}
+
+void csecret_list_free(CSList *list) {
+    csecret_table.g_list_free_full(list, csecret_table.g_object_unref);
+}

@@ -1,0 +1,133 @@
+public import ChappieAuth
+import FoundationEssentials
+
+/// The login session's keyring (gnome-keyring, KWallet, KeePassXC…) through the Secret Service and libsecret.
+///
+/// ```swift
+/// let store = SecretServiceCredentialStore()
+/// try await store.save(Secret(json), in: CredentialSlot(account: "work"))
+/// ```
+///
+/// Each call opens its own connection to the session bus, works on a thread of its own, and is given up at the
+/// deadline or when its task is cancelled, so that neither a stuck service nor a restarted one can hang the program.
+/// Calls that go to the same bus run one after the other, process-wide: what a save reads back is what it wrote.
+///
+/// libsecret is opened at run time: without it every call throws ``CredentialStoreError/absent(_:)``. A bus is never
+/// started (no D-Bus autolaunch). Nobody is asked to unlock a keyring unless ``Unlocking/promptAllowed(deadline:)`` is
+/// given: a locked one throws ``CredentialStoreError/locked(_:)`` at once.
+///
+/// An item has the schema `com.chappie.Credential`, the attributes `service`, `account` and, when the slot has one,
+/// `access-group`, and a label that a person can read in a keyring program. Linux does not enforce access groups:
+/// every program of the session can read every item of an unlocked keyring.
+///
+/// Linux does not enforce accessibility levels either; this store keeps to them by itself. Both levels need the
+/// collection unlocked; ``ChappieKeychainAccessibility/whenUnlockedThisDeviceOnly`` also refuses to *read* while the
+/// login session is locked. Saving and deleting don't look at the session's lock: a token that was renewed just when
+/// the screen went dark would be lost for good.
+///
+/// Secret Service API: <https://specifications.freedesktop.org/secret-service/>
+public struct SecretServiceCredentialStore: CredentialStore {
+    private let readDeadline: Duration
+    private let writeDeadline: Duration
+    private let unlocking: Unlocking
+    private let accessibility: ChappieKeychainAccessibility
+    private let sessionLock: any SessionLock
+    private let busAddress: String?
+
+    /// - Parameters:
+    ///   - readDeadline: How long a load may take, all of its steps together, but for a prompt. Must be positive. Default
+    ///     5 seconds.
+    ///   - writeDeadline: How long a save (which reads back) or a delete may take, likewise. Must be positive. Default
+    ///     10 seconds.
+    ///   - unlocking: Whether the person may be asked to unlock a keyring. Default ``Unlocking/never``. With permission,
+    ///     a step in which the service asks has the prompt's deadline, and what comes after it the usual one anew.
+    ///     Services may also ask before they make or remove an item (KeePassXC does, if it is set so); that is no
+    ///     unlocking and needs no permission, but without it the answer has to come within `writeDeadline`.
+    ///   - accessibility: When a credential may be read. Default
+    ///     ``ChappieKeychainAccessibility/whenUnlockedThisDeviceOnly``.
+    ///   - sessionLock: Who knows whether the login session is locked; asked before each load, and only for
+    ///     `whenUnlockedThisDeviceOnly`. Its deadline comes on top of `readDeadline`. Default ``LogindSessionLock``.
+    ///   - busAddress: The D-Bus address of the bus to use, such as `unix:path=/run/user/1000/bus`. Default `nil`:
+    ///     what `DBUS_SESSION_BUS_ADDRESS` says at the time of each call, otherwise the socket
+    ///     `$XDG_RUNTIME_DIR/bus`.
+    public init(
+        readDeadline: Duration = .seconds(5), writeDeadline: Duration = .seconds(10), unlocking: Unlocking = .never,
+        accessibility: ChappieKeychainAccessibility = .whenUnlockedThisDeviceOnly,
+        sessionLock: any SessionLock = LogindSessionLock(), busAddress: String? = nil
+    ) {
+        precondition(
+            min(readDeadline, writeDeadline, unlocking.promptLimit ?? readDeadline) > .zero,
+            "A keyring call needs a deadline above zero.")
+        self.readDeadline = readDeadline
+        self.writeDeadline = writeDeadline
+        self.unlocking = unlocking
+        self.accessibility = accessibility
+        self.sessionLock = sessionLock
+        self.busAddress = busAddress
+    }
+
+    /// A store with one deadline for loads, saves and deletes alike, and otherwise the defaults.
+    ///
+    /// - Parameters:
+    ///   - deadline: How long one call may take, all of its steps together. Must be positive.
+    ///   - busAddress: As in ``init(readDeadline:writeDeadline:unlocking:accessibility:sessionLock:busAddress:)``.
+    public init(deadline: Duration, busAddress: String? = nil) {
+        self.init(readDeadline: deadline, writeDeadline: deadline, busAddress: busAddress)
+    }
+
+    /// The secret in `slot`; `nil` when the keyring is readable and has none.
+    ///
+    /// - Throws: `absent`, `locked` (the keyring, or the login session), `denied`, `timedOut`, `corrupt` or `failed`;
+    ///   `failed` also when the task is cancelled.
+    public func load(_ slot: CredentialSlot) async throws(CredentialStoreError) -> Secret? {
+        try CredentialItem.check(slot)
+        try await requireUnlockedSession()
+        return try await perform(within: readDeadline) { session throws(CredentialStoreError) in
+            try session.load(slot)
+        }
+    }
+
+    /// Stores `secret`, reads it back through a new look-up, and returns when both are the same bytes.
+    ///
+    /// - Throws: `absent` (also when the service has no default keyring), `locked`, `denied`, `timedOut`,
+    ///   `notVerified` or `failed`; `failed` also when the task is cancelled. After `timedOut` and a cancellation the
+    ///   service may still carry out a write that it has already received.
+    public func save(_ secret: Secret, in slot: CredentialSlot) async throws(CredentialStoreError) {
+        try CredentialItem.check(slot)
+        try await perform(within: writeDeadline) { session throws(CredentialStoreError) in
+            try session.save(secret, in: slot)
+        }
+    }
+
+    /// Removes what `slot` holds; that there is nothing is not an error.
+    ///
+    /// - Throws: `absent`, `locked`, `denied`, `timedOut` or `failed`; `failed` also when the task is cancelled.
+    public func delete(_ slot: CredentialSlot) async throws(CredentialStoreError) {
+        try CredentialItem.check(slot)
+        try await perform(within: writeDeadline) { session throws(CredentialStoreError) in try session.delete(slot) }
+    }
+
+    private func requireUnlockedSession() async throws(CredentialStoreError) {
+        guard accessibility == .whenUnlockedThisDeviceOnly else { return }
+        guard try await sessionLock.state() != .locked else { throw .locked("the login session is locked") }
+    }
+
+    private func perform<Output: Sendable>(
+        within deadline: Duration,
+        _ work: @escaping @Sendable (SecretServiceSession) throws(CredentialStoreError) -> Output
+    ) async throws(CredentialStoreError) -> Output {
+        let address: String
+        if let busAddress {
+            address = busAddress
+        } else {
+            address = try SessionBus.address(
+                environment: ProcessInfo.processInfo.environment, isSocket: SessionBus.isSocket)
+        }
+        let limits = KeyringLimits(work: deadline, prompt: unlocking.promptLimit)
+        return try await KeyringLane.lane(for: address).perform(within: deadline) { turn throws(CredentialStoreError) in
+            try ThreadContext.run { () throws(CredentialStoreError) in
+                try work(SecretServiceSession(address: address, limits: limits, turn: turn))
+            }
+        }
+    }
+}

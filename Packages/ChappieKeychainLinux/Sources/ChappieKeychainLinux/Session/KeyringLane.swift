@@ -1,0 +1,102 @@
+import ChappieAuth
+import Synchronization
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// Runs the blocking keyring calls of one bus, one after the other, on a thread of its own.
+///
+/// Not on Swift's pool, which has as many threads as there are cores and must never block. The thread starts with the
+/// first call and ends when there is nothing left to do.
+final class KeyringLane: Sendable {
+    typealias Job = @Sendable () -> Void
+
+    private struct State {
+        var jobs: [Job] = []
+        var isRunning = false
+    }
+
+    private static let lanes = Mutex<[String: KeyringLane]>([:])
+
+    private let state = Mutex(State())
+
+    /// The lane of the bus at `address`; always the same one, so that a save and what it reads back stay together.
+    static func lane(for address: String) -> KeyringLane {
+        lanes.withLock { lanes in
+            if let lane = lanes[address] { return lane }
+            let lane = KeyringLane()
+            lanes[address] = lane
+            return lane
+        }
+    }
+
+    /// Runs `work` when its turn comes, and gives it up at the deadline or when the task is cancelled.
+    ///
+    /// The deadline counts from now, so that waiting for the turn is part of it; the work may ask for another one.
+    ///
+    /// - Throws: what `work` throws; `timedOut`; `failed` when the task is cancelled.
+    func perform<Output: Sendable>(
+        within deadline: Duration,
+        _ work: @escaping @Sendable (KeyringTurn) throws(CredentialStoreError) -> Output
+    ) async throws(CredentialStoreError) -> Output {
+        let call = KeyringCall<Output>()
+        call.allow(deadline)
+        let result = await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                call.await(continuation)
+                enqueue { call.run(work) }
+            }
+        } onCancel: {
+            call.finish(.failure(.failed("the call was cancelled")))
+        }
+        return try result.get()
+    }
+
+    private func enqueue(_ job: @escaping Job) {
+        let mustStart = state.withLock { state in
+            state.jobs.append(job)
+            defer { state.isRunning = true }
+            return !state.isRunning
+        }
+        if mustStart { startThread() }
+    }
+
+    private func startThread() {
+        let lane = Unmanaged.passRetained(self)
+        #if canImport(Darwin)
+            var thread: pthread_t?
+        #else
+            var thread = pthread_t()
+        #endif
+        let status = pthread_create(&thread, nil, keyringLaneMain, lane.toOpaque())
+        guard status != 0 else { return }
+        // No thread to be had: the calls stay in the queue for the next one that finds a thread, or time out.
+        lane.release()
+        state.withLock { $0.isRunning = false }
+    }
+
+    fileprivate func drain() {
+        while let job = next() { job() }
+    }
+
+    private func next() -> Job? {
+        state.withLock { state in
+            guard state.jobs.isEmpty else { return state.jobs.removeFirst() }
+            state.isRunning = false
+            return nil
+        }
+    }
+}
+
+/// The thread's body; a C function, which can't carry a context of its own.
+private func keyringLaneMain(_ argument: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+    guard let argument else { return nil }
+    pthread_detach(pthread_self())
+    Unmanaged<KeyringLane>.fromOpaque(argument).takeRetainedValue().drain()
+    return nil
+}

@@ -1,0 +1,85 @@
+import CSecret
+import ChappieAuth
+
+extension SecretServiceSession {
+    func load(_ slot: CredentialSlot) throws(CredentialStoreError) -> Secret? {
+        guard let newest = try findUnlocking(slot).first else { return nil }
+        guard let value = secret_item_get_secret(newest.pointer) else {
+            throw .corrupt("the keyring has an item for it, but its secret can't be decoded")
+        }
+        defer { secret_value_unref(UnsafeMutableRawPointer(value)) }
+        var count = 0
+        let bytes = secret_value_get(value, &count)
+        return Secret([UInt8](UnsafeRawBufferPointer(start: bytes, count: count)))
+    }
+
+    func save(_ secret: Secret, in slot: CredentialSlot) throws(CredentialStoreError) {
+        try write(secret, in: slot)
+        guard try load(slot) == secret else { throw .notVerified }
+    }
+
+    func delete(_ slot: CredentialSlot) throws(CredentialStoreError) {
+        for item in try findUnlocking(slot) { try delete(item) }
+    }
+
+    /// Replaces the value of the slot's item, or makes one.
+    ///
+    /// Not with the service's own "replace": it replaces whatever has *at least* the same attributes, so a slot without
+    /// an access group would overwrite one that has a group.
+    private func write(_ secret: Secret, in slot: CredentialSlot) throws(CredentialStoreError) {
+        let contentType = secret.withBytes { CredentialItem.contentType(of: $0) }
+        let value = secret.withBytes { bytes in
+            bytes.withMemoryRebound(to: CChar.self) {
+                secret_value_new($0.baseAddress, $0.count, contentType)
+            }
+        }
+        guard let value else { throw .failed("there is no memory for the secret") }
+        defer { secret_value_unref(UnsafeMutableRawPointer(value)) }
+
+        let items = try findUnlocking(slot)
+        guard let newest = items.first else { return try create(value, in: slot) }
+        let wasSet = try working { () throws(LibraryFault) in
+            try LibraryFault.catching { secret_item_set_secret_sync(newest.pointer, value, cancellation.pointer, $0) }
+        }
+        guard wasSet != 0 else { throw .failed("the keyring service did not take the secret") }
+        for surplus in items.dropFirst() { try delete(surplus) }
+    }
+
+    private func create(_ value: OpaquePointer, in slot: CredentialSlot) throws(CredentialStoreError) {
+        let collection = try unlockedDefaultCollection()
+        guard let path = Self.path(of: collection),
+            let encoded = secret_service_encode_dbus_secret(service.pointer, value)
+        else { throw .failed("the secret can't be encoded for the keyring service") }
+        let properties: [String: BusArgument] = [
+            "org.freedesktop.Secret.Item.Label": .text(CredentialItem.label(of: slot)),
+            "org.freedesktop.Secret.Item.Attributes": .texts(CredentialItem.attributes(of: slot)),
+        ]
+        let arguments: [BusArgument] = [
+            .properties(properties), .value(BusValue(retaining: encoded)), .bool(false),
+        ]
+        try mayPrompt { () throws(CredentialStoreError) in
+            let answer = try working { () throws(LibraryFault) in
+                try connection.call(
+                    "CreateItem", of: "org.freedesktop.Secret.Collection", at: path, in: KeyringPrompt.service,
+                    arguments)
+            }
+            try run(promptIn: answer.member(1, ofTuple: "(oo)"))
+        }
+    }
+
+    private func delete(_ item: LibraryObject) throws(CredentialStoreError) {
+        guard let path = Self.path(of: item) else { return }
+        try mayPrompt { () throws(CredentialStoreError) in
+            let answer: BusValue
+            do throws(LibraryFault) {
+                answer = try connection.call(
+                    "Delete", of: "org.freedesktop.Secret.Item", at: path, in: KeyringPrompt.service)
+            } catch {
+                // Somebody else was faster.
+                if error.saysThereIsNoSuchItem { return }
+                throw error.meaning(at: .working, deadline: limits.work)
+            }
+            try run(promptIn: answer.member(0, ofTuple: "(o)"))
+        }
+    }
+}
