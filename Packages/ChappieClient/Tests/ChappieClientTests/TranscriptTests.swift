@@ -1,0 +1,75 @@
+import ChappieAuth
+import ChappieCore
+import FoundationEssentials
+import HTTPTypes
+import Testing
+
+@testable import ChappieClient
+
+@Suite struct TranscriptTests {
+    private func answer(_ items: [ChappieJSON], text: String = "") -> ChappieResponse {
+        ChappieResponse(["id": "resp_1"], .completed).with(items: items.map(ChappieOutputItem.init), text: text)
+    }
+
+    @Test func theHarnessComesFirstAndThePrefixNeverChanges() {
+        var transcript = Transcript(harness: "Be brief.")
+        let first = transcript.input(asking: [.user("one")])
+        #expect(first.first?["role"]?.string == "developer")
+        #expect(first.first?["content"]?[0]?["text"]?.string == "Be brief.")
+        let reasoning: ChappieJSON = ["type": "reasoning", "id": "rs_1", "encrypted_content": "opaque", "summary": []]
+        let message: ChappieJSON = [
+            "id": "msg_1", "type": "message", "role": "assistant", "unknown_member": 12_345_678_901_234,
+            "content": [["type": "output_text", "text": "1"]],
+        ]
+        transcript.append([.user("one")], answer: answer([reasoning, message]))
+        let second = transcript.input(asking: [.user("two")])
+        let firstBytes = ChappieJSON.array(first).serialized().dropLast()
+        #expect(ChappieJSON.array(second).serialized().hasPrefix(firstBytes))
+        #expect(Array(second[2...3]) == [reasoning, message])
+        #expect(second.count == 5)
+    }
+
+    @Test func aHarnessWithoutWordsSendsNoItem() {
+        #expect(Transcript(harness: .none).input(asking: [.user("x")]).count == 1)
+    }
+
+    @Test func unknownItemsAreNotSentBack() {
+        var transcript = Transcript(harness: .none)
+        transcript.append([.user("x")], answer: answer([["type": "hologram"]], text: "seen"))
+        let input = transcript.input(asking: [.user("y")])
+        #expect(input.map { $0["role"]?.string } == ["user", "assistant", "user"])
+        #expect(input[1]["content"]?[0]?["text"]?.string == "seen")
+    }
+
+    @Test func theBodyCarriesWhatTheBackendWantsAndNothingItRefuses() {
+        var profile = ChappieEndpoints.chatGPT.profile
+        profile.forbiddenBodyFields.insert("tool_choice")
+        let builder = ResponsesRequestBuilder(profile: profile, sessionID: "s", threadID: "t")
+        let body = builder.body(
+            model: "gpt-5.5", input: [], options: ChappieMessageOptions(fastMode: true, verbosity: .low))
+        #expect(
+            body.names == [
+                "model", "stream", "input", "tools", "parallel_tool_calls", "reasoning", "store", "include",
+                "prompt_cache_key", "text",
+            ])
+        #expect(body["store"] == false)
+        #expect(body["reasoning"]?["effort"]?.string == "low")
+        let request = builder.request(body: [UInt8](repeating: 32, count: 4096), turnState: "sticky", isCoded: true)
+        #expect(request.url.absoluteString == "https://chatgpt.com/backend-api/codex/responses")
+        #expect(
+            request.headerFields.map(\.name.canonicalName).sorted() == [
+                "accept", "content-type", "session-id", "thread-id", "x-codex-turn-state",
+            ])
+        #expect(request.body?.coding == .zstd)
+        #expect(builder.request(body: [32], turnState: nil, isCoded: true).body?.coding == .identity)
+    }
+
+    @Test func idsAreVersionSeven() throws {
+        struct Fixed: Entropy {
+            func bytes(_ count: Int) -> [UInt8] { [UInt8](repeating: 0xFF, count: count) }
+        }
+        let id = UUIDv7.make(now: Date(timeIntervalSince1970: 1_645_557_742), entropy: Fixed())
+        #expect(id == "017f22e2-79b0-7fff-bfff-ffffffffffff")
+        #expect(UUID(uuidString: id) != nil)
+    }
+}

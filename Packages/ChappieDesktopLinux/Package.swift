@@ -1,0 +1,42 @@
+// swift-tools-version: 6.2
+// Adapter: browser, clipboard, notification.
+import PackageDescription
+
+let package = Package(
+    name: "ChappieDesktopLinux",
+    platforms: [.macOS(.v15), .iOS(.v18)],
+    products: [.library(name: "ChappieDesktopLinux", targets: ["ChappieDesktopLinux"])],
+    dependencies: [
+        .package(path: "../ChappieCore"),
+        .package(path: "../ChappieAuth"),
+    ],
+    targets: [
+        .target(name: "CSpawn"),
+        .target(
+            name: "ChappieDesktopLinux",
+            dependencies: [
+                "ChappieCore",
+                "ChappieAuth",
+                "CSpawn",
+            ]),
+        .testTarget(
+            name: "ChappieDesktopLinuxTests",
+            dependencies: [
+                "ChappieDesktopLinux",
+                "ChappieAuth",
+            ]),
+    ],
+    swiftLanguageModes: [.v6],
+    cLanguageStandard: .c11
+)
+
+let cModules: Set<String> = ["CSpawn"]
+for target in package.targets where !cModules.contains(target.name) {
+    target.swiftSettings = [
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("InternalImportsByDefault"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+        .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+        .treatAllWarnings(as: .error),
+    ]
+}

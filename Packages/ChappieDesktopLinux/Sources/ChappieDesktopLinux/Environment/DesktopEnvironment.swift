@@ -1,0 +1,85 @@
+import FoundationEssentials
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// What the desktop adapters know about the world: environment variables, programs, the terminal.
+///
+/// The adapters decide on this alone, so that another world can be given to them:
+/// ```swift
+/// let browser = XDGOpenBrowser(environment: DesktopEnvironment(variables: ["PATH": "/opt/kiosk/bin", "DISPLAY": ":1"]))
+/// ```
+public struct DesktopEnvironment: Sendable {
+    let variables: [String: String]
+    let isExecutable: @Sendable (String) -> Bool
+    let isSocket: @Sendable (String) -> Bool
+    let run: @Sendable (ChildProcess) async -> ChildOutcome
+    /// Writes to the person's terminal; `false` when there is none.
+    let writeToTerminal: @Sendable ([UInt8]) -> Bool
+
+    /// The machine, under other environment variables.
+    ///
+    /// - Parameter variables: Programs are looked up in its `PATH` and started with these variables only.
+    public init(variables: [String: String]) {
+        self.init(
+            variables: variables,
+            isExecutable: { path in access(path, X_OK) == 0 && !Self.has(S_IFDIR, at: path) },
+            isSocket: { path in Self.has(S_IFSOCK, at: path) },
+            run: { process in await process.run() },
+            writeToTerminal: { bytes in TerminalDevice.current()?.write(bytes) ?? false })
+    }
+
+    /// This process's environment, as it is now.
+    public static var current: DesktopEnvironment {
+        DesktopEnvironment(variables: ProcessInfo.processInfo.environment)
+    }
+
+    init(
+        variables: [String: String], isExecutable: @escaping @Sendable (String) -> Bool,
+        isSocket: @escaping @Sendable (String) -> Bool,
+        run: @escaping @Sendable (ChildProcess) async -> ChildOutcome,
+        writeToTerminal: @escaping @Sendable ([UInt8]) -> Bool
+    ) {
+        self.variables = variables
+        self.isExecutable = isExecutable
+        self.isSocket = isSocket
+        self.run = run
+        self.writeToTerminal = writeToTerminal
+    }
+
+    /// A variable that says something: an empty one is as good as none.
+    subscript(_ name: String) -> String? {
+        variables[name].flatMap { $0.isEmpty ? nil : $0 }
+    }
+
+    /// Where the program `name` is, as `PATH` has it. Relative folders don't count: what lies in the current folder is
+    /// not to be run by accident.
+    func executable(_ name: String) -> String? {
+        (self["PATH"] ?? "/usr/local/bin:/usr/bin:/bin").split(separator: ":")
+            .filter { $0.hasPrefix("/") }
+            .map { "\($0)/\(name)" }
+            .first(where: isExecutable)
+    }
+
+    /// Whether windows can be shown.
+    var hasDisplay: Bool { self["WAYLAND_DISPLAY"] != nil || self["DISPLAY"] != nil }
+
+    /// Whether a session bus is running that programs will find. One that would have to be started first is none.
+    var hasSessionBus: Bool {
+        if let address = self["DBUS_SESSION_BUS_ADDRESS"] {
+            return address.split(separator: ";").contains { !$0.hasPrefix("autolaunch:") }
+        }
+        guard let folder = self["XDG_RUNTIME_DIR"], folder.hasPrefix("/") else { return false }
+        return isSocket(folder + "/bus")
+    }
+
+    private static func has(_ type: mode_t, at path: String) -> Bool {
+        var status = stat()
+        return stat(path, &status) == 0 && status.st_mode & S_IFMT == type
+    }
+}

@@ -1,0 +1,75 @@
+public import ChappieAuth
+public import FoundationEssentials
+
+/// Opens web pages with xdg-open, the desktop's own way to the person's browser.
+///
+/// ```swift
+/// let browser = XDGOpenBrowser()
+/// if browser.canOpen { try await browser.open(deviceCode.verificationURL) }
+/// ```
+public struct XDGOpenBrowser: Browser {
+    private let environment: DesktopEnvironment
+    private let patience: Duration
+
+    /// - Parameters:
+    ///   - environment: Where it looks for a display and for xdg-open. Default: this process's.
+    ///   - patience: How long xdg-open is watched for a failure. A browser that stays in the foreground is left running
+    ///     after it. Default 1 second.
+    public init(environment: DesktopEnvironment = .current, patience: Duration = .seconds(1)) {
+        self.environment = environment
+        self.patience = patience
+    }
+
+    /// Whether there is a display and an xdg-open. Without a display xdg-open would take a text browser, which fights
+    /// with the program for the terminal.
+    public var canOpen: Bool {
+        environment.hasDisplay && environment.executable("xdg-open") != nil
+    }
+
+    /// Asks the desktop to show `url`, and returns when xdg-open has succeeded or ``init(environment:patience:)``'s
+    /// patience is over.
+    ///
+    /// - Throws: ``DesktopError`` when `url` is not http or https, when there is no display or no xdg-open, and when
+    ///   xdg-open fails. That no browser window appears can't be known and is not an error.
+    public func open(_ url: URL) async throws(DesktopError) {
+        let process = try Self.process(for: url, in: environment, patience: patience)
+        if let error = Self.error(for: await environment.run(process)) { throw error }
+    }
+
+    static func process(
+        for url: URL, in environment: DesktopEnvironment, patience: Duration
+    ) throws(DesktopError) -> ChildProcess {
+        // Other schemes start programs, and a relative URL could be taken for an option.
+        guard let scheme = url.scheme?.lowercased(), scheme == "http" || scheme == "https", url.host() != nil else {
+            throw DesktopError("Only http and https pages are opened in a browser.")
+        }
+        guard environment.hasDisplay else {
+            throw DesktopError(
+                "There is no display here (neither WAYLAND_DISPLAY nor DISPLAY is set), so no browser can be opened. "
+                    + "Open the page by hand, on any device.")
+        }
+        guard let program = environment.executable("xdg-open") else {
+            throw DesktopError(
+                "xdg-open is missing, so no browser can be opened. Install the package xdg-utils, or open the page by "
+                    + "hand.")
+        }
+        return ChildProcess(
+            path: program, arguments: [url.absoluteString], environment: environment.variables, limit: patience,
+            atLimit: .leave)
+    }
+
+    /// xdg-open(1), "Exit codes".
+    static func error(for outcome: ChildOutcome) -> DesktopError? {
+        switch outcome {
+        // -1: somebody else reaped it, so its end is not known; it was there, at least.
+        case .stillRunning, .exited(code: 0, _), .exited(code: -1, _):
+            nil
+        case .exited(code: 3, _):
+            DesktopError("xdg-open found no browser to open the page with. Open the page by hand, on any device.")
+        case .exited(let code, _):
+            DesktopError("xdg-open could not open the page (exit code \(code)). Open the page by hand.")
+        case .notStarted(let reason):
+            DesktopError("xdg-open could not be started (\(reason)). Open the page by hand.")
+        }
+    }
+}
