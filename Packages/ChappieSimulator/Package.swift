@@ -1,0 +1,41 @@
+// swift-tools-version: 6.2
+// Tool: a loopback ChatGPT backend.
+import PackageDescription
+
+let package = Package(
+    name: "ChappieSimulator",
+    platforms: [.macOS(.v15), .iOS(.v18)],
+    products: [.library(name: "ChappieSimulator", targets: ["ChappieSimulator"])],
+    dependencies: [
+        .package(path: "../ChappieCore"),
+        .package(path: "../CZstd"),
+        .package(path: "../CZlib"),
+        .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+    ],
+    targets: [
+        .target(
+            name: "ChappieSimulator",
+            dependencies: [
+                "ChappieCore",
+                "CZstd",
+                "CZlib",
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+            ]),
+        .testTarget(name: "ChappieSimulatorTests", dependencies: ["ChappieSimulator", "ChappieCore", "CZlib"]),
+    ],
+    swiftLanguageModes: [.v6],
+    cLanguageStandard: .c11
+)
+
+let cModules: Set<String> = []
+for target in package.targets where !cModules.contains(target.name) {
+    target.swiftSettings = [
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("InternalImportsByDefault"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+        .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+        .treatAllWarnings(as: .error),
+    ]
+}

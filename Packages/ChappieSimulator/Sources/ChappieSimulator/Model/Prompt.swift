@@ -1,0 +1,75 @@
+import ChappieCore
+
+/// What a request says to the model, as far as the model cares.
+struct Prompt: Sendable, Hashable {
+    struct ToolOutput: Sendable, Hashable {
+        /// Empty when the call itself is not in the input.
+        let toolName: String
+        let text: String
+    }
+
+    let model: String
+    /// The text of the last user message; empty when there is none.
+    let text: String
+    /// Images in that message.
+    let imageCount: Int
+    /// Which answer of the conversation this is, counted from 1.
+    let turn: Int
+    /// What tools returned since that message.
+    let toolOutputs: [ToolOutput]
+    let tools: [DeclaredTool]
+    /// `tool_choice`: a word or an object.
+    let toolChoice: ChappieJSON
+    /// `nil` when no reasoning is asked for.
+    let reasoningEffort: String?
+    /// `nil` when the request leaves it open.
+    let reasoningSummary: String?
+    /// Whether the last item asks for the conversation to be compacted.
+    let wantsCompaction: Bool
+    /// Bytes of all text in the input: what input tokens are estimated from.
+    let inputSize: Int
+
+    init(_ body: ChappieJSON) {
+        let items = body["input"]?.array ?? []
+        let lastUser = items.lastIndex { Prompt.role(of: $0) == "user" }
+        model = body["model"]?.string ?? ""
+        text = lastUser.map { Prompt.text(of: items[$0]["content"]) } ?? ""
+        imageCount =
+            lastUser.flatMap { items[$0]["content"]?.array }?.count { $0["type"]?.string == "input_image" } ?? 0
+        turn = items.count { Prompt.role(of: $0) == "assistant" } + 1
+        let names = Prompt.callNames(in: items)
+        toolOutputs = items.dropFirst(lastUser.map { $0 + 1 } ?? 0).compactMap { item in
+            guard let type = item["type"]?.string, type.hasSuffix("_call_output") else { return nil }
+            let name = item["call_id"]?.string.flatMap { names[$0] } ?? item["name"]?.string ?? ""
+            return ToolOutput(toolName: name, text: Prompt.text(of: item["output"]))
+        }
+        let inInput = items.filter { $0["type"]?.string == "additional_tools" }.flatMap { $0["tools"]?.array ?? [] }
+        tools = DeclaredTool.list((body["tools"]?.array ?? []) + inInput)
+        toolChoice = body["tool_choice"] ?? "auto"
+        let effort = body["reasoning"]?["effort"]?.string
+        reasoningEffort = effort == "none" ? nil : effort
+        reasoningSummary = body["reasoning"]?["summary"]?.string
+        wantsCompaction = items.last?["type"]?.string == "compaction_trigger"
+        inputSize = items.reduce(body["instructions"]?.string?.utf8.count ?? 0) { total, item in
+            total + Prompt.text(of: item["content"]).utf8.count + Prompt.text(of: item["output"]).utf8.count
+        }
+    }
+
+    /// The type of a message may be left out.
+    private static func role(of item: ChappieJSON) -> String? {
+        (item["type"]?.string ?? "message") == "message" ? item["role"]?.string : nil
+    }
+
+    /// The text of content or output: a string, or a list of parts.
+    private static func text(of content: ChappieJSON?) -> String {
+        content?.string ?? (content?.array ?? []).compactMap { $0["text"]?.string }.joined()
+    }
+
+    private static func callNames(in items: [ChappieJSON]) -> [String: String] {
+        var names: [String: String] = [:]
+        for item in items where item["type"]?.string?.hasSuffix("_call") == true {
+            if let id = item["call_id"]?.string, let name = item["name"]?.string { names[id] = name }
+        }
+        return names
+    }
+}

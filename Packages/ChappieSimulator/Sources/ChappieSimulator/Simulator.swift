@@ -1,0 +1,97 @@
+import ChappieCore
+public import FoundationEssentials
+import Synchronization
+
+/// A ChatGPT backend on this machine, for development, demonstrations and tests: device sign-in with a page to approve
+/// it on, tokens that are used once, models, usage, and a "model" that repeats what it is asked, over server-sent
+/// events and over WebSocket.
+///
+/// ```swift
+/// let simulator = try await Simulator.start(SimulatorConfiguration(autoApprove: true))
+/// print(simulator.issuer, simulator.backend)   // http://127.0.0.1:40123 http://127.0.0.1:40123/backend-api
+/// // … point a client at them …
+/// await simulator.stop()
+/// ```
+///
+/// It listens on loopback only, keeps nothing on disk, and forgets everything when it stops. ``SimulatorScenario`` makes
+/// it misbehave; what the model does on request is listed in `SCENARIOS.md` beside the package.
+public final class Simulator: Sendable {
+    /// Where sign-in and token requests go.
+    public let issuer: URL
+    /// Everything else: ``issuer`` followed by `/backend-api`.
+    public let backend: URL
+    /// Each exchange as it is answered, with nothing secret in it: for a log, by one reader. The newest 1,000 wait for
+    /// it. Ends when the simulator stops.
+    public let log: AsyncStream<SimulatorExchange>
+
+    private let core: SimulatorCore
+    private let listener: LoopbackListener
+
+    private init(issuer: URL, core: SimulatorCore, listener: LoopbackListener) {
+        self.issuer = issuer
+        backend = issuer.appending(path: "backend-api")
+        self.core = core
+        log = core.log
+        self.listener = listener
+    }
+
+    /// Starts one.
+    ///
+    /// - Throws: ``SimulatorError``: `.portInUse`, `.portDenied`, `.notLoopback`, `.listenFailed`, or
+    ///   `.invalidConfiguration` with the name of the setting.
+    public static func start(
+        _ configuration: SimulatorConfiguration = SimulatorConfiguration()
+    ) async throws(SimulatorError) -> Simulator {
+        try configuration.validate()
+        let core = SimulatorCore(configuration)
+        let listener = try await LoopbackListener.start(
+            host: configuration.host, port: configuration.port, recordLimit: configuration.recordedRequestLimit,
+            recordByteLimit: 128 * 1024 * 1024,
+            answer: { core.answer($0) })
+        let authority = configuration.host.contains(":") ? "[\(configuration.host)]" : configuration.host
+        guard let issuer = URL(string: "http://\(authority):\(listener.port)") else {
+            await listener.stop()
+            throw SimulatorError(.listenFailed, reason: "\"\(configuration.host)\" makes no address")
+        }
+        core.opened(issuer: "http://\(authority):\(listener.port)")
+        return Simulator(issuer: issuer, core: core, listener: listener)
+    }
+
+    /// The port it listens on.
+    public var port: Int { listener.port }
+    /// The page where a person enters the code.
+    public var verificationPage: URL { issuer.appending(path: "codex").appending(path: "device") }
+    /// The newest requests, tokens and all, for tests to look into. See ``SimulatorConfiguration/recordedRequestLimit``.
+    public var receivedRequests: [ReceivedRequest] { listener.ledger.receivedRequests }
+    /// The newest WebSocket messages, for tests to look into. See ``SimulatorConfiguration/recordedRequestLimit``.
+    public var receivedMessages: [ReceivedMessage] { listener.ledger.receivedMessages }
+    /// The connections that became WebSockets, in the order of their handshakes; the newest 20,000.
+    public var webSocketConnections: [SimulatorWebSocketConnection] { listener.ledger.webSocketConnections }
+    /// How many connections it has accepted since it started.
+    public var connectionCount: Int { listener.ledger.connectionCount }
+    /// How many of them are still open.
+    public var openConnectionCount: Int { listener.ledger.openConnectionCount }
+
+    /// Approves a sign-in, as a person does on the page.
+    ///
+    /// - Throws: ``SimulatorError`` with code `.unknownUserCode` when none waits under that code.
+    public func approve(userCode: String) throws(SimulatorError) { try core.decide(userCode, approves: true) }
+
+    /// Refuses a sign-in, as a person does on the page.
+    ///
+    /// - Throws: ``SimulatorError`` with code `.unknownUserCode` when none waits under that code.
+    public func refuse(userCode: String) throws(SimulatorError) { try core.decide(userCode, approves: false) }
+
+    /// Signs in without any request, and gives the credential.
+    ///
+    /// - Parameter clientID: who the tokens are for; a refresh must come with the same, or with none.
+    public func issueCredential(clientID: String = "app_EMoamEEZ73f0CkXaXp7hrann") -> SimulatorCredential {
+        core.issueCredential(clientID: clientID)
+    }
+
+    /// Closes every connection and the socket, and returns when they are gone. Calling it again does nothing.
+    public func stop() async {
+        await listener.stop()
+        core.closed()
+    }
+}

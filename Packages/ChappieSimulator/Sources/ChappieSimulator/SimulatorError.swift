@@ -1,0 +1,50 @@
+public import FoundationEssentials
+
+/// A simulator that could not start, or a scenario that can't be played.
+public struct SimulatorError: Error, Sendable, Hashable {
+    /// What kind of trouble it is.
+    public enum Code: String, Sendable, Hashable, Codable {
+        /// Something else listens on the port.
+        case portInUse
+        /// The port needs rights that this process doesn't have (below 1024).
+        case portDenied
+        /// The host is not a loopback address.
+        case notLoopback
+        /// The socket could not be opened for another reason.
+        case listenFailed
+        /// A setting is out of its bounds.
+        case invalidConfiguration
+        /// There is no built-in scenario of that name.
+        case unknownScenario
+        /// The scenario is not JSON, or a member of it is wrong; the message names the key path.
+        case invalidScenario
+        /// No sign-in waits under that code.
+        case unknownUserCode
+    }
+
+    public let code: Code
+    /// One clause in plain words, without a final stop.
+    public let reason: String
+
+    public init(_ code: Code, reason: String) {
+        self.code = code
+        self.reason = reason
+    }
+}
+
+extension SimulatorError: LocalizedError {
+    public var errorDescription: String? { reason + "." }
+
+    public var recoverySuggestion: String? {
+        switch code {
+        case .portInUse: "Stop the other program, choose another port, or use port 0 for any free one."
+        case .portDenied: "Choose a port above 1023, or use port 0 for any free one."
+        case .notLoopback: "Use 127.0.0.1, ::1 or localhost: the simulator is for this machine only."
+        case .listenFailed: "Choose another port or address."
+        case .invalidConfiguration: "Correct the setting."
+        case .unknownScenario: "Choose one of the built-in names, or give the path of a JSON file."
+        case .invalidScenario: "Correct the scenario file; SCENARIOS.md beside the package describes every member."
+        case .unknownUserCode: "Check the code; codes are valid for 15 minutes and work once."
+        }
+    }
+}

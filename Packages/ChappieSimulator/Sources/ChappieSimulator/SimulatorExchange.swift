@@ -1,0 +1,55 @@
+/// One answered request, as a log may show it: nothing of its query, header or body.
+public struct SimulatorExchange: Sendable, Hashable {
+    /// What there is to say about a request that came as a WebSocket message.
+    public struct WebSocketDetails: Sendable, Hashable {
+        /// Whether it only warms up (`generate: false`).
+        public let isPrewarm: Bool
+        /// Whether it starts from the response before (`previous_response_id`).
+        public let isIncremental: Bool
+        /// Items of its own input, without those it starts from.
+        public let inputItemCount: Int
+        /// Whether it came compressed.
+        public let isCompressed: Bool
+        /// Bytes of the message.
+        public let payloadByteCount: Int
+        /// Bytes it took on the wire.
+        public let wireByteCount: Int
+        /// Which connection it came on: as ``ReceivedRequest/connection``.
+        public let connection: Int
+    }
+
+    /// The method; for a WebSocket message `POST`, or `PREWARM` when it only warms up.
+    public let method: String
+    /// The path without the query.
+    public let path: String
+    /// The status answered, or the one an error message names; `nil` when the connection was closed or left silent
+    /// instead.
+    public let status: Int?
+    /// Whether the scenario had a hand in it.
+    public let isScripted: Bool
+    /// `nil` for requests of HTTP.
+    public let webSocket: WebSocketDetails?
+
+    init(method: String, path: String, status: Int?, isScripted: Bool, webSocket: WebSocketDetails? = nil) {
+        self.method = method
+        self.path = path
+        self.status = status
+        self.isScripted = isScripted
+        self.webSocket = webSocket
+    }
+
+    /// Such as `POST /oauth/token 200`, or
+    /// `POST /backend-api/codex/responses 200 (websocket 3, incremental, 1 item, 812 bytes as 405)`.
+    public var line: String {
+        "\(method) \(path) \(status.map { String($0) } ?? "no answer")\(webSocket?.words ?? "")"
+            + (isScripted ? " (scenario)" : "")
+    }
+}
+
+extension SimulatorExchange.WebSocketDetails {
+    fileprivate var words: String {
+        let items = "\(inputItemCount) item\(inputItemCount == 1 ? "" : "s")"
+        let bytes = isCompressed ? "\(payloadByteCount) bytes as \(wireByteCount)" : "\(payloadByteCount) bytes"
+        return " (websocket \(connection), \(isIncremental ? "incremental" : "whole"), \(items), \(bytes))"
+    }
+}

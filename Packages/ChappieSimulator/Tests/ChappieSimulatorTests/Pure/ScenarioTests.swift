@@ -1,0 +1,146 @@
+import ChappieCore
+import Testing
+
+@testable import ChappieSimulator
+
+struct ScenarioTests {
+    @Test(arguments: SimulatorScenario.names)
+    func everyBuiltInScenarioCanBeReadAndSaysWhatItDoes(name: String) throws {
+        let scenario = try SimulatorScenario(named: name)
+        #expect(scenario.name == name)
+        #expect(!scenario.summary.isEmpty)
+        #expect(!scenario.rules.isEmpty || scenario.settings != ScenarioSettings())
+    }
+
+    @Test func anUnknownNameIsAnErrorThatListsTheNames() {
+        let error = #expect(throws: SimulatorError.self) { try SimulatorScenario(named: "nonsense") }
+        #expect(error?.code == .unknownScenario)
+        #expect(error?.reason.contains("usage-limit") == true)
+    }
+
+    @Test(arguments: [
+        ("{", "The scenario is not valid JSON: a member name is missing at byte 1"),
+        ("[]", "The scenario must be an object"),
+        ("{\"rulez\":[]}", "rulez is not a member a scenario can have here"),
+        ("{\"rules\":{}}", "rules must be a list"),
+        ("{\"rules\":[{}]}", "rules[0] needs a member \"effect\""),
+        (
+            "{\"rules\":[{\"effect\":{}},{\"effect\":{\"status\":\"500\"}}]}",
+            "rules[1].effect.status must be an integer"
+        ),
+        (
+            "{\"rules\":[{\"effect\":{\"cut\":{\"afterBytes\":-1}}}]}",
+            "rules[0].effect.cut.afterBytes must be an integer"
+        ),
+        ("{\"rules\":[{\"effect\":{\"cut\":{}}}]}", "rules[0].effect.cut needs one of beforeHead"),
+        (
+            "{\"rules\":[{\"effect\":{\"cut\":{\"afterBytes\":1,\"with\":\"bang\"}}}]}",
+            "rules[0].effect.cut.with must be one of \"fin\", \"rst\""
+        ),
+        ("{\"rules\":[{\"match\":{\"nth\":0},\"effect\":{}}]}", "rules[0].match.nth must be an integer from 1"),
+        ("{\"rules\":[{\"match\":{\"nth\":[1,true]},\"effect\":{}}]}", "rules[0].match.nth[1] must be an integer"),
+        ("{\"rules\":[{\"effect\":{\"headers\":{\"a b\":\"c\"}}}]}", "rules[0].effect.headers.a b is not a header"),
+        ("{\"rules\":[{\"effect\":{\"headers\":{\"a\":\"c\\r\\nd: e\"}}}]}", "rules[0].effect.headers.a must not hold"),
+        ("{\"rules\":[{\"effect\":{\"status\":500,\"html\":true}}]}", "rules[0].effect can have only one of"),
+        ("{\"rules\":[{\"effect\":{\"delayBeforeHead\":\"2\"}}]}", "rules[0].effect.delayBeforeHead must be a number"),
+        (
+            "{\"rules\":[{\"effect\":{\"events\":{\"ending\":\"sad\"}}}]}",
+            "rules[0].effect.events.ending must be one of"
+        ),
+        ("{\"rules\":[{\"effect\":{\"events\":{\"extra\":[{}]}}}]}", "rules[0].effect.events.extra[0] needs a string"),
+        (
+            "{\"rules\":[{\"effect\":{\"handshake\":{\"accept\":\"maybe\"}}}]}",
+            "rules[0].effect.handshake.accept must be one of \"right\", \"wrong\", \"absent\""
+        ),
+        (
+            "{\"rules\":[{\"effect\":{\"handshake\":{\"deflate\":{\"serverMaxWindowBits\":8}}}}]}",
+            "rules[0].effect.handshake.deflate.serverMaxWindowBits must be an integer from 9 to 15"
+        ),
+        ("{\"rules\":[{\"effect\":{\"frames\":{\"bytes\":\"8\"}}}]}", "rules[0].effect.frames.bytes must be pairs of"),
+        ("{\"rules\":[{\"effect\":{\"frames\":{\"opcode\":16}}}]}", "rules[0].effect.frames.opcode must be an integer"),
+        (
+            "{\"rules\":[{\"effect\":{\"frames\":{\"close\":{\"code\":65536}}}}]}",
+            "rules[0].effect.frames.close.code must be an integer"
+        ),
+        ("{\"rules\":[{\"match\":{\"over\":\"air\"},\"effect\":{}}]}", "rules[0].match.over must be one of"),
+        (
+            "{\"rules\":[{\"effect\":{\"status\":500,\"connectionLimit\":true}}]}",
+            "rules[0].effect can have only one of"
+        ),
+        ("{\"settings\":{\"pollInterval\":1.5}}", "settings.pollInterval must be an integer"),
+        ("{\"settings\":{\"deltasPerSecond\":0}}", "settings.deltasPerSecond must be a number"),
+    ])
+    func mistakesAreNamedByTheirKeyPath(json: String, message: String) {
+        let error = #expect(throws: SimulatorError.self) { try SimulatorScenario(parsing: json) }
+        #expect(error?.code == .invalidScenario)
+        #expect(error?.reason.hasPrefix(message) == true, "\(error?.reason ?? "")")
+    }
+
+    @Test func theFirstRuleThatAppliesWinsAndEveryRuleCounts() throws {
+        let scenario = try SimulatorScenario(
+            parsing: """
+                {"rules":[
+                 {"match":{"path":"/a","method":"post","nth":[2,3]},"effect":{"status":500}},
+                 {"match":{"path":"/*","from":3,"to":4},"effect":{"status":501}},
+                 {"match":{"bodyContains":"needle"},"effect":{"status":502}}]}
+                """)
+        var progress = ScenarioProgress(scenario)
+        func status(_ method: String, _ target: String, _ body: String = "") -> Int? {
+            let request = BackendRequest(ReceivedRequest(method: method, target: target, body: Array(body.utf8)))
+            guard case .response(let status, _) = progress.effect(for: request)?.replacement else { return nil }
+            return status
+        }
+        #expect(status("POST", "/a") == nil)
+        #expect(status("POST", "/a?q=1") == 500)
+        #expect(status("GET", "/a") == 501)
+        #expect(status("POST", "/a") == 500)
+        #expect(status("POST", "/a") == nil)
+        #expect(status("GET", "/b", "a needle in hay") == 502)
+        #expect(status("GET", "/b", "need") == nil)
+    }
+
+    @Test func aTurnIsTheSameHoweverItComesUnlessTheRuleSaysSo() throws {
+        let scenario = try SimulatorScenario(
+            parsing: """
+                {"rules":[
+                 {"match":{"method":"POST","nth":[1,2]},"effect":{"status":500}},
+                 {"match":{"method":"POST","over":"websocket"},"effect":{"status":501}},
+                 {"match":{"over":"http"},"effect":{"status":502}},
+                 {"match":{"method":"PREWARM"},"effect":{"status":503}}]}
+                """)
+        var progress = ScenarioProgress(scenario)
+        func status(_ method: String, _ carrier: ScenarioMatch.Carrier) -> Int? {
+            let request = BackendRequest(ReceivedRequest(method: method, target: "/a"), over: carrier)
+            guard case .response(let status, _) = progress.effect(for: request)?.replacement else { return nil }
+            return status
+        }
+        #expect(status("PREWARM", .websocket) == 503)
+        #expect(status("POST", .websocket) == 500)
+        #expect(status("POST", .http) == 500)
+        #expect(status("POST", .websocket) == 501)
+        #expect(status("POST", .http) == 502)
+        #expect(status("GET", .http) == 502)
+    }
+
+    @Test func settingsWinOverTheConfiguration() throws {
+        var configuration = SimulatorConfiguration(pollInterval: 3)
+        configuration.scenario = try SimulatorScenario(
+            parsing: """
+                {"settings":{"autoApprove":true,"pollInterval":7,"accessTokenLifetime":60,"refreshTokenLifetime":90,
+                 "plan":"pro","primaryUsedPercent":99.5,"deltasPerSecond":20,"revokesFamilyOnReuse":true,
+                 "webSocket":false,"webSocketDeflate":false,"webSocketPingInterval":0}}
+                """)
+        let settings = configuration.settings(issuer: "http://x")
+        #expect(settings.pollInterval == 7)
+        #expect(settings.approvesOnPoll == 2)
+        #expect(settings.accessTokenLifetime == 60)
+        #expect(settings.refreshTokenLifetime == 90)
+        #expect(settings.account.plan == "pro")
+        #expect(settings.usage.primaryUsedPercent == 99.5)
+        #expect(settings.revokesFamilyOnReuse)
+        #expect(configuration.resolvedRate == 20)
+        #expect(!settings.offersWebSocket)
+        #expect(!configuration.resolvedDeflate)
+        #expect(configuration.resolvedPingInterval == nil)
+    }
+}

@@ -1,0 +1,288 @@
+import ChappieCore
+import ChappieSimulator
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct MessageFaultTests {
+    private func with<Value: Sendable>(
+        _ name: String, offer: String? = nil, _ body: @escaping @Sendable (TestWebSocket, Simulator) throws -> Value
+    ) async throws -> Value {
+        let configuration = SimulatorConfiguration(scenario: try SimulatorScenario(named: name))
+        return try await Simulator.withWebSocket(configuration, offer: offer, body)
+    }
+
+    private func rule(_ effect: String) -> String {
+        "{\"rules\":[{\"match\":{\"method\":\"POST\"},\"effect\":{\(effect)}}]}"
+    }
+
+    // MARK: Errors
+
+    @Test func errorsAreMessagesWithTheHeadersThatHTTPWouldHave() async throws {
+        try await with("ws-error-usage-limit") { client, simulator in
+            let error = client.ask("Hi").last
+            #expect(error?["status"] == 429)
+            #expect(error?["error"]?["type"] == "usage_limit_reached")
+            #expect(error?["headers"]?["x-codex-primary-used-percent"] == "100.0")
+            #expect(client.ask("Hi").types == ["error"])
+            let post = try simulator.ask("Hi")
+            #expect(post.status == 200)
+        }
+        try await with("ws-error-retry-after") { client, _ in
+            for _ in 0..<2 {
+                let error = client.ask("Hi").last
+                #expect(error?["status"] == 429)
+                #expect(error?["error"]?["code"] == "rate_limit_exceeded")
+                #expect(error?["headers"] == ["retry-after": "1"])
+            }
+            #expect(client.ask("Hi").types.last == "response.completed")
+        }
+    }
+
+    @Test func aStatusCanHaveAnotherNameOrNone() async throws {
+        try await with("ws-error-status-code") { client, _ in
+            let error = client.ask("Hi").last
+            #expect(error?["status_code"] == 500)
+            #expect(error?["status"] == nil)
+        }
+        try await with("ws-error-no-status") { client, _ in
+            let error = client.ask("Hi").last
+            #expect(error?["type"] == "error")
+            #expect(error?["error"]?["type"] == "server_error")
+            #expect(error?["status"] == nil)
+            #expect(error?["status_code"] == nil)
+        }
+    }
+
+    @Test(arguments: [
+        ("ws-error-500-once", 500), ("ws-error-401-once", 401), ("ws-previous-not-found", 400),
+        ("unauthorized-once", 401), ("server-error-once", 500),
+    ])
+    func anErrorComesOnceAndTheConnectionGoesOn(name: String, status: Int) async throws {
+        try await with(name) { client, _ in
+            #expect(client.ask("Hi").last?["status"]?.int == status)
+            #expect(client.ask("Hi").types.last == "response.completed")
+        }
+    }
+
+    @Test func aConnectionsTimeIsOver() async throws {
+        try await with("ws-connection-limit") { client, simulator in
+            let warm = client.ask("Hi", [("generate", false)])
+            #expect(warm.types.last == "response.completed")
+            #expect(client.ask("Hi").types.last == "response.completed")
+            for _ in 0..<2 {
+                let error = client.ask("Hi").last
+                #expect(error?["status"] == 400)
+                #expect(error?["error"]?["code"] == "websocket_connection_limit_reached")
+            }
+            let second = try TestWebSocket(simulator)
+            for _ in 0..<3 { #expect(second.ask("Hi").types.last == "response.completed") }
+        }
+        try await with("ws-connection-limit-at-once") { client, _ in
+            #expect(client.ask("Hi", [("generate", false)]).errorCode == "websocket_connection_limit_reached")
+        }
+    }
+
+    @Test func whatIsNoStreamOfEventsIsFollowedByAClose() async throws {
+        try await with("html") { client, _ in
+            client.send(TestWebSocket.create("Hi"))
+            #expect(client.message()?.text.hasPrefix("<!DOCTYPE html>") == true)
+            #expect(client.message()?.closeCode == 1000)
+        }
+    }
+
+    @Test func warmingUpGoesWrongAndTurnsDoNot() async throws {
+        try await with("ws-prewarm-error") { client, _ in
+            #expect(client.ask("Hi", [("generate", false)]).last?["status"] == 500)
+            #expect(client.ask("Hi").types.last == "response.completed")
+        }
+        try await with("ws-prewarm-close") { client, _ in
+            client.send(TestWebSocket.create("Hi", [("generate", false)]))
+            #expect(client.message()?.closeCode == 1011)
+        }
+        try await with("ws-prewarm-silent") { client, simulator in
+            client.send(TestWebSocket.create("Hi", [("generate", false)]))
+            // A pong that comes alone shows that the answer would have come before it.
+            client.send(.init(opcode: 9, payload: [1], isMasked: true))
+            #expect(client.frame() == .init(opcode: 10, payload: [1]))
+            let second = try TestWebSocket(simulator)
+            #expect(second.ask("Hi").types.last == "response.completed")
+        }
+    }
+
+    // MARK: Ends
+
+    @Test(arguments: [
+        ("ws-close-1000", 1000), ("ws-close-1001", 1001), ("ws-close-1008", 1008), ("ws-close-1011", 1011),
+        ("ws-close-empty", nil),
+    ])
+    func closesInTheMiddleOfAnAnswer(name: String, code: Int?) async throws {
+        try await with(name) { client, simulator in
+            client.send(TestWebSocket.create("Hi"))
+            for _ in 0..<8 { #expect(client.message()?.opcode == 1) }
+            let close = try #require(client.message())
+            #expect(close.opcode == 8)
+            #expect(close.closeCode == code)
+            client.send(.init(opcode: 8, payload: close.payload, isMasked: true))
+            #expect(client.socket.receiveToEnd() == .endOfStream(""))
+            #expect(simulator.webSocketConnections[0].hasSentClose)
+            #expect(simulator.webSocketConnections[0].closeCode.map(Int.init) == code)
+        }
+    }
+
+    @Test func closesBeforeAndAfterAnAnswer() async throws {
+        try await with("ws-close-instead") { client, _ in
+            client.send(TestWebSocket.create("Hi"))
+            #expect(client.message()?.closeCode == 1011)
+        }
+        try await with("ws-close-after") { client, _ in
+            #expect(client.ask("Hi").types.last == "response.completed")
+            #expect(client.message()?.closeCode == 1000)
+        }
+        let idle =
+            "{\"rules\":[{\"match\":{\"method\":\"GET\"},\"effect\":{\"handshake\":{\"close\":{\"code\":1001}}}}]}"
+        try await Simulator.withWebSocket(scenario: idle) { client, _ in #expect(client.message()?.closeCode == 1001) }
+    }
+
+    @Test(arguments: [("ws-cut", 1), ("ws-cut-rst", 1), ("ws-cut-twice", 2)])
+    func cutsAfterEightPiecesAsOftenAsItSays(name: String, times: Int) async throws {
+        try await with(name, offer: TestWebSocket.deflateOffer) { client, simulator in
+            var client = client
+            for _ in 0..<times {
+                let events = client.ask("repeat 100 words")
+                #expect(events.types.count { $0 == "response.output_text.delta" } == 8)
+                #expect(events.types.last == "response.output_text.delta")
+                let isReset = if case .reset = client.socket.receiveToEnd() { true } else { false }
+                #expect(isReset == (name == "ws-cut-rst"))
+                client = try TestWebSocket(simulator)
+            }
+            #expect(client.ask("repeat 100 words").types.last == "response.completed")
+        }
+    }
+
+    @Test(arguments: [nil, TestWebSocket.deflateOffer])
+    func cutsAReferenceAnswerAtEvery97thByte(offer: String?) async throws {
+        let whole = try await Simulator.withWebSocket(offer: offer) { client, simulator in
+            client.send(TestWebSocket.create("Hi"))
+            client.send(.init(opcode: 8, payload: [], isMasked: true))
+            guard case .endOfStream = client.socket.receiveToEnd() else { throw CancellationError() }
+            // The close frame is two bytes.
+            return simulator.webSocketConnections[0].byteCountSent - 2
+        }
+        #expect(whole > (offer == nil ? 2000 : 500))
+        for length in stride(from: 0, to: whole, by: 97) {
+            let cut = rule("\"cut\":{\"afterBytes\":\(length)}")
+            try await Simulator.withWebSocket(scenario: cut, offer: offer) { client, simulator in
+                client.send(TestWebSocket.create("Hi"))
+                guard case .endOfStream = client.socket.receiveToEnd() else { throw CancellationError() }
+                #expect(simulator.webSocketConnections[0].byteCountSent == length)
+            }
+        }
+    }
+
+    @Test func fallsSilentAfterItsFirstEventButAnswersPings() async throws {
+        try await with("ws-stall") { client, simulator in
+            client.send(TestWebSocket.create("Hi"))
+            #expect(client.message()?.json["type"] == "response.created")
+            client.send(.init(opcode: 9, payload: Array("still there?".utf8), isMasked: true))
+            #expect(client.frame()?.text == "still there?")
+            #expect(simulator.webSocketConnections[0].pingCount == 1)
+            let second = try TestWebSocket(simulator)
+            #expect(second.ask("Hi").types.last == "response.completed")
+        }
+    }
+
+    // MARK: Frames
+
+    @Test(arguments: [nil, TestWebSocket.deflateOffer])
+    func fragmentsAndPingsChangeNothing(offer: String?) async throws {
+        let plain = try await Simulator.withWebSocket { client, _ in client.ask("Hi").text }
+        for name in ["ws-fragmented", "ws-fragmented-pings", "ws-bad-json", "drip"] {
+            try await with(name, offer: offer) { client, _ in
+                #expect(client.ask("Hi").text == plain)
+                #expect(client.controls.isEmpty == (name != "ws-fragmented-pings"))
+                #expect(client.ask("Hi").text == plain)
+            }
+        }
+    }
+
+    @Test func sendsFramesThatBreakTheRules() async throws {
+        func third(_ name: String) async throws -> TestWebSocket.Frame {
+            try await with(name) { client, _ in
+                client.send(TestWebSocket.create("Hi"))
+                let frames = [client.frame(), client.frame(), client.frame()]
+                #expect(frames[0]?.json["type"] == "response.created")
+                return try #require(frames[2])
+            }
+        }
+        #expect(try await third("ws-binary").opcode == 2)
+        #expect(try await third("ws-reserved-bit").reservedBits == 2)
+        #expect(try await third("ws-reserved-opcode").opcode == 3)
+        #expect(try await third("ws-masked").isMasked)
+        #expect(String(validating: try await third("ws-invalid-utf8").payload, as: UTF8.self) == nil)
+        #expect(try await third("ws-long-ping").opcode == 9)
+        #expect(try await third("ws-long-ping").payload.count == 126)
+    }
+
+    @Test func sendsFramesAndMessagesOfAnySize() async throws {
+        try await with("ws-giant-frame", offer: TestWebSocket.deflateOffer) { client, _ in
+            client.send(TestWebSocket.create("Hi"))
+            let frames = [client.frame(), client.frame(), client.frame()]
+            #expect(frames[2]?.payload.count == 17 * 1024 * 1024)
+        }
+        try await with("ws-bomb", offer: TestWebSocket.deflateOffer) { client, _ in
+            client.send(TestWebSocket.create("Hi"))
+            let frames = [client.frame(), client.frame(), client.frame()]
+            #expect(frames[2]?.payload.count ?? .max < 1024 * 1024)
+        }
+        try await with("ws-giant-message") { client, _ in
+            client.send(TestWebSocket.create("Hi"))
+            _ = (client.frame(), client.frame())
+            var sizes: [Int] = []
+            while let frame = client.frame() {
+                sizes.append(frame.payload.count)
+                if frame.isFinal { break }
+            }
+            #expect(sizes == Array(repeating: 8 * 1024 * 1024, count: 8) + [6 * 1024 * 1024])
+        }
+    }
+
+    @Test func somethingFollowsTheEnd() async throws {
+        try await with("ws-text-after") { client, _ in
+            for _ in 0..<2 {
+                #expect(client.ask("Hi").types.last == "response.completed")
+                #expect(client.message()?.json["delta"] == " too late")
+            }
+        }
+    }
+
+    @Test func anAnswerThatIsAskedForAgainGoesOnWithOtherWords() async throws {
+        try await with("diverge") { client, simulator in
+            let first = client.ask("repeat 20 words").text
+            let second = try TestWebSocket(simulator)
+            let events = second.ask("repeat 20 words")
+            #expect(events.types.last == "response.completed")
+            #expect(events.text == "word after word, all Or, to put it another way.")
+            #expect(first.hasPrefix("word after word, all the same"))
+            let done = events.first { $0["type"] == "response.output_text.done" }
+            #expect(done?["text"]?.string == events.text)
+            let post = try simulator.ask("repeat 20 words")
+            #expect(post.events.text == events.text)
+        }
+    }
+
+    @Test(arguments: [
+        ("unknown-events", true), ("malformed-event", true), ("no-created", true), ("completed-twice", true),
+        ("crlf", true), ("comments", true), ("failed", false), ("incomplete", false), ("no-completed", false),
+    ])
+    func scenariosOfEventsAreTheSameOverWebSocket(name: String, isWhole: Bool) async throws {
+        let plain = try await Simulator.withWebSocket { client, _ in client.ask("Hi").text }
+        try await with(name) { client, _ in
+            client.send(TestWebSocket.create("Hi"))
+            client.send(.init(opcode: 8, payload: [], isMasked: true))
+            var events: [ChappieJSON] = []
+            while let message = client.message(), message.opcode == 1 { events.append(message.json) }
+            #expect(events.text == plain)
+            #expect((events.types.last == "response.completed") == isWhole)
+        }
+    }
+}

@@ -1,0 +1,144 @@
+import ChappieCore
+import ChappieSimulator
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct TurnTests {
+    @Test(arguments: [nil, TestWebSocket.deflateOffer])
+    func answersATurn(offer: String?) async throws {
+        try await Simulator.withWebSocket(offer: offer) { client, simulator in
+            let events = client.ask("Grüße 👩‍👩‍👧", [("reasoning", ["effort": "low"])])
+            #expect(events.types.first == "response.created")
+            #expect(events.types.last == "response.completed")
+            #expect(events.types.contains("response.reasoning_summary_text.delta"))
+            #expect(events.text.contains("> Grüße 👩‍👩‍👧\n"))
+            let connection = try #require(simulator.webSocketConnections.first)
+            #expect(connection.isCompressed == (offer != nil))
+            #expect(connection.isOpen)
+            #expect(connection.messageCount == 1)
+            #expect(connection.payloadByteCountReceived == simulator.receivedMessages[0].body.count)
+            #expect(connection.wireByteCountReceived == simulator.receivedMessages[0].wireByteCount)
+            #expect((connection.wireByteCountReceived < connection.payloadByteCountReceived) == (offer != nil))
+        }
+    }
+
+    @Test func theSameQuestionGetsTheSameWordsEveryWay() async throws {
+        let question = "A quiet evening 🌙 with äöü\n\nand two lines"
+        let more: [(String, ChappieJSON)] = [("reasoning", ["effort": "low"])]
+        try await Simulator.during { simulator in
+            let post = try await OwnThread.run { try simulator.ask(question, more).events }
+            for offer in [nil, TestWebSocket.deflateOffer] {
+                let events = try await OwnThread.run {
+                    let client = try TestWebSocket(simulator, offer: offer)
+                    return [client.ask(question, more), client.ask(question, more)]
+                }
+                for events in events {
+                    #expect(events.text == post.text)
+                    #expect(
+                        events.types.filter { !["codex.rate_limits", "response.metadata"].contains($0) } == post.types)
+                }
+            }
+        }
+    }
+
+    @Test func tellsUsageModelAndTurnStateInMessages() async throws {
+        let configuration = SimulatorConfiguration(usage: SimulatorUsage(primaryUsedPercent: 42.5))
+        try await Simulator.withWebSocket(configuration) { client, _ in
+            let state = try #require(client.header("x-codex-turn-state"))
+            let first = client.ask("Hi", [("model", "gpt-99")])
+            #expect(Array(first.types[2...3]) == ["codex.rate_limits", "response.metadata"])
+            #expect(first[2]["plan_type"] == "plus")
+            #expect(first[2]["rate_limits"]?["primary"]?["used_percent"]?.double == 42.5)
+            #expect(first[2]["rate_limits"]?["primary"]?["window_minutes"] == 300)
+            #expect(first[3]["headers"]?["openai-model"] == "gpt-99")
+            #expect(first[3]["headers"]?["x-codex-turn-state"]?.string == state)
+            let second = client.ask("Hi")
+            #expect(second[3]["headers"]?["x-codex-turn-state"]?.string != state)
+            let third = client.ask("Hi", [("client_metadata", ["x-codex-turn-state": "sticky"])])
+            #expect(third[3]["headers"]?["x-codex-turn-state"] == "sticky")
+        }
+    }
+
+    @Test func callsTools() async throws {
+        let tools: ChappieJSON = [["type": "function", "name": "exec_command", "parameters": [:]]]
+        try await Simulator.withWebSocket { client, _ in
+            let first = client.ask("run: echo hi", [("tools", tools)])
+            let call = try #require(first.first { $0["type"] == "response.output_item.done" }?["item"])
+            #expect(call["name"] == "exec_command")
+            let output: ChappieJSON = [
+                ["type": "function_call_output", "call_id": call["call_id"] ?? .null, "output": "hi there"]
+            ]
+            let second = client.ask(
+                "",
+                [
+                    ("input", output), ("tools", tools),
+                    ("previous_response_id", .string(try #require(first.responseID))),
+                ])
+            #expect(second.text.contains("The tool `exec_command` returned:"))
+            #expect(second.text.contains("hi there"))
+        }
+    }
+
+    @Test(
+        arguments: [
+            ("store", true, "Store must be set to false"), ("input", [], "Input must not be empty"),
+            ("model", nil, "Missing required parameter: model"),
+            ("max_output_tokens", 5, "Unsupported parameter: max_output_tokens"),
+            ("type", "response.append", "Only response.create is understood."),
+        ] as [(String, ChappieJSON?, String)])
+    func checksMessagesAsItChecksBodies(name: String, value: ChappieJSON?, message: String) async throws {
+        try await Simulator.withWebSocket { client, _ in
+            var object = try #require(TestWebSocket.create("Hi").object)
+            object[name] = value
+            client.send(.object(object))
+            let answer = client.answer()
+            #expect(answer.types == ["error"])
+            #expect(answer[0]["status"] == 400)
+            #expect(answer[0]["error"]?["message"]?.string == message)
+            client.send(text: "no JSON")
+            #expect(client.answer().last?["error"]?["message"] == "The body is not a JSON object.")
+            #expect(client.ask("Hi").types.last == "response.completed")
+        }
+    }
+
+    @Test func oneRequestAtATime() async throws {
+        try await Simulator.withWebSocket(SimulatorConfiguration(deltasPerSecond: 200)) { client, _ in
+            client.send(TestWebSocket.create("repeat 20 words"))
+            client.send(TestWebSocket.create("another"))
+            let first = client.answer()
+            #expect(first.types.last == "response.completed")
+            #expect(client.answer().errorCode == "response_in_progress")
+            #expect(client.ask("Hi").types.last == "response.completed")
+        }
+    }
+
+    @Test func keepsTheRateItIsGiven() async throws {
+        try await Simulator.withWebSocket(SimulatorConfiguration(deltasPerSecond: 200)) { client, _ in
+            let start = ContinuousClock.now
+            #expect(client.ask("repeat 40 words").types.last == "response.completed")
+            #expect(ContinuousClock.now - start >= .milliseconds(195))
+        }
+    }
+
+    @Test func logsWhatCameOverWebSocket() async throws {
+        try await Simulator.during { simulator in
+            let size = try await OwnThread.run {
+                let client = try TestWebSocket(simulator)
+                let first = client.ask("Hi", [("generate", false)])
+                _ = client.ask("Hi", [("previous_response_id", .string(try #require(first.responseID)))])
+                return simulator.receivedMessages.map(\.body.count)
+            }
+            var lines: [String] = []
+            for await exchange in simulator.log {
+                lines.append(exchange.line)
+                if lines.count == 3 { break }
+            }
+            let path = "/backend-api/codex/responses"
+            #expect(
+                lines == [
+                    "GET \(path) 101", "PREWARM \(path) 200 (websocket 0, whole, 1 item, \(size[0]) bytes)",
+                    "POST \(path) 200 (websocket 0, incremental, 1 item, \(size[1]) bytes)",
+                ])
+        }
+    }
+}

@@ -1,0 +1,207 @@
+import ChappieCore
+import ChappieSimulator
+import Testing
+
+@Suite(.timeLimit(.minutes(3)))
+struct BackendExchangeTests {
+    @Test func streamsAnAnswerWithTheHeadersClientsRead() async throws {
+        try await Simulator.during { simulator in
+            let answer = try simulator.ask("Grüße 👩‍👩‍👧", [("reasoning", ["effort": "low"])])
+            #expect(answer.status == 200)
+            #expect(answer.headers["content-type"] == "text/event-stream; charset=utf-8")
+            #expect(answer.headers["openai-model"] == "gpt-5.5")
+            #expect(answer.headers["x-codex-primary-used-percent"] == "12.0")
+            for name in ["x-request-id", "x-codex-turn-state", "x-models-etag", "x-codex-secondary-reset-at"] {
+                #expect(answer.headers[name]?.isEmpty == false, "\(name)")
+            }
+            #expect(answer.events.types.first == "response.created")
+            #expect(answer.events.types.last == "response.completed")
+            #expect(answer.events.types.contains("response.reasoning_summary_text.delta"))
+            #expect(answer.events.text.contains("> Grüße 👩‍👩‍👧\n"))
+        }
+    }
+
+    @Test func keepsTheTurnStateThatTheRequestBrought() async throws {
+        try await Simulator.during { simulator in
+            let answer = try Curl(
+                "POST", simulator.responses,
+                headers: [
+                    "authorization: Bearer \(simulator.issueCredential().accessToken)", "x-codex-turn-state: sticky",
+                ], json: Simulator.turn("Hi"))
+            #expect(answer.headers["x-codex-turn-state"] == "sticky")
+        }
+    }
+
+    @Test func readsZstdBodiesThatDoNotSayTheirSize() async throws {
+        try await Simulator.during { simulator in
+            let text = String(repeating: "Lorem ipsum 👋 ", count: 4000)
+            let zipped = try Command.run(
+                ["zstd", "-c", "--no-check"], input: Simulator.turn("reply: \(text)").serializedBytes())
+            let headers = [
+                "authorization: Bearer \(simulator.issueCredential().accessToken)", "content-encoding: zstd",
+                "content-type: application/json",
+            ]
+            let answer = try Curl("POST", simulator.responses, headers: headers, body: zipped.output)
+            #expect(answer.events.text == String(text.dropLast()))
+            let broken = try Curl("POST", simulator.responses, headers: headers, body: zipped.output.dropLast(3))
+            #expect(broken.status == 400)
+            let gzip = headers.map { $0 == "content-encoding: zstd" ? "content-encoding: gzip" : $0 }
+            #expect(try Curl("POST", simulator.responses, headers: gzip, body: [1]).status == 415)
+        }
+    }
+
+    @Test func refusesABodyThatGrowsPastTheLimit() async throws {
+        try await Simulator.during { simulator in
+            let bomb = try Command.run(["sh", "-c", "head -c 67108865 /dev/zero | zstd -c -1"]).output
+            #expect(bomb.count < 100_000)
+            let headers = [
+                "authorization: Bearer \(simulator.issueCredential().accessToken)", "content-encoding: zstd",
+            ]
+            #expect(try Curl("POST", simulator.responses, headers: headers, body: bomb).status == 413)
+        }
+    }
+
+    private static let badRequests: [(String, ChappieJSON?, String)] = [
+        ("store", true, "Store must be set to false"), ("store", nil, "Store must be set to false"),
+        ("stream", false, "Stream must be set to true"), ("input", [], "Input must not be empty"),
+        ("input", "hello", "Input must be a list"), ("input", [1], "Input must be a list of objects"),
+        ("model", nil, "Missing required parameter: model"),
+        ("max_output_tokens", 5, "Unsupported parameter: max_output_tokens"),
+        ("temperature", 0.5, "Unsupported parameter: temperature"),
+        ("metadata", [:], "Unsupported parameter: metadata"),
+        ("previous_response_id", "resp_1", "Unsupported parameter: previous_response_id"),
+    ]
+
+    @Test(arguments: badRequests)
+    func checksRequestsAsTheBackendDoes(name: String, value: ChappieJSON?, message: String) async throws {
+        try await Simulator.during { simulator in
+            var object = try #require(Simulator.turn("Hi").object)
+            object[name] = value
+            let answer = try Curl(
+                "POST", simulator.responses,
+                headers: ["authorization: Bearer \(simulator.issueCredential().accessToken)"], json: .object(object))
+            #expect(answer.status == 400)
+            #expect(answer.json["detail"]?.string == message)
+            #expect(answer.json["error"]?["message"]?.string == message)
+        }
+    }
+
+    @Test func takesInstructionsUnknownModelsAndNulls() async throws {
+        try await Simulator.during { simulator in
+            let answer = try simulator.ask(
+                "Hi", [("instructions", "Be brief."), ("model", "gpt-99"), ("temperature", .null)])
+            #expect(answer.status == 200)
+            #expect(answer.headers["openai-model"] == "gpt-99")
+        }
+    }
+
+    @Test func letsNobodyInWithoutAToken() async throws {
+        try await Simulator.during { simulator in
+            for path in ["wham/accounts/check", "wham/usage", "codex/models"] {
+                let answer = try Curl("GET", "\(simulator.base)/backend-api/\(path)")
+                #expect(answer.status == 401)
+                #expect(answer.json["error"]?["code"] == "missing_authorization")
+                #expect(answer.json["status"] == 401)
+            }
+            #expect(try Curl("POST", simulator.responses, json: Simulator.turn("Hi")).status == 401)
+            let headers = [
+                "authorization: Bearer \(simulator.issueCredential().accessToken)", "chatgpt-account-id: other",
+            ]
+            #expect(try Curl("GET", "\(simulator.base)/backend-api/wham/usage", headers: headers).status == 403)
+        }
+    }
+
+    @Test func givesModelsWithATagAndNothingToWhoHasThem() async throws {
+        try await Simulator.during { simulator in
+            let token = "authorization: Bearer \(simulator.issueCredential().accessToken)"
+            let url = "\(simulator.base)/backend-api/codex/models?client_version=1.2.3"
+            let answer = try Curl("GET", url, headers: [token])
+            let tag = try #require(answer.headers["etag"])
+            #expect(answer.json["models"]?[0]?["slug"] == "gpt-5.5")
+            let known = try Curl("GET", url, headers: [token, "if-none-match: \"other\", \(tag)"])
+            #expect(known.status == 304)
+            #expect(known.headers["etag"] == tag)
+            #expect(known.body.isEmpty)
+            #expect(try Curl("GET", url, headers: [token, "if-none-match: \"other\""]).status == 200)
+            #expect(try simulator.ask("Hi").headers["x-models-etag"] == tag)
+        }
+    }
+
+    @Test func answersTheAccountCheckAsRoutedClientsNeedIt() async throws {
+        try await Simulator.during { simulator in
+            let credential = simulator.issueCredential()
+            let answer = try Curl(
+                "GET", "\(simulator.base)/backend-api/wham/accounts/check",
+                headers: ["authorization: Bearer \(credential.accessToken)"])
+            let account = answer.json["accounts"]?[0]
+            #expect(account?["id"]?.string == credential.accountID)
+            #expect(account?["workspace_backend_origin"] == "https://chatgpt.com")
+            #expect(account?["account_routing_override"] == "NO_CONSTRAINT")
+            #expect(answer.json["default_account_id"]?.string == credential.accountID)
+        }
+    }
+
+    @Test func sendsWebSocketClientsToPostWhenToldToAndStrangersAway() async throws {
+        try await Simulator.during(SimulatorConfiguration(webSocket: false)) { simulator in
+            let token = "authorization: Bearer \(simulator.issueCredential().accessToken)"
+            let upgrade = try Curl(
+                "GET", simulator.responses,
+                headers: [
+                    token, "connection: Upgrade", "upgrade: websocket", "sec-websocket-version: 13",
+                    "sec-websocket-key: bHbe8f9S9pJdc7LPufziCw==",
+                ])
+            #expect(upgrade.status == 426)
+            #expect(try Curl("GET", simulator.responses, headers: [token]).status == 405)
+            let unknown = try Curl("GET", "\(simulator.base)/nothing?x=y")
+            #expect(unknown.status == 404)
+            #expect(unknown.json["detail"] == "Not Found")
+        }
+    }
+
+    @Test func aHeadRequestGetsAHeadAlone() async throws {
+        try await Simulator.during { simulator in
+            let client = try TestSocket(port: simulator.port)
+            client.send(
+                "HEAD /nothing HTTP/1.1\r\nHost: x\r\n\r\nGET /codex/device HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            #expect(client.receive(until: "\r\n\r\n").hasPrefix("HTTP/1.1 404 "))
+            #expect(client.receive(until: "\r\n\r\n").hasPrefix("HTTP/1.1 200 OK\r\n"))
+        }
+    }
+
+    @Test func streamsTwentyThousandPieces() async throws {
+        try await Simulator.during { simulator in
+            let answer = try simulator.ask("repeat 20000 words")
+            #expect(answer.events.count { $0["type"] == "response.output_text.delta" } == 20_000)
+            #expect(answer.events.types.last == "response.completed")
+        }
+    }
+
+    @Test func keepsTheRateItIsGiven() async throws {
+        try await Simulator.during(SimulatorConfiguration(deltasPerSecond: 200)) { simulator in
+            let start = ContinuousClock.now
+            let answer = try simulator.ask("repeat 100 words")
+            #expect(ContinuousClock.now - start >= .milliseconds(495))
+            #expect(answer.events.types.last == "response.completed")
+        }
+    }
+
+    @Test func logsNeitherQueriesNorTokens() async throws {
+        try await Simulator.during { simulator in
+            _ = try Curl("GET", "\(simulator.base)/codex/device?user_code=SECRET")
+            _ = try simulator.ask("Hi")
+            var lines: [String] = []
+            for await exchange in simulator.log {
+                lines.append(exchange.line)
+                if lines.count == 2 { break }
+            }
+            #expect(lines == ["GET /codex/device 200", "POST /backend-api/codex/responses 200"])
+        }
+    }
+
+    @Test func keepsOnlyTheNewestRequests() async throws {
+        try await Simulator.during(SimulatorConfiguration(recordedRequestLimit: 2)) { simulator in
+            for path in ["a", "b", "c"] { _ = try Curl("GET", "\(simulator.base)/\(path)") }
+            #expect(simulator.receivedRequests.map(\.target) == ["/b", "/c"])
+        }
+    }
+}

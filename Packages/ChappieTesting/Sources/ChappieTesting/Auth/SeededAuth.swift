@@ -1,0 +1,89 @@
+public import ChappieAuth
+public import ChappieCore
+public import FoundationEssentials
+
+/// Somebody who is signed in already, for tests: unsigned tokens and the stored credential made of them.
+///
+/// ```swift
+/// let manager = SeededAuth().manager(transport: transport, clock: clock)
+/// let client = ChappieClient(transport: transport, credentials: manager)
+/// ```
+public struct SeededAuth: Sendable {
+    public var email: String? = "person@example.com"
+    public var userID: String? = "user-1"
+    public var accountID: String? = "account-1"
+    public var plan: String? = "plus"
+    public var isFedRAMPAccount = false
+    /// When the access token ends; `nil` leaves the claim out.
+    public var expiresAt: Date?
+    /// When the tokens were obtained; `nil` leaves it out.
+    public var lastRefresh: Date?
+    public var refreshToken: String? = "rt_seeded_1"
+    /// Goes into the access token, so that two of the same person differ.
+    public var serial = 1
+
+    /// A credential whose access token ends at `expiresAt`. Default: in ten days.
+    public init(expiresAt: Date? = Date().addingTimeInterval(10 * 24 * 60 * 60)) { self.expiresAt = expiresAt }
+
+    /// A JWT without a signature (RFC 7519, 6), claims in the order given.
+    public static func token(_ claims: ChappieJSON) -> String {
+        let header: ChappieJSON = ["alg": "none", "typ": "JWT"]
+        return "\(base64URL(header.serializedBytes())).\(base64URL(claims.serializedBytes()))."
+    }
+
+    public var idToken: String {
+        var claims = ChappieJSONObject()
+        claims["email"] = email.map { .string($0) }
+        claims["https://api.openai.com/auth"] = .object(namespace)
+        return Self.token(.object(claims))
+    }
+
+    public var accessToken: String {
+        var claims = ChappieJSONObject([("jti", .string("access-\(serial)"))])
+        claims["exp"] = expiresAt.map { .integer(Int($0.timeIntervalSince1970)) }
+        claims["https://api.openai.com/auth"] = .object(namespace)
+        return Self.token(.object(claims))
+    }
+
+    /// What the token endpoint would answer with these tokens.
+    public var tokenAnswer: String {
+        var answer = ChappieJSONObject([("id_token", .string(idToken)), ("access_token", .string(accessToken))])
+        answer["refresh_token"] = refreshToken.map { .string($0) }
+        return ChappieJSON.object(answer).serialized()
+    }
+
+    /// The document that a ``CredentialStore`` holds for this person.
+    public var credential: Secret {
+        var tokens = ChappieJSONObject([("id_token", .string(idToken)), ("access_token", .string(accessToken))])
+        tokens["refresh_token"] = refreshToken.map { .string($0) }
+        tokens["account_id"] = accountID.map { .string($0) }
+        var document = ChappieJSONObject([("version", 1), ("grant", "device_code"), ("tokens", .object(tokens))])
+        document["last_refresh"] = lastRefresh.map { .string($0.formatted(.iso8601)) }
+        return Secret(ChappieJSON.object(document).serializedBytes())
+    }
+
+    /// A manager that finds this credential in a store of its own.
+    public func manager(
+        transport: any HTTPTransport, endpoints: ChappieEndpoints = .chatGPT, clock: any ChappieClock = SystemClock()
+    ) -> CredentialManager {
+        let slot = CredentialSlot()
+        return CredentialManager(
+            slot: slot, store: InMemoryCredentialStore([slot: credential]), transport: transport, endpoints: endpoints,
+            clock: clock)
+    }
+
+    private var namespace: ChappieJSONObject {
+        var namespace = ChappieJSONObject()
+        namespace["chatgpt_plan_type"] = plan.map { .string($0) }
+        namespace["chatgpt_user_id"] = userID.map { .string($0) }
+        namespace["chatgpt_account_id"] = accountID.map { .string($0) }
+        if isFedRAMPAccount { namespace["chatgpt_account_is_fedramp"] = true }
+        return namespace
+    }
+
+    private static func base64URL(_ bytes: [UInt8]) -> String {
+        var text = Data(bytes).base64EncodedString()
+        while text.hasSuffix("=") { text.removeLast() }
+        return String(text.map { $0 == "+" ? "-" : $0 == "/" ? "_" : $0 })
+    }
+}
