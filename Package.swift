@@ -1,0 +1,139 @@
+// swift-tools-version: 6.2
+// The architecture on one page. Domain first, then ports' adapters, then facade, tools, programs.
+// Every package below also builds alone from its own manifest; Scripts/check compares the two.
+import PackageDescription
+
+// MARK: Third-party products (one line of reasons each in ARCHITECTURE.md)
+
+let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types")
+let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
+let nio: [Target.Dependency] = [
+    .product(name: "NIOCore", package: "swift-nio"),
+    .product(name: "NIOPosix", package: "swift-nio"),
+    .product(name: "NIOHTTP1", package: "swift-nio"),
+]
+
+// MARK: Shapes
+
+func module(_ name: String, in package: String? = nil, _ dependencies: [Target.Dependency]) -> Target {
+    .target(name: name, dependencies: dependencies, path: "Packages/\(package ?? name)/Sources/\(name)")
+}
+
+func tests(of name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+    .testTarget(
+        name: "\(name)Tests", dependencies: [.byName(name: name)] + dependencies,
+        path: "Packages/\(name)/Tests/\(name)Tests")
+}
+
+func crossing(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+    .testTarget(name: name, dependencies: dependencies, path: "Tests/\(name)")
+}
+
+// MARK: The graph
+
+let package = Package(
+    name: "chappie",
+    platforms: [.macOS(.v15), .iOS(.v18)],
+    products: [
+        .library(name: "ChappieSDK", targets: ["ChappieSDK"]),
+        .library(name: "ChappieSDKTesting", targets: ["ChappieTesting"]),
+        .library(name: "ChappieCore", targets: ["ChappieCore"]),
+        .library(name: "ChappieAuth", targets: ["ChappieAuth"]),
+        .library(name: "ChappieClient", targets: ["ChappieClient"]),
+        .library(name: "ChappieHTTP", targets: ["ChappieHTTP"]),
+        .library(name: "ChappieWebSocket", targets: ["ChappieWebSocket"]),
+        .library(name: "ChappieKeychainLinux", targets: ["ChappieKeychainLinux"]),
+        .library(name: "ChappieCrypto", targets: ["ChappieCrypto"]),
+        .library(name: "ChappieDesktopLinux", targets: ["ChappieDesktopLinux"]),
+        .library(name: "ChappieSimulator", targets: ["ChappieSimulator"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+    ],
+    targets: [
+        // Domain
+        module("ChappieCore", [httpTypes]),
+        module("ChappieAuth", ["ChappieCore", httpTypes]),
+        // Application
+        module("ChappieClient", ["ChappieCore", "ChappieAuth", httpTypes]),
+        // Adapters
+        module("CCurl", []),
+        module("CZstd", []),
+        module("CZlib", []),
+        module("ChappieCurl", ["ChappieCore", "CCurl", httpTypes]),
+        module("ChappieHTTP", ["ChappieCore", "ChappieCurl", "CCurl", "CZstd", httpTypes]),
+        module("ChappieWebSocket", ["ChappieCore", "ChappieCurl", "CCurl", "CZlib", httpTypes]),
+        module("CSecret", in: "ChappieKeychainLinux", []),
+        module("ChappieKeychainLinux", ["ChappieCore", "ChappieAuth", "CSecret"]),
+        module("COpenSSL", []),
+        module("ChappieCrypto", ["ChappieAuth", "COpenSSL"]),
+        module("CSpawn", in: "ChappieDesktopLinux", []),
+        module("ChappieDesktopLinux", ["ChappieCore", "ChappieAuth", "CSpawn"]),
+        // Facade
+        module(
+            "ChappieSDK",
+            [
+                "ChappieCore", "ChappieAuth", "ChappieClient", "ChappieCurl", "ChappieHTTP", "ChappieWebSocket",
+                "ChappieKeychainLinux", "ChappieDesktopLinux",
+            ]),
+        // Tools
+        module("ChappieSimulator", ["ChappieCore", "CZstd", "CZlib"] + nio),
+        module("ChappieTesting", ["ChappieCore", "ChappieAuth", "ChappieClient", "ChappieSimulator", httpTypes]),
+        // Programs (no product: see ARCHITECTURE.md, "Facts about SwiftPM")
+        .executableTarget(
+            name: "chappie",
+            dependencies: [
+                "ChappieSDK", "ChappieCore", "ChappieAuth", "ChappieClient", "ChappieCurl", "ChappieHTTP",
+                "ChappieWebSocket", "ChappieKeychainLinux", "ChappieCrypto", "ChappieDesktopLinux", "CSpawn",
+                "ChappieSimulator", httpTypes, argumentParser, logging,
+            ],
+            path: "Apps/chappie/Sources/chappie"),
+        // A program that tests kill
+        .executableTarget(
+            name: "FileStoreWriter", dependencies: ["ChappieAuth", "ChappieCrypto"],
+            path: "Packages/ChappieCrypto/Tests/FileStoreWriter"),
+        // Tests of one package
+        tests(of: "ChappieCore", [httpTypes]),
+        tests(of: "ChappieAuth", ["ChappieCore", httpTypes]),
+        tests(of: "ChappieClient", ["ChappieCore", "ChappieAuth", httpTypes]),
+        tests(of: "ChappieCurl", ["ChappieCore", httpTypes]),
+        tests(of: "ChappieHTTP", ["ChappieCore", "ChappieTesting", "ChappieSimulator", "CZstd", httpTypes]),
+        tests(of: "ChappieWebSocket", ["ChappieCore", "ChappieTesting", "ChappieSimulator", "CZlib", httpTypes]),
+        tests(of: "ChappieDesktopLinux", ["ChappieAuth"]),
+        tests(of: "ChappieKeychainLinux", ["ChappieCore", "ChappieAuth", "ChappieTesting"]),
+        tests(of: "ChappieCrypto", ["ChappieAuth", "ChappieTesting", "FileStoreWriter"]),
+        tests(of: "ChappieSDK", ["ChappieTesting", httpTypes]),
+        tests(of: "ChappieSimulator", ["ChappieCore", "CZlib"]),
+        // Tests that cross packages
+        crossing(
+            "AuthTests",
+            ["ChappieCore", "ChappieAuth", "ChappieHTTP", "ChappieTesting", "ChappieSimulator", httpTypes]),
+        crossing(
+            "ClientTests",
+            ["ChappieCore", "ChappieAuth", "ChappieClient", "ChappieTesting", "ChappieWebSocket", httpTypes]),
+        crossing(
+            "LoopbackTests",
+            [
+                "ChappieCore", "ChappieAuth", "ChappieClient", "ChappieCurl", "ChappieHTTP", "ChappieWebSocket",
+                "ChappieTesting", "ChappieSimulator", httpTypes,
+            ]),
+    ],
+    swiftLanguageModes: [.v6],
+    cLanguageStandard: .c11
+)
+
+// One set of rules for all of our own targets.
+for target in package.targets where !target.name.hasPrefix("C") || target.name.hasPrefix("Chappie") {
+    target.swiftSettings =
+        (target.swiftSettings ?? []) + [
+            .enableUpcomingFeature("ExistentialAny"),
+            .enableUpcomingFeature("InternalImportsByDefault"),
+            .enableUpcomingFeature("MemberImportVisibility"),
+            .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+            .treatAllWarnings(as: .error),
+        ]
+}

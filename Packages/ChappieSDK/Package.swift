@@ -1,0 +1,55 @@
+// swift-tools-version: 6.2
+// Facade: the default composition for the platform.
+import PackageDescription
+
+let package = Package(
+    name: "ChappieSDK",
+    platforms: [.macOS(.v15), .iOS(.v18)],
+    products: [.library(name: "ChappieSDK", targets: ["ChappieSDK"])],
+    dependencies: [
+        .package(path: "../ChappieCore"),
+        .package(path: "../ChappieAuth"),
+        .package(path: "../ChappieClient"),
+        .package(path: "../ChappieCurl"),
+        .package(path: "../ChappieHTTP"),
+        .package(path: "../ChappieWebSocket"),
+        .package(path: "../ChappieKeychainLinux"),
+        .package(path: "../ChappieDesktopLinux"),
+        .package(path: "../ChappieTesting"),
+        .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
+    ],
+    targets: [
+        .target(
+            name: "ChappieSDK",
+            dependencies: [
+                "ChappieCore",
+                "ChappieAuth",
+                "ChappieClient",
+                "ChappieCurl",
+                "ChappieHTTP",
+                "ChappieWebSocket",
+                "ChappieKeychainLinux",
+                "ChappieDesktopLinux",
+            ]),
+        .testTarget(
+            name: "ChappieSDKTests",
+            dependencies: [
+                "ChappieSDK",
+                "ChappieTesting",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+            ]),
+    ],
+    swiftLanguageModes: [.v6],
+    cLanguageStandard: .c11
+)
+
+let cModules: Set<String> = []
+for target in package.targets where !cModules.contains(target.name) {
+    target.swiftSettings = [
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("InternalImportsByDefault"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+        .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+        .treatAllWarnings(as: .error),
+    ]
+}

@@ -1,0 +1,46 @@
+public import ChappieAuth
+public import ChappieClient
+
+/// The front door: sessions and clients over the platform's own adapters.
+///
+/// On Linux these are libcurl for the network, the Secret Service for credentials, and the desktop's notifications.
+/// Everything that is given the same credential slot and endpoints shares one credential manager, so that a token is
+/// refreshed once and not once per object. Use the initialisers of ``ChappieAuthSession`` and ``ChappieClient`` to bring
+/// other adapters.
+public enum Chappie {
+    /// A session that is already signed in when the person has signed in before.
+    ///
+    /// ```swift
+    /// let session = Chappie.authSession()
+    /// let code = try await session.startDeviceCodeSignIn()
+    /// print("Enter \(code.userCode) at \(code.verificationURL)")
+    /// ```
+    @MainActor
+    public static func authSession(
+        configuration: ChappieConfiguration = ChappieConfiguration()
+    ) -> ChappieAuthSession {
+        ChappieAuthSession(
+            credentials: PlatformComposition.shared.credentials(for: configuration),
+            notifier: PlatformComposition.shared.notifier)
+    }
+
+    /// A client for one conversation. A parameter given beside `configuration` wins over the configuration's value.
+    ///
+    /// ```swift
+    /// let answer = try await Chappie.client().send("Hello")
+    /// ```
+    public static func client(
+        configuration: ChappieConfiguration = ChappieConfiguration(), harness: ChappieHarness? = nil,
+        rateLimitBackoff: ChappieRateLimitBackoffPolicy? = nil,
+        streamingTransportPolicy: ChappieStreamingTransportPolicy? = nil
+    ) -> ChappieClient {
+        var configuration = configuration
+        if let harness { configuration.harness = harness }
+        if let rateLimitBackoff { configuration.rateLimitBackoff = rateLimitBackoff }
+        if let streamingTransportPolicy { configuration.streamingTransportPolicy = streamingTransportPolicy }
+        let transports = PlatformComposition.shared.transports(for: configuration.network)
+        return ChappieClient(
+            configuration: configuration, transport: transports.http, webSocket: transports.webSocket,
+            credentials: PlatformComposition.shared.credentials(for: configuration))
+    }
+}

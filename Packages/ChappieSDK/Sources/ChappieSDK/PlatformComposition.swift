@@ -1,0 +1,59 @@
+import ChappieAuth
+import ChappieClient
+import ChappieCore
+import ChappieCurl
+import ChappieDesktopLinux
+import ChappieHTTP
+import ChappieKeychainLinux
+import ChappieWebSocket
+import Synchronization
+
+/// The adapters of this platform, made once per process and shared.
+final class PlatformComposition: Sendable {
+    static let shared = PlatformComposition()
+
+    private struct CredentialKey: Hashable {
+        let slot: CredentialSlot
+        let endpoints: ChappieEndpoints
+        let network: ChappieNetworkPolicy
+        let accessibility: ChappieKeychainAccessibility
+    }
+
+    /// Both ways to the network, on one thread.
+    struct Transports: Sendable {
+        let http: CurlHTTPTransport
+        let webSocket: CurlWebSocketTransport
+    }
+
+    private let transports = Mutex<[ChappieNetworkPolicy: Transports]>([:])
+    private let managers = Mutex<[CredentialKey: CredentialManager]>([:])
+
+    let notifier: any Notifier = DBusNotifier()
+
+    func transports(for policy: ChappieNetworkPolicy) -> Transports {
+        transports.withLock { transports in
+            if let known = transports[policy] { return known }
+            let network = CurlNetwork(policy: policy)
+            let new = Transports(
+                http: CurlHTTPTransport(network: network), webSocket: CurlWebSocketTransport(network: network))
+            transports[policy] = new
+            return new
+        }
+    }
+
+    func credentials(for configuration: ChappieConfiguration) -> CredentialManager {
+        let key = CredentialKey(
+            slot: configuration.credentialSlot, endpoints: configuration.endpoints, network: configuration.network,
+            accessibility: configuration.keychainAccessibility)
+        let transport = transports(for: configuration.network).http
+        return managers.withLock { managers in
+            if let manager = managers[key] { return manager }
+            let manager = CredentialManager(
+                slot: key.slot, store: SecretServiceCredentialStore(accessibility: key.accessibility),
+                transport: transport, endpoints: key.endpoints,
+                lock: FileCredentialLock())
+            managers[key] = manager
+            return manager
+        }
+    }
+}
