@@ -1,0 +1,74 @@
+import ArgumentParser
+import ChappieSDK
+import ChappieSimulator
+import FoundationEssentials
+import Glibc
+
+/// `chappie simulator`: a loopback ChatGPT backend to develop against.
+struct SimulatorCommand: ProgramCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "simulator",
+        abstract: "Run a ChatGPT backend on this machine, for developing and testing.",
+        discussion: """
+            Listens on loopback only, until interrupted. Point clients at it with the two variables that it prints. \
+            Sign-in pages, tokens and answers are real in form and worthless in value.
+
+            With --json: one object with issuer, backend, port and process id, once it listens.
+            """)
+
+    @OptionGroup var options: GlobalOptions
+
+    @Option(help: "The port; 0 takes any free one.")
+    var port = 0
+
+    @Flag(name: .customLong("auto-approve"), help: "Approve every sign-in without a person.")
+    var autoApprove = false
+
+    @Option(help: "Words a second; 0 is as fast as it can.")
+    var rate = 0.0
+
+    @Option(help: "Misbehave as a scenario says: a built-in name or a JSON file.")
+    var scenario: String?
+
+    @Flag(name: .customLong("list-scenarios"), help: "List the built-in scenarios.")
+    var listScenarios = false
+
+    func run(in program: Program) async throws {
+        guard !listScenarios else { return list() }
+        let simulator = try await Simulator.start(
+            SimulatorConfiguration(
+                port: port, autoApprove: autoApprove, deltasPerSecond: rate > 0 ? rate : nil,
+                scenario: try scenario.map(Self.scenario)))
+        announce(simulator)
+        // The log ends with the simulator, and the loop with Ctrl-C.
+        for await exchange in simulator.log where options.verbose { Output.note(exchange.line) }
+        await simulator.stop()
+    }
+
+    /// A built-in name, or the path of a file: what has a slash or a dot in it.
+    private static func scenario(_ argument: String) throws -> SimulatorScenario {
+        guard argument.contains("/") || argument.contains(".") else { return try SimulatorScenario(named: argument) }
+        return try SimulatorScenario(parsing: try SmallFile.read(argument))
+    }
+
+    private func list() {
+        if options.json {
+            return Output.json(["scenarios": .array(SimulatorScenario.names.map(ChappieJSON.string))])
+        }
+        for name in SimulatorScenario.names { Output.line(name) }
+    }
+
+    private func announce(_ simulator: Simulator) {
+        let issuer = simulator.issuer.absoluteString
+        let backend = simulator.backend.absoluteString
+        guard !options.json else {
+            return Output.json([
+                "issuer": .string(issuer), "backend": .string(backend), "port": .integer(simulator.port),
+                "pid": .integer(Int(getpid())),
+            ])
+        }
+        Output.line("export CHAPPIE_ISSUER=\(issuer)")
+        Output.line("export CHAPPIE_BACKEND=\(backend)")
+        Output.note("Listening on port \(simulator.port); Ctrl-C stops it.")
+    }
+}
