@@ -1,0 +1,18 @@
+// Usage: bench [SECONDS [NAME]]: every measure whose name contains NAME, for that long each (default 1).
+// One JSON object a line: {"measure": …, "gigabytes_per_second": …}
+import ChappieCore
+
+@testable import ChappieWebSocket
+
+let arguments = CommandLine.arguments
+let seconds = arguments.count > 1 ? Double(arguments[1]) ?? 1 : 1
+let name = arguments.count > 2 ? arguments[2] : ""
+
+var measures: [any Measure] = [170, 64 << 10, 1 << 20].map { Masking(size: $0) }
+for size in [170, 64 << 10, 1 << 20] {
+    measures += [false, true].map { Decoding(size: size, isCompressed: $0) }
+}
+for size in [170, 64 << 10] {
+    measures += [false, true].map { Encoding(size: size, isCompressed: $0) }
+}
+for measure in measures where name.isEmpty || measure.name.contains(name) { measure.measure(for: seconds) }
