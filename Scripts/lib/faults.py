@@ -1,0 +1,596 @@
+"""What the network and the service can do to `chappie`, over real sockets: faults.py CHAPPIE [--stalls]
+
+Every case is the program itself, run against `chappie simulator` (or a socket that is worse), its credential in a real
+gnome-keyring. Each must end in the right text, or in one sentence and the right exit code, within its deadline.
+
+--stalls runs only the cases that wait for a deadline of minutes; they do nothing meanwhile and go well beside others.
+"""
+
+import concurrent.futures
+import json
+import os
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+from secret_service import SecretService
+from proxy import PASSWORD, Proxy
+from simulator import Simulator, Tally
+from tls_front import TLSFront
+
+USAGE, BAD_DATA, UNAVAILABLE, USAGE_LIMIT, SIGN_IN_NEEDED, INTERRUPTED = 64, 65, 69, 75, 77, 130
+QUESTION = "a quiet evening 🌙 with äöü"
+TURN = {"method": "POST", "path": "/backend-api/codex/responses"}
+
+# Scenario -> exit code, what standard error must say, seconds it may take.
+FAILING = {
+    "unauthorized-storm": (SIGN_IN_NEEDED, "login", 10),
+    "usage-limit": (USAGE_LIMIT, "reset", 10),
+    "usage-not-included": (USAGE_LIMIT, "plan", 10),
+    "rate-limit": (UNAVAILABLE, "429", 20),
+    "server-error-forever": (UNAVAILABLE, "500", 60),
+    "overloaded": (UNAVAILABLE, "", 60),
+    "bad-request": (UNAVAILABLE, "", 10),
+    "blocked": (UNAVAILABLE, "", 10),
+    "redirect-elsewhere": (UNAVAILABLE, "", 10),
+    "html": (BAD_DATA, "", 10),
+    "not-json": (BAD_DATA, "", 10),
+    "cut-forever": (UNAVAILABLE, "", 60),
+    "cut-clean": (UNAVAILABLE, "", 60),
+    "hang-up": (UNAVAILABLE, "", 60),
+    "hang-up-rst": (UNAVAILABLE, "", 60),
+    "no-completed": (UNAVAILABLE, "", 60),
+    "failed": (UNAVAILABLE, "", 60),
+    "failed-context-length": (UNAVAILABLE, "", 10),
+    "refresh-expired": (SIGN_IN_NEEDED, "login", 10),
+    "refresh-reused": (SIGN_IN_NEEDED, "login", 10),
+    "refresh-invalidated": (SIGN_IN_NEEDED, "login", 10),
+}
+
+# Scenarios that must not be noticed, and how long they may take.
+HARMLESS = {
+    "cut": 10,
+    "cut-rst": 10,
+    "server-error-once": 10,
+    "drip": 60,
+    "drip-slow": 60,
+    "slow-head": 20,
+    "slow-body": 20,
+    "unauthorized-once": 10,
+    "rate-limit-retry-after": 20,
+    "unknown-events": 10,
+    "giant-event": 60,
+    "malformed-event": 10,
+    "no-final-blank-line": 10,
+    "no-created": 10,
+    "incomplete": 10,
+    "crlf": 10,
+    "bom": 10,
+    "comments": 10,
+    "bare-data": 10,
+    "completed-twice": 10,
+    "close-delimited": 10,
+    "short-tokens": 10,
+    "refresh-500": 10,
+}
+
+# WebSocket first: scenario -> exit code, what standard error must say, options. All others in which something is wrong
+# with WebSocket must not be noticed.
+WEB_SOCKET_FAILING = {
+    "ws-usage-limit": (USAGE_LIMIT, "reset", []),
+    "ws-error-usage-limit": (USAGE_LIMIT, "reset", []),
+    "ws-401": (SIGN_IN_NEEDED, "login", []),
+    "ws-426": (UNAVAILABLE, "426", ["--transport", "websocket"]),
+    "ws-cut-forever": (UNAVAILABLE, "", ["--transport", "websocket"]),
+    "ws-rst": (UNAVAILABLE, "", ["--transport", "websocket"]),
+    "ws-wrong-accept": (BAD_DATA, "", ["--transport", "websocket"]),
+    "diverge": (UNAVAILABLE, "began differently", []),
+}
+
+# Starting a sign-in that can't succeed.
+SIGN_IN = {
+    "device-off": (None, "settings"),
+    "device-start-500": (UNAVAILABLE, ""),
+    "device-start-html": (BAD_DATA, ""),
+}
+
+# Deadlines of the program, in seconds, with room for a busy machine.
+STALLS = {"stall-before-head": (60, 90), "stall-before-body": (120, 160), "stall": (300, 340), "rate-limit-far-date": (60, 90)}
+
+
+class Outcome:
+    def __init__(self, status, output, errors, seconds):
+        self.status, self.output, self.errors, self.seconds = status, output, errors, seconds
+
+    def expect(self, status, sentence=""):
+        shown = f"{self.output[-300:]!r} {self.errors[-500:]!r}"
+        assert self.status == status, f"ended with {self.status} instead of {status}: {shown}"
+        assert sentence.lower() in self.errors.lower(), f"doesn't say {sentence!r}: {shown}"
+        lines = [line for line in self.errors.splitlines() if line.startswith("chappie: ")]
+        assert status == 0 or lines, f"says nothing: {shown}"
+        assert "Fatal error" not in self.errors, shown
+
+
+class Bench:
+    """A keyring, and a way to run the program in it."""
+
+    def __init__(self, program, service):
+        self.program, self.service = program, service
+        self.seen = []
+        self.lock = threading.Lock()
+
+    def environment(self, account, **settings):
+        return {**self.service.environment, "CHAPPIE_ACCOUNT": account, **settings}
+
+    def run(self, environment, *arguments, input=None, timeout=60):
+        begin = time.monotonic()
+        done = subprocess.run(
+            [self.program, *arguments],
+            env=environment,
+            **({"stdin": subprocess.DEVNULL} if input is None else {"input": input}),
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+        )
+        with self.lock:
+            self.seen += [done.stdout, done.stderr]
+        return Outcome(done.returncode, done.stdout, done.stderr, time.monotonic() - begin)
+
+    def signed_in(self, simulator, account, **settings):
+        """The environment of somebody who has signed in to this simulator."""
+        environment = self.environment(
+            account, CHAPPIE_ISSUER=simulator.issuer, CHAPPIE_BACKEND=simulator.backend, **settings
+        )
+        self.run(environment, "login", "--no-browser").expect(0)
+        return environment
+
+    def ask(self, environment, *words, timeout=60, transport="sse"):
+        return self.run(environment, "ask", "--transport", transport, *words, timeout=timeout)
+
+    def web_socket_scenarios(self):
+        """The names of the scenarios that are about WebSocket."""
+        listed = self.run(self.environment("nobody"), "simulator", "--list-scenarios").output
+        names = [line.split()[0] for line in listed.splitlines() if line.startswith("ws-")]
+        assert len(names) > 40, listed
+        return names
+
+
+class Faults:
+    def __init__(self, bench, folder):
+        self.bench, self.folder = bench, folder
+        with Simulator(bench.program, "--auto-approve") as simulator:
+            outcome = bench.ask(bench.signed_in(simulator, "reference"), QUESTION)
+            outcome.expect(0)
+            self.reference = outcome.output
+            assert QUESTION in self.reference, self.reference
+
+    def scenario(self, name, rules):
+        path = os.path.join(self.folder, name + ".json")
+        with open(path, "w", encoding="utf-8") as stream:
+            json.dump({"name": name, "rules": rules}, stream)
+        return path
+
+    def failing(self, name, status, sentence, seconds):
+        with Simulator(self.bench.program, "--auto-approve", "--scenario", name) as simulator:
+            environment = self.bench.signed_in(simulator, name)
+            outcome = self.bench.ask(environment, QUESTION, timeout=seconds + 30)
+            outcome.expect(status, sentence)
+            assert outcome.seconds <= seconds, f"took {outcome.seconds:.1f} s of {seconds}"
+            assert self.reference.rstrip().startswith(outcome.output.rstrip()), f"other text: {outcome.output!r}"
+
+    def harmless(self, name, seconds):
+        with Simulator(self.bench.program, "--auto-approve", "--scenario", name) as simulator:
+            environment = self.bench.signed_in(simulator, name)
+            outcome = self.bench.ask(environment, QUESTION, timeout=seconds + 30)
+            outcome.expect(0)
+            assert outcome.output == self.reference, f"other text: {outcome.output!r}"
+            assert outcome.seconds <= seconds, f"took {outcome.seconds:.1f} s of {seconds}"
+
+    def web_socket_failing(self, name, status, sentence, options):
+        with Simulator(self.bench.program, "--auto-approve", "--scenario", name) as simulator:
+            environment = self.bench.signed_in(simulator, name)
+            outcome = self.bench.run(environment, "--timeout", "5", "ask", *options, QUESTION)
+            outcome.expect(status, sentence)
+            assert self.reference.rstrip().startswith(outcome.output.rstrip()), f"other text: {outcome.output!r}"
+
+    def web_socket_harmless(self, name):
+        """The whole answer, once, whichever way it came."""
+        with Simulator(self.bench.program, "--auto-approve", "--scenario", name) as simulator:
+            environment = self.bench.signed_in(simulator, name)
+            outcome = self.bench.run(environment, "--timeout", "5", "ask", QUESTION)
+            outcome.expect(0)
+            assert outcome.output == self.reference, f"other text: {outcome.output!r}"
+            assert outcome.seconds <= 25, f"took {outcome.seconds:.1f} s"
+
+    def web_socket_conversation(self):
+        """Four turns of a chat on one connection, and what the program says of it."""
+        with Simulator(self.bench.program, "--auto-approve", "--verbose") as simulator:
+            # Where the program keeps how its last answer came; the others of these cases share one.
+            environment = self.bench.signed_in(simulator, "conversation", XDG_STATE_HOME=os.path.join(self.folder, "state"))
+            outcome = self.bench.run(environment, "chat", input="one\ntwo\nthree\nfour\n")
+            outcome.expect(0)
+            upgrades = [line for line in simulator.log if " 101" in line]
+            assert len(upgrades) == 1, f"{len(upgrades)} connections: {simulator.log}"
+            self.bench.run(environment, "ask", "--json", QUESTION).expect(0)
+            status = self.bench.run(environment, "status", "--json")
+            last = json.loads(status.output)["last_answer"]["transport"]
+            assert last == {"kind": "websocket", "reconnects": 0, "fell_back": False}, last
+            shown = self.bench.run(environment, "status", "--verbose").output
+            assert "websocket, 0 reconnects" in shown, shown
+
+    def web_socket_secured(self):
+        """The same question over wss: with a private authority, without it, and through a proxy with a password."""
+        with Simulator(self.bench.program, "--auto-approve") as simulator, TLSFront(simulator.port) as front, Proxy() as proxy:
+            environment = self.bench.signed_in(simulator, "secured")
+            environment["CHAPPIE_BACKEND"] = f"https://localhost:{front.port}/backend-api"
+            trusting = {**environment, "CHAPPIE_CA_FILE": front.authority}
+            ask = lambda env: self.bench.ask(env, "--json", QUESTION, transport="websocket")
+
+            def expect_answer(env):
+                outcome = ask(env)
+                outcome.expect(0)
+                last = json.loads(outcome.output.splitlines()[-1])
+                assert last["transport"]["kind"] == "websocket" and last["response"]["text"] + "\n" == self.reference, last
+
+            expect_answer(trusting)
+            refused = ask(environment)
+            refused.expect(UNAVAILABLE, "localhost")
+            assert "certificate" in refused.errors.lower(), refused.errors
+            assert proxy.tunnels(front.port) == 0
+            expect_answer({**trusting, "HTTPS_PROXY": proxy.url()})
+            assert proxy.tunnels(front.port) > 0, "the proxy has seen nothing"
+            tunnels = proxy.tunnels(front.port)
+            expect_answer({**trusting, "HTTPS_PROXY": proxy.url(), "NO_PROXY": "localhost"})
+            assert proxy.tunnels(front.port) == tunnels, "NO_PROXY was not heeded"
+            locked_out = ask({**trusting, "HTTPS_PROXY": proxy.url("wrong")})
+            locked_out.expect(UNAVAILABLE, "proxy")
+            assert PASSWORD not in locked_out.errors and "wrong" not in locked_out.errors, locked_out.errors
+
+    def doctor(self, environment):
+        """(exit code, {check: (status, detail, remedy)}) of `chappie doctor --json`."""
+        outcome = self.bench.run(environment, "--timeout", "10", "doctor", "--json")
+        report = json.loads(outcome.output.splitlines()[0])
+        for row in report["checks"]:
+            assert row["remedy"] or row["status"] in ("ok", "skip"), f"no advice: {row}"
+        assert report["ok"] == (outcome.status == 0), outcome.output
+        return outcome.status, {row["name"]: (row["status"], row["detail"], row["remedy"]) for row in report["checks"]}
+
+    def expect_finding(self, environment, name, status, sentence, code=UNAVAILABLE):
+        ended, findings = self.doctor(environment)
+        assert ended == code, f"ended with {ended}: {findings}"
+        assert name in findings and findings[name][0] == status, f"{name}: {findings}"
+        assert sentence in " ".join(map(str, findings[name])), findings[name]
+
+    def doctor_visits(self):
+        """What `chappie doctor` says of a machine that is well, and of seven that are not."""
+        with Simulator(self.bench.program, "--auto-approve") as simulator, TLSFront(simulator.port) as front:
+            environment = self.bench.signed_in(simulator, "doctor")
+            status, findings = self.doctor(environment)
+            assert status == 0 and {row[0] for row in findings.values()} <= {"ok", "skip"}, findings
+            secured = {**environment, "CHAPPIE_BACKEND": f"https://localhost:{front.port}/backend-api"}
+            trusting = {**secured, "CHAPPIE_CA_FILE": front.authority}
+            status, findings = self.doctor(trusting)
+            assert status == 0 and "test authority" in findings["service: TLS"][1], findings
+            self.expect_finding(secured, "service: TLS", "fail", "certificate")
+            with socket.create_server(("127.0.0.1", 0)) as closed:
+                port = closed.getsockname()[1]
+            self.expect_finding({**trusting, "HTTPS_PROXY": f"http://127.0.0.1:{port}"}, "service: proxy", "fail", "proxy")
+            nobody = {**environment, "XDG_RUNTIME_DIR": self.folder}
+            del nobody["DBUS_SESSION_BUS_ADDRESS"]
+            self.expect_finding(nobody, "credential", "fail", "keyring")
+        with Simulator(self.bench.program, "--auto-approve", "--scenario", "ws-403") as simulator:
+            environment = self.bench.signed_in(simulator, "doctor-403")
+            self.expect_finding(environment, "WebSocket", "warn", "403", code=0)
+        with Simulator(self.bench.program, "--auto-approve", "--scenario", "device-off") as simulator:
+            environment = {**environment, "CHAPPIE_ISSUER": simulator.issuer, "CHAPPIE_BACKEND": simulator.backend}
+            self.expect_finding(environment, "device sign-in", "fail", "Security")
+        then = time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(time.time() - 3600))
+        rules = [{"match": {"method": "GET", "path": "/"}, "effect": {"headers": {"date": then}}}]
+        with Simulator(self.bench.program, "--auto-approve", "--scenario", self.scenario("late", rules)) as simulator:
+            environment = self.bench.signed_in(simulator, "doctor-late")
+            self.expect_finding(environment, "clock", "fail", "60 minutes ahead")
+
+    def stall(self, name, least, most):
+        with Simulator(self.bench.program, "--auto-approve", "--scenario", name) as simulator:
+            environment = self.bench.signed_in(simulator, name)
+            outcome = self.bench.ask(environment, QUESTION, timeout=most + 30)
+            outcome.expect(UNAVAILABLE)
+            assert least - 2 <= outcome.seconds <= most, f"took {outcome.seconds:.1f} s, not {least}"
+
+    def cut_everywhere(self):
+        """The same question again and again, its answer cut 97 bytes later each time, by FIN and by RST in turn."""
+        effects = [{"cut": {"afterBytes": 97 * index, "with": ("fin", "rst")[index % 2]}} for index in range(400)]
+        rules = [{"match": {**TURN, "nth": index + 1}, "effect": effect} for index, effect in enumerate(effects)]
+        path = self.scenario("cut-everywhere", rules)
+        with Simulator(self.bench.program, "--auto-approve", "--scenario", path) as simulator:
+            environment = self.bench.signed_in(simulator, "cut-everywhere")
+            whole = early = 0
+            for index in range(len(rules)):
+                outcome = self.bench.ask(environment, QUESTION)
+                place = f"cut after {97 * index} bytes"
+                if outcome.status == 0:
+                    whole += 1
+                    assert outcome.output == self.reference, f"{place}: success with other text: {outcome.output!r}"
+                else:
+                    early += 1
+                    assert whole == 0, f"{place}: failed after an earlier cut had succeeded"
+                    outcome.expect(UNAVAILABLE)
+                    text = outcome.output.rstrip()
+                    assert self.reference.startswith(text), f"{place}: other text: {outcome.output!r}"
+                if whole == 3:
+                    break
+            assert early > 10 and whole == 3, f"{early} cuts failed, {whole} succeeded"
+
+    def signs_in_badly(self, name, status, sentence):
+        with Simulator(self.bench.program, "--auto-approve", "--scenario", name) as simulator:
+            environment = self.bench.environment(
+                name, CHAPPIE_ISSUER=simulator.issuer, CHAPPIE_BACKEND=simulator.backend
+            )
+            outcome = self.bench.run(environment, "login", "--no-browser")
+            outcome.expect(outcome.status if status is None else status, sentence)
+            assert outcome.status not in (0, 70), f"ended with {outcome.status}"
+            assert not self.bench.service.secrets(account=name), "something was stored"
+
+    def round_trip(self):
+        """Sign-in, status, a question, sign-out; the credential lies in the keyring in between, and only there."""
+        with Simulator(self.bench.program, "--auto-approve") as simulator:
+            environment = self.bench.signed_in(simulator, "round-trip")
+            stored = self.bench.service.secrets(account="round-trip")
+            tokens = [word for word in strings(json.loads(stored)) if len(word) > 20 and "@" not in word and "acct" not in word]
+            assert tokens, "no token in the keyring"
+            status = self.bench.run(environment, "status")
+            status.expect(0)
+            for arguments in (["ask", "--json", "--verbose", QUESTION], ["models"], ["usage"], ["status", "--json"], ["logout"]):
+                self.bench.run(environment, *arguments).expect(0)
+            assert not self.bench.service.secrets(account="round-trip"), "the credential outlived the sign-out"
+            self.bench.ask(environment, QUESTION).expect(SIGN_IN_NEEDED, "login")
+            for text in self.bench.seen:
+                assert not any(token in text for token in tokens), "a token was printed"
+            for path in every_file(self.bench.service.home):
+                with open(path, "rb") as stream:
+                    content = stream.read()
+                assert not any(token.encode() in content for token in tokens), f"a token lies in {path}"
+
+    def corrupt_credential(self):
+        with Simulator(self.bench.program, "--auto-approve") as simulator:
+            environment = self.bench.signed_in(simulator, "corrupt")
+            subprocess.run(
+                ["secret-tool", "store", "--label=broken", "service", "com.chappie.sdk", "account", "corrupt",
+                 "xdg:schema", "com.chappie.Credential"],
+                input="{not json", text=True, env=environment, check=True, timeout=10,
+            )
+            self.bench.ask(environment, QUESTION).expect(SIGN_IN_NEEDED, "login")
+            kept = self.bench.service.secrets(account="corrupt")
+            assert kept == "{not json", f"it was changed to {kept!r}"
+            self.bench.signed_in(simulator, "corrupt")
+            self.bench.ask(environment, QUESTION).expect(0)
+
+    def untrusted_certificate(self):
+        certificate = make_certificate(self.folder)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate)
+        with Simulator(self.bench.program, "--auto-approve") as simulator, Server(context) as server:
+            environment = self.bench.signed_in(simulator, "tls")
+            environment["CHAPPIE_BACKEND"] = f"https://localhost:{server.port}/backend-api"
+            outcome = self.bench.ask(environment, QUESTION)
+            outcome.expect(UNAVAILABLE, "localhost")
+            assert "certificate" in outcome.errors.lower(), outcome.errors
+            assert server.heard == b"", "something was sent before the certificate was refused"
+
+    def event_without_end(self):
+        """65 MiB in one event: past the bound of 64."""
+        with Simulator(self.bench.program, "--auto-approve") as simulator, Flood(65 << 20) as flood:
+            environment = self.bench.signed_in(simulator, "flood")
+            environment["CHAPPIE_BACKEND"] = f"http://127.0.0.1:{flood.port}/backend-api"
+            self.bench.ask(environment, QUESTION, timeout=120).expect(BAD_DATA)
+
+    def not_tls(self):
+        with Simulator(self.bench.program, "--auto-approve") as simulator:
+            environment = self.bench.signed_in(simulator, "not-tls")
+            environment["CHAPPIE_BACKEND"] = f"https://127.0.0.1:{simulator.port}/backend-api"
+            self.bench.ask(environment, QUESTION).expect(UNAVAILABLE, "127.0.0.1")
+
+    def refused_port(self):
+        with Simulator(self.bench.program, "--auto-approve") as simulator:
+            environment = self.bench.signed_in(simulator, "refused")
+        self.bench.ask(environment, QUESTION).expect(UNAVAILABLE, "127.0.0.1")
+
+    def settings(self):
+        """A setting that can't be used is named, before anything is sent."""
+        garbage = os.path.join(self.folder, "garbage.pem")
+        with open(garbage, "w", encoding="utf-8") as stream:
+            stream.write("not a certificate\n")
+        cases = [
+            ("CHAPPIE_CA_FILE", os.path.join(self.folder, "missing.pem"), "missing.pem"),
+            ("CHAPPIE_CA_FILE", garbage, "garbage.pem"),
+            ("CHAPPIE_BACKEND", "not an address", "CHAPPIE_BACKEND"),
+            ("CHAPPIE_ISSUER", "ftp://localhost", "CHAPPIE_ISSUER"),
+            ("CHAPPIE_CREDENTIAL_STORE", "drawer", "CHAPPIE_CREDENTIAL_STORE"),
+        ]
+        with Simulator(self.bench.program, "--auto-approve") as simulator:
+            environment = self.bench.signed_in(simulator, "settings")
+            for name, value, sentence in cases:
+                self.bench.ask({**environment, name: value}, QUESTION).expect(USAGE, sentence)
+                self.bench.run({**environment, name: value}, "login", "--no-browser").expect(USAGE, sentence)
+            self.bench.run({**environment, "CHAPPIE_BACKEND": "http://example.org/backend-api"}, "ask", "x").expect(USAGE, "example.org")
+
+    def port_in_use(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = str(taken.getsockname()[1])
+            self.bench.run(self.bench.environment("port"), "simulator", "--port", port).expect(UNAVAILABLE, port)
+
+    def no_keyring(self):
+        environment = self.bench.environment("nobody")
+        del environment["DBUS_SESSION_BUS_ADDRESS"]
+        environment["XDG_RUNTIME_DIR"] = self.folder
+        self.bench.ask(environment, QUESTION).expect(UNAVAILABLE, "keyring")
+
+    def missing_credential(self):
+        self.bench.ask(self.bench.environment("nobody"), QUESTION).expect(SIGN_IN_NEEDED, "login")
+
+    def nothing_to_ask(self):
+        self.bench.ask(self.bench.environment("nobody")).expect(USAGE)
+
+    def interrupted(self):
+        with Simulator(self.bench.program, "--auto-approve", "--scenario", "stall") as simulator:
+            environment = self.bench.signed_in(simulator, "interrupted")
+            process = subprocess.Popen(
+                [self.bench.program, "ask", QUESTION],
+                env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            )
+            process.stdout.read(1)  # It has begun to answer.
+            begin = time.monotonic()
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=20)
+            assert process.returncode == INTERRUPTED, f"ended with {process.returncode}"
+            assert time.monotonic() - begin < 2, "took over two seconds to stop"
+
+    def broken_pipe(self):
+        with Simulator(self.bench.program, "--auto-approve") as simulator:
+            environment = self.bench.signed_in(simulator, "pipe")
+            process = subprocess.Popen(
+                [self.bench.program, "ask", "repeat 50000 words"],
+                env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            )
+            process.stdout.read(1)
+            process.stdout.close()
+            errors = process.stderr.read()
+            process.stderr.close()
+            process.wait(timeout=20)
+            assert errors == b"", f"a broken pipe made it say {errors!r}"
+            assert process.returncode in (-signal.SIGPIPE, 141), f"ended with {process.returncode}"
+
+
+class Server:
+    """A TLS server that only listens."""
+
+    def __init__(self, context):
+        self.context, self.heard = context, b""
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.thread = threading.Thread(target=self.serve)
+        self.thread.start()
+
+    def serve(self):
+        while True:
+            try:
+                connection, _ = self.listener.accept()
+            except OSError:
+                return
+            connection.settimeout(20)
+            try:
+                with self.context.wrap_socket(connection, server_side=True) as secured:
+                    self.heard += secured.recv(65536)
+            except OSError:
+                connection.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        self.thread.join()
+
+
+class Flood(Server):
+    """A server that answers with an event of so many bytes, and no end."""
+
+    def __init__(self, size):
+        self.size = size
+        super().__init__(None)
+
+    def serve(self):
+        while True:
+            try:
+                connection, _ = self.listener.accept()
+            except OSError:
+                return
+            with connection:
+                connection.settimeout(60)
+                try:
+                    connection.recv(65536)
+                    connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: ")
+                    for _ in range(self.size >> 16):
+                        connection.sendall(b"x" * 65536)
+                    # Closing with unread bytes would reset the connection, and with it what is still on its way.
+                    while connection.recv(65536):
+                        pass
+                except OSError:
+                    pass  # The client has had enough, as it should.
+
+
+def make_certificate(folder):
+    """A certificate that nobody has signed but itself, with its key, in one file."""
+    path = os.path.join(folder, "self-signed.pem")
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+         "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", path, "-out", path + ".crt"],
+        check=True, capture_output=True,
+    )
+    with open(path, "a", encoding="ascii") as joined, open(path + ".crt", encoding="ascii") as certificate:
+        joined.write(certificate.read())
+    return path
+
+
+def strings(value):
+    """Every string in a JSON value."""
+    if isinstance(value, str):
+        yield value
+    for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from strings(part)
+
+
+def every_file(folder):
+    for path, _, names in os.walk(folder):
+        yield from (os.path.join(path, name) for name in names if os.path.isfile(os.path.join(path, name)))
+
+
+def main(program, stalls):
+    tally = Tally()
+    with SecretService() as service, tempfile.TemporaryDirectory() as folder:
+        faults = Faults(Bench(program, service), folder)
+        if stalls:
+            cases = [(f"{name} ends at its deadline", faults.stall, name, *times) for name, times in STALLS.items()]
+        else:
+            cases = [("cut at every 97th byte of an answer", faults.cut_everywhere)]
+            cases += [(f"{name} ends with {row[0]}", faults.failing, name, *row) for name, row in FAILING.items()]
+            cases += [(f"{name} does no harm", faults.harmless, name, seconds) for name, seconds in HARMLESS.items()]
+            cases += [
+                (f"{name}{' without fallback' if row[2] else ''} ends with {row[0]}", faults.web_socket_failing, name, *row)
+                for name, row in WEB_SOCKET_FAILING.items()
+            ]
+            quiet = [name for name in faults.bench.web_socket_scenarios()
+                     if name not in WEB_SOCKET_FAILING or WEB_SOCKET_FAILING[name][2]]
+            cases += [(f"{name} does no harm", faults.web_socket_harmless, name) for name in quiet]
+            cases += [(f"signing in, {name}", faults.signs_in_badly, name, *row) for name, row in SIGN_IN.items()]
+            cases += [
+                ("a conversation on one WebSocket", faults.web_socket_conversation),
+                ("what the doctor finds", faults.doctor_visits),
+                ("WebSocket with a private authority, and through a proxy", faults.web_socket_secured),
+                ("sign in, ask, sign out; no token leaves the keyring", faults.round_trip),
+                ("a corrupt credential is left alone until a sign-in", faults.corrupt_credential),
+                ("a certificate that nobody trusts", faults.untrusted_certificate),
+                ("an event without end", faults.event_without_end),
+                ("no TLS where TLS is asked for", faults.not_tls),
+                ("a port that nobody listens on", faults.refused_port),
+                ("settings that can't be used", faults.settings),
+                ("a simulator's port that is in use", faults.port_in_use),
+                ("no keyring", faults.no_keyring),
+                ("no credential", faults.missing_credential),
+                ("nothing to ask", faults.nothing_to_ask),
+                ("Ctrl-C in the middle of an answer", faults.interrupted),
+                ("a reader that has gone", faults.broken_pipe),
+            ]
+        # Most of a case is waiting for polls and deadlines.
+        with concurrent.futures.ThreadPoolExecutor(max_workers=6) as pool:
+            list(pool.map(lambda case: tally.check(case[0], lambda: case[1](*case[2:])), cases))
+    return tally.finish()
+
+
+sys.exit(main(sys.argv[1], "--stalls" in sys.argv[2:]))
