@@ -83,6 +83,8 @@ let package = Package(
         // Tools
         module("ChappieSimulator", ["ChappieCore", "CZstd", "CZlib"] + nio),
         module("ChappieTesting", ["ChappieCore", "ChappieAuth", "ChappieClient", "ChappieSimulator", httpTypes]),
+        // Test support (no product: for our own tests)
+        module("TestFixtures", []),
         // Programs (no product: see ARCHITECTURE.md, "Facts about SwiftPM")
         .executableTarget(
             name: "chappie",
@@ -101,13 +103,18 @@ let package = Package(
         tests(of: "ChappieAuth", ["ChappieCore", httpTypes]),
         tests(of: "ChappieClient", ["ChappieCore", "ChappieAuth", httpTypes]),
         tests(of: "ChappieCurl", ["ChappieCore", httpTypes]),
-        tests(of: "ChappieHTTP", ["ChappieCore", "ChappieTesting", "ChappieSimulator", "CZstd", httpTypes]),
-        tests(of: "ChappieWebSocket", ["ChappieCore", "ChappieTesting", "ChappieSimulator", "CZlib", httpTypes]),
+        tests(
+            of: "ChappieHTTP",
+            ["ChappieCore", "ChappieTesting", "ChappieSimulator", "TestFixtures", "CZstd", httpTypes]),
+        tests(
+            of: "ChappieWebSocket",
+            ["ChappieCore", "ChappieTesting", "ChappieSimulator", "TestFixtures", "CZlib", httpTypes]),
         tests(of: "ChappieDesktopLinux", ["ChappieAuth"]),
         tests(of: "ChappieKeychainLinux", ["ChappieCore", "ChappieAuth", "ChappieTesting"]),
         tests(of: "ChappieCrypto", ["ChappieAuth", "ChappieTesting", "FileStoreWriter"]),
         tests(of: "ChappieSDK", ["ChappieTesting", httpTypes]),
         tests(of: "ChappieSimulator", ["ChappieCore", "CZlib"]),
+        tests(of: "TestFixtures"),
         // Tests that cross packages
         crossing(
             "AuthTests",

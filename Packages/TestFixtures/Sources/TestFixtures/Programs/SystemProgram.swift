@@ -1,0 +1,79 @@
+import Dispatch
+import FoundationEssentials
+import Glibc
+
+/// A program that the tests need on the machine.
+public struct SystemProgram: Sendable {
+    /// What it is called, or where it is.
+    public let name: String
+    /// The Debian packages that bring it.
+    public let packages: String
+
+    public init(_ name: String, packages: String) {
+        self.name = name
+        self.packages = packages
+    }
+
+    /// Longer than the programs' own limits.
+    private static let limit = Patience.limit * 2
+
+    public static let nginx = SystemProgram("nginx", packages: "nginx")
+    public static let tinyproxy = SystemProgram("tinyproxy", packages: "tinyproxy")
+    public static let openssl = SystemProgram("openssl", packages: "openssl")
+    public static let zstd = SystemProgram("zstd", packages: "zstd")
+
+    /// Where it is.
+    ///
+    /// - Throws: ``FixtureFailure``, whose words say what to install.
+    public func path() throws -> String {
+        // Debian keeps some servers where an ordinary person's PATH doesn't look.
+        let folders = (ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin") + ":/usr/sbin:/sbin"
+        let candidates = name.hasPrefix("/") ? [name] : folders.split(separator: ":").map { "\($0)/\(name)" }
+        guard let path = candidates.first(where: FileManager.default.isExecutableFile(atPath:)) else {
+            throw FixtureFailure("\(name) is missing; install it with: apt-get install \(packages)")
+        }
+        return path
+    }
+
+    /// Starts it and returns. It ends when the result goes, or the tests do.
+    public func start(
+        _ arguments: [String], environment: [String: String]? = nil, input: ProgramInput = .nothing,
+        output: ProgramOutput, errors: ProgramErrors
+    ) throws -> RunningProgram {
+        try RunningProgram(
+            path(), arguments, environment: environment, input: input, output: output, errors: errors, isGuarded: true)
+    }
+
+    /// Runs it to its end, which must be a good one; returns what it printed.
+    ///
+    /// - Parameter withErrors: whether that includes its standard error.
+    /// - Throws: ``FixtureFailure`` for another end, with what it complained about.
+    @discardableResult
+    public func run(
+        _ arguments: [String], environment: [String: String]? = nil, input: ProgramInput = .nothing,
+        withErrors: Bool = false
+    ) async throws -> String {
+        let path = try path()
+        return try await onOwnThread {
+            // Files, not pipes: neither side can block the other.
+            let directory = try TemporaryDirectory()
+            let output = try directory.write("", to: "output")
+            let errors = try directory.write("", to: "errors")
+            let program = try RunningProgram(
+                path, arguments, environment: environment, input: input, output: .file(output),
+                errors: withErrors ? .withOutput : .file(errors))
+            // What hangs must fail the test, not hang it.
+            let alarm = DispatchWorkItem { program.end() }
+            DispatchQueue.global().asyncAfter(deadline: .now() + Self.limit / .seconds(1), execute: alarm)
+            let status = program.wait()
+            alarm.cancel()
+            let text = try directory.read("output")
+            guard status == 0 else {
+                let complaint = try text + directory.read("errors")
+                throw FixtureFailure(
+                    "\(name) \(arguments.joined(separator: " ")) ended with \(status): \(complaint)")
+            }
+            return text
+        }
+    }
+}
