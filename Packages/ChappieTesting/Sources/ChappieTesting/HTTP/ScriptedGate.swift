@@ -31,6 +31,9 @@ public final class ScriptedGate: Sendable {
         for continuation in waiting { continuation.resume() }
     }
 
+    /// Whether it lets through.
+    public var isOpen: Bool { state.withLock(\.isOpen) }
+
     /// Returns as soon as somebody has come to the gate, whether it was open or not.
     public func reached() async {
         await withCheckedContinuation { continuation in
@@ -68,4 +71,11 @@ public final class ScriptedGate: Sendable {
             state.withLock { $0.waiting.removeValue(forKey: id) }?.resume(throwing: CancellationError())
         }
     }
+}
+
+/// A gate equals itself alone.
+extension ScriptedGate: Hashable {
+    public static func == (one: ScriptedGate, other: ScriptedGate) -> Bool { one === other }
+
+    public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }

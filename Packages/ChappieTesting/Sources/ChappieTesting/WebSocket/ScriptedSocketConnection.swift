@@ -81,6 +81,11 @@ final class ScriptedSocketConnection {
         case .raw(.finish): end(abruptly: false)
         case .raw(.reset): end(abruptly: true)
         case .raw(.stall): hasStalled = true
+        case .wait(until: let gate):
+            guard !gate.isOpen else { return }
+            // The loop has no other way to hear of it than to look again.
+            resumesAt = .now + .milliseconds(5)
+            steps.insert(step, at: 0)
         case .stopReading: reads = false
         case .startReading: reads = true
         case .drip(let bytes):

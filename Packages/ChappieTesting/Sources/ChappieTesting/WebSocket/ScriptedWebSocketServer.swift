@@ -38,6 +38,8 @@ public final class ScriptedWebSocketServer: Sendable {
         case raw(ScriptedAnswer.Step)
         /// Sends the bytes one after the other, each in a packet of its own.
         case drip([UInt8])
+        /// Goes on when the test opens the gate.
+        case wait(until: ScriptedGate)
         /// Leaves what comes in the kernel's buffer.
         case stopReading
         /// Reads again.
