@@ -13,6 +13,7 @@ let package = Package(
         .package(path: "../CZlib"),
         .package(path: "../ChappieTesting"),
         .package(path: "../ChappieSimulator"),
+        .package(path: "../TestFixtures"),
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
     ],
     targets: [
@@ -33,6 +34,7 @@ let package = Package(
                 "CZlib",
                 "ChappieTesting",
                 "ChappieSimulator",
+                "TestFixtures",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ]),
     ],

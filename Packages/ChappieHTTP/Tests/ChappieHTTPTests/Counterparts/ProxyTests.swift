@@ -3,6 +3,7 @@ import ChappieHTTP
 import ChappieSimulator
 import Foundation
 import HTTPTypes
+import TestFixtures
 import Testing
 
 extension OverTheWire {
@@ -89,7 +90,7 @@ extension OverTheWire {
         }
 
         @Test func aProxyThatNeverAnswersRunsIntoTheConnectDeadline() async throws {
-            let listener = try SilentListener(backlog: 8, filled: false)
+            let listener = try await SilentListener(backlog: 8, filled: false)
             defer { listener.close() }
             let error = try await transportError {
                 _ = try await makeTransport(

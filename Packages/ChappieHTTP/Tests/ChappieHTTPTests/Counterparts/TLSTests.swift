@@ -2,6 +2,7 @@ import ChappieCore
 import ChappieHTTP
 import Foundation
 import HTTPTypes
+import TestFixtures
 import Testing
 
 extension OverTheWire {
@@ -66,8 +67,7 @@ extension OverTheWire {
         /// The bundle of the system stays in force beside the extra file: here it is the one that is needed.
         @Test func anExtraAuthorityVouchesForItsOwnCertificatesOnly() async throws {
             let server = try Counterparts.current
-            let other = server.directory.appendingPathComponent("self.pem").path
-            let transport = makeTransport(extraCAFile: other)
+            let transport = makeTransport(extraCAFile: server.selfSignedCertificate)
             #expect(try await transport.fetch(makeURL("https://127.0.0.1:\(server.selfSigned)/")).status == 200)
             let error = try await refusal(by: transport, port: server.good)
             #expect(error.code == .certificateRejected)
@@ -89,7 +89,7 @@ extension OverTheWire {
         @Test func aStreamThatWaitsLeavesTheOthersAlone() async throws {
             let server = try Counterparts.current
             let size = 8 << 20
-            try Data(repeating: 7, count: size).write(to: server.directory.appendingPathComponent("large"))
+            try Data(repeating: 7, count: size).write(to: URL(filePath: server.directory.path("large")))
             let transport = makeTransport(extraCAFile: server.authority)
             let large = HTTPExchangeRequest(url: try makeURL("https://127.0.0.1:\(server.good)/files/large"))
             let waiting = try await transport.send(large).body

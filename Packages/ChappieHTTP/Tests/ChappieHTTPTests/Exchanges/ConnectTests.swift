@@ -3,6 +3,7 @@ import ChappieHTTP
 import ChappieSimulator
 import FoundationEssentials
 import HTTPTypes
+import TestFixtures
 import Testing
 
 extension OverTheWire {

@@ -2,6 +2,7 @@ import ChappieCore
 import ChappieHTTP
 import ChappieSimulator
 import HTTPTypes
+import TestFixtures
 import Testing
 
 extension OverTheWire {
@@ -10,7 +11,7 @@ extension OverTheWire {
 
         /// A listener that never accepts has room for few connections: the one past those is never answered.
         @Test func aConnectionThatIsNotAnsweredEndsAtTheConnectDeadline() async throws {
-            let listener = try SilentListener()
+            let listener = try await SilentListener()
             defer { listener.close() }
             let error = try await expectTimeOut(ChappieDeadlines(connect: Self.short)) {
                 try await makeTransport(deadlines: $0).fetch(makeURL("http://127.0.0.1:\(listener.port)/"))
@@ -20,7 +21,7 @@ extension OverTheWire {
 
         /// The kernel accepts the connection, nobody answers the ClientHello.
         @Test func aHandshakeThatIsNotAnsweredEndsAtTheConnectDeadline() async throws {
-            let listener = try SilentListener(backlog: 8, filled: false)
+            let listener = try await SilentListener(backlog: 8, filled: false)
             defer { listener.close() }
             let error = try await expectTimeOut(ChappieDeadlines(connect: Self.short)) {
                 try await makeTransport(deadlines: $0).fetch(makeURL("https://127.0.0.1:\(listener.port)/"))
@@ -64,7 +65,7 @@ extension OverTheWire {
         }
 
         @Test func aRequestThatIsNotTakenEndsAtTheIdleDeadline() async throws {
-            let listener = try SilentListener(backlog: 8, filled: false)
+            let listener = try await SilentListener(backlog: 8, filled: false)
             defer { listener.close() }
             let body = [UInt8](repeating: 7, count: 32 << 20)
             let error = try await expectTimeOut(ChappieDeadlines(idle: Self.short)) {
@@ -86,11 +87,10 @@ extension OverTheWire {
 
         @Test func noDeadlineBoundsAStreamAsAWhole() async throws {
             let head = Array("HTTP/1.1 200 OK\r\ncontent-length: 12\r\n\r\n".utf8)
-            let drip: [ScriptedAnswer.Step] = (0..<12).flatMap { _ in [.wait(.milliseconds(80)), .send([65])] }
+            let drip: [ScriptedAnswer.Step] = (0..<12).flatMap { _ in [.wait(.milliseconds(100)), .send([65])] }
             let server = try await ScriptedServer.start { _ in ScriptedAnswer(steps: [.send(head)] + drip) }
             let deadlines = ChappieDeadlines(
-                connect: .milliseconds(500), responseHead: .milliseconds(500), firstByte: .milliseconds(500),
-                idle: .milliseconds(500))
+                connect: .seconds(1), responseHead: .seconds(1), firstByte: .seconds(1), idle: .seconds(1))
             #expect(try await makeTransport(deadlines: deadlines).fetch(server.url()).body.count == 12)
             await server.stop()
         }

@@ -4,6 +4,7 @@ import ChappieSimulator
 import ChappieTesting
 import FoundationEssentials
 import HTTPTypes
+import TestFixtures
 import Testing
 
 extension OverTheWire {
@@ -13,14 +14,11 @@ extension OverTheWire {
             let server = try await ScriptedServer.start { _ in
                 .response(status: 200, body: [UInt8](repeating: 1, count: size))
             }
-            let deadlines = ChappieDeadlines(idle: .milliseconds(300))
+            let deadlines = ChappieDeadlines(idle: .seconds(1))
             let body = try await makeTransport(deadlines: deadlines).send(HTTPExchangeRequest(url: server.url())).body
             // Until nothing has moved for longer than the idle deadline, which a paused transfer doesn't run into.
-            var written = -1
-            while written != server.bytesWritten {
-                written = server.bytesWritten
-                try await Task.sleep(for: .milliseconds(500))
-            }
+            #expect(try await eventually { server.bytesWritten > 0 })
+            let written = try #require(try await settled(for: .milliseconds(1200)) { server.bytesWritten })
             // 256 KiB here; the rest lies in the two socket buffers, which the kernel lets grow to several MiB.
             #expect(written < 16 << 20, "the server could send \(written) bytes")
             var received = 0
@@ -44,9 +42,9 @@ extension OverTheWire {
             try await withThrowingTaskGroup(of: Int.self) { group in
                 for _ in 0..<100 { group.addTask { try await transport.fetch(url).body.count } }
                 #expect(try await eventually { server.receivedRequests.count == 100 })
-                #expect(try await eventually { (try? loopThreadCount()) == 1 })
+                #expect(try await eventually { try loopThreadCount() == 1 })
                 // Swift's own pool and the server's threads, but none for each exchange.
-                #expect(try threadCount() < 20)
+                #expect(try ProcessThreads.names().count < 20)
                 for try await count in group { #expect(count == 8) }
             }
             await server.stop()
@@ -56,11 +54,11 @@ extension OverTheWire {
             let server = try await ScriptedServer.start { _ in .response(status: 200, body: [1]) }
             let url = try server.url()
             var transport: CurlHTTPTransport? = makeTransport()
-            #expect(try await eventually { (try? loopThreadCount()) == 0 }, "an earlier test left one behind")
+            #expect(try await eventually { try loopThreadCount() == 0 }, "an earlier test left one behind")
             _ = try await transport?.fetch(url)
             #expect(try loopThreadCount() == 1)
             transport = nil
-            #expect(try await eventually { (try? loopThreadCount()) == 0 })
+            #expect(try await eventually { try loopThreadCount() == 0 })
             #expect(try await eventually { server.openConnectionCount == 0 })
             await server.stop()
         }
@@ -78,27 +76,17 @@ extension OverTheWire {
                 ScriptedAnswer(steps: [.send(Array("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n".utf8)), .stall])
             }
             let body = try await makeTransport().send(HTTPExchangeRequest(url: server.url())).body
-            try await Task.sleep(for: .milliseconds(100))
-            let before = try loopSwitches()
-            try await Task.sleep(for: .milliseconds(500))
-            #expect(try loopSwitches() - before <= 2)
+            let isAsleep = try await eventually {
+                let before = try #require(try ProcessThreads.contextSwitches(ofThreadsNamed: loopThreadName))
+                // A measured window, in which a loop that polls would wake up often. Before it there may be work left.
+                try await Task.sleep(for: .milliseconds(500))
+                let after = try #require(try ProcessThreads.contextSwitches(ofThreadsNamed: loopThreadName))
+                return after - before <= 2
+            }
+            #expect(isAsleep)
             body.cancel()
             await server.stop()
         }
 
-        private func threadCount() throws -> Int {
-            try FileManager.default.contentsOfDirectory(atPath: "/proc/self/task").count
-        }
-
-        /// How often the loop's thread has gone to sleep or been put aside.
-        private func loopSwitches() throws -> Int {
-            for task in try FileManager.default.contentsOfDirectory(atPath: "/proc/self/task") {
-                let status = try String(contentsOfFile: "/proc/self/task/\(task)/status", encoding: .utf8)
-                guard status.hasPrefix("Name:\tchappie-net\n") else { continue }
-                return status.split(separator: "\n").filter { $0.contains("ctxt_switches") }
-                    .compactMap { $0.split(separator: "\t").last.flatMap { Int($0) } }.reduce(0, +)
-            }
-            throw ContractViolation("There is no event loop in this process.")
-        }
     }
 }

@@ -3,6 +3,7 @@ import ChappieHTTP
 import ChappieSimulator
 import Foundation
 import HTTPTypes
+import TestFixtures
 import Testing
 
 extension OverTheWire {
@@ -61,10 +62,11 @@ extension OverTheWire {
             #expect(received.header("content-encoding") == "zstd")
             #expect(received.header("content-length") == String(received.body.count))
             #expect(received.body.count < text.count / 10)
-            let file = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
-            try Data(received.body).write(to: file)
-            defer { try? FileManager.default.removeItem(at: file) }
-            #expect(try TestProgram.zstd.run(["-d", "-c"], input: file.path) == Data(text))
+            let directory = try TemporaryDirectory()
+            let file = directory.path("body.zst")
+            try Data(received.body).write(to: URL(filePath: file))
+            let read = try await SystemProgram.zstd.run(["-d", "-c"], input: .file(file))
+            #expect(read == String(decoding: text, as: UTF8.self))
         }
 
         @Test func keepsNoCookies() async throws {

@@ -3,6 +3,7 @@ import ChappieHTTP
 import ChappieSimulator
 import FoundationEssentials
 import HTTPTypes
+import TestFixtures
 import Testing
 
 /// A transport that the environment of the machine has no say in.
@@ -50,19 +51,8 @@ func transportError(
     return try #require(caught, "it succeeded", sourceLocation: sourceLocation)
 }
 
-/// How many event loops run in this process.
-func loopThreadCount() throws -> Int {
-    try FileManager.default.contentsOfDirectory(atPath: "/proc/self/task").count { task in
-        (try? String(contentsOfFile: "/proc/self/task/\(task)/comm", encoding: .utf8)) == "chappie-net\n"
-    }
-}
+/// The name of the event loop's thread.
+let loopThreadName = "chappie-net"
 
-/// Waits until `condition` holds, looking every few milliseconds; whether it came to hold in time.
-func eventually(within limit: Duration = .seconds(5), _ condition: () -> Bool) async throws -> Bool {
-    let end = ContinuousClock.now + limit
-    while !condition() {
-        guard ContinuousClock.now < end else { return false }
-        try await Task.sleep(for: .milliseconds(5))
-    }
-    return true
-}
+/// How many event loops run in this process.
+func loopThreadCount() throws -> Int { try ProcessThreads.names().count { $0 == loopThreadName } }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import ChappieWebSocket
 
-@Suite struct GeneratedStreamTests {
+@Suite(.byItself) struct GeneratedStreamTests {
     /// What a server might send, and what has to come of it.
     private struct Stream {
         var bytes: [UInt8] = []

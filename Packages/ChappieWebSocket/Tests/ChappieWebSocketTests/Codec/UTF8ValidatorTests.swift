@@ -2,7 +2,7 @@ import Testing
 
 @testable import ChappieWebSocket
 
-@Suite struct UTF8ValidatorTests {
+@Suite(.byItself) struct UTF8ValidatorTests {
     /// Whether the whole is UTF-8, taken in pieces of a size.
     private func isUTF8(_ bytes: [UInt8], pieces: Int) -> Bool {
         var validator = UTF8Validator()

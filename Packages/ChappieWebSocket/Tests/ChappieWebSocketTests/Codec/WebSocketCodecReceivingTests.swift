@@ -3,7 +3,7 @@ import Testing
 
 @testable import ChappieWebSocket
 
-@Suite struct WebSocketCodecReceivingTests {
+@Suite(.byItself) struct WebSocketCodecReceivingTests {
     @Test("the examples of RFC 6455, 5.7", arguments: CodecCase.examples)
     func readsTheExamples(_ example: CodecCase) { verify(example) }
 

@@ -3,7 +3,7 @@ import Testing
 
 @testable import ChappieWebSocket
 
-@Suite struct WebSocketCodecSendingTests {
+@Suite(.byItself) struct WebSocketCodecSendingTests {
     private func key() -> UInt32 { CodecRun.maskingKey }
 
     @Test func writesTheMaskedExampleOfTheRFC() throws {

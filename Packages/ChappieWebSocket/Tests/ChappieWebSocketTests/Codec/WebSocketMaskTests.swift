@@ -2,7 +2,7 @@ import Testing
 
 @testable import ChappieWebSocket
 
-@Suite struct WebSocketMaskTests {
+@Suite(.byItself) struct WebSocketMaskTests {
     @Test func masksEveryLengthAtEveryAlignment() {
         let source = (0..<200).map { UInt8($0) }
         let key: UInt32 = 0x0A1B_2C3D

@@ -3,6 +3,7 @@ import ChappieSimulator
 import ChappieTesting
 import ChappieWebSocket
 import HTTPTypes
+import TestFixtures
 import Testing
 
 extension OverTheWire {

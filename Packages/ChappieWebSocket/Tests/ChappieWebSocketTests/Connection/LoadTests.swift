@@ -4,7 +4,12 @@ import ChappieTesting
 import ChappieWebSocket
 import FoundationEssentials
 import Glibc
+import Synchronization
+import TestFixtures
 import Testing
+
+/// The name of the event loop's thread.
+private let loopThreadName = "chappie-net"
 
 extension OverTheWire {
     @Suite struct LoadTests {
@@ -16,13 +21,10 @@ extension OverTheWire {
             let everything = frames
             let server = try ScriptedWebSocketServer.start { .upgrade($0, then: [.send(everything)]) }
             // A connection that waits for its receiver doesn't run into the liveness deadline.
-            let transport = makeTransport(deadlines: ChappieDeadlines(liveness: .milliseconds(200)))
+            let transport = makeTransport(deadlines: ChappieDeadlines(liveness: .seconds(1)))
             let connection = try await transport.connection(server.url())
-            var written = -1
-            while written != server.record.bytesWritten {
-                written = server.record.bytesWritten
-                try await Task.sleep(for: .milliseconds(300))
-            }
+            #expect(try await eventually { server.record.bytesWritten > 1 << 20 })
+            let written = try #require(try await settled(for: .milliseconds(1200)) { server.record.bytesWritten })
             // 4 MiB here; the rest lies in the two socket buffers, which the kernel lets grow to several MiB.
             #expect(written < 20 << 20, "the server could send \(written) bytes")
             #expect(connection.isOpen)
@@ -47,15 +49,23 @@ extension OverTheWire {
         }
 
         @Test func aServerThatDoesNotReadStopsTheSender() async throws {
+            let gate = ScriptedGate()
             let server = try ScriptedWebSocketServer.start {
-                .upgrade($0, then: [.stopReading, .wait(.milliseconds(700)), .startReading])
+                .upgrade($0, then: [.stopReading, .wait(until: gate), .startReading])
             }
             let connection = try await makeTransport(compression: .off).connection(server.url())
             let message = WebSocketMessage.binary([UInt8](repeating: 7, count: 100_000))
-            let sender = Task { for _ in 0..<200 { try await connection.send(message) } }
-            let start = ContinuousClock.now
+            let sentCount = Mutex(0)
+            let sender = Task {
+                for _ in 0..<200 {
+                    try await connection.send(message)
+                    sentCount.withLock { $0 += 1 }
+                }
+            }
+            let count = try await settled(for: .milliseconds(500)) { sentCount.withLock { $0 } }
+            #expect(try #require(count) < 200, "20 MB went into nowhere")
+            gate.open()
             try await sender.value
-            #expect(ContinuousClock.now - start > .milliseconds(500), "20 MB went into nowhere")
             #expect(try await eventually { server.record.messages.count == 200 })
             server.stop()
         }
@@ -118,8 +128,8 @@ extension OverTheWire {
                 }
                 for try await right in group { #expect(right == messageCount) }
             }
-            #expect(try threadNames().count { $0 == "chappie-net" } == 1)
-            #expect(try threadNames().count < 30)
+            #expect(try await eventually { try ProcessThreads.names().count { $0 == loopThreadName } == 1 })
+            #expect(try ProcessThreads.names().count < 30)
             #expect(idle.allSatisfy { $0.isOpen })
             #expect(try await eventually { server.record.openConnectionCount == idleCount })
             // One of them still works.
@@ -134,10 +144,14 @@ extension OverTheWire {
         @Test func anIdleConnectionLetsTheLoopSleep() async throws {
             let server = try ScriptedWebSocketServer.start()
             let connection = try await makeTransport().connection(server.url())
-            try await Task.sleep(for: .milliseconds(100))
-            let before = try loopSwitches()
-            try await Task.sleep(for: .milliseconds(400))
-            #expect(try loopSwitches() - before <= 2)
+            let isAsleep = try await eventually {
+                let before = try #require(try ProcessThreads.contextSwitches(ofThreadsNamed: loopThreadName))
+                // A measured window, in which a loop that polls would wake up often. Before it there may be work left.
+                try await Task.sleep(for: .milliseconds(400))
+                let after = try #require(try ProcessThreads.contextSwitches(ofThreadsNamed: loopThreadName))
+                return after - before <= 2
+            }
+            #expect(isAsleep)
             #expect(connection.isOpen)
             server.stop()
         }
@@ -153,25 +167,6 @@ extension OverTheWire {
             guard limit.rlim_cur >= rlim_t(count) else {
                 throw ContractViolation("This test needs \(count) open files; the limit here is \(limit.rlim_cur).")
             }
-        }
-
-        private func threadNames() throws -> [String] {
-            try FileManager.default.contentsOfDirectory(atPath: "/proc/self/task").map { task in
-                let name = try? String(contentsOfFile: "/proc/self/task/\(task)/comm", encoding: .utf8)
-                return (name ?? "").replacing("\n", with: "")
-            }
-        }
-
-        /// How often the loops' threads have gone to sleep or been put aside.
-        private func loopSwitches() throws -> Int {
-            var switches = 0
-            for task in try FileManager.default.contentsOfDirectory(atPath: "/proc/self/task") {
-                let status = try String(contentsOfFile: "/proc/self/task/\(task)/status", encoding: .utf8)
-                guard status.hasPrefix("Name:\tchappie-net\n") else { continue }
-                switches += status.split(separator: "\n").filter { $0.contains("ctxt_switches") }
-                    .compactMap { $0.split(separator: "\t").last.flatMap { Int($0) } }.reduce(0, +)
-            }
-            return switches
         }
     }
 }

@@ -2,7 +2,7 @@ import Testing
 
 @testable import ChappieWebSocket
 
-@Suite struct SHA1Tests {
+@Suite(.byItself) struct SHA1Tests {
     @Test(
         "published vectors (FIPS 180)",
         arguments: [

@@ -4,7 +4,7 @@ import Testing
 
 @testable import ChappieWebSocket
 
-@Suite struct WebSocketHandshakeAnswerTests {
+@Suite(.byItself) struct WebSocketHandshakeAnswerTests {
     @Test("answers that open the connection", arguments: HandshakeCase.accepted)
     func accepts(_ example: HandshakeCase) { verify(example) }
 

@@ -4,7 +4,7 @@ import Testing
 
 @testable import ChappieWebSocket
 
-@Suite struct WebSocketHandshakeRequestTests {
+@Suite(.byItself) struct WebSocketHandshakeRequestTests {
     @Test func writesTheRequestOfRFC6455() throws {
         let handshake = try HandshakeRun.handshake()
         #expect(

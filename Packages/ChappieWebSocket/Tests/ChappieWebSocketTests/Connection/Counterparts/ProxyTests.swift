@@ -3,6 +3,7 @@ import ChappieSimulator
 import ChappieTesting
 import ChappieWebSocket
 import Foundation
+import TestFixtures
 import Testing
 
 extension OverTheWire {
@@ -12,7 +13,7 @@ extension OverTheWire {
             let proxy = ChappieNetworkPolicy.Proxy.url("http://someone:s3cret@127.0.0.1:\(there.proxy)")
             let transport = makeTransport(proxy: proxy, extraCAFile: there.authority)
             // Plain ones go through a tunnel as well: no proxy passes frames on that it takes for HTTP.
-            let servers = [("wss", there.good), ("ws", there.server.port)]
+            let servers = [("wss", there.good), ("ws", try there.server.port)]
             for (scheme, port) in servers {
                 let connection = try await transport.connection(makeURL("\(scheme)://127.0.0.1:\(port)/"))
                 try await connection.send(.text("hello"))
@@ -78,7 +79,7 @@ extension OverTheWire {
         }
 
         @Test func aProxyThatNeverAnswersRunsIntoTheConnectDeadline() async throws {
-            let listener = try SilentListener(backlog: 8, filled: false)
+            let listener = try await SilentListener(backlog: 8, filled: false)
             defer { listener.close() }
             let error = try await transportError {
                 _ = try await makeTransport(

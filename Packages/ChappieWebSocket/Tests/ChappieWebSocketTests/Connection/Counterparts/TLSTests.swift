@@ -3,6 +3,7 @@ import ChappieTesting
 import ChappieWebSocket
 import Foundation
 import HTTPTypes
+import TestFixtures
 import Testing
 
 extension OverTheWire {
@@ -42,7 +43,9 @@ extension OverTheWire {
                 .connection(makeURL("wss://127.0.0.1:\(there.good)/"))
             let message = WebSocketMessage.binary([UInt8](repeating: 7, count: 100_000))
             let sender = Task { for _ in 0..<120 { try await connection.send(message) } }
-            try await Task.sleep(for: .milliseconds(300))
+            let server = try there.server
+            #expect(try await eventually { server.record.bytesWritten > 1 << 20 })
+            _ = try #require(try await settled(for: .milliseconds(300)) { server.record.bytesWritten })
             #expect(try await connection.messages(120).count == 120)
             try await sender.value
         }

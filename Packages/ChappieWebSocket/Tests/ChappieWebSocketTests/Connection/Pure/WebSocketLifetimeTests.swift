@@ -3,7 +3,7 @@ import Testing
 
 @testable import ChappieWebSocket
 
-@Suite struct WebSocketLifetimeTests {
+@Suite(.byItself) struct WebSocketLifetimeTests {
     private let deadlines = ChappieDeadlines(
         connect: .seconds(1), firstByte: .seconds(3), idle: .seconds(4), upgrade: .seconds(2),
         liveness: .seconds(60))

@@ -2,7 +2,7 @@ import Testing
 
 @testable import ChappieWebSocket
 
-@Suite struct WebSocketOutboxTests {
+@Suite(.byItself) struct WebSocketOutboxTests {
     @Test func thereIsRoomUpToTheLimitAndForOneMessageHoweverLarge() {
         var outbox = WebSocketOutbox()
         #expect(outbox.hasRoom(for: 100 << 20))

@@ -4,7 +4,7 @@ import Testing
 
 @testable import ChappieWebSocket
 
-@Suite struct WebSocketSessionTests {
+@Suite(.byItself) struct WebSocketSessionTests {
     @Test func aReceiverIsToldOnceARoundWithAllThatCame() throws {
         let run = try SessionRun.opened()
         run.awaitArrival()

@@ -64,13 +64,3 @@ func transportError(
     }
     return try #require(caught, "it succeeded", sourceLocation: sourceLocation)
 }
-
-/// Waits until `condition` holds, looking every few milliseconds; whether it came to hold in time.
-func eventually(within limit: Duration = .seconds(5), _ condition: () -> Bool) async throws -> Bool {
-    let end = ContinuousClock.now + limit
-    while !condition() {
-        guard ContinuousClock.now < end else { return false }
-        try await Task.sleep(for: .milliseconds(2))
-    }
-    return true
-}

@@ -2,4 +2,4 @@ import Testing
 
 /// Everything that measures time, counts threads or starts programs: one after the other, so that none stands in another's
 /// way.
-@Suite(.serialized) enum OverTheWire {}
+@Suite(.serialized, .byItself) enum OverTheWire {}
