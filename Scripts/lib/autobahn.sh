@@ -35,7 +35,7 @@ autobahn_environment() {
     : >"$there/complete"
 }
 
-# A python2.7 in PATH may be pyenv's placeholder that only says that another version is active: it has to run.
+# A python2.7 in PATH may be a shim of pyenv's that only says that another version is active: it has to run.
 python_2_7() {
     local candidate
     for candidate in python2.7 "${PYENV_ROOT:-$HOME/.pyenv}"/versions/2.7*/bin/python2.7; do
