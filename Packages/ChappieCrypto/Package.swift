@@ -9,6 +9,7 @@ let package = Package(
     dependencies: [
         .package(path: "../ChappieAuth"),
         .package(path: "../ChappieTesting"),
+        .package(path: "../TestFixtures"),
         .package(path: "../COpenSSL"),
     ],
     targets: [
@@ -31,6 +32,7 @@ let package = Package(
                 "ChappieCrypto",
                 "ChappieAuth",
                 "ChappieTesting",
+                "TestFixtures",
                 "FileStoreWriter",
             ]),
     ],

@@ -10,6 +10,7 @@ let package = Package(
         .package(path: "../ChappieCore"),
         .package(path: "../ChappieAuth"),
         .package(path: "../ChappieTesting"),
+        .package(path: "../TestFixtures"),
     ],
     targets: [
         .target(name: "CSecret"),
@@ -27,6 +28,7 @@ let package = Package(
                 "ChappieCore",
                 "ChappieAuth",
                 "ChappieTesting",
+                "TestFixtures",
             ]),
     ],
     swiftLanguageModes: [.v6],

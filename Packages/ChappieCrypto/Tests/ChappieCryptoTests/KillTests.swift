@@ -1,5 +1,6 @@
 import ChappieAuth
 import Glibc
+import TestFixtures
 import Testing
 
 @testable import ChappieCrypto
@@ -40,17 +41,17 @@ struct KillTests {
         var counts = Counts()
         for round in 0..<rounds {
             let before = try stored(in: directory).flatMap(number(of:)) ?? 0
-            let writer = try WriterProcess(["endless", directory])
-            guard writer.line() == "ready" else {
+            let writer = try FileStoreWriter.start(["endless", directory])
+            guard writer.output?.line() == "ready" else {
                 counts.wrong.append("round \(round): the writer does not begin")
                 continue
             }
             // The random moment; a writer needs some ten milliseconds for a save on a disk, and less than one in memory.
             var moment = timespec(tv_sec: 0, tv_nsec: Int.random(in: 0..<(round % 2 == 0 ? 30_000_000 : 2_000_000)))
             nanosleep(&moment, nil)
-            writer.kill()
+            writer.end()
             var saved = before
-            while let line = writer.line() { saved = Int(line.dropFirst("saved ".count)) ?? -1 }
+            while let line = writer.output?.line() { saved = Int(line.dropFirst("saved ".count)) ?? -1 }
             counts.saves += saved - before
             let text = try stored(in: directory)
             let names = text == nil && saved == 0 ? [] : try Files.names(in: directory)
@@ -72,7 +73,7 @@ struct KillTests {
         let counts = try await withThrowingTaskGroup(of: Counts.self) { group in
             for folder in folders {
                 let directory = folder.credentials
-                group.addTask { try await onThread { try Self.killAtRandom(125, in: directory) } }
+                group.addTask { try await onOwnThread { try Self.killAtRandom(125, in: directory) } }
             }
             return try await group.reduce(Counts(), +)
         }
@@ -94,10 +95,10 @@ struct KillTests {
     @Test func twoProcessesThatSaveAtOnceNeverMix() async throws {
         let folder = try PrivateFolder()
         let directory = folder.credentials
-        let (reads, wrong, end) = try await onThread { () -> (Int, [String], String?) in
-            let writers = try ["left", "right"].map { try WriterProcess(["race", directory, $0, "40"]) }
-            for writer in writers where writer.line() != "ready" { return (0, ["does not begin"], nil) }
-            for writer in writers { writer.begin() }
+        let (reads, wrong, end) = try await onOwnThread { () -> (Int, [String], String?) in
+            let writers = try ["left", "right"].map { try FileStoreWriter.start(["race", directory, $0, "40"]) }
+            for writer in writers where writer.output?.line() != "ready" { return (0, ["does not begin"], nil) }
+            for writer in writers { writer.endInput() }
             var (reads, wrong): (Int, [String]) = (0, [])
             // Who reads meanwhile sees whole documents all the time.
             repeat {
@@ -107,7 +108,7 @@ struct KillTests {
                     if Self.number(of: text) == nil { wrong.append("read \(text.prefix(20))") }
                 } catch { wrong.append("\(error)") }
             } while !writers.allSatisfy(\.hasEnded)
-            for writer in writers where writer.line() != "done" { wrong.append("a writer failed") }
+            for writer in writers where writer.output?.line() != "done" { wrong.append("a writer failed") }
             return (reads, wrong, try Self.stored(in: directory))
         }
         #expect(wrong.isEmpty, "\(wrong.prefix(5))")
@@ -122,10 +123,10 @@ struct KillTests {
         let folder = try PrivateFolder()
         let store = try EncryptedFileCredentialStore.cheap(folder)
         try await store.save(Secret("old"), in: .writer)
-        let (line, status) = try await onThread { [directory = folder.credentials] in
+        let (line, status) = try await onOwnThread { [directory = folder.credentials] in
             // Less than the document needs; the file is cut off in its middle.
-            let writer = try WriterProcess(["limit", directory, "1000", signal])
-            return (writer.line(), writer.wait())
+            let writer = try FileStoreWriter.start(["limit", directory, "1000", signal])
+            return (writer.output?.line(), writer.wait())
         }
         #expect(line?.hasPrefix("failed: ") == true)
         #expect(line?.contains("can't be written: File too large") == true)

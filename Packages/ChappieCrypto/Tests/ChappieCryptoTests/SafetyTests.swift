@@ -1,6 +1,7 @@
 import ChappieAuth
 import Foundation
 import Glibc
+import TestFixtures
 import Testing
 
 @testable import ChappieCrypto
@@ -20,8 +21,8 @@ struct SafetyTests {
     func theProcessesMaskChangesNothing(mask: String) async throws {
         let folder = try PrivateFolder()
         try Files.set(0o777, of: folder.path)
-        let status = try await onThread { [credentials = folder.credentials] in
-            try WriterProcess(["mask", credentials, mask]).wait()
+        let status = try await onOwnThread { [credentials = folder.credentials] in
+            try FileStoreWriter.start(["mask", credentials, mask]).wait()
         }
         #expect(status == 0)
         let store = try EncryptedFileCredentialStore.cheap(folder)

@@ -1,6 +1,7 @@
 import ChappieAuth
 import ChappieKeychainLinux
 import ChappieTesting
+import TestFixtures
 import Testing
 
 /// Against the real KeePassXC.
@@ -22,8 +23,7 @@ struct KeePassXCTests {
     @Test func aPersonCanReadWhatTheEntryIs() async throws {
         let keePassXC = try await PrivateKeePassXC()
         try await keePassXC.store.save(Secret("x"), in: slot)
-        let text = try await Tool.secretTool.run(
-            ["search", "--all", "service", "com.chappie.sdk"], environment: keePassXC.bus.environment)
+        let text = try await keePassXC.bus.searchSecrets("service", "com.chappie.sdk")
         let lines = Set(text.split(separator: "\n").map(String.init))
         #expect(
             lines.isSuperset(of: [

@@ -1,6 +1,7 @@
 import ChappieAuth
 import ChappieKeychainLinux
 import Foundation
+import TestFixtures
 import Testing
 
 /// Against the real gnome-keyring.
@@ -82,8 +83,7 @@ struct KeyringTests {
         let keyring = try await PrivateKeyring()
         try await keyring.store.save(
             Secret(#"{"token":"x"}"#), in: CredentialSlot(account: "work", accessGroup: "team"))
-        let text = try await Tool.secretTool.run(
-            ["search", "--all", "service", "com.chappie.sdk"], environment: keyring.bus.environment)
+        let text = try await keyring.bus.searchSecrets("service", "com.chappie.sdk")
         let lines = Set(text.split(separator: "\n").map(String.init))
         #expect(
             lines.isSuperset(of: [
@@ -99,8 +99,7 @@ struct KeyringTests {
     @Test func withoutAGroupThereIsNoGroupAttribute() async throws {
         let keyring = try await PrivateKeyring()
         try await keyring.store.save(Secret("x"), in: slot)
-        let text = try await Tool.secretTool.run(
-            ["search", "--all", "service", "com.chappie.sdk"], environment: keyring.bus.environment)
+        let text = try await keyring.bus.searchSecrets("service", "com.chappie.sdk")
         #expect(text.contains("attribute.account = default"))
         #expect(!text.contains("access-group"))
     }
@@ -109,8 +108,7 @@ struct KeyringTests {
         let keyring = try await PrivateKeyring()
         let store = keyring.store
         try await store.save(Secret("secret"), in: slot)
-        kill(keyring.daemon.processIdentifier, SIGKILL)
-        try await onAThreadOfItsOwn { keyring.daemon.waitUntilExit() }
+        keyring.daemon.end()
         let restarted = try await PrivateKeyring(on: keyring.bus)
         #expect(try await store.load(slot) == Secret("secret"))
         withExtendedLifetime(restarted) {}
@@ -129,8 +127,7 @@ struct KeyringTests {
     }
 
     private func itemCount(_ keyring: PrivateKeyring) async throws -> Int {
-        let text = try await Tool.secretTool.run(
-            ["search", "--all", "xdg:schema", "com.chappie.Credential"], environment: keyring.bus.environment)
+        let text = try await keyring.bus.searchSecrets("xdg:schema", "com.chappie.Credential")
         return text.split(separator: "\n").filter { $0.hasPrefix("label = ") }.count
     }
 }

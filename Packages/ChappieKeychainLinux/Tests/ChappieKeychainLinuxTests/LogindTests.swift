@@ -1,5 +1,6 @@
 import ChappieAuth
 import Foundation
+import TestFixtures
 import Testing
 
 @testable import ChappieKeychainLinux
@@ -98,13 +99,13 @@ struct LogindTests {
     @Test func aLoginManagerThatNeverAnswersTimesOut() async throws {
         let logind = try await PrivateLogind()
         try await logind.addSession("c1")
-        kill(logind.process.processIdentifier, SIGSTOP)
+        logind.process.signal(SIGSTOP)
         let start = ContinuousClock.now
         await #expect(throws: CredentialStoreError.timedOut(.milliseconds(300))) {
             try await logind.lock(["XDG_SESSION_ID": "c1"], deadline: .milliseconds(300)).state()
         }
         #expect(ContinuousClock.now - start < .seconds(10))
-        kill(logind.process.processIdentifier, SIGCONT)
+        logind.process.signal(SIGCONT)
         #expect(try await logind.lock(["XDG_SESSION_ID": "c1"]).state() == .unlocked)
     }
 

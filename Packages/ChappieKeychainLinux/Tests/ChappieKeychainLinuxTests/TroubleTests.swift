@@ -1,6 +1,7 @@
 import ChappieAuth
 import ChappieTesting
 import Foundation
+import TestFixtures
 import Testing
 
 @testable import ChappieKeychainLinux
@@ -133,10 +134,10 @@ struct TroubleTests {
 
     @Test func aStoppedServiceTimesOut() async throws {
         let keyring = try await PrivateKeyring()
-        kill(keyring.daemon.processIdentifier, SIGSTOP)
+        keyring.daemon.signal(SIGSTOP)
         try await expectTimeout(busAddress: keyring.bus.address)
         // And the next call works once the service does.
-        kill(keyring.daemon.processIdentifier, SIGCONT)
+        keyring.daemon.signal(SIGCONT)
         #expect(try await keyring.store.load(slot) == nil)
     }
 

@@ -1,16 +1,12 @@
-import Foundation
+import TestFixtures
 
 /// A folder for one test, removed with it.
 final class PrivateFolder: Sendable {
-    let path: String
+    private let directory: TemporaryDirectory
 
-    init() throws {
-        path = FileManager.default.temporaryDirectory.path + "/chappie-crypto-\(UUID().uuidString)"
-        try FileManager.default.createDirectory(
-            atPath: path, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
-    }
+    init() throws { directory = try TemporaryDirectory() }
 
-    deinit { try? FileManager.default.removeItem(atPath: path) }
+    var path: String { directory.path }
 
     /// Where a store keeps its files.
     var credentials: String { path + "/credentials" }

@@ -1,5 +1,6 @@
 import ChappieKeychainLinux
 import Foundation
+import TestFixtures
 
 /// Tests/Fakes/secret_service_template.py in Debian's python-dbusmock, on a bus of its own.
 struct FakeService {
@@ -12,7 +13,7 @@ struct FakeService {
             .python,
             [
                 "-m", "dbusmock", "--session", "--template",
-                PrivateBus.fakes.appendingPathComponent("secret_service_template.py").path, "--parameters", parameters,
+                Fakes.path("secret_service_template.py"), "--parameters", parameters,
             ])
         try await bus.wait(for: "org.freedesktop.secrets")
     }

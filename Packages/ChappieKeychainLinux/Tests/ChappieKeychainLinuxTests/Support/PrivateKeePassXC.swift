@@ -1,5 +1,6 @@
 import ChappieKeychainLinux
 import Foundation
+import TestFixtures
 
 /// The real KeePassXC, without a screen, with a database of its own that its Secret Service exposes.
 struct PrivateKeePassXC {
@@ -10,21 +11,21 @@ struct PrivateKeePassXC {
     /// - Parameter confirmsAccess: Whether KeePassXC asks the person before it shows an entry to a program.
     init(confirmsAccess: Bool = false) async throws {
         bus = try await PrivateBus()
-        let folder = bus.folder
+        let directory = bus.directory
         let variables = ["QT_QPA_PLATFORM": "offscreen"]
-        try Data(Self.content.utf8).write(to: folder.appendingPathComponent("database.xml"))
-        try Data(Self.settings(confirmsAccess: confirmsAccess).utf8)
-            .write(to: folder.appendingPathComponent("settings.ini"))
-        let database = folder.appendingPathComponent("database.kdbx").path
-        try await Tool.keePassXCTool.run(
-            ["import", "--set-password", "--decryption-time", "100", folder.path + "/database.xml", database],
-            environment: bus.environment.merging(variables) { $1 }, input: "\(Self.password)\n\(Self.password)\n")
+        let content = try directory.write(Self.content, to: "database.xml")
+        let settings = try directory.write(Self.settings(confirmsAccess: confirmsAccess), to: "settings.ini")
+        let database = directory.path("database.kdbx")
+        try await SystemProgram.keePassXCTool.run(
+            ["import", "--set-password", "--decryption-time", "100", content, database],
+            environment: bus.environment.merging(variables) { $1 }, input: .text("\(Self.password)\n\(Self.password)\n")
+        )
         try await bus.start(
             .keePassXC,
             [
-                "--config", folder.path + "/settings.ini", "--localconfig", folder.path + "/local.ini", "--pw-stdin",
+                "--config", settings, "--localconfig", directory.path("local.ini"), "--pw-stdin",
                 database,
-            ], variables: variables, input: "\(Self.password)\n")
+            ], variables: variables, input: .text("\(Self.password)\n"))
         try await bus.wait(for: "org.freedesktop.secrets")
         try await waitUntilOpen()
     }
@@ -52,7 +53,7 @@ struct PrivateKeePassXC {
         let end = clock.now + .seconds(60)
         // Each question is a program of its own, which paces the loop.
         while try await isLocked() != expected {
-            guard clock.now < end else { throw Tool.Failed(description: "KeePassXC's database stayed as it was") }
+            guard clock.now < end else { throw FixtureFailure("KeePassXC's database stayed as it was") }
         }
     }
 

@@ -1,19 +1,20 @@
 import ChappieKeychainLinux
 import ChappieTesting
 import Foundation
+import TestFixtures
 
 /// The real gnome-keyring on a bus of its own.
 struct PrivateKeyring {
     let bus: PrivateBus
-    let daemon: Process
+    let daemon: RunningProgram
 
     /// - Parameter isUnlocked: With a password, the keyring "login" is made and open; without, there is no keyring.
     init(on bus: PrivateBus? = nil, isUnlocked: Bool = true) async throws {
         let bus = if let bus { bus } else { try await PrivateBus() }
         self.bus = bus
-        var arguments = ["--foreground", "--components=secrets", "--control-directory=\(bus.folder.path)/control"]
+        var arguments = ["--foreground", "--components=secrets", "--control-directory=\(bus.directory.path)/control"]
         if isUnlocked { arguments.append("--unlock") }
-        daemon = try await bus.start(.keyringDaemon, arguments, input: Self.password)
+        daemon = try await bus.start(.keyringDaemon, arguments, input: .text(Self.password))
         try await bus.wait(for: "org.freedesktop.secrets")
     }
 
@@ -31,6 +32,6 @@ struct PrivateKeyring {
     /// Puts a prompter on the bus that answers with `password`, and cancels when that is not enough.
     func answerPrompts(with password: String) async throws {
         try await bus.start(
-            .python, [PrivateBus.fakes.appendingPathComponent("keyring_prompter.py").path, password], readyAt: "ready")
+            .python, [Fakes.path("keyring_prompter.py"), password], readyAt: "ready")
     }
 }

@@ -1,11 +1,12 @@
 import Foundation
+import TestFixtures
 
 @testable import ChappieKeychainLinux
 
 /// logind as python-dbusmock's own template has it, on a bus of its own.
 struct PrivateLogind {
     let bus: PrivateBus
-    let process: Process
+    let process: RunningProgram
 
     private static let name = "org.freedesktop.login1"
     private static let manager = "/org/freedesktop/login1"

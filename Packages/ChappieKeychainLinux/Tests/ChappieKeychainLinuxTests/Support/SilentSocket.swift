@@ -1,4 +1,5 @@
 import Foundation
+import TestFixtures
 
 /// A Unix socket that takes connections and never says a word.
 final class SilentSocket {
@@ -27,8 +28,8 @@ final class SilentSocket {
         return descriptor
     }
 
-    private static func failure(at path: String) -> Tool.Failed {
-        Tool.Failed(description: "can't listen on \(path): \(String(cString: strerror(errno)))")
+    private static func failure(at path: String) -> FixtureFailure {
+        FixtureFailure("can't listen on \(path): \(String(cString: strerror(errno)))")
     }
 
     deinit {
@@ -39,12 +40,10 @@ final class SilentSocket {
     /// Waits on a thread of its own: the tasks' threads are few, and the call that is to connect needs one of them.
     func waitForAConnection() async throws {
         let descriptor = descriptor
-        let isConnected = await withCheckedContinuation { continuation in
-            Thread.detachNewThread {
-                var listening = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-                continuation.resume(returning: poll(&listening, 1, 60_000) == 1)
-            }
+        let isConnected = try await onOwnThread {
+            var listening = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+            return poll(&listening, 1, 60_000) == 1
         }
-        guard isConnected else { throw Tool.Failed(description: "nobody connected to \(path)") }
+        guard isConnected else { throw FixtureFailure("nobody connected to \(path)") }
     }
 }

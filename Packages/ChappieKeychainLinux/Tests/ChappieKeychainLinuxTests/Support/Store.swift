@@ -1,6 +1,7 @@
 import ChappieAuth
 import ChappieKeychainLinux
 import ChappieTesting
+import TestFixtures
 
 extension SecretServiceCredentialStore {
     /// A store on `bus` that does not ask the machine's own logind. The deadlines are for a machine under load.

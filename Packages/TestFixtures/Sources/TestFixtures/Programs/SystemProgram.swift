@@ -20,6 +20,10 @@ public struct SystemProgram: Sendable {
     public static let nginx = SystemProgram("nginx", packages: "nginx")
     public static let tinyproxy = SystemProgram("tinyproxy", packages: "tinyproxy")
     public static let openssl = SystemProgram("openssl", packages: "openssl")
+    public static let dbusDaemon = SystemProgram("dbus-daemon", packages: "dbus-daemon")
+    public static let gdbus = SystemProgram("gdbus", packages: "libglib2.0-bin")
+    /// Debian's own: it is the one that has the modules.
+    public static let python = SystemProgram("/usr/bin/python3", packages: "python3 python3-dbusmock gir1.2-gcr-3")
     public static let zstd = SystemProgram("zstd", packages: "zstd")
 
     /// Where it is.
