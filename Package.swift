@@ -109,7 +109,7 @@ let package = Package(
         tests(
             of: "ChappieWebSocket",
             ["ChappieCore", "ChappieTesting", "ChappieSimulator", "TestFixtures", "CZlib", httpTypes]),
-        tests(of: "ChappieDesktopLinux", ["ChappieAuth"]),
+        tests(of: "ChappieDesktopLinux", ["ChappieAuth", "TestFixtures"]),
         tests(of: "ChappieKeychainLinux", ["ChappieCore", "ChappieAuth", "ChappieTesting", "TestFixtures"]),
         tests(of: "ChappieCrypto", ["ChappieAuth", "ChappieTesting", "TestFixtures", "FileStoreWriter"]),
         tests(of: "ChappieSDK", ["ChappieTesting", httpTypes]),

@@ -9,6 +9,7 @@ let package = Package(
     dependencies: [
         .package(path: "../ChappieCore"),
         .package(path: "../ChappieAuth"),
+        .package(path: "../TestFixtures"),
     ],
     targets: [
         .target(name: "CSpawn"),
@@ -24,6 +25,7 @@ let package = Package(
             dependencies: [
                 "ChappieDesktopLinux",
                 "ChappieAuth",
+                "TestFixtures",
             ]),
     ],
     swiftLanguageModes: [.v6],

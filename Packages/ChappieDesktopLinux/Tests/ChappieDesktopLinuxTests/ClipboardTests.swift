@@ -1,5 +1,6 @@
 import ChappieAuth
 import Foundation
+import TestFixtures
 import Testing
 
 @testable import ChappieDesktopLinux
@@ -73,20 +74,26 @@ struct ClipboardTests {
 
     @Test(arguments: ["ABCD-1234", "", "two\nlines\n", "ünï „Grüße“ 🔑", String(repeating: "x", count: 200_000)])
     func xclipHoldsTheText(text: String) async throws {
-        let display = try VirtualDisplay()
-        try Tool.xclip.require()
+        let display = try await VirtualDisplay()
+        _ = try SystemProgram.xclip.path()
         let outcome = try await LinuxClipboard(environment: DesktopEnvironment(variables: display.variables)).copy(text)
         #expect(outcome == .copied)
         // xclip answers an empty selection with an error, so there is nothing to read back.
         if !text.isEmpty {
-            let pasted = try Tool.xclip.run(["-selection", "clipboard", "-out"], environment: display.variables)
-            #expect(pasted == text)
+            // The one that holds the text tells the X server of it after the other has ended.
+            var pasted: String?
+            let holds = try await eventually {
+                pasted = try? await SystemProgram.xclip.run(
+                    ["-selection", "clipboard", "-out"], environment: display.variables)
+                return pasted == text
+            }
+            #expect(holds, "\(pasted ?? "nothing") was there")
         }
         withExtendedLifetime(display) {}
     }
 
     @Test func aDisplayThatIsNotThereIsASentence() async throws {
-        try Tool.xclip.require()
+        _ = try SystemProgram.xclip.path()
         let variables = ["DISPLAY": ":4095", "PATH": "/usr/bin:/bin"]
         await #expect(
             throws: DesktopError("Nothing was copied: the display's clipboard can't be reached. Copy by hand.")

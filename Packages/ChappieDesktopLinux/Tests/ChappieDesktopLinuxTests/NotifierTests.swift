@@ -1,5 +1,6 @@
 import ChappieAuth
 import Foundation
+import TestFixtures
 import Testing
 
 @testable import ChappieDesktopLinux
@@ -64,22 +65,22 @@ struct NotifierTests {
 
     // MARK: Real programs, a real bus
 
-    @Test(arguments: [Tool.busctl, .gdbus])
-    func theServiceIsAskedToShowIt(program: Tool) async throws {
-        let bus = try PrivateBus()
-        let service = try bus.startNotificationService()
+    @Test(arguments: [SystemProgram.busctl, .gdbus])
+    func theServiceIsAskedToShowIt(program: SystemProgram) async throws {
+        let bus = try await PrivateBus()
+        let service = try await bus.startNotificationService()
         let notifier = DBusNotifier(environment: try environment(of: bus, with: program))
         try await notifier.notify(title: #"--ChatGPT 'Linked'! "ü" \ 🔑"#, body: "Return to the app\n[]")
-        let calls = try bus.notifyCalls()
+        let calls = try await bus.notifyCalls()
         #expect(calls.contains("'Chappie'"), "\(calls)")
         #expect(calls.contains(#"--ChatGPT 'Linked'! \"ü\" \\ 🔑"#), "\(calls)")
         #expect(calls.contains(#"Return to the app\n[]"#), "\(calls)")
         withExtendedLifetime(service) {}
     }
 
-    @Test(arguments: [Tool.busctl, .gdbus])
-    func aBusWithoutTheServiceIsASentence(program: Tool) async throws {
-        let bus = try PrivateBus()
+    @Test(arguments: [SystemProgram.busctl, .gdbus])
+    func aBusWithoutTheServiceIsASentence(program: SystemProgram) async throws {
+        let bus = try await PrivateBus()
         let notifier = DBusNotifier(environment: try environment(of: bus, with: program))
         let error = await #expect(throws: DesktopError.self) { try await notifier.notify(title: "a", body: "b") }
         #expect(error?.sentence.hasPrefix("No notification was shown: ") == true)
@@ -87,9 +88,9 @@ struct NotifierTests {
     }
 
     @Test func aServiceThatNeverAnswersIsASentenceInTime() async throws {
-        let bus = try PrivateBus()
-        let service = try bus.startNotificationService()
-        kill(service.processIdentifier, SIGSTOP)
+        let bus = try await PrivateBus()
+        let service = try await bus.startNotificationService()
+        service.signal(SIGSTOP)
         let notifier = DBusNotifier(environment: try environment(of: bus, with: .busctl))
         let start = ContinuousClock.now
         let error = await #expect(throws: DesktopError.self) { try await notifier.notify(title: "a", body: "b") }
@@ -98,9 +99,9 @@ struct NotifierTests {
     }
 
     /// Only `program` can be found.
-    private func environment(of bus: PrivateBus, with program: Tool) throws -> DesktopEnvironment {
-        let path = try program.path().path
-        let machine = DesktopEnvironment(variables: bus.variables)
+    private func environment(of bus: PrivateBus, with program: SystemProgram) throws -> DesktopEnvironment {
+        let path = try program.path()
+        let machine = DesktopEnvironment(variables: bus.environment)
         return DesktopEnvironment(
             variables: machine.variables, isExecutable: { $0 == path }, isSocket: machine.isSocket, run: machine.run,
             writeToTerminal: { _ in false })

@@ -1,4 +1,5 @@
 import Foundation
+import TestFixtures
 
 @testable import ChappieDesktopLinux
 
@@ -14,10 +15,10 @@ final class PseudoTerminal {
         screen = FileDescriptor(open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC))
         var (isLocked, number): (Int32, Int32) = (0, -1)
         guard screen.isOpen, ioctl(screen.number, lock, &isLocked) == 0, ioctl(screen.number, getNumber, &number) == 0
-        else { throw Tool.Failed(description: "no pseudo-terminal: \(String(cString: strerror(errno)))") }
+        else { throw FixtureFailure("no pseudo-terminal: \(String(cString: strerror(errno)))") }
         path = "/dev/pts/\(number)"
         program = FileDescriptor(open(path, O_RDWR | O_NOCTTY | O_CLOEXEC))
-        guard program.isOpen else { throw Tool.Failed(description: "\(path): \(String(cString: strerror(errno)))") }
+        guard program.isOpen else { throw FixtureFailure("\(path): \(String(cString: strerror(errno)))") }
         // Bytes are to arrive as they were written, without carriage returns added.
         var settings = termios()
         tcgetattr(program.number, &settings)
