@@ -28,8 +28,8 @@ public final class OutputReader: Sendable {
         var waiting = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         var chunk = [UInt8](repeating: 0, count: 4096)
         while true {
-            let count =
-                poll(&waiting, 1, limit) < 0 ? -1 : waiting.revents == 0 ? 0 : read(descriptor, &chunk, chunk.count)
+            let isReady = poll(&waiting, 1, limit)
+            let count = isReady > 0 ? read(descriptor, &chunk, chunk.count) : Int(isReady)
             if count < 0, errno == EINTR { continue }
             guard count > 0 else { return false }
             pending += chunk[..<count]

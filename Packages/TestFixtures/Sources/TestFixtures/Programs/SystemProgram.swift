@@ -67,7 +67,7 @@ public struct SystemProgram: Sendable {
                 path, arguments, environment: environment, input: input, output: .file(output),
                 errors: withErrors ? .withOutput : .file(errors))
             // What hangs must fail the test, not hang it.
-            let alarm = DispatchWorkItem { program.end() }
+            let alarm = DispatchWorkItem { [weak program] in program?.end() }
             DispatchQueue.global().asyncAfter(deadline: .now() + Self.limit / .seconds(1), execute: alarm)
             let status = program.wait()
             alarm.cancel()
