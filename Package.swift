@@ -102,7 +102,7 @@ let package = Package(
         tests(of: "ChappieCore", [httpTypes]),
         tests(of: "ChappieAuth", ["ChappieCore", httpTypes]),
         tests(of: "ChappieClient", ["ChappieCore", "ChappieAuth", httpTypes]),
-        tests(of: "ChappieCurl", ["ChappieCore", httpTypes]),
+        tests(of: "ChappieCurl", ["ChappieCore", "CCurl", httpTypes]),
         tests(
             of: "ChappieHTTP",
             ["ChappieCore", "ChappieTesting", "ChappieSimulator", "TestFixtures", "CZstd", httpTypes]),

@@ -30,8 +30,11 @@ openssl cmd:openssl
 zstd cmd:zstd
 systemd cmd:busctl
 procps cmd:ps
+strace cmd:strace
 nginx cmd:nginx
 tinyproxy cmd:tinyproxy
+microsocks cmd:microsocks
+libnss-wrapper link:libnss_wrapper.so
 dbus cmd:dbus-daemon
 gnome-keyring cmd:gnome-keyring-daemon
 libsecret-1-0 lib:libsecret-1.so.0

@@ -12,7 +12,9 @@ struct ErrorReport {
     init(_ error: any Error) {
         let localized = error as? any LocalizedError
         let message = localized?.errorDescription ?? "Something went wrong inside chappie: \(error)"
-        let suggestion = localized?.recoverySuggestion
+        // The library can't know what the setting is called here.
+        let suggestion = localized?.recoverySuggestion?
+            .replacing("the extra CA file", with: "the extra CA file (CHAPPIE_CA_FILE)")
         func report(_ status: ExitStatus, _ code: String) -> (String, String, String?, ExitStatus) {
             (code, message, suggestion, status)
         }
@@ -83,7 +85,12 @@ struct ErrorReport {
     private static func describe(_ error: CredentialStoreError, _ report: Reporter) -> Report {
         switch error {
         case .corrupt: signIn(report(.signInNeeded, "credential_corrupt"))
-        default: report(.unavailable, "credential_store")
+        case .wrongPassphrase: report(.unavailable, "wrong_passphrase")
+        case .noPassphrase: report(.unavailable, "no_passphrase")
+        case .locked: report(.unavailable, "keyring_locked")
+        case .absent: report(.unavailable, "keyring_absent")
+        case .busy: report(.unavailable, "credential_busy")
+        case .denied, .timedOut, .notVerified, .unsafeFile, .failed: report(.unavailable, "credential_store")
         }
     }
 
