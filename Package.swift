@@ -100,7 +100,7 @@ let package = Package(
         tests(of: "ChappieCore", [httpTypes]),
         tests(of: "ChappieAuth", ["ChappieCore", httpTypes]),
         tests(of: "ChappieClient", ["ChappieCore", "ChappieAuth", httpTypes]),
-        tests(of: "ChappieCurl", ["ChappieCore", httpTypes]),
+        tests(of: "ChappieCurl", ["ChappieCore", "CCurl", httpTypes]),
         tests(of: "ChappieHTTP", ["ChappieCore", "ChappieTesting", "ChappieSimulator", "CZstd", httpTypes]),
         tests(of: "ChappieWebSocket", ["ChappieCore", "ChappieTesting", "ChappieSimulator", "CZlib", httpTypes]),
         tests(of: "ChappieDesktopLinux", ["ChappieAuth"]),

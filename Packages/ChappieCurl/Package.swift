@@ -24,6 +24,7 @@ let package = Package(
             dependencies: [
                 "ChappieCurl",
                 "ChappieCore",
+                "CCurl",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ]),
     ],

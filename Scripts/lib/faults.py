@@ -18,9 +18,10 @@ import tempfile
 import threading
 import time
 
-from secret_service import SecretService
 from proxy import PASSWORD, Proxy
+from secret_service import SecretService
 from simulator import Simulator, Tally
+from terminal import converse
 from tls_front import TLSFront
 
 USAGE, BAD_DATA, UNAVAILABLE, USAGE_LIMIT, SIGN_IN_NEEDED, INTERRUPTED = 64, 65, 69, 75, 77, 130
@@ -266,7 +267,7 @@ class Faults:
         assert sentence in " ".join(map(str, findings[name])), findings[name]
 
     def doctor_visits(self):
-        """What `chappie doctor` says of a machine that is well, and of seven that are not."""
+        """What `chappie doctor` says of a machine that is well, and of eight that are not."""
         with Simulator(self.bench.program, "--auto-approve") as simulator, TLSFront(simulator.port) as front:
             environment = self.bench.signed_in(simulator, "doctor")
             status, findings = self.doctor(environment)
@@ -281,7 +282,11 @@ class Faults:
             self.expect_finding({**trusting, "HTTPS_PROXY": f"http://127.0.0.1:{port}"}, "service: proxy", "fail", "proxy")
             nobody = {**environment, "XDG_RUNTIME_DIR": self.folder}
             del nobody["DBUS_SESSION_BUS_ADDRESS"]
-            self.expect_finding(nobody, "credential", "fail", "keyring")
+            self.expect_finding(nobody, "keyring", "fail", "keyring")
+            with SecretService() as service:
+                locked = {**environment, **service.environment}
+                service.lock()
+                self.expect_finding(locked, "keyring", "fail", "Unlock the keyring")
         with Simulator(self.bench.program, "--auto-approve", "--scenario", "ws-403") as simulator:
             environment = self.bench.signed_in(simulator, "doctor-403")
             self.expect_finding(environment, "WebSocket", "warn", "403", code=0)
@@ -293,6 +298,27 @@ class Faults:
         with Simulator(self.bench.program, "--auto-approve", "--scenario", self.scenario("late", rules)) as simulator:
             environment = self.bench.signed_in(simulator, "doctor-late")
             self.expect_finding(environment, "clock", "fail", "60 minutes ahead")
+
+    def passphrase_at_a_terminal(self):
+        """An encrypted file whose passphrase a person types: unseen, twice at first, wrong, and broken off."""
+        with Simulator(self.bench.program, "--auto-approve") as simulator:
+            environment = self.bench.environment(
+                "typed", CHAPPIE_ISSUER=simulator.issuer, CHAPPIE_BACKEND=simulator.backend, CHAPPIE_CREDENTIAL_STORE="file",
+                XDG_DATA_HOME=os.path.join(self.folder, "typed"),
+            )
+            visit = lambda *words, answers: converse([self.bench.program, *words], environment, answers)
+            new, again, old = "New passphrase", "The same again", "Passphrase for"
+            typed = [(new, "a phrase\n"), (again, "another\n"), (new, "a phrase\n"), (again, "a phrase\n")]
+            status, text = visit("login", "--no-browser", answers=typed)
+            assert status == 0 and "The two differ" in text and "in the encrypted file" in text, (status, text)
+            assert "a phrase" not in text and "another" not in text, f"what was typed shows: {text}"
+            status, text = visit("ask", QUESTION, answers=[(old, "a phrase\n")])
+            assert status == 0 and "That is" in text, (status, text)
+            status, text = visit("ask", QUESTION, answers=[(old, "wrong\n")])
+            assert status == UNAVAILABLE and "does not open" in text, (status, text)
+            for words in (("ask", QUESTION), ("login", "--no-browser")):
+                status, text = visit(*words, answers=[(old, "\x03")])
+                assert status == 130, (words, status, text)
 
     def stall(self, name, least, most):
         with Simulator(self.bench.program, "--auto-approve", "--scenario", name) as simulator:
@@ -581,6 +607,7 @@ def main(program, stalls):
                 ("settings that can't be used", faults.settings),
                 ("a simulator's port that is in use", faults.port_in_use),
                 ("no keyring", faults.no_keyring),
+                ("a passphrase at a terminal", faults.passphrase_at_a_terminal),
                 ("no credential", faults.missing_credential),
                 ("nothing to ask", faults.nothing_to_ask),
                 ("Ctrl-C in the middle of an answer", faults.interrupted),

@@ -1,21 +1,22 @@
 """tinyproxy with a password, on loopback; ended by its own process."""
 
 import os
-import socket
+import re
 import subprocess
 import tempfile
-import time
+
+from listening import free_port, wait_until_listening
 
 USER, PASSWORD = "someone", "s3cret"
 
 
 class Proxy:
-    """`with Proxy() as proxy:`; `proxy.url(password)` for HTTPS_PROXY, `proxy.tunnels()` for what it has connected."""
+    """`with Proxy() as proxy:`; `proxy.url(password)` for HTTPS_PROXY, `proxy.tunnels()` for what it was asked for."""
 
     def __enter__(self):
         self.folder = tempfile.TemporaryDirectory(prefix="chappie-proxy.")
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = free.getsockname()[1]
+        self.port = free_port()
+        self.address = f"127.0.0.1:{self.port}"
         self.log = os.path.join(self.folder.name, "log")
         settings = os.path.join(self.folder.name, "tinyproxy.conf")
         with open(settings, "w", encoding="ascii") as file:
@@ -27,14 +28,8 @@ class Proxy:
             ["tinyproxy", "-d", "-c", settings],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )
-        deadline = time.monotonic() + 20
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
-                return self
-            except OSError:
-                assert time.monotonic() < deadline and self.process.poll() is None, "tinyproxy does not start"
-                time.sleep(0.05)
+        wait_until_listening(self.port, self.process, lambda: "tinyproxy does not start")
+        return self
 
     def __exit__(self, *_):
         self.process.terminate()
@@ -42,9 +37,20 @@ class Proxy:
         self.folder.cleanup()
 
     def url(self, password=PASSWORD):
-        return f"http://{USER}:{password}@127.0.0.1:{self.port}"
+        return f"http://{f'{USER}:{password}@' if password else ''}{self.address}"
 
     def tunnels(self, port):
-        """How many tunnels to a local port its log tells of."""
+        """How many tunnels to a local port its log tells of, whether granted or not."""
+        return len(re.findall(rf"CONNECT localhost:{port} ", self.read()))
+
+    def granted(self):
+        """How many tunnels it has opened."""
+        return self.read().count("Established connection to host")
+
+    def visits(self):
+        """How many connections it has had; the first was to see whether it is there."""
+        return self.read().count(": Connect (file descriptor")
+
+    def read(self):
         with open(self.log, encoding="utf-8", errors="replace") as log:
-            return sum(f"CONNECT localhost:{port} " in line for line in log)
+            return log.read()

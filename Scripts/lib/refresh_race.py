@@ -1,4 +1,4 @@
-"""One single-use refresh token and many processes: refresh_race.py CHAPPIE [--rounds N] [--kills N]
+"""One single-use refresh token and many processes: refresh_race.py CHAPPIE [--rounds N] [--late N] [--kills N]
 
 Every round is somebody new, signed in to a simulator that ends the whole sign-in when a refresh token comes twice.
 Sixteen processes ask at once: there must be exactly one refresh and sixteen answers. Then the same where every process's
@@ -85,14 +85,21 @@ class Races:
         print(f"        {rounds} rounds of {PROCESSES} processes, one 401 late: one refresh and {PROCESSES} answers in each")
 
     def killed(self, kills):
-        """Under five minutes are left of each first token, so that a process refreshes before it asks."""
+        """Under five minutes are left of each first token, so that a process refreshes before it asks. The moments are
+        spread over the whole of what one takes that nobody kills."""
         rotated = early = late = 0
         with self.simulator("killed", {"firstAccessTokenLifetime": 60}) as simulator:
+            whole = 0
+            for index in range(3):
+                environment = self.signed_in(simulator, f"spared-{index}")
+                begin = time.monotonic()
+                assert self.ask(environment).communicate(timeout=90)[0] == "here\n"
+                whole = max(whole, time.monotonic() - begin)
             for index in range(kills):
                 environment = self.signed_in(simulator, f"killed-{index}")
                 since = len(simulator.log)
                 victim = self.ask(environment)
-                time.sleep(random.uniform(0.005, 0.08))  # The random moment.
+                time.sleep(random.uniform(0, whole))  # The random moment.
                 victim.send_signal(signal.SIGKILL)
                 victim.communicate()
                 mine = self.refreshes(simulator, since)
@@ -107,7 +114,7 @@ class Races:
                 else:
                     assert next_one.returncode == SIGN_IN_NEEDED and "login" in errors, (next_one.returncode, errors)
                     rotated += 1
-        print(f"        {kills} kills: {early} before the server had seen the token, {late} after the new one was stored, "
+        print(f"        {kills} kills within {whole * 1000:.0f} ms: {early} before the server had seen the token, {late} after the new one was stored, "
               f"{rotated} in between (the server had changed it already)")
 
 
@@ -115,13 +122,14 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
     parser.add_argument("--rounds", type=int, default=50)
+    parser.add_argument("--late", type=int, default=50, help="rounds with a 401 that comes late (5 s each)")
     parser.add_argument("--kills", type=int, default=200)
     options = parser.parse_args()
     tally = Tally()
     with SecretService() as service, tempfile.TemporaryDirectory() as folder:
         races = Races(options.program, service, folder)
         tally.check("sixteen processes, one expired token", lambda: races.expired(options.rounds))
-        tally.check("sixteen processes, one refusal that comes late", lambda: races.late_refusal(max(1, options.rounds // 10)))
+        tally.check("sixteen processes, one refusal that comes late", lambda: races.late_refusal(options.late))
         tally.check("a process that is killed in its refresh", lambda: races.killed(options.kills))
     return tally.finish()
 

@@ -64,6 +64,15 @@ class SecretService:
             return False
         return done.returncode == 0
 
+    def lock(self):
+        """Locks the keyring, as a person does who has left."""
+        subprocess.run(
+            ["dbus-send", "--session", "--print-reply", "--reply-timeout=5000", "--dest=org.freedesktop.secrets",
+             "/org/freedesktop/secrets", "org.freedesktop.Secret.Service.Lock",
+             "array:objpath:/org/freedesktop/secrets/aliases/default"],
+            env=self.environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=10, check=True,
+        )
+
     def secrets(self, **attributes):
         """The secret with these attributes, as text; empty when there is none."""
         words = [word for pair in attributes.items() for word in pair]

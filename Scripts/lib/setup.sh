@@ -32,6 +32,8 @@ systemd cmd:busctl
 procps cmd:ps
 nginx cmd:nginx
 tinyproxy cmd:tinyproxy
+microsocks cmd:microsocks
+libnss-wrapper link:libnss_wrapper.so
 dbus cmd:dbus-daemon
 gnome-keyring cmd:gnome-keyring-daemon
 libsecret-1-0 lib:libsecret-1.so.0

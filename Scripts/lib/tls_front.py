@@ -1,27 +1,29 @@
-"""nginx with TLS and a certificate of a private authority before a simulator, on loopback; ended by its own process."""
+"""nginx with TLS before a simulator, on loopback; ended by its own process."""
 
 import os
-import socket
 import subprocess
 import tempfile
-import time
 
-
-def openssl(folder, *arguments):
-    subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
+from certificates import Authority
+from listening import free_port, wait_until_listening
 
 
 class TLSFront:
-    """`with TLSFront(simulator.port) as front:`; `front.port`, and `front.authority` for CHAPPIE_CA_FILE."""
+    """`with TLSFront(simulator.port) as front:`; `front.port`, and `front.authority` for CHAPPIE_CA_FILE.
+
+    Its certificate is for localhost, from an authority of its own, unless another is given as (certificate, key).
+    `versions` are as nginx names them: "TLSv1.2 TLSv1.3"; else nginx's default.
+    """
 
     CONFIGURATION = """
 daemon off; pid nginx.pid; error_log error.log; worker_processes 1;
 events {{ worker_connections 4096; }}
 http {{
-    access_log off; client_body_temp_path body; proxy_temp_path proxied; fastcgi_temp_path f; uwsgi_temp_path u; scgi_temp_path s;
+    log_format exchange "$ssl_protocol $request"; access_log {log};
+    client_body_temp_path body; proxy_temp_path proxied; fastcgi_temp_path f; uwsgi_temp_path u; scgi_temp_path s;
     server {{
         listen 127.0.0.1:{port} ssl; server_name localhost;
-        ssl_certificate server.pem; ssl_certificate_key server.key;
+        ssl_certificate {certificate}; ssl_certificate_key {key}; {versions}
         keepalive_timeout {keep_alive}; client_max_body_size 64m;
         location / {{
             proxy_pass http://127.0.0.1:{target}; proxy_http_version 1.1; proxy_buffering off; proxy_read_timeout 1h;
@@ -33,41 +35,40 @@ http {{
 }}
 """
 
-    def __init__(self, target, keep_alive=75):
-        self.target, self.keep_alive = target, keep_alive
+    def __init__(self, target, keep_alive=75, certificate=None, versions=None, log=False):
+        self.target, self.keep_alive, self.certificate = target, keep_alive, certificate
+        # OpenSSL's own security level forbids what is older than 1.2.
+        self.versions = f"ssl_protocols {versions}; ssl_ciphers DEFAULT@SECLEVEL=0;" if versions else ""
+        self.log = "requests.log exchange" if log else "off"
 
     def __enter__(self):
         self.folder = tempfile.TemporaryDirectory(prefix="chappie-tls.")
         folder = self.folder.name
-        openssl(folder, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
-                "-subj", "/CN=test authority", "-keyout", "ca.key", "-out", "ca.pem")
-        openssl(folder, "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=localhost",
-                "-keyout", "server.key", "-out", "server.csr")
-        with open(os.path.join(folder, "names"), "w", encoding="ascii") as names:
-            names.write("subjectAltName=DNS:localhost")
-        openssl(folder, "x509", "-req", "-in", "server.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2",
-                "-extfile", "names", "-out", "server.pem")
-        self.authority = os.path.join(folder, "ca.pem")
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = free.getsockname()[1]
+        if not self.certificate:
+            authority = Authority(folder)
+            self.authority, self.certificate = authority.file, authority.issue("server", "localhost")
+        certificate, key = self.certificate
+        self.port = free_port()
         with open(os.path.join(folder, "nginx.conf"), "w", encoding="ascii") as file:
-            file.write(self.CONFIGURATION.format(port=self.port, target=self.target, keep_alive=self.keep_alive))
+            file.write(self.CONFIGURATION.format(
+                port=self.port, target=self.target, keep_alive=self.keep_alive, certificate=certificate, key=key,
+                versions=self.versions, log=self.log))
         self.process = subprocess.Popen(
             ["nginx", "-p", folder, "-c", "nginx.conf", "-e", "error.log"],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )
-        deadline = time.monotonic() + 20
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
-                return self
-            except OSError:
-                if time.monotonic() > deadline or self.process.poll() is not None:
-                    with open(os.path.join(folder, "error.log"), encoding="utf-8", errors="replace") as log:
-                        raise RuntimeError(f"nginx does not start: {log.read()}") from None
-                time.sleep(0.05)
+        wait_until_listening(self.port, self.process, lambda: f"nginx does not start: {self.read('error.log')}")
+        return self
 
     def __exit__(self, *_):
         self.process.terminate()
         self.process.wait(timeout=20)
         self.folder.cleanup()
+
+    def requests(self):
+        """What has come through its TLS, where it keeps a log: ["TLSv1.3 POST /oauth/token HTTP/1.1", …]."""
+        return self.read("requests.log").splitlines()
+
+    def read(self, name):
+        with open(os.path.join(self.folder.name, name), encoding="utf-8", errors="replace") as file:
+            return file.read()

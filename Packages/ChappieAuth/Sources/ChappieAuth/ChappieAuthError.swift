@@ -8,7 +8,7 @@ public enum ChappieAuthError: Error, Sendable, Hashable {
     case expiredDeviceCode
     /// Sign-in was cancelled, by the program or by the person.
     case cancelledSignIn
-    /// The network failed; the string says where and why.
+    /// The network failed; the string says where and why, and what helps where trying again does not.
     case networkFailure(String)
     /// Polling stopped before the device code was approved: 15 minutes have passed.
     case pollingTimeout

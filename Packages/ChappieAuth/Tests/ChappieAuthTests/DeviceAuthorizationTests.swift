@@ -183,6 +183,15 @@ import Testing
         #expect(name(polling.failedToReceive(failure, elapsed: .seconds(1000))).hasPrefix("failed networkFailure"))
     }
 
+    @Test func aFailureThatWillNotPassSaysWhatToDo() {
+        let rejected = ChappieTransportError(
+            .certificateRejected, stage: .tls, host: "issuer.test", reason: "its certificate has expired")
+        guard case .networkFailure(let words) = IssuerClient.Failure.transport(rejected).authError else {
+            return #expect(Bool(false))
+        }
+        #expect(words.contains("issuer.test") && words.contains("expired") && words.contains("extra CA file"))
+    }
+
     @Test func theRequestHoldsIdAndCode() throws {
         let polling = try polling()
         let request = polling.request

@@ -25,6 +25,8 @@ public struct CurlFailure: Sendable {
     public var systemError: CInt = 0
     /// The proxy's answer to CONNECT; 0 when there was none.
     public var tunnelStatus = 0
+    /// What went wrong in speaking SOCKS.
+    public var socksCode = CURLPX_OK
     /// Whether a TCP connection stood (to the proxy, where one is used).
     public var hadConnection = false
 
@@ -42,6 +44,7 @@ public struct CurlFailure: Sendable {
         text = handle.failureText
         systemError = CInt(truncatingIfNeeded: handle.long(CURLINFO_OS_ERRNO))
         tunnelStatus = handle.long(CURLINFO_HTTP_CONNECTCODE)
+        socksCode = CURLproxycode(UInt32(truncatingIfNeeded: handle.long(CURLINFO_PROXY_ERROR)))
         // CURLINFO_CONNECT_TIME stays 0 until TLS is through as well.
         hadConnection = handle.long(CURLINFO_PRIMARY_PORT) > 0
     }
@@ -58,18 +61,17 @@ public struct CurlFailure: Sendable {
             return isAboutReachingProxy
                 ? failure(.proxyFailed, .connect, "the proxy \(proxyLabel) can't be reached\(because)")
                 : failure(.connectFailed, .connect, "no connection\(because)")
-        case CURLE_PROXY:
-            return failure(.proxyFailed, .connect, "the proxy \(proxyLabel) refused or broke its protocol")
+        case CURLE_PROXY: return socksRefusal
         case CURLE_SSL_CACERT_BADFILE:
             return failure(
                 .invalidCAFile, .tls,
                 route.trust.extraFile.map { "the extra CA file \($0) holds a certificate that OpenSSL can't read" }
                     ?? "the system's certificate authorities can't be read")
         case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_ISSUER_ERROR:
-            return failure(.certificateRejected, .tls, shown(orElse: "its certificate is not trusted"))
+            return failure(.certificateRejected, .tls, certificateReason)
         case CURLE_SSL_CONNECT_ERROR, CURLE_SSL_CIPHER, CURLE_SSL_ENGINE_INITFAILED, CURLE_USE_SSL_FAILED,
             CURLE_SSL_SHUTDOWN_FAILED, CURLE_SSL_INVALIDCERTSTATUS:
-            return failure(.tlsFailed, .tls, shown(orElse: "the handshake failed"))
+            return failure(.tlsFailed, .tls, handshakeReason)
         case CURLE_OPERATION_TIMEDOUT:
             return timeOut(allowance: nil)
         case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY, CURLE_BAD_CONTENT_ENCODING, CURLE_HTTP2:
@@ -123,14 +125,6 @@ public struct CurlFailure: Sendable {
         }
     }
 
-    /// A refusal by the proxy, in place of the tunnel or of the answer.
-    public func proxyRefusal(_ status: Int) -> String {
-        switch status {
-        case 401, 407: "the proxy \(proxyLabel) wants other credentials (status \(status))"
-        default: "the proxy \(proxyLabel) refused with status \(status)"
-        }
-    }
-
     /// An error that names the origin.
     public func failure(
         _ code: ChappieTransportError.Code, _ stage: ChappieTransportError.Stage, _ reason: String
@@ -141,33 +135,11 @@ public struct CurlFailure: Sendable {
     /// The stage of an error that isn't about time.
     private var place: ChappieTransportError.Stage { stage == .firstByte ? .responseBody : stage }
 
-    private var proxyLabel: String {
-        guard case .via(_, _, let host, let port) = route.proxy else { return "" }
-        return host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
-    }
-
-    /// curl names the address that it tried; there is no other way to learn whether the exclusion list spared this host
-    /// the proxy.
-    private var isAboutReachingProxy: Bool {
-        guard case .via(_, _, let host, let port) = route.proxy else { return false }
-        return text.contains(" \(host) port \(port) ")
-    }
-
     private var because: String {
         switch systemError {
         case 0: ""
         case let code: ": \(String(cString: strerror(code)).lowercased())"
         }
-    }
-
-    /// curl's words without its prefixes, in printable ASCII and bounded: they may quote a name in a certificate.
-    private func shown(orElse fallback: String) -> String {
-        var text = Substring(text)
-        for prefix in ["SSL certificate problem: ", "SSL: "] where text.hasPrefix(prefix) {
-            text = text.dropFirst(prefix.count)
-        }
-        let clean = text.unicodeScalars.lazy.map { (0x20..<0x7F).contains($0.value) ? Character($0) : "?" }.prefix(200)
-        return clean.isEmpty ? fallback : String(clean)
     }
 
     private static func words(_ duration: Duration) -> String {

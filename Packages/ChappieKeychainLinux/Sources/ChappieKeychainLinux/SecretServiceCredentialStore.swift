@@ -8,9 +8,10 @@ import FoundationEssentials
 /// try await store.save(Secret(json), in: CredentialSlot(account: "work"))
 /// ```
 ///
-/// Each call opens its own connection to the session bus, works on a thread of its own, and is given up at the
-/// deadline or when its task is cancelled, so that neither a stuck service nor a restarted one can hang the program.
-/// Calls that go to the same bus run one after the other, process-wide: what a save reads back is what it wrote.
+/// Each call works on a connection to the session bus that is ours alone and on a thread that may block, and is given up
+/// at the deadline or when its task is cancelled, so that neither a stuck service nor a restarted one can hang the
+/// program. The connection stays for two minutes, so that what is renewed after a load is stored without delay. Calls that
+/// go to the same bus run one after the other, process-wide: what a save reads back is what it wrote.
 ///
 /// libsecret is opened at run time: without it every call throws ``CredentialStoreError/absent(_:)``. A bus is never
 /// started (no D-Bus autolaunch). Nobody is asked to unlock a keyring unless ``Unlocking/promptAllowed(deadline:)`` is
@@ -124,9 +125,10 @@ public struct SecretServiceCredentialStore: CredentialStore {
                 environment: ProcessInfo.processInfo.environment, isSocket: SessionBus.isSocket)
         }
         let limits = KeyringLimits(work: deadline, prompt: unlocking.promptLimit)
-        return try await KeyringLane.lane(for: address).perform(within: deadline) { turn throws(CredentialStoreError) in
+        let lane = KeyringLane.lane(for: address)
+        return try await lane.perform(within: deadline) { turn throws(CredentialStoreError) in
             try ThreadContext.run { () throws(CredentialStoreError) in
-                try work(SecretServiceSession(address: address, limits: limits, turn: turn))
+                try lane.onConnection(to: address, limits, turn, work)
             }
         }
     }

@@ -116,6 +116,30 @@ struct KeyringTests {
         withExtendedLifetime(restarted) {}
     }
 
+    /// What a renewal stores has no time to lose.
+    @Test func aSaveAfterALoadNeedsNoNewConnection() async throws {
+        let keyring = try await PrivateKeyring()
+        let store = keyring.store
+        try await store.save(Secret("first"), in: slot)
+        #expect(try await store.load(slot) == Secret("first"))
+        let connections = try await connectionCount(keyring)
+        try await store.save(Secret("second"), in: slot)
+        #expect(try await store.load(slot) == Secret("second"))
+        // The bus numbers connections one after the other; the one in between is the question itself.
+        #expect(try await connectionCount(keyring) == connections + 1)
+    }
+
+    @Test func anItemThatSomebodyElseHasRemovedIsMadeAgain() async throws {
+        let keyring = try await PrivateKeyring()
+        try await keyring.store.save(Secret("first"), in: slot)
+        #expect(try await keyring.store.load(slot) == Secret("first"))
+        try await Tool.secretTool.run(
+            ["clear", "service", slot.service, "account", slot.account], environment: keyring.bus.environment)
+        try await keyring.store.save(Secret("second"), in: slot)
+        #expect(try await keyring.store.load(slot) == Secret("second"))
+        #expect(try await itemCount(keyring) == 1)
+    }
+
     @Test func aSlotWithANulIsRefused() async throws {
         let keyring = try await PrivateKeyring()
         let error = await #expect(throws: CredentialStoreError.self) {
@@ -126,6 +150,16 @@ struct KeyringTests {
             return
         }
         #expect(detail.contains("NUL"))
+    }
+
+    /// How many connections the bus has had so far, that of the question included.
+    private func connectionCount(_ keyring: PrivateKeyring) async throws -> Int {
+        let names = try await keyring.bus.call(
+            "org.freedesktop.DBus.ListNames", at: "/org/freedesktop/DBus", in: "org.freedesktop.DBus")
+        let numbers = names.split(whereSeparator: { "':, ()[]".contains($0) }).compactMap { name in
+            name.hasPrefix("1.") ? Int(name.dropFirst(2)) : nil
+        }
+        return try #require(numbers.max())
     }
 
     private func itemCount(_ keyring: PrivateKeyring) async throws -> Int {

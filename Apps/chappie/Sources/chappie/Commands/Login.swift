@@ -20,7 +20,7 @@ struct Login: ProgramCommand {
     var noBrowser = false
 
     func run(in program: Program) async throws {
-        let session = await program.session()
+        let session = try await program.session()
         try await Self.checkStore(of: session)
         let updates = await session.deviceLinkStateUpdates
         let code: ChappieDeviceCode

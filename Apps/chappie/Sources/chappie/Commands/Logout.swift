@@ -10,7 +10,7 @@ struct Logout: ProgramCommand {
     @OptionGroup var options: GlobalOptions
 
     func run(in program: Program) async throws {
-        let session = await program.session()
+        let session = try await program.session()
         let wasSignedIn = await session.accountInfo != nil
         var failure: (any Error)?
         if wasSignedIn {

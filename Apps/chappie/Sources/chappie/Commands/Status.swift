@@ -23,7 +23,7 @@ struct Status: ProgramCommand {
             if options.json { Output.json(json(program, nil, nil)) } else { Output.line("Nobody is signed in.") }
             throw SilentExit(.signInNeeded)
         }
-        let session = await program.session()
+        let session = try await program.session()
         let expiresAt: Date? = if case .signedIn(let date) = await session.state { date } else { nil }
         guard !options.json else { return Output.json(json(program, info, expiresAt)) }
         let plan = info.plan.map { " (\($0.displayName))" } ?? ""

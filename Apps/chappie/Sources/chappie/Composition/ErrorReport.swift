@@ -83,7 +83,12 @@ struct ErrorReport {
     private static func describe(_ error: CredentialStoreError, _ report: Reporter) -> Report {
         switch error {
         case .corrupt: signIn(report(.signInNeeded, "credential_corrupt"))
-        default: report(.unavailable, "credential_store")
+        case .wrongPassphrase: report(.unavailable, "wrong_passphrase")
+        case .noPassphrase: report(.unavailable, "no_passphrase")
+        case .locked: report(.unavailable, "keyring_locked")
+        case .absent: report(.unavailable, "keyring_absent")
+        case .busy: report(.unavailable, "credential_busy")
+        case .denied, .timedOut, .notVerified, .unsafeFile, .failed: report(.unavailable, "credential_store")
         }
     }
 

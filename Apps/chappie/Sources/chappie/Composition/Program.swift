@@ -26,8 +26,12 @@ struct Program: Sendable {
     /// Runs in this process when `--simulate` asks for it.
     let simulator: Simulator?
 
-    /// - Parameter asksForStore: whether this command may ask the person where credentials are to lie.
-    init(options: GlobalOptions, environment: ProgramEnvironment, asksForStore: Bool = false) async throws {
+    /// - Parameters:
+    ///   - asksForStore: whether this command may ask the person where credentials are to lie.
+    ///   - mayPrompt: whether the keyring service may ask the person to unlock it.
+    init(
+        options: GlobalOptions, environment: ProgramEnvironment, asksForStore: Bool = false, mayPrompt: Bool = true
+    ) async throws {
         self.options = options
         self.environment = environment
         var settings = try Settings(options: options, environment: environment)
@@ -50,7 +54,7 @@ struct Program: Sendable {
         transport = options.verbose ? MiddlewareTransport(curl, middleware: [LoggingMiddleware()]) : curl
         store =
             switch settings.store {
-            case .keyring: SecretServiceCredentialStore()
+            case .keyring: SecretServiceCredentialStore(unlocking: Self.unlocking(mayPrompt, environment))
             case .file:
                 try EncryptedFileCredentialStore(
                     passphrase: FirstPassphrase([PassphraseFile(), SystemdPassphrase(), TerminalPassphrase()]))
@@ -60,6 +64,14 @@ struct Program: Sendable {
         browser = XDGOpenBrowser()
         clipboard = LinuxClipboard()
         notifier = DBusNotifier()
+    }
+
+    /// Somebody has to be there, and a screen to ask on.
+    private static func unlocking(
+        _ mayPrompt: Bool, _ environment: ProgramEnvironment
+    ) -> SecretServiceCredentialStore.Unlocking {
+        let hasScreen = environment["DISPLAY"] != nil || environment["WAYLAND_DISPLAY"] != nil
+        return mayPrompt && hasScreen && Terminal.errorIsTerminal ? .promptAllowed(deadline: .seconds(60)) : .never
     }
 
     private static func credentials(
@@ -79,6 +91,14 @@ struct Program: Sendable {
 
     private var fileStorePath: String? {
         try? (store as? EncryptedFileCredentialStore)?.path(of: settings.configuration.credentialSlot)
+    }
+
+    var storeName: String {
+        switch settings.store {
+        case .file: "the encrypted file"
+        case .keyring: "the keyring"
+        case .memory: "this command's memory"
+        }
     }
 
     /// Where the credential lies, for people.
@@ -109,12 +129,20 @@ struct Program: Sendable {
             configuration: configuration, transport: transport, webSocket: webSocket, credentials: credentials)
     }
 
+    /// A session that has read the store. It is read here first, because a session waits for it without listening to
+    /// Ctrl-C, and not for as long as a person may take to enter a passphrase.
+    ///
+    /// - Throws: `CancellationError`.
     @MainActor
-    func session() -> ChappieAuthSession { ChappieAuthSession(credentials: credentials, notifier: notifier) }
+    func session() async throws -> ChappieAuthSession {
+        _ = try? await credentials.accountInfo()
+        try Task.checkCancellation()
+        return ChappieAuthSession(credentials: credentials, notifier: notifier)
+    }
 
     /// Signs in to the simulator, so that every command has something to work with.
     private func signInToSimulator() async throws {
-        let session = await session()
+        let session = try await session()
         try await session.startDeviceCodeSignIn()
         for await state in await session.deviceLinkStateUpdates {
             switch state {
@@ -144,7 +172,8 @@ extension Program {
     private static func compose(_ command: any ProgramCommand) async throws {
         if command.options.verbose { LoggingMiddleware.bootstrap() }
         let program = try await Program(
-            options: command.options, environment: .process, asksForStore: command is Login)
+            options: command.options, environment: .process, asksForStore: command is Login,
+            mayPrompt: !(command is Doctor))
         do {
             if program.simulator != nil, !(command is Login) { try await program.signInToSimulator() }
             try await command.run(in: program)

@@ -35,7 +35,8 @@ struct Settings {
         configuration = ChappieConfiguration(
             keychainAccount: account, endpoints: endpoints,
             network: ChappieNetworkPolicy(
-                extraCAFile: try Self.caFile(environment), deadlines: try Self.deadlines(options.timeout)))
+                extraCAFile: try Self.caFile(environment), minimumTLS: try Self.minimumTLS(environment),
+                deadlines: try Self.deadlines(options.timeout)))
     }
 
     private static func store(_ name: String?) throws -> Store {
@@ -67,6 +68,16 @@ struct Settings {
             connect: min(limit, ChappieDeadlines.default.connect), responseHead: limit, firstByte: limit, idle: limit,
             upgrade: min(limit, ChappieDeadlines.default.upgrade),
             liveness: min(max(limit, .seconds(2)), ChappieDeadlines.default.liveness))
+    }
+
+    private static func minimumTLS(_ environment: ProgramEnvironment) throws -> ChappieNetworkPolicy.TLSVersion {
+        guard let text = environment["CHAPPIE_MINIMUM_TLS"] else { return .v1_2 }
+        if let version = ChappieNetworkPolicy.TLSVersion(rawValue: text) { return version }
+        throw CommandLineError.usage(
+            "CHAPPIE_MINIMUM_TLS is \"\(text)\".",
+            suggestion:
+                "Set it to \(ChappieNetworkPolicy.TLSVersion.allCases.map(\.rawValue).joined(separator: " or "))"
+                + ", or unset it.")
     }
 
     /// The file's name, once it has been seen to be readable; what is in it is judged by the transport.

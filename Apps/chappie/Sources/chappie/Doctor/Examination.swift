@@ -45,9 +45,13 @@ struct Examination {
         }
     }
 
+    /// Two questions that one look answers: whether the store can be read, and what is in it.
     private func checkStore() async throws -> Bool {
+        let store = program.settings.store == .keyring ? "keyring" : "store"
         do {
-            guard let info = try await program.credentials.accountInfo() else {
+            let info = try await program.credentials.accountInfo()
+            tell(.ok(store, "\(program.storeName) can be read"))
+            guard let info else {
                 tell(.warning("credential", "nobody is signed in (\(program.place))", "Run `chappie login`."))
                 return false
             }
@@ -55,7 +59,14 @@ struct Examination {
             return true
         } catch {
             try Task.checkCancellation()
-            tell(.failed("credential", error))
+            switch error {
+            case AuthorizationError.store(.corrupt), AuthorizationError.reauthenticationRequired:
+                tell(.ok(store, "\(program.storeName) can be read"))
+                tell(.failed("credential", error))
+            default:
+                tell(.failed(store, error))
+                tell(.skipped("credential", "\(program.storeName) can't be read"))
+            }
             return false
         }
     }

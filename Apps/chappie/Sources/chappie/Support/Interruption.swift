@@ -15,7 +15,9 @@ final class Interruption: Sendable {
                     defer { received = received ?? number }
                     return received == nil
                 }
-                if isFirst == true { interrupt() } else { _exit(128 + number) }
+                guard isFirst != true else { return interrupt() }
+                TerminalEcho.restore()
+                _exit(128 + number)
             }
             source.resume()
             // Kept for the life of the process: signals may come until its end.

@@ -12,25 +12,20 @@ struct TerminalPassphrase: PassphraseSource {
         switch purpose {
         case .opening(let path): return try ask("Passphrase for \(path): ", terminal)
         case .creating(let path):
-            let first = try ask("New passphrase for \(path): ", terminal)
-            guard first == (try ask("The same again: ", terminal)) else {
-                throw .noPassphrase("the two entries differ")
+            // A sign-in that a person has gone through is not to be lost to a slip of the finger.
+            for _ in 1...3 {
+                let first = try ask("New passphrase for \(path): ", terminal)
+                if first == (try ask("The same again: ", terminal)) { return first }
+                say("The two differ.\n", terminal)
             }
-            return first
+            throw .noPassphrase("the two entries differ")
         }
     }
 
     private func ask(_ question: String, _ terminal: CInt) throws(CredentialStoreError) -> Secret {
-        var settings = termios()
-        guard tcgetattr(terminal, &settings) == 0 else { throw .noPassphrase("the terminal does not answer") }
-        var silent = settings
-        silent.c_lflag &= ~tcflag_t(ECHO)
-        tcsetattr(terminal, TCSAFLUSH, &silent)
-        defer {
-            tcsetattr(terminal, TCSAFLUSH, &settings)
-            _ = write(terminal, "\n", 1)
-        }
-        _ = write(terminal, question, question.utf8.count)
+        guard TerminalEcho.silence(terminal) else { throw .noPassphrase("the terminal does not answer") }
+        defer { TerminalEcho.restore() }
+        say(question, terminal)
         var entry: [UInt8] = []
         // In one piece from the start, so that growing leaves no copies behind.
         entry.reserveCapacity(1024)
@@ -45,4 +40,6 @@ struct TerminalPassphrase: PassphraseSource {
         guard !entry.isEmpty else { throw .noPassphrase("nothing was entered") }
         return Secret(entry)
     }
+
+    private func say(_ text: String, _ terminal: CInt) { _ = write(terminal, text, text.utf8.count) }
 }

@@ -52,7 +52,7 @@ extension IssuerClient.Failure {
     var authError: ChappieAuthError {
         switch self {
         case .cancelled: .cancelledSignIn
-        case .transport(let error): .networkFailure(error.errorDescription ?? "The network failed.")
+        case .transport(let error): .networkFailure(isTransient ? error.message : error.messageWithAdvice)
         case .unexpected(let type): .unknown("The network layer failed in an unexpected way (\(type)).")
         }
     }
@@ -64,6 +64,15 @@ extension IssuerClient.Failure {
         case .unknownHost, .connectFailed, .timedOut, .connectionLost: return true
         default: return false
         }
+    }
+}
+
+extension ChappieTransportError {
+    fileprivate var message: String { errorDescription ?? "The network failed." }
+
+    /// What lasts until somebody mends it (a certificate, a proxy) needs more than the advice to try again.
+    fileprivate var messageWithAdvice: String {
+        [message, recoverySuggestion].compactMap(\.self).joined(separator: " ")
     }
 }
 

@@ -1,6 +1,7 @@
 import Synchronization
 
-/// Bytes that must not show: prints as `‹redacted›`, is not `Codable`, and is wiped when the last copy goes.
+/// Bytes that must not show: prints as `‹redacted›`, is not `Codable`, brings a warning where it is put into text, and is wiped
+/// when the last copy goes.
 ///
 /// Wiping covers the bytes kept here; a string made of them by a caller lives as long as the caller keeps it.
 public struct Secret: Sendable {
@@ -54,4 +55,11 @@ extension Secret: CustomStringConvertible, CustomDebugStringConvertible, CustomR
     public var description: String { "‹redacted›" }
     public var debugDescription: String { description }
     public var customMirror: Mirror { Mirror(self, children: []) }
+}
+
+extension DefaultStringInterpolation {
+    /// Redacted, and a warning of the compiler: text goes to logs and messages. (An unavailable overload would be passed
+    /// over for the general one.)
+    @available(*, deprecated, message: "a secret is not to be put into text")
+    public mutating func appendInterpolation(_ secret: Secret) { appendLiteral(secret.description) }
 }

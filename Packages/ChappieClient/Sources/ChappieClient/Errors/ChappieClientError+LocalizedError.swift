@@ -46,7 +46,7 @@ extension ChappieClientError: LocalizedError {
         case .transportFailed(let error): error.recoverySuggestion
         case .contextWindowExceeded: "Start a new conversation, or shorten this one."
         case .messageTooLarge: "Send less at once."
-        case .renewalFailed: "Check the network and try again."
+        case .renewalFailed(let error): error.recoverySuggestion
         case .credentialStoreFailed(let error): error.recoverySuggestion
         }
     }

@@ -74,7 +74,7 @@ extension ChappieTransportError: LocalizedError {
         case .unknownHost, .connectFailed: "Check the network connection and the address."
         case .certificateRejected:
             "If your network inspects TLS, add its certificate authority as the extra CA file; otherwise do not go on."
-        case .tlsFailed: "The server must speak TLS 1.2 or newer."
+        case .tlsFailed: "The server must speak TLS 1.2 or newer, or 1.3 where the settings ask for that."
         case .timedOut, .connectionLost: "Try again; if it keeps happening, check the network and any proxy."
         case .protocolViolation, .redirectRefused, .bodyTooLarge: "Check that the address is the right service."
         case .unavailable: "Create a new client."

@@ -1,7 +1,7 @@
 /// How the program reaches the network: one policy for OAuth, HTTP and WebSocket alike.
 ///
-/// TLS is 1.2 or newer and verified against the system's trust; plain `http` goes to loopback hosts only. Neither can
-/// be switched off.
+/// TLS is 1.2 or newer, as ``minimumTLS`` says, and verified against the system's trust; plain `http` goes to loopback
+/// hosts only. Neither can be switched off.
 public struct ChappieNetworkPolicy: Sendable, Hashable {
     /// Which proxy to use.
     public enum Proxy: Sendable, Hashable {
@@ -15,18 +15,31 @@ public struct ChappieNetworkPolicy: Sendable, Hashable {
         case url(String, excluding: String = "")
     }
 
+    /// A version of TLS.
+    public enum TLSVersion: String, Sendable, Hashable, CaseIterable {
+        /// RFC 5246.
+        case v1_2 = "1.2"
+        /// RFC 8446.
+        case v1_3 = "1.3"
+    }
+
     /// Default: `.environment`.
     public var proxy: Proxy
     /// A PEM file of certificate authorities to trust beside the system's. Default `nil`. A file that can't be read or
     /// holds no certificate is an error that names it, before anything is sent.
     public var extraCAFile: String?
+    /// The oldest version of TLS to speak, with the server and with a proxy that is reached over https. Default 1.2. A
+    /// peer that has none so new is refused before anything is sent.
+    public var minimumTLS: TLSVersion
     public var deadlines: ChappieDeadlines
 
     public init(
-        proxy: Proxy = .environment, extraCAFile: String? = nil, deadlines: ChappieDeadlines = .default
+        proxy: Proxy = .environment, extraCAFile: String? = nil, minimumTLS: TLSVersion = .v1_2,
+        deadlines: ChappieDeadlines = .default
     ) {
         self.proxy = proxy
         self.extraCAFile = extraCAFile
+        self.minimumTLS = minimumTLS
         self.deadlines = deadlines
     }
 

@@ -1,4 +1,5 @@
 import CCurl
+import ChappieCore
 
 extension EasyHandle {
     /// Sets what every use of a route has in common: trust, proxy, the time for connecting, and how the socket behaves.
@@ -24,9 +25,8 @@ extension EasyHandle {
     private func setSecurity(_ route: CurlRoute) {
         set(CURLOPT_PROTOCOLS_STR, route.origin.scheme.rawValue)
         set(CURLOPT_DISALLOW_USERNAME_IN_URL, true)
-        for version in [CURLOPT_SSLVERSION, CURLOPT_PROXY_SSLVERSION] {
-            set(version, Int(CURL_SSLVERSION_TLSv1_2))
-        }
+        let oldest = route.minimumTLS == .v1_3 ? CURL_SSLVERSION_TLSv1_3 : CURL_SSLVERSION_TLSv1_2
+        for version in [CURLOPT_SSLVERSION, CURLOPT_PROXY_SSLVERSION] { set(version, Int(oldest)) }
         for verification in [CURLOPT_SSL_VERIFYPEER, CURLOPT_PROXY_SSL_VERIFYPEER] { set(verification, 1) }
         for verification in [CURLOPT_SSL_VERIFYHOST, CURLOPT_PROXY_SSL_VERIFYHOST] { set(verification, 2) }
         if case .systemAnd(_, let combined) = route.trust {

@@ -1,16 +1,21 @@
 public import ChappieCore
 public import FoundationEssentials
 
-/// How to get to a host: where it is, through which proxy, and whose certificates count there.
+/// How to get to a host: where it is, through which proxy, and what counts as secure there.
 public struct CurlRoute: Sendable, Hashable {
     public let origin: Origin
     public let proxy: ProxySelection
     public let trust: TrustAnchors
+    public let minimumTLS: ChappieNetworkPolicy.TLSVersion
 
-    public init(origin: Origin, proxy: ProxySelection = .direct, trust: TrustAnchors = .system) {
+    public init(
+        origin: Origin, proxy: ProxySelection = .direct, trust: TrustAnchors = .system,
+        minimumTLS: ChappieNetworkPolicy.TLSVersion = .v1_2
+    ) {
         self.origin = origin
         self.proxy = proxy
         self.trust = trust
+        self.minimumTLS = minimumTLS
     }
 
     /// Reads `policy` for the origin of `url`.
@@ -23,7 +28,7 @@ public struct CurlRoute: Sendable, Hashable {
         self.init(
             origin: origin,
             proxy: try ProxySelection(policy.proxy, for: origin, environment: surroundings.environment),
-            trust: surroundings.trust)
+            trust: surroundings.trust, minimumTLS: policy.minimumTLS)
     }
 
     /// The URL as curl gets it: put together from the checked parts, so that curl reads the same host that was checked.

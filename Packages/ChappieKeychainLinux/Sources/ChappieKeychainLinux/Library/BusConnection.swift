@@ -5,6 +5,12 @@ struct BusConnection {
     let object: LibraryObject
     private let cancellation: Cancellation
 
+    /// The same connection, for another call.
+    init(_ object: LibraryObject, cancellation: Cancellation) {
+        self.object = object
+        self.cancellation = cancellation
+    }
+
     init(address: String, cancellation: Cancellation) throws(LibraryFault) {
         self.cancellation = cancellation
         let flags = CSConnectionFlags(CS_CONNECTION_AUTHENTICATION_CLIENT | CS_CONNECTION_MESSAGE_BUS)

@@ -24,6 +24,8 @@ final class KeyringLane: Sendable {
     private static let lanes = Mutex<[String: KeyringLane]>([:])
 
     private let state = Mutex(State())
+    // What the last call has left for the next one. Jobs alone touch it, one at a time; between two of them lies `state`.
+    nonisolated(unsafe) private var kept: KeyringConnection?
 
     /// The lane of the bus at `address`; always the same one, so that a save and what it reads back stay together.
     static func lane(for address: String) -> KeyringLane {
@@ -55,6 +57,34 @@ final class KeyringLane: Sendable {
             call.finish(.failure(.failed("the call was cancelled")))
         }
         return try result.get()
+    }
+
+    /// Runs `work` on the connection that an earlier call has left, or on a new one, and leaves it for the next call when
+    /// all went well. On the lane's thread only.
+    func onConnection<Output>(
+        to address: String, _ limits: KeyringLimits, _ turn: KeyringTurn,
+        _ work: (SecretServiceSession) throws(CredentialStoreError) -> Output
+    ) throws(CredentialStoreError) -> Output {
+        if let session = takeKept().map({ SecretServiceSession($0, limits: limits, turn: turn) }) {
+            do throws(CredentialStoreError) { return try leave(session, after: work) } catch {
+                // The service may have been started anew since, and have forgotten the session.
+                guard error.mayBeOfTheConnection, !turn.cancellation.isCancelled else { throw error }
+            }
+        }
+        return try leave(SecretServiceSession(address: address, limits: limits, turn: turn), after: work)
+    }
+
+    private func leave<Output>(
+        _ session: SecretServiceSession, after work: (SecretServiceSession) throws(CredentialStoreError) -> Output
+    ) throws(CredentialStoreError) -> Output {
+        let output = try work(session)
+        kept = session.shared
+        return output
+    }
+
+    private func takeKept() -> KeyringConnection? {
+        defer { kept = nil }
+        return kept.flatMap { $0.isUsable ? $0 : nil }
     }
 
     private func enqueue(_ job: @escaping Job) {
@@ -89,6 +119,15 @@ final class KeyringLane: Sendable {
             guard state.jobs.isEmpty else { return state.jobs.removeFirst() }
             state.isRunning = false
             return nil
+        }
+    }
+}
+
+extension CredentialStoreError {
+    fileprivate var mayBeOfTheConnection: Bool {
+        switch self {
+        case .absent, .corrupt, .failed: true
+        default: false
         }
     }
 }

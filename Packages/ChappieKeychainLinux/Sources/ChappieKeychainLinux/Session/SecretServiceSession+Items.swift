@@ -36,6 +36,7 @@ extension SecretServiceSession {
             }
         }
         found.items.sort { secret_item_get_modified($0.pointer) > secret_item_get_modified($1.pointer) }
+        shared.remember(found.items, of: slot)
         return found
     }
 

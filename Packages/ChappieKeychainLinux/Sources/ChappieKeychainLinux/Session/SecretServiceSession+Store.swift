@@ -36,13 +36,19 @@ extension SecretServiceSession {
         guard let value else { throw .failed("there is no memory for the secret") }
         defer { secret_value_unref(UnsafeMutableRawPointer(value)) }
 
+        // Whatever is wrong with an item that was found earlier, the search finds out.
+        if let known = shared.item(of: slot), (try? set(value, of: known)) != nil { return }
         let items = try findUnlocking(slot)
         guard let newest = items.first else { return try create(value, in: slot) }
+        try set(value, of: newest)
+        for surplus in items.dropFirst() { try delete(surplus) }
+    }
+
+    private func set(_ value: OpaquePointer, of item: LibraryObject) throws(CredentialStoreError) {
         let wasSet = try working { () throws(LibraryFault) in
-            try LibraryFault.catching { secret_item_set_secret_sync(newest.pointer, value, cancellation.pointer, $0) }
+            try LibraryFault.catching { secret_item_set_secret_sync(item.pointer, value, cancellation.pointer, $0) }
         }
         guard wasSet != 0 else { throw .failed("the keyring service did not take the secret") }
-        for surplus in items.dropFirst() { try delete(surplus) }
     }
 
     private func create(_ value: OpaquePointer, in slot: CredentialSlot) throws(CredentialStoreError) {

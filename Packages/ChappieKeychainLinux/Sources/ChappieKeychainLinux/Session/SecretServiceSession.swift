@@ -1,29 +1,36 @@
 import CSecret
 import ChappieAuth
 
-/// One connection to the bus and one encrypted session with the keyring service on it. Blocks; on a lane's thread only.
+/// One call's use of a ``KeyringConnection``. Blocks; on a lane's thread only.
 struct SecretServiceSession {
     let turn: KeyringTurn
     let limits: KeyringLimits
-    let service: LibraryObject
-    let connection: BusConnection
+    let shared: KeyringConnection
 
     var cancellation: Cancellation { turn.cancellation }
+    var service: LibraryObject { shared.service }
+    var connection: BusConnection { BusConnection(shared.bus, cancellation: cancellation) }
 
+    init(_ shared: KeyringConnection, limits: KeyringLimits, turn: KeyringTurn) {
+        self.shared = shared
+        self.limits = limits
+        self.turn = turn
+    }
+
+    /// Connects anew.
+    ///
     /// - Throws: `absent`, `denied`, `timedOut` or `failed`.
     init(address: String, limits: KeyringLimits, turn: KeyringTurn) throws(CredentialStoreError) {
-        self.turn = turn
-        self.limits = limits
         let connection: BusConnection
         do throws(LibraryFault) {
             connection = try BusConnection(address: address, cancellation: turn.cancellation)
         } catch {
             throw error.meaning(at: .connecting, deadline: limits.work)
         }
-        self.connection = connection
-        service = try Self.object(at: .working, limits.work) {
+        let service = try Self.object(at: .working, limits.work) {
             csecret_service_open(connection.object.pointer, turn.cancellation.pointer, $0)
         }
+        self.init(KeyringConnection(bus: connection.object, service: service), limits: limits, turn: turn)
     }
 
     /// Calls `body`, which gives a new reference, or nothing and an error.
