@@ -4,6 +4,7 @@ import ChappieCore
 import ChappieTesting
 import FoundationEssentials
 import HTTPTypes
+import Synchronization
 import Testing
 
 /// What becomes of a client's work when another account takes its slot.
@@ -19,7 +20,9 @@ import Testing
         let first: SeededAuth
         let other: SeededAuth
 
-        init(_ newcomer: Newcomer, _ script: @escaping @Sendable (HTTPExchangeRequest) -> ScriptedHTTPAnswer) {
+        /// - Parameter answers: one after the other; the last one for ever.
+        init(_ newcomer: Newcomer, _ answers: ScriptedHTTPAnswer...) {
+            let left = Mutex(answers)
             var first = SeededAuth(expiresAt: clock.now.addingTimeInterval(86_400))
             first.refreshToken = "rt_first"
             var other = first
@@ -29,7 +32,8 @@ import Testing
             if newcomer == .account { other.accountID = "account-2" }
             (self.first, self.other) = (first, other)
             transport = ScriptedHTTPTransport(clock: clock) { request in
-                request.url.path().hasSuffix("/revoke") ? .response() : script(request)
+                guard !request.url.path().hasSuffix("/revoke") else { return .response() }
+                return left.withLock { $0.count > 1 ? $0.removeFirst() : $0[0] }
             }
             manager = first.manager(transport: transport, clock: clock)
             client = ChappieClient(
@@ -48,10 +52,8 @@ import Testing
 
     @Test(arguments: Newcomer.allCases)
     func aTurnThatWaitsIsNotRepeatedInTheOthersName(_ newcomer: Newcomer) async throws {
-        let setting = Setting(newcomer) { request in
-            String(decoding: request.body?.bytes ?? [], as: UTF8.self).contains("secret")
-                ? .response(status: .tooManyRequests, body: "{}") : stream(events(answering: "welcome"))
-        }
+        let setting = Setting(
+            newcomer, .response(status: .tooManyRequests, body: "{}"), stream(events(answering: "welcome")))
         let turn = Task { try await setting.client.send("a secret question") }
         await setting.clock.waitForSleepers(count: 1)
         try await setting.signInAsOther()
@@ -71,9 +73,8 @@ import Testing
 
     @Test(arguments: Newcomer.allCases)
     func theOthersListIsAskedForWithoutTheFirstOnesTag(_ newcomer: Newcomer) async throws {
-        let setting = Setting(newcomer) { _ in
-            .response(headerFields: [.eTag: "\"v1\""], body: #"{"models":[{"slug":"a"}]}"#)
-        }
+        let setting = Setting(
+            newcomer, .response(headerFields: [.eTag: "\"v1\""], body: #"{"models":[{"slug":"a"}]}"#))
         for _ in 1...2 { _ = try await setting.client.models() }
         try await setting.signInAsOther()
         for _ in 1...2 { _ = try await setting.client.models() }

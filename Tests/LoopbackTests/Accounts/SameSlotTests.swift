@@ -52,9 +52,9 @@ import Testing
                 #expect(turns[3].previousResponseID != nil)
                 #expect(turns[1].webSocket != turns[2].webSocket)
                 let old = try #require(turns[0].webSocket)
-                while tenancy.simulator.webSocketConnections.contains(where: { $0.connection == old && $0.isOpen }) {
-                    await Task.yield()
-                }
+                let deadline = ContinuousClock.now + .seconds(30)
+                while tenancy.isOpen(old), ContinuousClock.now < deadline { await Task.yield() }
+                #expect(!tenancy.isOpen(old))
             }
             let tags = tenancy.requests("/backend-api/codex/models").map { $0.header("if-none-match") }
             #expect(tags == [nil, nil])

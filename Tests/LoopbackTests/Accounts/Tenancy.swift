@@ -83,6 +83,11 @@ struct Tenancy: Sendable {
         simulator.receivedRequests.filter { $0.target.prefix { $0 != "?" } == path[...] }
     }
 
+    /// Whether the WebSocket with this number is open.
+    func isOpen(_ connection: Int) -> Bool {
+        simulator.webSocketConnections.contains { $0.connection == connection && $0.isOpen }
+    }
+
     /// How often `refreshToken` was spent.
     func refreshes(with refreshToken: String) -> Int {
         requests("/oauth/token").count { request in

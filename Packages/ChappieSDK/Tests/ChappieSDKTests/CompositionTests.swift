@@ -1,4 +1,3 @@
-import ChappieClient
 import Testing
 
 @testable import ChappieSDK
