@@ -283,13 +283,13 @@ class Faults:
             nobody = {**environment, "XDG_RUNTIME_DIR": self.folder}
             del nobody["DBUS_SESSION_BUS_ADDRESS"]
             self.expect_finding(nobody, "keyring", "fail", "keyring")
+            with TLSFront(simulator.port, refuses_upgrades=True) as proxy:
+                blocked = {**environment, "CHAPPIE_BACKEND": f"https://localhost:{proxy.port}/backend-api", "CHAPPIE_CA_FILE": proxy.authority}
+                self.expect_finding(blocked, "WebSocket", "warn", "403", code=0)
             with SecretService() as service:
                 locked = {**environment, **service.environment}
                 service.lock()
                 self.expect_finding(locked, "keyring", "fail", "Unlock the keyring")
-        with Simulator(self.bench.program, "--auto-approve", "--scenario", "ws-403") as simulator:
-            environment = self.bench.signed_in(simulator, "doctor-403")
-            self.expect_finding(environment, "WebSocket", "warn", "403", code=0)
         with Simulator(self.bench.program, "--auto-approve", "--scenario", "device-off") as simulator:
             environment = {**environment, "CHAPPIE_ISSUER": simulator.issuer, "CHAPPIE_BACKEND": simulator.backend}
             self.expect_finding(environment, "device sign-in", "fail", "Security")

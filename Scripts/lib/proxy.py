@@ -13,6 +13,9 @@ USER, PASSWORD = "someone", "s3cret"
 class Proxy:
     """`with Proxy() as proxy:`; `proxy.url(password)` for HTTPS_PROXY, `proxy.tunnels()` for what it was asked for."""
 
+    def __init__(self, password=PASSWORD):
+        self.password = password
+
     def __enter__(self):
         self.folder = tempfile.TemporaryDirectory(prefix="chappie-proxy.")
         self.port = free_port()
@@ -22,7 +25,7 @@ class Proxy:
         with open(settings, "w", encoding="ascii") as file:
             file.write(
                 f'Port {self.port}\nListen 127.0.0.1\nTimeout 600\nLogFile "{self.log}"\nLogLevel Connect\n'
-                f"MaxClients 100\nBasicAuth {USER} {PASSWORD}\n"
+                f"MaxClients 100\nBasicAuth {USER} {self.password}\n"
             )
         self.process = subprocess.Popen(
             ["tinyproxy", "-d", "-c", settings],

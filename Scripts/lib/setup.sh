@@ -30,6 +30,7 @@ openssl cmd:openssl
 zstd cmd:zstd
 systemd cmd:busctl
 procps cmd:ps
+strace cmd:strace
 nginx cmd:nginx
 tinyproxy cmd:tinyproxy
 microsocks cmd:microsocks

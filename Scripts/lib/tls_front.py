@@ -12,7 +12,8 @@ class TLSFront:
     """`with TLSFront(simulator.port) as front:`; `front.port`, and `front.authority` for CHAPPIE_CA_FILE.
 
     Its certificate is for localhost, from an authority of its own, unless another is given as (certificate, key).
-    `versions` are as nginx names them: "TLSv1.2 TLSv1.3"; else nginx's default.
+    `versions` are as nginx names them: "TLSv1.2 TLSv1.3"; else nginx's default. With `refuses_upgrades` it answers 403
+    to whoever wants WebSocket, as some proxies do.
     """
 
     CONFIGURATION = """
@@ -26,6 +27,7 @@ http {{
         ssl_certificate {certificate}; ssl_certificate_key {key}; {versions}
         keepalive_timeout {keep_alive}; client_max_body_size 64m;
         location / {{
+            {upgrades}
             proxy_pass http://127.0.0.1:{target}; proxy_http_version 1.1; proxy_buffering off; proxy_read_timeout 1h;
             proxy_set_header Host $http_host; proxy_set_header Upgrade $http_upgrade;
             proxy_set_header Connection $connection_upgrade;
@@ -35,10 +37,11 @@ http {{
 }}
 """
 
-    def __init__(self, target, keep_alive=75, certificate=None, versions=None, log=False):
+    def __init__(self, target, keep_alive=75, certificate=None, versions=None, log=False, refuses_upgrades=False):
         self.target, self.keep_alive, self.certificate = target, keep_alive, certificate
         # OpenSSL's own security level forbids what is older than 1.2.
         self.versions = f"ssl_protocols {versions}; ssl_ciphers DEFAULT@SECLEVEL=0;" if versions else ""
+        self.upgrades = "if ($http_upgrade) { return 403; }" if refuses_upgrades else ""
         self.log = "requests.log exchange" if log else "off"
 
     def __enter__(self):
@@ -52,7 +55,7 @@ http {{
         with open(os.path.join(folder, "nginx.conf"), "w", encoding="ascii") as file:
             file.write(self.CONFIGURATION.format(
                 port=self.port, target=self.target, keep_alive=self.keep_alive, certificate=certificate, key=key,
-                versions=self.versions, log=self.log))
+                versions=self.versions, log=self.log, upgrades=self.upgrades))
         self.process = subprocess.Popen(
             ["nginx", "-p", folder, "-c", "nginx.conf", "-e", "error.log"],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,

@@ -12,7 +12,9 @@ struct ErrorReport {
     init(_ error: any Error) {
         let localized = error as? any LocalizedError
         let message = localized?.errorDescription ?? "Something went wrong inside chappie: \(error)"
-        let suggestion = localized?.recoverySuggestion
+        // The library can't know what the setting is called here.
+        let suggestion = localized?.recoverySuggestion?
+            .replacing("the extra CA file", with: "the extra CA file (CHAPPIE_CA_FILE)")
         func report(_ status: ExitStatus, _ code: String) -> (String, String, String?, ExitStatus) {
             (code, message, suggestion, status)
         }

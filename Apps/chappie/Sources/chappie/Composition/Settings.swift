@@ -71,7 +71,7 @@ struct Settings {
     }
 
     private static func minimumTLS(_ environment: ProgramEnvironment) throws -> ChappieNetworkPolicy.TLSVersion {
-        guard let text = environment["CHAPPIE_MINIMUM_TLS"] else { return .v1_2 }
+        guard let text = environment["CHAPPIE_MINIMUM_TLS"] else { return .tls12 }
         if let version = ChappieNetworkPolicy.TLSVersion(rawValue: text) { return version }
         throw CommandLineError.usage(
             "CHAPPIE_MINIMUM_TLS is \"\(text)\".",

@@ -74,38 +74,12 @@ struct Examination {
     // MARK: The way
 
     private func checkWay(to url: URL, called name: String) async throws -> Bool {
-        let host = url.host() ?? ""
         let report = await program.network.probe(url)
         try Task.checkCancellation()
-        if let proxy = report.proxy { tell(.ok("\(name): proxy", proxy)) }
-        guard let error = report.error else {
-            let address = report.address.map { " at \($0)" } ?? ""
-            tell(.ok("\(name): connection", "\(host)\(address)\(Self.words(report.connect))"))
-            if url.scheme == "https" { tell(tls(report, name)) }
-            return true
+        for finding in Way(to: url, as: report).findings {
+            tell(Finding("\(name): \(finding.name)", like: finding))
         }
-        let finding = Finding.failed("", error)
-        let stage =
-            switch error.code {
-            case .unknownHost: "name"
-            case .proxyFailed: "proxy"
-            case .certificateRejected, .tlsFailed: "TLS"
-            default: error.stage == .tls ? "TLS" : "connection"
-            }
-        tell(.failed("\(name): \(stage)", finding.detail, finding.remedy ?? ""))
-        return false
-    }
-
-    private func tls(_ report: ConnectionReport, _ name: String) -> Finding {
-        guard let own = report.certificates.first else {
-            return .ok("\(name): TLS", "secured\(Self.words(report.tls))")
-        }
-        let issuer = Self.commonName(own.issuer)
-        let detail = "certificate from \(issuer), good until \(own.expires)"
-        guard let end = Self.moment(own.expires), end.timeIntervalSinceNow < 14 * 86_400 else {
-            return .ok("\(name): TLS", detail)
-        }
-        return .warning("\(name): TLS", detail, "Whoever runs the server, or the proxy in between, should renew it.")
+        return report.error == nil
     }
 
     // MARK: The clock
@@ -243,16 +217,5 @@ struct Examination {
             if let name { tell(.failed(name, error)) }
             return nil
         }
-    }
-
-    private static func words(_ duration: Duration?) -> String {
-        duration.map { ", \(Int(($0.seconds * 1000).rounded(.up))) ms" } ?? ""
-    }
-
-    /// `R3` out of `C = US, O = Let's Encrypt, CN = R3`.
-    private static func commonName(_ name: String) -> String {
-        let parts = name.split(separator: ",").map { $0.drop { $0 == " " } }
-        guard let common = parts.last(where: { $0.hasPrefix("CN") }) else { return name }
-        return String(common.drop { $0 != "=" }.dropFirst().drop { $0 == " " })
     }
 }

@@ -16,7 +16,7 @@ struct Finding: Sendable {
     /// What was found, in one line.
     let detail: String
     /// What to do next; every finding that is not `ok` has one, unless an earlier one says it.
-    var remedy: String?
+    let remedy: String?
 
     static func ok(_ name: String, _ detail: String) -> Finding { Finding(name: name, status: .ok, detail: detail) }
 
@@ -30,6 +30,18 @@ struct Finding: Sendable {
 
     static func skipped(_ name: String, _ detail: String) -> Finding {
         Finding(name: name, status: .skipped, detail: detail)
+    }
+
+    /// `other` under another name.
+    init(_ name: String, like other: Finding) {
+        self.init(name: name, status: other.status, detail: other.detail, remedy: other.remedy)
+    }
+
+    init(name: String, status: Status, detail: String, remedy: String? = nil) {
+        self.name = name
+        self.status = status
+        self.detail = detail
+        self.remedy = remedy
     }
 
     /// An error as a finding: its own words and its own advice.

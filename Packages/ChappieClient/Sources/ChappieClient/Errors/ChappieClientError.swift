@@ -26,7 +26,8 @@ public enum ChappieClientError: Error, Sendable, Hashable {
     /// The connection broke in mid-answer, and the answer that came instead began differently, or left out a tool call that
     /// had been handed out. The string is the text as it had been delivered; what to do with it is the host's to say.
     case streamingTransportReplayDiverged(String)
-    /// The backend answered with an HTTP error that has no case of its own: status and body (at most 64 KiB of it).
+    /// The backend answered with an HTTP error that has no case of its own: status and body (at most 64 KiB of it,
+    /// access tokens taken out).
     case httpError(Int, String)
     /// A successful answer that can't be understood.
     case invalidResponse

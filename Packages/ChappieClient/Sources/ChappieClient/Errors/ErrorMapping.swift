@@ -30,10 +30,10 @@ struct ErrorMapping: Sendable {
     }
 
     func verdict(status: Int, headerFields: HTTPFields, body: [UInt8]) -> Verdict {
-        let json = try? ChappieJSON(parsing: body)
-        let error = ChappieResponseError(body: json ?? .null)
+        let text = TokenScrubber.clean(String(decoding: body, as: UTF8.self))
+        let error = ChappieResponseError(body: (try? ChappieJSON(parsing: text)) ?? .null)
         let unmapped = ChappieClientError.httpError(
-            status, String(decoding: body.prefix(Self.bodyLimit), as: UTF8.self))
+            status, String(decoding: text.utf8.prefix(Self.bodyLimit), as: UTF8.self))
         switch table.meaning(of: error.type, error.code) {
         case .usageLimitReached: return .final(.usageLimitReached(usageLimit(error, headerFields)))
         case .contextWindowExceeded: return .final(.contextWindowExceeded)
@@ -52,6 +52,7 @@ struct ErrorMapping: Sendable {
 
     /// What a response that ended in an error means.
     func verdict(failed response: ChappieResponse) -> Verdict {
+        let response = Self.withoutTokens(response)
         switch table.meaning(of: response.error?.code, response.error?.type) {
         case .usageLimitReached:
             guard let error = response.error else { return .final(.responseFailed(response)) }
@@ -61,6 +62,17 @@ struct ErrorMapping: Sendable {
         case .conversationLost: return .conversationLost(.responseFailed(response))
         case .overloaded, .refused, nil: return .final(.responseFailed(response))
         }
+    }
+
+    private static func withoutTokens(_ response: ChappieResponse) -> ChappieResponse {
+        guard var object = response.raw.object, let error = object["error"],
+            let clean = try? ChappieJSON(parsing: TokenScrubber.clean(error.serialized()))
+        else { return response }
+        object["error"] = clean
+        var response = response
+        response.raw = .object(object)
+        response.error = response.error.map { _ in ChappieResponseError(clean) }
+        return response
     }
 
     /// What an error inside the stream means: the HTTP error that it stands for. One without a status is the server's

@@ -18,9 +18,9 @@ public struct ChappieNetworkPolicy: Sendable, Hashable {
     /// A version of TLS.
     public enum TLSVersion: String, Sendable, Hashable, CaseIterable {
         /// RFC 5246.
-        case v1_2 = "1.2"
+        case tls12 = "1.2"
         /// RFC 8446.
-        case v1_3 = "1.3"
+        case tls13 = "1.3"
     }
 
     /// Default: `.environment`.
@@ -34,7 +34,7 @@ public struct ChappieNetworkPolicy: Sendable, Hashable {
     public var deadlines: ChappieDeadlines
 
     public init(
-        proxy: Proxy = .environment, extraCAFile: String? = nil, minimumTLS: TLSVersion = .v1_2,
+        proxy: Proxy = .environment, extraCAFile: String? = nil, minimumTLS: TLSVersion = .tls12,
         deadlines: ChappieDeadlines = .default
     ) {
         self.proxy = proxy

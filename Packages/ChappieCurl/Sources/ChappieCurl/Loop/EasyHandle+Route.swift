@@ -25,7 +25,7 @@ extension EasyHandle {
     private func setSecurity(_ route: CurlRoute) {
         set(CURLOPT_PROTOCOLS_STR, route.origin.scheme.rawValue)
         set(CURLOPT_DISALLOW_USERNAME_IN_URL, true)
-        let oldest = route.minimumTLS == .v1_3 ? CURL_SSLVERSION_TLSv1_3 : CURL_SSLVERSION_TLSv1_2
+        let oldest = route.minimumTLS == .tls13 ? CURL_SSLVERSION_TLSv1_3 : CURL_SSLVERSION_TLSv1_2
         for version in [CURLOPT_SSLVERSION, CURLOPT_PROXY_SSLVERSION] { set(version, Int(oldest)) }
         for verification in [CURLOPT_SSL_VERIFYPEER, CURLOPT_PROXY_SSL_VERIFYPEER] { set(verification, 1) }
         for verification in [CURLOPT_SSL_VERIFYHOST, CURLOPT_PROXY_SSL_VERIFYHOST] { set(verification, 2) }

@@ -10,7 +10,7 @@ public struct CurlRoute: Sendable, Hashable {
 
     public init(
         origin: Origin, proxy: ProxySelection = .direct, trust: TrustAnchors = .system,
-        minimumTLS: ChappieNetworkPolicy.TLSVersion = .v1_2
+        minimumTLS: ChappieNetworkPolicy.TLSVersion = .tls12
     ) {
         self.origin = origin
         self.proxy = proxy
