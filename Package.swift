@@ -116,6 +116,12 @@ let package = Package(
             "ClientTests",
             ["ChappieCore", "ChappieAuth", "ChappieClient", "ChappieTesting", "ChappieWebSocket", httpTypes]),
         crossing(
+            "AccountTests",
+            [
+                "ChappieCore", "ChappieAuth", "ChappieClient", "ChappieCurl", "ChappieHTTP", "ChappieWebSocket",
+                "ChappieTesting", "ChappieSimulator", httpTypes,
+            ]),
+        crossing(
             "LoopbackTests",
             [
                 "ChappieCore", "ChappieAuth", "ChappieClient", "ChappieCurl", "ChappieHTTP", "ChappieWebSocket",
