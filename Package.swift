@@ -123,6 +123,12 @@ let package = Package(
             "ClientTests",
             ["ChappieCore", "ChappieAuth", "ChappieClient", "ChappieTesting", "ChappieWebSocket", httpTypes]),
         crossing(
+            "AccountTests",
+            [
+                "ChappieCore", "ChappieAuth", "ChappieClient", "ChappieCurl", "ChappieHTTP", "ChappieWebSocket",
+                "ChappieTesting", "ChappieSimulator", httpTypes,
+            ]),
+        crossing(
             "LoopbackTests",
             [
                 "ChappieCore", "ChappieAuth", "ChappieClient", "ChappieCurl", "ChappieHTTP", "ChappieWebSocket",

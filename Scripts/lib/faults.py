@@ -211,8 +211,7 @@ class Faults:
     def web_socket_conversation(self):
         """Four turns of a chat on one connection, and what the program says of it."""
         with Simulator(self.bench.program, "--auto-approve", "--verbose") as simulator:
-            # Where the program keeps how its last answer came; the others of these cases share one.
-            environment = self.bench.signed_in(simulator, "conversation", XDG_STATE_HOME=os.path.join(self.folder, "state"))
+            environment = self.bench.signed_in(simulator, "conversation")
             outcome = self.bench.run(environment, "chat", input="one\ntwo\nthree\nfour\n")
             outcome.expect(0)
             upgrades = [line for line in simulator.log if " 101" in line]

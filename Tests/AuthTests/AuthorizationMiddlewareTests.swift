@@ -55,6 +55,47 @@ import Testing
         #expect(try await stand.send(HTTPExchangeRequest(url: try #require(URL(string: address)))) == 200)
     }
 
+    @Test(arguments: [("account-2", "user-1"), ("account-1", "user-2")])
+    func aRefusedRequestIsNotTriedAgainInAnothersName(account: String, user: String) async throws {
+        let gate = ScriptedGate()
+        let seed = person(endingIn: 7200)
+        let stand = Stand(seed, [Service.backend: [.refused.after(gate), .ok], Service.revoke: [.ok]])
+        let request = Task { try await stand.send() }
+        await gate.reached()
+        var other = person(endingIn: 7200, serial: 2)
+        other.accountID = account
+        other.userID = user
+        _ = try await stand.manager.importCredential(other.credential)
+        gate.open()
+        await #expect {
+            try await request.value
+        } throws: { error in
+            if case .reauthenticationRequired? = error as? AuthorizationError { true } else { false }
+        }
+        #expect(stand.bearers == [seed.accessToken])
+        #expect(try await stand.send() == 200)
+        #expect(stand.bearers == [seed.accessToken, other.accessToken])
+        #expect(stand.service.count(Service.token) == 0)
+    }
+
+    @Test func whatIsOneAccountsOwnIsNotSentForAnother() async throws {
+        let seed = person(endingIn: 7200)
+        let stand = Stand(seed, [Service.backend: [.ok], Service.revoke: [.ok]])
+        let owner = try #require(try await stand.manager.accountInfo())
+        let transport = MiddlewareTransport(
+            stand.service.transport, middleware: [stand.manager.authorization(onlyFor: owner)])
+        #expect(try await transport.send(Service.backendRequest).status == .ok)
+        var other = person(endingIn: 7200, serial: 2)
+        other.accountID = "account-2"
+        _ = try await stand.manager.importCredential(other.credential)
+        await #expect {
+            try await transport.send(Service.backendRequest)
+        } throws: { error in
+            if case .reauthenticationRequired? = error as? AuthorizationError { true } else { false }
+        }
+        #expect(stand.bearers == [seed.accessToken])
+    }
+
     @Test func aRequestWithoutASignInIsNotSent() async {
         let stand = Stand(nil)
         await #expect(throws: AuthorizationError.missingCredential) { try await stand.send() }

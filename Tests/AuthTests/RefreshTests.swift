@@ -180,11 +180,13 @@ import Testing
         #expect(body.contains("rt_seeded_2"))
     }
 
-    @Test func anotherAccountInTheSlotIsAPermanentMismatch() async throws {
+    @Test(arguments: [("account-2", "user-1"), ("account-1", "user-2")])
+    func anotherAccountInTheSlotIsAPermanentMismatch(account: String, user: String) async throws {
         let stand = Stand(person(endingIn: 400), [Service.backend: [.ok]])
         try await stand.send()
         var other = person(endingIn: 7200, serial: 2)
-        other.accountID = "account-2"
+        other.accountID = account
+        other.userID = user
         stand.store[stand.slot] = other.credential
         stand.clock.advance(by: .seconds(200))
         for _ in 0..<2 {

@@ -15,21 +15,22 @@ extension ChappieClient {
     ///
     /// - Throws: ``ChappieClientError``; `CancellationError`.
     public func models(filter: ChappieModelFilter = ChappieModelFilter()) async throws -> [ChappieModel] {
-        let accountID = try await accountInfo().accountID
+        let account = try await accountInfo()
         var fields: HTTPFields = [.accept: "application/json"]
-        if let tag = modelList.tag(for: accountID) { fields[.ifNoneMatch] = tag }
+        if let tag = modelList.tag(for: account) { fields[.ifNoneMatch] = tag }
         let base = configuration.endpoints.profile.modelsURL.absoluteString
         guard let url = URL(string: "\(base)?client_version=\(Self.wireFormatVersion)") else {
             throw ChappieClientError.invalidResponse
         }
-        let response = try await exchange(HTTPExchangeRequest(url: url, headerFields: fields))
-        if response.status == .notModified, let models = modelList.models(for: accountID) {
+        let response = try await exchange(
+            HTTPExchangeRequest(url: url, headerFields: fields), credentials.authorization(onlyFor: account))
+        if response.status == .notModified, let models = modelList.models(for: account) {
             return models.filter(filter.matches)
         }
         guard let models = ChappieModel.list(try await json(of: response)) else {
             throw ChappieClientError.invalidResponse
         }
-        modelList.store(models, tag: response.headerFields[.eTag], for: accountID)
+        modelList.store(models, tag: response.headerFields[.eTag], for: account)
         return models.filter(filter.matches)
     }
 
@@ -55,7 +56,10 @@ extension ChappieClient {
     public func usageLimits() async throws -> ChappieUsageLimitSnapshot {
         let request = HTTPExchangeRequest(
             url: configuration.endpoints.profile.usageURL, headerFields: [.accept: "application/json"])
-        guard let usage = ChappieUsageLimitSnapshot(usageBody: try await json(of: try await exchange(request))) else {
+        guard
+            let usage = ChappieUsageLimitSnapshot(
+                usageBody: try await json(of: try await exchange(request, credentials.authorization)))
+        else {
             throw ChappieClientError.invalidResponse
         }
         return usage
@@ -71,8 +75,11 @@ extension ChappieClient {
         } catch { throw ErrorMapping.clientError(error) }
     }
 
-    private func exchange(_ request: HTTPExchangeRequest) async throws -> HTTPExchangeResponse {
-        do { return try await transport.send(request) } catch { throw ErrorMapping.clientError(error) }
+    private func exchange(
+        _ request: HTTPExchangeRequest, _ authorization: AuthorizationMiddleware
+    ) async throws -> HTTPExchangeResponse {
+        let authorized = MiddlewareTransport(transport, middleware: [authorization])
+        do { return try await authorized.send(request) } catch { throw ErrorMapping.clientError(error) }
     }
 
     private func json(of response: HTTPExchangeResponse) async throws -> ChappieJSON {

@@ -14,11 +14,16 @@ import HTTPTypes
 ///
 /// A second call while a turn runs waits for it, in the order of the calls. A turn that fails or is cancelled leaves the
 /// conversation as it was before.
+///
+/// The conversation belongs to the account that began it. When another one signs in to the slot, the next turn begins a
+/// new conversation: with ids of its own, on a connection of its own, with nothing of what the other has said. A turn that
+/// was running is not continued in the new account's name.
 public actor ChappieClient {
     /// The model used when the configuration names none.
     public static let defaultModel = "gpt-5.5"
 
     let configuration: ChappieConfiguration
+    /// Without authorization, like ``webSocket``.
     let transport: any HTTPTransport
     private let webSocket: (any WebSocketTransport)?
     private let socket: ConversationSocket
@@ -26,11 +31,11 @@ public actor ChappieClient {
     let credentials: CredentialManager
     let clock: any ChappieClock
     let mapping: ErrorMapping
-    let builder: ResponsesRequestBuilder
     nonisolated let gate = SerialGate()
 
     private(set) var model: String
-    private var transcript: Transcript
+    /// `nil` before the first turn.
+    private var conversation: Conversation?
     private var currentTurn: Task<ChappieResponse, any Error>?
     var modelList = ModelListCache()
 
@@ -52,16 +57,13 @@ public actor ChappieClient {
         self.configuration = configuration
         self.credentials = credentials
         self.clock = clock
-        self.transport = MiddlewareTransport(transport, middleware: [credentials.authorization])
+        self.transport = transport
         self.webSocket = webSocket
         self.entropy = entropy
         let profile = configuration.endpoints.profile
         socket = ConversationSocket(lifetime: profile.webSocket?.lifetime ?? .zero)
         mapping = ErrorMapping(table: profile.errorTable, host: profile.backend.host() ?? "")
-        let id = UUIDv7.make(now: clock.now, entropy: entropy)
-        builder = ResponsesRequestBuilder(profile: profile, sessionID: id, threadID: id)
         model = configuration.model
-        transcript = Transcript(harness: configuration.harness)
     }
 
     // MARK: Asking
@@ -134,22 +136,51 @@ public actor ChappieClient {
         defer { gate.leave(ticket) }
         do {
             try await gate.enter(ticket)
-            let input = transcript.input(asking: [])
-            guard !input.isEmpty else { return }
-            try await runner.prewarm(builder.body(model: model, input: input, options: ChappieMessageOptions()))
-        } catch {}  // Cancelled: then nobody wants it.
+            let (runner, body) = try await prepare([], ChappieMessageOptions())
+            guard body["input"]?.array?.isEmpty == false else { return }
+            try await runner.prewarm(body)
+        } catch {}  // Cancelled, or nobody is signed in: then nobody wants it.
     }
 
     /// Closes the conversation's WebSocket with a handshake, some seconds at most; the next turn opens another. Without
     /// this, letting go of the client drops the connection.
     public func disconnect() async { await socket.takeOut()?.close(.normal) }
 
-    private var runner: TurnRunner {
-        TurnRunner(
-            http: transport, webSocket: webSocket, authorization: credentials.authorization, socket: socket,
-            builder: builder, mapping: mapping, clock: clock, entropy: entropy,
-            backoff: configuration.rateLimitBackoff, policy: configuration.streamingTransportPolicy,
-            deadlines: configuration.network.deadlines)
+    /// What a turn needs: the request's body, and who sends it in the conversation's account alone.
+    private func prepare(
+        _ messages: [ChappieInputMessage], _ options: ChappieMessageOptions
+    ) async throws -> (TurnRunner, ChappieJSONObject) {
+        let conversation = try await currentConversation()
+        let authorization = credentials.authorization(onlyFor: conversation.account)
+        let runner = TurnRunner(
+            http: MiddlewareTransport(transport, middleware: [authorization]), webSocket: webSocket,
+            authorization: authorization, socket: socket, builder: conversation.builder, mapping: mapping,
+            clock: clock, entropy: entropy, backoff: configuration.rateLimitBackoff,
+            policy: configuration.streamingTransportPolicy, deadlines: configuration.network.deadlines)
+        let input = conversation.transcript.input(asking: messages)
+        return (runner, conversation.builder.body(model: model, input: input, options: options))
+    }
+
+    /// The conversation to go on with: a new one when nobody has asked yet, and when another account has signed in.
+    private func currentConversation() async throws -> Conversation {
+        let account: ChappieAccountInfo
+        do { account = try await accountInfo() } catch {
+            // Nobody is there whose connection it could be.
+            socket.drop()
+            throw error
+        }
+        if let conversation {
+            guard !conversation.account.isSameAccount(as: account) else { return conversation }
+            // Whatever way the new one takes, the earlier account's connection is of no more use.
+            if let connection = socket.takeOut() { Task { await connection.close(.normal) } }
+        }
+        let id = UUIDv7.make(now: clock.now, entropy: entropy)
+        let new = Conversation(
+            account: account,
+            builder: ResponsesRequestBuilder(profile: configuration.endpoints.profile, sessionID: id, threadID: id),
+            transcript: Transcript(harness: configuration.harness))
+        conversation = new
+        return new
     }
 
     // MARK: A turn
@@ -187,9 +218,11 @@ public actor ChappieClient {
         _ request: ChappieResponseRequest,
         _ events: AsyncThrowingStream<ChappieStreamEvent, any Error>.Continuation
     ) async throws -> ChappieResponse {
-        let body = builder.body(
-            model: model, input: transcript.input(asking: request.messages), options: request.effectiveOptions)
-        let inner = Task { [runner] in try await runner.run(body) { events.yield($0) } }
+        // Not on this actor: it stays free for others while the answer comes in.
+        let inner = Task { @concurrent in
+            let (runner, body) = try await prepare(request.messages, request.effectiveOptions)
+            return try await runner.run(body) { events.yield($0) }
+        }
         currentTurn = inner
         defer { currentTurn = nil }
         let response = try await withTaskCancellationHandler {
@@ -201,7 +234,7 @@ public actor ChappieClient {
         if let call = response.items.first(where: \.isToolCall) {
             throw ChappieClientError.missingToolHandler(call.name ?? "")
         }
-        transcript.append(request.messages, answer: response)
+        conversation?.transcript.append(request.messages, answer: response)
         events.yield(.completed(response))
         return response
     }

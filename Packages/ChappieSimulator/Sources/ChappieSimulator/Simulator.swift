@@ -74,13 +74,17 @@ public final class Simulator: Sendable {
 
     /// Approves a sign-in, as a person does on the page.
     ///
-    /// - Throws: ``SimulatorError`` with code `.unknownUserCode` when none waits under that code.
-    public func approve(userCode: String) throws(SimulatorError) { try core.decide(userCode, approves: true) }
+    /// - Parameter accountID: who signs in; `nil`, the default, for ``SimulatorConfiguration/account``.
+    /// - Throws: ``SimulatorError`` with code `.unknownUserCode` when none waits under that code, `.unknownAccount` when
+    ///   there is no such account.
+    public func approve(userCode: String, as accountID: String? = nil) throws(SimulatorError) {
+        try core.approve(userCode, as: accountID)
+    }
 
     /// Refuses a sign-in, as a person does on the page.
     ///
     /// - Throws: ``SimulatorError`` with code `.unknownUserCode` when none waits under that code.
-    public func refuse(userCode: String) throws(SimulatorError) { try core.decide(userCode, approves: false) }
+    public func refuse(userCode: String) throws(SimulatorError) { try core.refuse(userCode) }
 
     /// Signs in without any request, and gives the credential.
     ///

@@ -15,6 +15,10 @@ extension SimulatorConfiguration {
             try check(interval, in: .zero ... .seconds(86_400), "webSocketPingInterval")
         }
         try check(recordedRequestLimit, in: 0...1_000_000, "recordedRequestLimit")
+        let accounts = settings(issuer: "").accounts
+        guard Set(accounts.map(\.id)).count == accounts.count else {
+            throw SimulatorError(.invalidConfiguration, reason: "two accounts have the same id")
+        }
     }
 
     /// The rate, after the scenario's word.
@@ -28,7 +32,8 @@ extension SimulatorConfiguration {
         if let percent = wish.primaryUsedPercent { usage.primaryUsedPercent = percent }
         if let percent = wish.secondaryUsedPercent { usage.secondaryUsedPercent = percent }
         return BackendSettings(
-            issuer: issuer, account: account, pollInterval: wish.pollInterval ?? pollInterval,
+            issuer: issuer, account: account, otherAccounts: wish.otherAccounts ?? otherAccounts,
+            pollInterval: wish.pollInterval ?? pollInterval,
             approvesOnPoll: wish.autoApprove ?? autoApprove ? (wish.pollInterval ?? pollInterval == 0 ? 1 : 2) : nil,
             accessTokenLifetime: wish.accessTokenLifetime ?? accessTokenLifetime.seconds,
             firstAccessTokenLifetime: wish.firstAccessTokenLifetime,

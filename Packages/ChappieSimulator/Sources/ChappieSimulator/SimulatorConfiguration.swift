@@ -27,9 +27,12 @@ public struct SimulatorConfiguration: Sendable {
     /// Whether a refresh token that comes a second time ends every token of that sign-in. Default false: only the second
     /// use is refused.
     public var revokesFamilyOnReuse: Bool
-    /// Who signs in.
+    /// Who signs in, unless the approval names another.
     public var account: SimulatorAccount
-    /// How much of the plan is used.
+    /// Who else can sign in: where there is anybody, the page lets the person choose. Every id must be another. Default
+    /// none.
+    public var otherAccounts: [SimulatorAccount]
+    /// How much of the plan is used, for accounts that don't say.
     public var usage: SimulatorUsage
     /// Whether the Responses endpoint can be had over WebSocket. Default true; when false an upgrade is answered with 426
     /// (RFC 9110, 15.5.22), which sends clients to server-sent events at once.
@@ -50,7 +53,8 @@ public struct SimulatorConfiguration: Sendable {
         host: String = "127.0.0.1", port: Int = 0, autoApprove: Bool = false, pollInterval: Int = 1,
         deltasPerSecond: Double? = nil, accessTokenLifetime: Duration = .seconds(3600),
         refreshTokenLifetime: Duration? = nil, revokesFamilyOnReuse: Bool = false,
-        account: SimulatorAccount = SimulatorAccount(), usage: SimulatorUsage = SimulatorUsage(),
+        account: SimulatorAccount = SimulatorAccount(), otherAccounts: [SimulatorAccount] = [],
+        usage: SimulatorUsage = SimulatorUsage(),
         webSocket: Bool = true, webSocketDeflate: Bool = true, webSocketPingInterval: Duration? = .seconds(30),
         scenario: SimulatorScenario? = nil, recordedRequestLimit: Int = 256, clock: any ChappieClock = SystemClock()
     ) {
@@ -63,6 +67,7 @@ public struct SimulatorConfiguration: Sendable {
         self.refreshTokenLifetime = refreshTokenLifetime
         self.revokesFamilyOnReuse = revokesFamilyOnReuse
         self.account = account
+        self.otherAccounts = otherAccounts
         self.usage = usage
         self.webSocket = webSocket
         self.webSocketDeflate = webSocketDeflate

@@ -13,9 +13,11 @@ final class SimulatorCore: Sendable {
     private let logged: AsyncStream<SimulatorExchange>.Continuation
     private let configuration: SimulatorConfiguration
     private let state: Mutex<State>
+    private let hasSeveralAccounts: Bool
 
     init(_ configuration: SimulatorConfiguration) {
         self.configuration = configuration
+        hasSeveralAccounts = configuration.settings(issuer: "").accounts.count > 1
         state = Mutex(
             State(
                 backend: Backend(settings: configuration.settings(issuer: "http://\(configuration.host)")),
@@ -33,24 +35,28 @@ final class SimulatorCore: Sendable {
     func answer(_ received: ReceivedRequest) -> ServerReply {
         let request = BackendRequest(received)
         let now = self.now
-        let (answered, effect) = state.withLock { state in
+        let (answered, effect, owner) = state.withLock { state in
             let effect = state.progress.effect(for: request)
+            let owner = state.backend.owner(of: request)
+            let settings = state.backend.settings
             let response =
-                effect?.replacement?.response(settings: state.backend.settings, now: now)
+                effect?.replacement?.response(settings: settings, account: owner ?? settings.account, now: now)
                 ?? state.backend.respond(
                     to: request, now: now, quirks: effect?.quirks ?? DeviceQuirks(),
                     modelQuirks: ModelQuirks(divergesAfter: effect?.divergesAfter))
-            return (effect?.changing(response) ?? response, effect)
+            return (effect?.changing(response) ?? response, effect, owner)
         }
+        let caller = caller(owner, session: request.header("session-id"))
         var response = answered
         let faults = effect?.faults ?? WireFaults()
         let isSilent = faults.cut?.place == .beforeHead || faults.stall == .beforeHead
         logged.yield(
             SimulatorExchange(
                 method: request.method, path: request.path, status: isSilent ? nil : response.status,
-                isScripted: effect != nil))
+                isScripted: effect != nil, caller: caller))
         if response.status == 101, effect?.replacement == nil {
-            return upgrade(request, response, faults: faults, handshake: effect?.handshake ?? HandshakeFaults())
+            return upgrade(
+                request, response, owner, caller, faults: faults, handshake: effect?.handshake ?? HandshakeFaults())
         }
         // What follows an upgrade request is no longer HTTP, so the connection can't be used again.
         let isLast = request.header("upgrade") != nil
@@ -63,7 +69,8 @@ final class SimulatorCore: Sendable {
     }
 
     private func upgrade(
-        _ request: BackendRequest, _ response: BackendResponse, faults: WireFaults, handshake: HandshakeFaults
+        _ request: BackendRequest, _ response: BackendResponse, _ owner: SimulatorAccount?,
+        _ caller: SimulatorExchange.Caller?, faults: WireFaults, handshake: HandshakeFaults
     ) -> ServerReply {
         let offers = request.received.headerFields.filter { $0.name.lowercased() == "sec-websocket-extensions" }
         let deflate =
@@ -76,12 +83,15 @@ final class SimulatorCore: Sendable {
             answersPings: handshake.answersPings, requestLimit: handshake.requestLimit,
             turnState: response.headers.first { $0.0 == "x-codex-turn-state" }?.1 ?? "", closure: handshake.closure,
             deltasPerSecond: configuration.resolvedRate,
-            answer: { [self] message, conversation in answer(message, path: request.path, &conversation) })
+            answer: { [self] message, conversation in
+                answer(message, path: request.path, owner, caller, &conversation)
+            })
         return .upgrade(renderer.render(response, extensions: deflate?.answer), terms)
     }
 
     private func answer(
-        _ message: ReceivedMessage, path: String, _ conversation: inout WebSocketConversation
+        _ message: ReceivedMessage, path: String, _ owner: SimulatorAccount?, _ caller: SimulatorExchange.Caller?,
+        _ conversation: inout WebSocketConversation
     ) -> MessageAnswer {
         let body = (try? ChappieJSON(parsing: message.body)) ?? .null
         let isPrewarm = body["generate"] == false
@@ -94,7 +104,8 @@ final class SimulatorCore: Sendable {
         let (outcome, effect) = state.withLock { state -> (Backend.MessageOutcome, ScenarioEffect?) in
             let effect = state.progress.effect(for: request)
             if let replacement = effect?.replacement {
-                let response = replacement.response(settings: state.backend.settings, now: now)
+                let settings = state.backend.settings
+                let response = replacement.response(settings: settings, account: owner ?? settings.account, now: now)
                 return (.refusal(effect?.changing(response) ?? response), effect)
             }
             guard body.object != nil else { return (.refusal(Backend.notAnObject), effect) }
@@ -102,7 +113,7 @@ final class SimulatorCore: Sendable {
                 return (.refusal(Backend.invalid("Only response.create is understood.", parameter: "type")), effect)
             }
             let outcome = state.backend.responseCreate(
-                body, byteCount: message.body.count, now: now, conversation: &remembered,
+                body, for: owner, byteCount: message.body.count, now: now, conversation: &remembered,
                 quirks: ModelQuirks(divergesAfter: effect?.divergesAfter), edits: effect?.edits ?? EventEdits())
             return (outcome, effect)
         }
@@ -116,17 +127,37 @@ final class SimulatorCore: Sendable {
                     isPrewarm: isPrewarm, isIncremental: body["previous_response_id"]?.isNull == false,
                     inputItemCount: body["input"]?.array?.count ?? 0, isCompressed: message.isCompressed,
                     payloadByteCount: message.body.count, wireByteCount: message.wireByteCount,
-                    connection: message.connection)))
+                    connection: message.connection), caller: caller))
         return answer
     }
 
-    func decide(_ typed: String, approves: Bool) throws(SimulatorError) {
+    /// Who asks, where that is worth saying: in a simulator of one account it is always the same.
+    private func caller(_ owner: SimulatorAccount?, session: String?) -> SimulatorExchange.Caller? {
+        guard let owner, hasSeveralAccounts else { return nil }
+        return SimulatorExchange.Caller(accountID: owner.id, sessionID: session)
+    }
+
+    func approve(_ typed: String, as accountID: String?) throws(SimulatorError) {
         let now = self.now
-        let isKnown = state.withLock { state in
+        try decide(typed) { (backend, code) throws(SimulatorError) in
+            if let accountID, backend.settings.account(id: accountID) == nil {
+                throw SimulatorError(.unknownAccount, reason: "There is no account of this id")
+            }
+            return backend.authorizations.approve(code, as: accountID, now: now, identifiers: &backend.identifiers)
+        }
+    }
+
+    func refuse(_ typed: String) throws(SimulatorError) {
+        let now = self.now
+        try decide(typed) { backend, code in backend.authorizations.refuse(code, now: now) }
+    }
+
+    private func decide(
+        _ typed: String, _ decision: (inout Backend, UserCode) throws(SimulatorError) -> Bool
+    ) throws(SimulatorError) {
+        let isKnown = try state.withLock { (state) throws(SimulatorError) in
             guard let code = UserCode(typed: typed) else { return false }
-            return approves
-                ? state.backend.authorizations.approve(code, now: now, identifiers: &state.backend.identifiers)
-                : state.backend.authorizations.refuse(code, now: now)
+            return try decision(&state.backend, code)
         }
         guard isKnown else { throw SimulatorError(.unknownUserCode, reason: "No sign-in waits under this code") }
     }

@@ -20,6 +20,8 @@ public struct SimulatorError: Error, Sendable, Hashable {
         case invalidScenario
         /// No sign-in waits under that code.
         case unknownUserCode
+        /// Nobody has an account of that id.
+        case unknownAccount
     }
 
     public let code: Code
@@ -45,6 +47,7 @@ extension SimulatorError: LocalizedError {
         case .unknownScenario: "Choose one of the built-in names, or give the path of a JSON file."
         case .invalidScenario: "Correct the scenario file; SCENARIOS.md beside the package describes every member."
         case .unknownUserCode: "Check the code; codes are valid for 15 minutes and work once."
+        case .unknownAccount: "Name the account's id as the configuration has it."
         }
     }
 }

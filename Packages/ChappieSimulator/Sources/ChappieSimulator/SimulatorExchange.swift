@@ -18,6 +18,14 @@ public struct SimulatorExchange: Sendable, Hashable {
         public let connection: Int
     }
 
+    /// Who asked, in a simulator of several accounts.
+    public struct Caller: Sendable, Hashable {
+        /// The account whose token it was, whatever the request itself says.
+        public let accountID: String
+        /// The header field `session-id`; of a WebSocket message that of the handshake.
+        public let sessionID: String?
+    }
+
     /// The method; for a WebSocket message `POST`, or `PREWARM` when it only warms up.
     public let method: String
     /// The path without the query.
@@ -29,21 +37,32 @@ public struct SimulatorExchange: Sendable, Hashable {
     public let isScripted: Bool
     /// `nil` for requests of HTTP.
     public let webSocket: WebSocketDetails?
+    /// `nil` where only one account can sign in, and for a request without a token that anybody knows.
+    public let caller: Caller?
 
-    init(method: String, path: String, status: Int?, isScripted: Bool, webSocket: WebSocketDetails? = nil) {
+    init(
+        method: String, path: String, status: Int?, isScripted: Bool, webSocket: WebSocketDetails? = nil,
+        caller: Caller? = nil
+    ) {
         self.method = method
         self.path = path
         self.status = status
         self.isScripted = isScripted
         self.webSocket = webSocket
+        self.caller = caller
     }
 
     /// Such as `POST /oauth/token 200`, or
-    /// `POST /backend-api/codex/responses 200 (websocket 3, incremental, 1 item, 812 bytes as 405)`.
+    /// `POST /backend-api/codex/responses 200 (websocket 3, incremental, 1 item, 812 bytes as 405)`; with several accounts
+    /// followed by ` as ACCOUNT` and, where there is one, ` in SESSION`.
     public var line: String {
-        "\(method) \(path) \(status.map { String($0) } ?? "no answer")\(webSocket?.words ?? "")"
+        "\(method) \(path) \(status.map { String($0) } ?? "no answer")\(webSocket?.words ?? "")\(caller?.words ?? "")"
             + (isScripted ? " (scenario)" : "")
     }
+}
+
+extension SimulatorExchange.Caller {
+    fileprivate var words: String { " as \(accountID)" + (sessionID.map { " in \($0)" } ?? "") }
 }
 
 extension SimulatorExchange.WebSocketDetails {

@@ -41,14 +41,14 @@ struct Accounts: ParsableCommand {
         var name: String
 
         func run(in program: Program) async throws {
-            var kept = try UserSettings(environment: program.environment)
-            guard kept.accounts.contains(name) else {
-                throw CommandLineError.usage(
-                    "No account \"\(name)\" has signed in here.",
-                    suggestion: "Run `chappie login --account \(name)`, or see `chappie accounts list`.")
+            try UserSettings.change(program.environment) { kept in
+                guard kept.accounts.contains(name) else {
+                    throw CommandLineError.usage(
+                        "No account \"\(name)\" has signed in here.",
+                        suggestion: "Run `chappie login --account \(name)`, or see `chappie accounts list`.")
+                }
+                kept.account = name
             }
-            kept.account = name
-            try kept.save()
             if options.json { Output.json(["account": .string(name)]) } else { Output.line("Using \(name).") }
         }
     }
@@ -66,9 +66,7 @@ struct Accounts: ParsableCommand {
 
         func run(in program: Program) async throws {
             try await program.credentials(for: name).signOut()
-            var kept = try UserSettings(environment: program.environment)
-            kept.remove(name)
-            try kept.save()
+            try UserSettings.change(program.environment) { $0.remove(name) }
             if options.json { Output.json(["removed": .string(name)]) } else { Output.line("Removed \(name).") }
         }
     }

@@ -70,9 +70,10 @@ struct Auth: ParsableCommand {
             var bytes = try SmallFile.read(file)
             defer { for index in bytes.indices { bytes[index] = 0 } }
             let info = try await program.credentials.importCredential(Secret(bytes))
-            var kept = try UserSettings(environment: program.environment)
-            kept.add(program.settings.configuration.keychainAccount)
-            if !program.settings.isSimulated { try kept.save() }
+            if !program.settings.isSimulated {
+                let name = program.settings.configuration.keychainAccount
+                try UserSettings.change(program.environment) { $0.add(name) }
+            }
             Output.note(Auth.warning)
             if options.json {
                 Output.json(["imported": .string(file), "account": info.json])

@@ -107,11 +107,8 @@ struct Login: ProgramCommand {
     /// The account's name, for `chappie accounts`.
     private func remember(_ program: Program) throws {
         guard !program.settings.isSimulated, program.settings.store != .memory else { return }
-        var kept = try UserSettings(environment: program.environment)
         let name = program.settings.configuration.keychainAccount
-        guard !kept.accounts.contains(name) else { return }
-        kept.add(name)
-        try kept.save()
+        try UserSettings.change(program.environment) { $0.add(name) }
     }
 
     @MainActor

@@ -2,8 +2,9 @@ import ChappieSDK
 import FoundationEssentials
 import Glibc
 
-/// How the last answer travelled, kept for `chappie status` in `$XDG_STATE_HOME/chappie/last-answer.json`: the kind of
-/// transport, reconnects, the moment; nothing of what was said or by whom.
+/// How an account's last answer travelled, kept for `chappie status` in
+/// `$XDG_STATE_HOME/chappie/last-answer-ACCOUNT.json`: the kind of transport, reconnects, the moment; nothing of what was
+/// said.
 struct LastAnswer {
     private let path: String
     private let account: String
@@ -16,7 +17,16 @@ struct LastAnswer {
             state.hasPrefix("/")
         else { return nil }
         self.account = account
-        path = state + "/chappie/last-answer.json"
+        path = state + "/chappie/last-answer-\(Self.fileName(of: account)).json"
+    }
+
+    /// Another one for each account, whatever is in its name. (One that is too long for a file is not kept.)
+    private static func fileName(of account: String) -> String {
+        account.utf8.map { byte in
+            let character = Character(Unicode.Scalar(byte))
+            let isPlain = character.isASCII && (character.isLetter || character.isNumber || "-_".contains(character))
+            return isPlain ? String(character) : "%" + String(byte, radix: 16)
+        }.joined()
     }
 
     /// Keeps `summary`. What can't be kept is no loss.

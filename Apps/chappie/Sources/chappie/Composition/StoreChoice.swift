@@ -20,9 +20,7 @@ enum StoreChoice {
         Output.write("Use an encrypted file? [y/N] ")
         var input = StandardInput()
         guard let answer = try input.readLine(), ["y", "yes"].contains(answer.lowercased()) else { return settings }
-        var kept = try UserSettings(environment: environment)
-        kept.store = Settings.Store.file.rawValue
-        try kept.save()
+        try UserSettings.change(environment) { $0.store = Settings.Store.file.rawValue }
         var settings = settings
         settings.store = .file
         Output.line("Remembered. (CHAPPIE_CREDENTIAL_STORE overrides it.)\n")

@@ -42,7 +42,8 @@ enum PrivateFile {
         return true
     }
 
-    private static func makeFolders(above path: String) {
+    /// Makes the folders that are missing, for this person alone.
+    static func makeFolders(above path: String) {
         var folder = ""
         for part in path.split(separator: "/").dropLast() {
             folder += "/" + part

@@ -2,7 +2,7 @@
 struct AccessAuthorization: Sendable {
     let accessToken: Secret
     let accountID: String
-    let isFedRAMPAccount: Bool
+    let account: ChappieAccountInfo
     /// Names the credential, so that a late 401 is only held against the token that it was about.
     let generation: Int
 }

@@ -6,15 +6,21 @@ import HTTPTypes
 ///
 /// Adds `authorization`, `chatgpt-account-id`, `X-OpenAI-Fedramp` where the account needs it, `originator` and
 /// `user-agent`. A 401 is answered by one renewal and one more try; tokens that another task or process has renewed in
-/// the meantime are tried before that.
+/// the meantime are tried before that. All tries are in one account: what one person asks is not sent in the name of
+/// another who has signed in meanwhile.
 public struct AuthorizationMiddleware: HTTPMiddleware {
     private let manager: CredentialManager
+    /// Whose the requests are; `nil` for whoever is signed in when one begins.
+    private let account: ChappieAccountInfo?
 
-    init(manager: CredentialManager) { self.manager = manager }
+    init(manager: CredentialManager, account: ChappieAccountInfo?) {
+        self.manager = manager
+        self.account = account
+    }
 
     /// - Throws: ``AuthorizationError``; whatever `next` throws; `CancellationError`. Not an error: any status but a
     ///   final 401, which is ``AuthorizationError/reauthenticationRequired(_:)``; it leaves the credential alone, because
-    ///   the token endpoint still stands by it.
+    ///   the token endpoint still stands by it. So does a request whose account is no longer the one that is signed in.
     public func intercept(
         _ request: HTTPExchangeRequest,
         next: @Sendable (HTTPExchangeRequest) async throws -> HTTPExchangeResponse
@@ -23,6 +29,8 @@ public struct AuthorizationMiddleware: HTTPMiddleware {
             throw AuthorizationError.foreignOrigin(request.url.hostAndPort)
         }
         var authorization = try await mapped { try await manager.authorize() }
+        try checkAccount(account, authorization)
+        let account = authorization.account
         var isLast = false
         // At most three tries: the token at hand, somebody else's newer one, one fresh from the server.
         for attempt in 1...3 {
@@ -32,8 +40,15 @@ public struct AuthorizationMiddleware: HTTPMiddleware {
             response.body.cancel()
             let refusedGeneration = authorization.generation
             (authorization, isLast) = try await mapped { try await manager.recover(generation: refusedGeneration) }
+            try checkAccount(account, authorization)
         }
         throw AuthorizationError.auth(.invalidResponse)
+    }
+
+    private func checkAccount(_ wanted: ChappieAccountInfo?, _ authorization: AccessAuthorization) throws {
+        guard let wanted, !wanted.isSameAccount(as: authorization.account) else { return }
+        throw AuthorizationError.reauthenticationRequired(
+            "Another account has signed in meanwhile; what was begun in the earlier one is not sent in its name.")
     }
 
     private func authorized(
@@ -43,7 +58,7 @@ public struct AuthorizationMiddleware: HTTPMiddleware {
         let registration = manager.endpoints.registration
         request.headerFields[.authorization] = "Bearer \(authorization.accessToken.text)"
         request.headerFields[.chatGPTAccountID] = authorization.accountID
-        if authorization.isFedRAMPAccount { request.headerFields[.fedRAMP] = "true" }
+        if authorization.account.isFedRAMPAccount { request.headerFields[.fedRAMP] = "true" }
         request.headerFields[.originator] = registration.originator
         request.headerFields[.userAgent] = registration.userAgent
         return request

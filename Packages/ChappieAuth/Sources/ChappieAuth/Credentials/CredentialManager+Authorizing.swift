@@ -83,7 +83,7 @@ extension CredentialManager {
         guard let accountID = held.credential.accountID else { throw .missingAccountID }
         return AccessAuthorization(
             accessToken: held.credential.accessToken, accountID: accountID,
-            isFedRAMPAccount: held.credential.info.isFedRAMPAccount, generation: held.generation)
+            account: held.credential.info, generation: held.generation)
     }
 }
 

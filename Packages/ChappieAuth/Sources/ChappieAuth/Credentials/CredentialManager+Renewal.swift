@@ -81,7 +81,7 @@ extension CredentialManager {
             throw .missingCredential
         case .success(let credential?):
             if credential.hasSameTokens(as: held.credential) { return held }
-            guard credential.accountID == held.credential.accountID else { throw mismatch(in: held.epoch) }
+            guard credential.info.isSameAccount(as: held.credential.info) else { throw mismatch(in: held.epoch) }
             return hold(credential, isSaved: true, epoch: held.epoch)
         }
     }
@@ -126,7 +126,9 @@ extension CredentialManager {
                 return heldNow.map { .success(Renewal(held: $0, usedNetwork: false)) } ?? .failure(.missingCredential)
             }
             if held.isSaved, let stored, stored.refreshToken != held.credential.refreshToken {
-                guard stored.accountID == held.credential.accountID else { return .failure(mismatch(in: held.epoch)) }
+                guard stored.info.isSameAccount(as: held.credential.info) else {
+                    return .failure(mismatch(in: held.epoch))
+                }
                 return .success(
                     Renewal(held: hold(stored, isSaved: true, epoch: held.epoch), usedNetwork: false))
             }

@@ -72,7 +72,14 @@ public actor CredentialManager {
     }
 
     /// Puts the credential into requests for the backend, and renews it when it has to be.
-    public nonisolated var authorization: AuthorizationMiddleware { AuthorizationMiddleware(manager: self) }
+    public nonisolated var authorization: AuthorizationMiddleware {
+        AuthorizationMiddleware(manager: self, account: nil)
+    }
+
+    /// The same for requests that are one account's own: once somebody else has signed in they are not sent any more.
+    public nonisolated func authorization(onlyFor account: ChappieAccountInfo) -> AuthorizationMiddleware {
+        AuthorizationMiddleware(manager: self, account: account)
+    }
 
     /// Who is signed in; `nil` when nobody is. Reads the store at the first call, never the network.
     ///

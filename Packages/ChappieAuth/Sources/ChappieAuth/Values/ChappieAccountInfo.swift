@@ -24,4 +24,12 @@ public struct ChappieAccountInfo: Sendable, Hashable, Codable {
         self.plan = plan
         self.isFedRAMPAccount = isFedRAMPAccount
     }
+
+    /// Whether both are the same person in the same account, whatever has become of the plan or the address. A user that
+    /// is not known is taken for the same.
+    public func isSameAccount(as other: ChappieAccountInfo) -> Bool {
+        guard accountID == other.accountID else { return false }
+        guard let userID, let otherUserID = other.userID else { return true }
+        return userID == otherUserID
+    }
 }

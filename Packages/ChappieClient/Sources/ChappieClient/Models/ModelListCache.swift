@@ -1,13 +1,24 @@
+import ChappieAuth
 import ChappieCore
 
 /// The model list of one account and the tag it came with.
 struct ModelListCache: Sendable {
-    private var entry: (accountID: String?, tag: String, models: [ChappieModel])?
+    private struct Entry {
+        let account: ChappieAccountInfo
+        let tag: String
+        let models: [ChappieModel]
+    }
 
-    func tag(for accountID: String?) -> String? { entry?.accountID == accountID ? entry?.tag : nil }
-    func models(for accountID: String?) -> [ChappieModel]? { entry?.accountID == accountID ? entry?.models : nil }
+    private var entry: Entry?
 
-    mutating func store(_ models: [ChappieModel], tag: String?, for accountID: String?) {
-        entry = tag.map { (accountID, $0, models) }
+    func tag(for account: ChappieAccountInfo) -> String? { entry(for: account)?.tag }
+    func models(for account: ChappieAccountInfo) -> [ChappieModel]? { entry(for: account)?.models }
+
+    mutating func store(_ models: [ChappieModel], tag: String?, for account: ChappieAccountInfo) {
+        entry = tag.map { Entry(account: account, tag: $0, models: models) }
+    }
+
+    private func entry(for account: ChappieAccountInfo) -> Entry? {
+        entry.flatMap { $0.account.isSameAccount(as: account) ? $0 : nil }
     }
 }

@@ -5,24 +5,24 @@ extension Backend {
     ///
     /// The origin is the public service's own, on purpose: a client whose model URL and account URL differ in origin
     /// keeps the model URL it was given, and one that is bound to a plain http origin refuses to start.
-    func accountsCheck() -> BackendResponse {
-        let account: ChappieJSON = [
-            "id": .string(settings.account.id), "plan_type": .string(settings.account.plan), "name": "Personal",
+    func accountsCheck(of account: SimulatorAccount) -> BackendResponse {
+        let entry: ChappieJSON = [
+            "id": .string(account.id), "plan_type": .string(account.plan), "name": "Personal",
             "structure": "personal", "profile_picture_url": nil,
             "workspace_backend_origin": "https://chatgpt.com", "account_routing_override": "NO_CONSTRAINT",
         ]
         return .json([
-            "accounts": [account], "account_ordering": [.string(settings.account.id)],
-            "default_account_id": .string(settings.account.id),
+            "accounts": [entry], "account_ordering": [.string(account.id)],
+            "default_account_id": .string(account.id),
         ])
     }
 
-    func usage(now: Int) -> BackendResponse {
-        let usage = settings.usage
+    func usage(of account: SimulatorAccount, now: Int) -> BackendResponse {
+        let usage = settings.usage(of: account)
         let isReached = usage.primaryUsedPercent >= 100 || usage.secondaryUsedPercent >= 100
         return .json([
-            "user_id": .string(settings.account.userID), "account_id": .string(settings.account.id),
-            "plan_type": .string(settings.account.plan),
+            "user_id": .string(account.userID), "account_id": .string(account.id),
+            "plan_type": .string(account.plan),
             "rate_limit": [
                 "allowed": .bool(!isReached), "limit_reached": .bool(isReached),
                 "primary_window": window(usage.primaryUsedPercent, usage.primaryWindowMinutes, now: now),
@@ -35,8 +35,8 @@ extension Backend {
     }
 
     /// The usage as header fields, as every answer of the Responses endpoint has them.
-    func usageHeaders(now: Int) -> [(String, String)] {
-        let usage = settings.usage
+    func usageHeaders(of account: SimulatorAccount, now: Int) -> [(String, String)] {
+        let usage = settings.usage(of: account)
         return [
             ("x-codex-primary-used-percent", "\(usage.primaryUsedPercent)"),
             ("x-codex-primary-window-minutes", "\(usage.primaryWindowMinutes)"),
@@ -51,8 +51,8 @@ extension Backend {
     }
 
     /// The usage as an event, which takes the header fields' place over WebSocket.
-    func usageEvent(now: Int) -> ChappieJSON {
-        let usage = settings.usage
+    func usageEvent(of account: SimulatorAccount, now: Int) -> ChappieJSON {
+        let usage = settings.usage(of: account)
         let isReached = usage.primaryUsedPercent >= 100 || usage.secondaryUsedPercent >= 100
         func window(_ percent: Double, _ minutes: Int) -> ChappieJSON {
             [
@@ -61,7 +61,7 @@ extension Backend {
             ]
         }
         return [
-            "type": "codex.rate_limits", "plan_type": .string(settings.account.plan),
+            "type": "codex.rate_limits", "plan_type": .string(account.plan),
             "rate_limits": [
                 "allowed": .bool(!isReached), "limit_reached": .bool(isReached),
                 "primary": window(usage.primaryUsedPercent, usage.primaryWindowMinutes),

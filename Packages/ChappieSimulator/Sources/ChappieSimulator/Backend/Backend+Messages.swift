@@ -12,12 +12,13 @@ extension Backend {
     ///
     /// - Parameters:
     ///   - body: the message, known to be a `response.create`.
+    ///   - account: whose connection it is; `nil` for the settings' own.
     ///   - byteCount: how long it was.
     ///   - conversation: what the connection remembers; the answer is added to it.
     ///   - quirks: how the model is to differ.
     mutating func responseCreate(
-        _ body: ChappieJSON, byteCount: Int, now: Int, conversation: inout WebSocketConversation,
-        quirks: ModelQuirks = ModelQuirks(), edits: EventEdits = EventEdits()
+        _ body: ChappieJSON, for account: SimulatorAccount? = nil, byteCount: Int, now: Int,
+        conversation: inout WebSocketConversation, quirks: ModelQuirks = ModelQuirks(), edits: EventEdits = EventEdits()
     ) -> MessageOutcome {
         if conversation.isOverLimit { return .refusal(Backend.connectionLimitReached) }
         if let problem = Backend.problem(with: body, chains: true) { return .refusal(problem) }
@@ -42,12 +43,14 @@ extension Backend {
         conversation.countTurn()
         return .events(
             edits.applied(
-                to: addingMetadata(to: written.events, body: body, prompt: prompt, now: now, &conversation)))
+                to: addingMetadata(
+                    to: written.events, for: account ?? settings.account, body: body, prompt: prompt, now: now,
+                    &conversation)))
     }
 
     /// Puts in what HTTP says in header fields: usage, model and turn state.
     private mutating func addingMetadata(
-        to events: [StreamedEvent], body: ChappieJSON, prompt: Prompt, now: Int,
+        to events: [StreamedEvent], for account: SimulatorAccount, body: ChappieJSON, prompt: Prompt, now: Int,
         _ conversation: inout WebSocketConversation
     ) -> [StreamedEvent] {
         let turnState =
@@ -60,7 +63,7 @@ extension Backend {
         var events = events
         events.insert(
             contentsOf: [
-                StreamedEvent("codex.rate_limits", usageEvent(now: now)),
+                StreamedEvent("codex.rate_limits", usageEvent(of: account, now: now)),
                 StreamedEvent("response.metadata", ["type": "response.metadata", "headers": headers]),
             ], at: min(2, events.count))
         return events

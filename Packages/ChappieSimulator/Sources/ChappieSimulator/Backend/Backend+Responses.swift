@@ -8,7 +8,9 @@ extension Backend {
     ]
 
     /// One turn, answered as server-sent events.
-    mutating func responses(_ request: BackendRequest, now: Int, quirks: ModelQuirks) -> BackendResponse {
+    mutating func responses(
+        _ request: BackendRequest, for account: SimulatorAccount, now: Int, quirks: ModelQuirks
+    ) -> BackendResponse {
         let bytes: [UInt8]
         do throws(BackendRequest.BodyFailure) {
             bytes = try request.decodedBody()
@@ -28,8 +30,8 @@ extension Backend {
             [
                 ("content-type", "text/event-stream; charset=utf-8"), ("cache-control", "no-cache"),
                 ("x-request-id", identifiers.counted("req_")), ("x-codex-turn-state", turnState),
-                ("x-models-etag", ModelCatalogue.entityTag),
-            ] + usageHeaders(now: now)
+                ("x-models-etag", catalogue(for: account).entityTag),
+            ] + usageHeaders(of: account, now: now)
         // Another model than the one asked for would mean that the turn was rerouted.
         if let model = Backend.headerSafe(prompt.model) { headers.append(("openai-model", model)) }
         return BackendResponse(status: 200, headers: headers, body: .events(events))

@@ -32,8 +32,9 @@ extension Backend {
             return grantError("invalid_grant", "redirect_uri must be {issuer}/deviceauth/callback.")
         }
         switch authorizations.redeem(code: code, verifier: verifier, clientID: clientID, now: now) {
-        case .success:
-            return issued(tokens.signIn(clientID: clientID, now: now, identifiers: &identifiers))
+        case .success(let accountID):
+            let account = accountID.flatMap(settings.account(id:))
+            return issued(tokens.signIn(clientID: clientID, as: account, now: now, identifiers: &identifiers))
         case .failure(let failure): return grantError("invalid_grant", failure.sentence)
         }
     }
@@ -83,7 +84,7 @@ extension Backend {
             ["error": .string(code), "error_description": .string(description)], status: 400, headers: [noStore])
     }
 
-    private func fields(of request: BackendRequest) -> ((String) -> String?)? {
+    func fields(of request: BackendRequest) -> ((String) -> String?)? {
         if request.mediaType == "application/x-www-form-urlencoded" {
             let form = FormFields(request.received.body)
             return { form[$0] }

@@ -6,32 +6,40 @@ extension Backend {
             return page(VerificationPage.forbidden(), status: 421)
         }
         guard request.method == "POST" else {
-            return page(VerificationPage.form(typed: String((request.query["user_code"] ?? "").prefix(40))))
+            return page(form(typed: String((request.query["user_code"] ?? "").prefix(40))))
         }
         guard isFromThisPage(request), request.mediaType == "application/x-www-form-urlencoded" else {
             return page(VerificationPage.forbidden(), status: 403)
         }
-        let form = FormFields(request.received.body)
-        let typed = String((form["user_code"] ?? "").prefix(40))
+        let fields = FormFields(request.received.body)
+        let typed = String((fields["user_code"] ?? "").prefix(40))
         guard let code = UserCode(typed: typed) else {
-            return page(VerificationPage.form(typed: typed, problem: "Please enter the code."), status: 400)
+            return page(form(typed: typed, problem: "Please enter the code."), status: 400)
         }
         guard authorizations.isPending(code, now: now) else {
             let problem =
                 "No sign-in waits under this code. Check the letters; a code works once and for 15 minutes."
-            return page(VerificationPage.form(typed: typed, problem: problem), status: 400)
+            return page(form(typed: typed, problem: problem), status: 400)
         }
-        switch form["action"] {
+        switch fields["action"] {
         case "approve":
-            _ = authorizations.approve(code, now: now, identifiers: &identifiers)
+            let accountID = fields["account"]
+            if let accountID, settings.account(id: accountID) == nil {
+                return page(form(typed: typed, problem: "There is no such account."), status: 400)
+            }
+            _ = authorizations.approve(code, as: accountID, now: now, identifiers: &identifiers)
             return page(VerificationPage.approved())
         case "refuse":
             _ = authorizations.refuse(code, now: now)
             return page(VerificationPage.refused())
         default:
             return page(
-                VerificationPage.form(typed: typed, problem: "Please choose Approve or Refuse."), status: 400)
+                form(typed: typed, problem: "Please choose Approve or Refuse."), status: 400)
         }
+    }
+
+    private func form(typed: String, problem: String? = nil) -> String {
+        VerificationPage.form(typed: typed, problem: problem, accounts: settings.accounts)
     }
 
     /// Browsers say where a form comes from; what says nothing is not a browser.

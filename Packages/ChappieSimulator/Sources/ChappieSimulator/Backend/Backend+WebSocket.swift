@@ -5,7 +5,9 @@ extension Backend {
     private static let acceptSuffix = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
     /// The answer to a handshake: 101, or what is wrong with it.
-    mutating func webSocket(_ request: BackendRequest, now: Int) -> BackendResponse {
+    mutating func webSocket(
+        _ request: BackendRequest, for account: SimulatorAccount, now: Int
+    ) -> BackendResponse {
         guard request.asksForWebSocket else {
             return .json(["detail": "Method Not Allowed"], status: 405, headers: [("allow", "POST")])
         }
@@ -32,8 +34,8 @@ extension Backend {
                 ("upgrade", "websocket"), ("connection", "Upgrade"),
                 ("sec-websocket-accept", Base64.encode(SHA1.digest(Array((key + Self.acceptSuffix).utf8)))),
                 ("x-request-id", identifiers.counted("req_")), ("x-codex-turn-state", turnState),
-                ("x-models-etag", ModelCatalogue.entityTag),
-            ] + usageHeaders(now: now)
+                ("x-models-etag", catalogue(for: account).entityTag),
+            ] + usageHeaders(of: account, now: now)
         if let model = Backend.hintedModel(request) { headers.append(("openai-model", model)) }
         return BackendResponse(status: 101, headers: headers, body: .bytes([]))
     }

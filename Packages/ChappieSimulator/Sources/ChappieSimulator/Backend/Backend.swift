@@ -8,9 +8,14 @@ struct Backend: Sendable {
     var identifiers = IdentifierSource()
     var authorizations: DeviceAuthorizations
     var tokens: TokenLedger
+    /// What the accounts that may not use every model see, by id.
+    private let catalogues: [String: ModelCatalogue]
 
     init(settings: BackendSettings) {
         self.settings = settings
+        catalogues = Dictionary(
+            settings.accounts.compactMap { account in account.models.map { (account.id, ModelCatalogue(only: $0)) } }
+        ) { first, _ in first }
         authorizations = DeviceAuthorizations(approvesOnPoll: settings.approvesOnPoll)
         tokens = TokenLedger(
             mint: TokenMint(
@@ -36,7 +41,8 @@ struct Backend: Sendable {
         if route.needsToken, let failure = tokens.check(authorization: request.header("authorization"), now: now) {
             return unauthorized(failure)
         }
-        if route.needsToken, let id = request.header("chatgpt-account-id"), id != settings.account.id {
+        let account = owner(of: request) ?? settings.account
+        if route.needsToken, let id = request.header("chatgpt-account-id"), id != account.id {
             return .error(
                 403, code: "account_mismatch", message: "The account header names another account than the token.")
         }
@@ -46,13 +52,24 @@ struct Backend: Sendable {
         case .verificationPage: verificationPage(request, now: now)
         case .token: token(request, now: now)
         case .revoke: revoke(request)
-        case .accountsCheck: accountsCheck()
-        case .usage: usage(now: now)
-        case .models: models(request)
-        case .responses where request.method == "GET": webSocket(request, now: now)
-        case .responses: responses(request, now: now, quirks: modelQuirks)
+        case .accountsCheck: accountsCheck(of: account)
+        case .usage: usage(of: account, now: now)
+        case .models: models(request, for: account)
+        case .responses where request.method == "GET": webSocket(request, for: account, now: now)
+        case .responses: responses(request, for: account, now: now, quirks: modelQuirks)
         }
     }
+
+    /// Whose token a request brings, in its header or, to the token endpoint, in its body; `nil` when nobody knows it.
+    func owner(of request: BackendRequest) -> SimulatorAccount? {
+        switch Route(path: request.path) {
+        case .token: fields(of: request)?("refresh_token").flatMap(tokens.owner(of:))
+        case .revoke: fields(of: request)?("token").flatMap(tokens.owner(of:))
+        default: TokenLedger.bearer(request.header("authorization")).flatMap(tokens.owner(of:))
+        }
+    }
+
+    func catalogue(for account: SimulatorAccount) -> ModelCatalogue { catalogues[account.id] ?? .whole }
 
     func unauthorized(_ failure: TokenLedger.AccessFailure) -> BackendResponse {
         switch failure {

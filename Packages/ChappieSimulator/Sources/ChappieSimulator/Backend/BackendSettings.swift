@@ -2,7 +2,9 @@
 struct BackendSettings: Sendable {
     /// Scheme, host and port, without a slash at the end.
     var issuer = "http://127.0.0.1:0"
+    /// Who signs in, unless the approval names another.
     var account = SimulatorAccount()
+    var otherAccounts: [SimulatorAccount] = []
     /// Whole seconds between polls, as clients are told.
     var pollInterval = 1
     /// Approve without a person on this poll; `nil` waits for the person.
@@ -17,4 +19,8 @@ struct BackendSettings: Sendable {
     var usage = SimulatorUsage()
     /// Whether the Responses endpoint can be had over WebSocket.
     var offersWebSocket = true
+
+    var accounts: [SimulatorAccount] { [account] + otherAccounts }
+    func account(id: String) -> SimulatorAccount? { accounts.first { $0.id == id } }
+    func usage(of account: SimulatorAccount) -> SimulatorUsage { account.usage ?? usage }
 }

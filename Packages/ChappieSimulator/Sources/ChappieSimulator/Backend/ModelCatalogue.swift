@@ -1,7 +1,7 @@
 import ChappieCore
 
 /// The models on offer: some of the shape that takes tools at the top level, some of the lite shape, one hidden.
-enum ModelCatalogue {
+struct ModelCatalogue: Sendable {
     private struct Entry {
         let slug: String
         let name: String
@@ -13,14 +13,21 @@ enum ModelCatalogue {
         var isHidden = false
     }
 
-    /// The body of the models endpoint.
-    static let bytes: [UInt8] = {
-        let models = entries.enumerated().map { model($0.element, priority: $0.offset + 1) }
-        return (["models": .array(models)] as ChappieJSON).serializedBytes()
-    }()
+    static let whole = ModelCatalogue()
 
+    /// The body of the models endpoint.
+    let bytes: [UInt8]
     /// Changes when, and only when, the catalogue does.
-    static let entityTag = "W/\"" + Base64URL.encode(Array(SHA256.digest(bytes).prefix(12))) + "\""
+    let entityTag: String
+
+    /// - Parameter slugs: the models that are listed; `nil` for all.
+    init(only slugs: [String]? = nil) {
+        let models = Self.entries.enumerated().filter { slugs?.contains($0.element.slug) ?? true }.map {
+            Self.model($0.element, priority: $0.offset + 1)
+        }
+        bytes = (["models": .array(models)] as ChappieJSON).serializedBytes()
+        entityTag = "W/\"" + Base64URL.encode(Array(SHA256.digest(bytes).prefix(12))) + "\""
+    }
 
     private static let entries = [
         Entry(

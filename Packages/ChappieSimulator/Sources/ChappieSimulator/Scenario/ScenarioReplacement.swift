@@ -57,7 +57,8 @@ enum ScenarioReplacement: Sendable, Hashable {
     }
 
     /// - Parameter now: Unix seconds.
-    func response(settings: BackendSettings, now: Int) -> BackendResponse {
+    /// - Parameter account: whom it answers.
+    func response(settings: BackendSettings, account: SimulatorAccount, now: Int) -> BackendResponse {
         switch self {
         case .response(let status, .null): return .empty(status: status)
         case .response(let status, .string(let text)):
@@ -77,14 +78,14 @@ enum ScenarioReplacement: Sendable, Hashable {
         case .usageLimit(let seconds):
             let error: ChappieJSON = [
                 "type": "usage_limit_reached", "message": "The usage limit has been reached",
-                "plan_type": .string(settings.account.plan), "resets_at": .integer(now + seconds),
+                "plan_type": .string(account.plan), "resets_at": .integer(now + seconds),
                 "resets_in_seconds": .integer(seconds),
             ]
             return .json(
                 ["error": error], status: 429,
                 headers: [
                     ("x-codex-active-limit", "codex"), ("x-codex-primary-used-percent", "100.0"),
-                    ("x-codex-primary-window-minutes", "\(settings.usage.primaryWindowMinutes)"),
+                    ("x-codex-primary-window-minutes", "\(settings.usage(of: account).primaryWindowMinutes)"),
                     ("x-codex-primary-reset-at", "\(now + seconds)"),
                     ("x-codex-rate-limit-reached-type", "rate_limit_reached"),
                 ])

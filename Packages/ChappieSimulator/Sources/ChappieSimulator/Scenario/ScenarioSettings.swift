@@ -14,6 +14,7 @@ struct ScenarioSettings: Sendable, Hashable {
     var refreshTokenLifetime: Int?
     var revokesFamilyOnReuse: Bool?
     var plan: String?
+    var otherAccounts: [SimulatorAccount]?
     var primaryUsedPercent: Double?
     var secondaryUsedPercent: Double?
     var webSocket: Bool?
@@ -26,8 +27,8 @@ struct ScenarioSettings: Sendable, Hashable {
     init(_ reader: ScenarioReader) throws(SimulatorError) {
         try reader.allow([
             "autoApprove", "pollInterval", "deltasPerSecond", "accessTokenLifetime", "firstAccessTokenLifetime",
-            "refreshTokenLifetime", "revokesFamilyOnReuse", "plan", "primaryUsedPercent", "secondaryUsedPercent",
-            "webSocket", "webSocketDeflate", "webSocketPingInterval",
+            "refreshTokenLifetime", "revokesFamilyOnReuse", "plan", "otherAccounts", "primaryUsedPercent",
+            "secondaryUsedPercent", "webSocket", "webSocketDeflate", "webSocketPingInterval",
         ])
         autoApprove = try reader["autoApprove"]?.bool()
         pollInterval = try reader["pollInterval"]?.integer(in: SimulatorConfiguration.pollIntervalBounds)
@@ -38,6 +39,9 @@ struct ScenarioSettings: Sendable, Hashable {
         refreshTokenLifetime = try reader["refreshTokenLifetime"]?.integer(in: SimulatorConfiguration.lifetimeBounds)
         revokesFamilyOnReuse = try reader["revokesFamilyOnReuse"]?.bool()
         plan = try reader["plan"]?.string()
+        otherAccounts = try reader["otherAccounts"]?.elements { (element) throws(SimulatorError) in
+            try SimulatorAccount(element)
+        }
         primaryUsedPercent = try reader["primaryUsedPercent"]?.number(in: 0...100)
         secondaryUsedPercent = try reader["secondaryUsedPercent"]?.number(in: 0...100)
         webSocket = try reader["webSocket"]?.bool()

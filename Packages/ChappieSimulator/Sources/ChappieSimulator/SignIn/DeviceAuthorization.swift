@@ -17,5 +17,7 @@ struct DeviceAuthorization: Sendable {
     let verifier: CodeVerifier
     /// Unix seconds.
     let expiresAt: Int
+    /// The account that the approval named; `nil` when it named none.
+    var accountID: String?
     var state: State
 }

@@ -59,9 +59,13 @@ struct DeviceAuthorizations: Sendable {
     /// Whether a person may decide about this code now.
     func isPending(_ code: UserCode, now: Int) -> Bool { pendingIndex(code, now: now) != nil }
 
+    /// - Parameter accountID: who signs in; `nil` leaves it open.
     /// - Returns: `false` when no sign-in waits under that code.
-    mutating func approve(_ code: UserCode, now: Int, identifiers: inout IdentifierSource) -> Bool {
+    mutating func approve(
+        _ code: UserCode, as accountID: String? = nil, now: Int, identifiers: inout IdentifierSource
+    ) -> Bool {
         guard let index = pendingIndex(code, now: now) else { return false }
+        entries[index].accountID = accountID
         entries[index].state = .approved(authorizationCode: identifiers.secret("ac_"))
         return true
     }
@@ -73,10 +77,10 @@ struct DeviceAuthorizations: Sendable {
         return true
     }
 
-    /// Uses an authorization code, once (RFC 6749, 4.1.2).
+    /// Uses an authorization code, once (RFC 6749, 4.1.2); gives the account that the approval named.
     mutating func redeem(
         code: String, verifier: String, clientID: String, now: Int
-    ) -> Result<Void, RedemptionFailure> {
+    ) -> Result<String?, RedemptionFailure> {
         for index in entries.indices {
             switch entries[index].state {
             case .exchanged(code): return .failure(.usedCode)
@@ -85,7 +89,7 @@ struct DeviceAuthorizations: Sendable {
                 guard entries[index].clientID == clientID else { return .failure(.wrongClient) }
                 guard entries[index].verifier.verifier == verifier else { return .failure(.wrongVerifier) }
                 entries[index].state = .exchanged(authorizationCode: code)
-                return .success(())
+                return .success(entries[index].accountID)
             default: continue
             }
         }

@@ -1,8 +1,9 @@
 /// The page where a person types the code and decides. Plain HTML: it works without scripts, with a keyboard, with a
 /// screen reader, in the dark, and on a narrow screen.
 enum VerificationPage {
-    /// The form. `problem` is a sentence about the last try, `typed` what was in the field.
-    static func form(typed: String = "", problem: String? = nil) -> String {
+    /// The form. `problem` is a sentence about the last try, `typed` what was in the field; of several `accounts` the
+    /// person chooses one.
+    static func form(typed: String = "", problem: String? = nil, accounts: [SimulatorAccount] = []) -> String {
         let alert = problem.map { "<p class=\"alert\" id=\"problem\" role=\"alert\">\($0.escapedForHTML)</p>" } ?? ""
         let state =
             problem == nil ? "aria-describedby=\"hint\"" : "aria-invalid=\"true\" aria-describedby=\"problem hint\""
@@ -17,12 +18,22 @@ enum VerificationPage {
                 <input id="user_code" name="user_code" type="text" value="\(typed.escapedForHTML)" required autofocus
                  maxlength="40" autocomplete="off" autocapitalize="characters" spellcheck="false" \(state)>
                 <p class="hint" id="hint">Nine letters, such as BCDF-GHJKL. Capitals, spaces and the dash don't matter.</p>
+                \(choice(of: accounts))
                 <div class="buttons">
                 <button type="submit" name="action" value="approve">Approve</button>
                 <button type="submit" name="action" value="refuse" class="quiet">Refuse</button>
                 </div>
                 </form>
                 """)
+    }
+
+    private static func choice(of accounts: [SimulatorAccount]) -> String {
+        guard accounts.count > 1 else { return "" }
+        let options = accounts.map {
+            "<option value=\"\($0.id.escapedForHTML)\">\($0.email.escapedForHTML) (\($0.plan.escapedForHTML))</option>"
+        }
+        return
+            "<label for=\"account\">Account</label>\n<select id=\"account\" name=\"account\">\(options.joined())</select>"
     }
 
     static func approved() -> String {
@@ -84,6 +95,8 @@ enum VerificationPage {
         label{display:block;font-weight:600;margin-bottom:.25rem}
         input{width:100%;padding:.7rem .8rem;border:1px solid var(--line);border-radius:.6rem;background:var(--page);\
         color:inherit;font:600 1.35rem/1.2 ui-monospace,monospace;letter-spacing:.12em;text-transform:uppercase}
+        select{width:100%;margin-bottom:1.25rem;padding:.7rem .8rem;border:1px solid var(--line);border-radius:.6rem;\
+        background:var(--page);color:inherit;font:inherit}
         .hint,footer{color:var(--soft);font-size:.875rem}
         .hint{margin:.4rem 0 1.25rem}
         .alert{padding:.7rem .8rem;border:1px solid var(--bad);border-radius:.6rem;color:var(--bad)}

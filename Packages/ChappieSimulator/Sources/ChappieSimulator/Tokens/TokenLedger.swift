@@ -8,6 +8,7 @@ struct TokenLedger: Sendable {
 
     private struct Family: Sendable {
         let clientID: String
+        let account: SimulatorAccount
         var isRevoked = false
     }
 
@@ -46,8 +47,12 @@ struct TokenLedger: Sendable {
     var count: Int { max(refreshTokens.count, accessTokens.count) }
 
     /// Starts a family.
-    mutating func signIn(clientID: String, now: Int, identifiers: inout IdentifierSource) -> IssuedTokens {
-        families.append(Family(clientID: clientID))
+    ///
+    /// - Parameter account: whose it is; `nil` for the mint's own.
+    mutating func signIn(
+        clientID: String, as account: SimulatorAccount? = nil, now: Int, identifiers: inout IdentifierSource
+    ) -> IssuedTokens {
+        families.append(Family(clientID: clientID, account: account ?? mint.account))
         return issue(
             family: families.count - 1, lifetime: firstAccessTokenLifetime, now: now, identifiers: &identifiers)
     }
@@ -78,20 +83,30 @@ struct TokenLedger: Sendable {
 
     /// Whether `authorization`, the value of the header field, lets a request in.
     func check(authorization: String?, now: Int) -> AccessFailure? {
-        guard let authorization else { return .missing }
-        let words = authorization.split(separator: " ", maxSplits: 1)
-        guard words.count == 2, words[0].lowercased() == "bearer" else { return .missing }
-        guard let record = accessTokens[String(words[1])] else { return .unknown }
+        guard let token = Self.bearer(authorization) else { return .missing }
+        guard let record = accessTokens[token] else { return .unknown }
         if record.isRevoked || families[record.family].isRevoked { return .revoked }
         return record.expiresAt <= now ? .expired : nil
+    }
+
+    /// Whose access or refresh token that is; `nil` when nobody knows it.
+    func owner(of token: String) -> SimulatorAccount? {
+        (accessTokens[token]?.family ?? refreshTokens[token]?.family).map { families[$0].account }
+    }
+
+    /// The token in the value of the header field.
+    static func bearer(_ authorization: String?) -> String? {
+        let words = (authorization ?? "").split(separator: " ", maxSplits: 1)
+        return words.count == 2 && words[0].lowercased() == "bearer" ? String(words[1]) : nil
     }
 
     private mutating func issue(
         family: Int, lifetime: Int? = nil, now: Int, identifiers: inout IdentifierSource
     ) -> IssuedTokens {
         makeRoom(now: now)
-        let clientID = families[family].clientID
-        let tokens = mint.make(clientID: clientID, lifetime: lifetime, now: now, identifiers: &identifiers)
+        let (clientID, owner) = (families[family].clientID, families[family].account)
+        let tokens = mint.make(
+            clientID: clientID, owner: owner, lifetime: lifetime, now: now, identifiers: &identifiers)
         refreshTokens[tokens.refreshToken] = RefreshToken(
             family: family, expiresAt: mint.refreshTokenLifetime.map { now + $0 })
         accessTokens[tokens.accessToken] = AccessToken(family: family, expiresAt: now + tokens.expiresIn)

@@ -3,23 +3,28 @@ import ChappieCore
 /// Makes tokens with the claims clients read.
 struct TokenMint: Sendable {
     let issuer: String
+    /// Whose the tokens are, unless somebody else is named.
     let account: SimulatorAccount
     /// Seconds.
     let accessTokenLifetime: Int
     /// Seconds; `nil` for no end.
     let refreshTokenLifetime: Int?
 
-    /// - Parameter lifetime: seconds, in the place of ``accessTokenLifetime``.
+    /// - Parameters:
+    ///   - owner: whose they are; `nil` for ``account``.
+    ///   - lifetime: seconds, in the place of ``accessTokenLifetime``.
     func make(
-        clientID: String, lifetime: Int? = nil, now: Int, identifiers: inout IdentifierSource
+        clientID: String, owner: SimulatorAccount? = nil, lifetime: Int? = nil, now: Int,
+        identifiers: inout IdentifierSource
     ) -> IssuedTokens {
+        let account = owner ?? account
         let lifetime = lifetime ?? accessTokenLifetime
         let common: [(String, ChappieJSON)] = [
             ("iss", .string(issuer)),
             ("sub", .string("auth0|" + account.userID)),
             ("iat", .integer(now)),
             ("exp", .integer(now + lifetime)),
-            ("https://api.openai.com/auth", authClaims),
+            ("https://api.openai.com/auth", claims(of: account)),
         ]
         let profile: ChappieJSON = ["email": .string(account.email), "email_verified": true]
         let idClaims = ChappieJSONObject(
@@ -43,7 +48,7 @@ struct TokenMint: Sendable {
             refreshToken: identifiers.secret("rt_"), expiresIn: lifetime)
     }
 
-    private var authClaims: ChappieJSON {
+    private func claims(of account: SimulatorAccount) -> ChappieJSON {
         [
             "chatgpt_account_id": .string(account.id),
             "chatgpt_user_id": .string(account.userID),
