@@ -7,10 +7,13 @@ public protocol WebSocketConnection: Sendable {
     /// deadline. `true` is no promise.
     var isOpen: Bool { get }
 
-    /// Sends one message. Returns once it is queued; waits first while the queue is full.
+    /// Sends one message. Waits while the queue is full, and then until the network has taken the message, so that a
+    /// deadline for the answer does not count a long upload. It waits no longer when the connection ends, the network takes
+    /// nothing for as long as a peer may be silent, or so much has arrived that it has to be received first; what becomes
+    /// of the connection ``receive(within:)`` tells.
     ///
     /// - Throws: ``ChappieTransportError`` when the connection has ended; `CancellationError` when the task is cancelled
-    ///   while it waits (the message is not sent then).
+    ///   while it waits (for room: the message is not sent; later: it may be).
     func send(_ message: WebSocketMessage) async throws
 
     /// All messages that have arrived since the last call, in order; waits for one when there is none. Once the

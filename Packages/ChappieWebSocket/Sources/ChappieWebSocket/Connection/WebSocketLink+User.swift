@@ -22,25 +22,23 @@ extension WebSocketLink {
     func send(_ message: WebSocketMessage) async throws {
         try Task.checkCancellation()
         while true {
-            let (isQueued, wakes, id) = try act { session in
-                let wakes = !session.outbox.isBlocked
-                return (try session.send(message), wakes, session.newID())
-            }
-            if isQueued {
-                // A blocked socket tells the loop by itself when it takes more.
-                if wakes { wake() }
-                return
-            }
+            let (end, id) = try act { session in (try session.send(message), session.newID()) }
             try await withTaskCancellationHandler {
                 try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
                     act { session in
                         guard !Task.isCancelled else { return continuation.resume(throwing: CancellationError()) }
-                        session.awaitRoom(for: message, as: id) { continuation.resume(with: $0) }
+                        if let end {
+                            session.awaitWriting(upTo: end, as: id, at: LoopClock.now) { continuation.resume(with: $0) }
+                        } else {
+                            session.awaitRoom(for: message, as: id) { continuation.resume(with: $0) }
+                        }
                     }
+                    if end != nil { wake() }
                 }
             } onCancel: {
                 act { $0.giveUp(id) }
             }
+            if end != nil { return }
         }
     }
 

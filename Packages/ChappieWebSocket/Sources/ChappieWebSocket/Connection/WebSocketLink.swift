@@ -108,7 +108,7 @@ final class WebSocketLink: CurlConnectionMember {
             switch sent {
             case .bytes(let count): act { $0.wrote(count, at: LoopClock.now) }
             case .nothing:
-                act { $0.outbox.blocked() }
+                act { $0.outbox.blocked(at: LoopClock.now) }
                 return false
             case .failed:
                 act { $0.writingBroke() }

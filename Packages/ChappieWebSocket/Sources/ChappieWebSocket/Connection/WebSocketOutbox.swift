@@ -1,4 +1,4 @@
-/// What waits to be written, and the senders that wait for room.
+/// What waits to be written, the senders that wait for room, and those that wait until theirs is written.
 struct WebSocketOutbox {
     typealias Resume = @Sendable (Result<Void, any Error>) -> Void
 
@@ -19,12 +19,18 @@ struct WebSocketOutbox {
     /// How much of either are answers.
     private var queuedAnswerBytes = 0
     private var offeredAnswerBytes = 0
-    /// The socket takes nothing for now.
-    private(set) var isBlocked = false
+    /// How many bytes were queued in all, and how many of them need no waiting for any more.
+    private(set) var queuedTotal = 0
+    private var writtenTotal = 0
+    /// Since when the socket takes nothing; `nil` while it does.
+    private(set) var blockedSince: Duration?
     private var senders: [(id: Int, byteCount: Int, resume: Resume)] = []
+    private var writers: [(id: Int, end: Int, resume: Resume)] = []
 
     var byteCount: Int { queued.count + offered.count - offset }
     var isEmpty: Bool { byteCount == 0 }
+    var isBlocked: Bool { blockedSince != nil }
+    var hasWriters: Bool { !writers.isEmpty }
 
     /// Whether a message of that size may be queued now.
     func hasRoom(for bytes: Int) -> Bool { isEmpty || byteCount + bytes <= Self.limitBytes }
@@ -33,6 +39,7 @@ struct WebSocketOutbox {
     var owesTooMuch: Bool { queuedAnswerBytes + offeredAnswerBytes >= Self.answerLimitBytes }
 
     mutating func append(_ bytes: [UInt8]) {
+        queuedTotal += bytes.count
         if queued.isEmpty { queued = bytes } else { queued += bytes }
     }
 
@@ -56,18 +63,20 @@ struct WebSocketOutbox {
     /// - Returns: whether it went out after the socket had been blocked.
     mutating func took(_ count: Int) -> Bool {
         offset += count
+        writtenTotal += count
         if offset == offered.count { offeredAnswerBytes = 0 }
-        defer { isBlocked = false }
+        defer { blockedSince = nil }
         return isBlocked
     }
 
-    mutating func blocked() { isBlocked = true }
+    mutating func blocked(at now: Duration) { blockedSince = blockedSince ?? now }
 
     /// Nothing more goes out.
     mutating func clear() {
         queued = []
         offered = []
         offset = 0
+        writtenTotal = queuedTotal
         (queuedAnswerBytes, offeredAnswerBytes) = (0, 0)
     }
 
@@ -76,8 +85,14 @@ struct WebSocketOutbox {
     /// - Parameter bytes: what the sender wants room for.
     mutating func wait(as id: Int, for bytes: Int, _ resume: @escaping Resume) { senders.append((id, bytes, resume)) }
 
+    /// - Parameter end: what ``queuedTotal`` was right behind the sender's message.
+    mutating func awaitWriting(upTo end: Int, as id: Int, _ resume: @escaping Resume) {
+        writers.append((id, end, resume))
+    }
+
     /// Takes out a sender that gives up.
     mutating func giveUp(_ id: Int) -> Resume? {
+        if let index = writers.firstIndex(where: { $0.id == id }) { return writers.remove(at: index).resume }
         guard let index = senders.firstIndex(where: { $0.id == id }) else { return nil }
         return senders.remove(at: index).resume
     }
@@ -89,5 +104,12 @@ struct WebSocketOutbox {
         let count = all ? senders.count : 1
         defer { senders.removeFirst(count) }
         return senders.prefix(count).map(\.resume)
+    }
+
+    /// Takes out the senders whose messages are written; every one when `all` is set.
+    mutating func releaseWriters(all: Bool) -> [Resume] {
+        let count = all ? writers.count : writers.prefix { $0.end <= writtenTotal }.count
+        defer { writers.removeFirst(count) }
+        return writers.prefix(count).map(\.resume)
     }
 }

@@ -12,23 +12,32 @@ extension WebSocketSession {
 
     /// Queues `message`, if there is room for it.
     ///
-    /// - Returns: `false` when the sender has to wait for ``awaitRoom(for:as:_:)``.
+    /// - Returns: what ``awaitWriting(upTo:as:at:_:)`` takes; `nil` when the sender has to wait for
+    ///   ``awaitRoom(for:as:_:)`` first.
     /// - Throws: the connection's end; a message over the limit, of which nothing goes out.
-    mutating func send(_ message: WebSocketMessage) throws(ChappieTransportError) -> Bool {
+    mutating func send(_ message: WebSocketMessage) throws(ChappieTransportError) -> Int? {
         guard isOpen else {
             if case .failed(let error) = inbox.end { throw error }
             throw fault.error(sending: .closed)
         }
         let tooLarge = WebSocketCodecError.messageTooLarge(limitBytes: limits.maximumFrameBytes)
         guard message.byteCount <= limits.maximumFrameBytes else { throw fault.error(sending: tooLarge) }
-        guard outbox.hasRoom(for: message.byteCount) else { return false }
+        guard outbox.hasRoom(for: message.byteCount) else { return nil }
         do throws(WebSocketCodecError) {
             guard let frame = try codec?.send(message, nextMaskingKey: keys.next) else { throw .closed }
             outbox.append(frame)
         } catch {
             throw fault.error(sending: error)
         }
-        return true
+        return outbox.queuedTotal
+    }
+
+    /// Waits until everything up to `end` is written, or nothing more is to be waited for.
+    mutating func awaitWriting(
+        upTo end: Int, as id: Int, at now: Duration, _ resume: @escaping WebSocketOutbox.Resume
+    ) {
+        outbox.awaitWriting(upTo: end, as: id, resume)
+        tellWaiters(at: now)
     }
 
     mutating func awaitRoom(for message: WebSocketMessage, as id: Int, _ resume: @escaping WebSocketOutbox.Resume) {

@@ -16,6 +16,7 @@ struct WebSocketSession: ~Copyable {
 
     let limits: WebSocketLimits
     let fault: WebSocketFault
+    private let writingPatience: Duration
     var lifetime: WebSocketLifetime
     var outbox = WebSocketOutbox()
     var inbox: WebSocketInbox
@@ -51,6 +52,7 @@ struct WebSocketSession: ~Copyable {
     ) {
         self.limits = limits
         fault = WebSocketFault(host: host)
+        writingPatience = deadlines.liveness
         lifetime = WebSocketLifetime(deadlines: deadlines, startedAt: now)
         inbox = WebSocketInbox(host: host)
         self.handshake = consume handshake
@@ -74,7 +76,12 @@ struct WebSocketSession: ~Copyable {
     var wantsWrite: Bool { !outbox.isEmpty }
 
     /// When the loop has to come by, whatever the socket does.
-    var deadline: Duration? { [lifetime.deadline, inbox.deadline].compactMap(\.self).min() }
+    var deadline: Duration? { [lifetime.deadline, inbox.deadline, writersDeadline].compactMap(\.self).min() }
+
+    /// When nobody waits any longer for a socket that takes nothing. The peer may live, and its receiver has a deadline.
+    private var writersDeadline: Duration? {
+        outbox.hasWriters ? outbox.blockedSince.map { $0 + writingPatience } : nil
+    }
 
     /// Whether to read although the socket has not called for it.
     var readsOn: Bool { mustReadOn && wantsRead }
@@ -203,13 +210,18 @@ struct WebSocketSession: ~Copyable {
         return lastID
     }
 
-    /// - Parameter now: for the receiver's deadline; `nil` where it is not looked at.
+    /// - Parameter now: for the deadlines of those who wait; `nil` where they are not looked at.
     mutating func tellWaiters(at now: Duration?) {
         if let opening, let opener = opener.take() { later { opener(opening) } }
         if let (resume, result) = inbox.delivery(at: now) { later { resume(result) } }
         if let (resume, result) = refusal.delivery() { later { resume(result) } }
         let noMoreGoesOut = codec == nil || lifetime.phase != .open
         for resume in outbox.release(all: noMoreGoesOut) { later { resume(.success(())) } }
+        // Where the inbox is full the peer may read no more before it is emptied, perhaps by the sender's own task.
+        let isOverdue = writersDeadline.flatMap { deadline in now.map { $0 >= deadline } } ?? false
+        for resume in outbox.releaseWriters(all: noMoreGoesOut || inbox.isFull || isOverdue) {
+            later { resume(.success(())) }
+        }
         if isOver {
             for closer in closers { later(closer.resume) }
             closers = []

@@ -76,7 +76,8 @@ extension OverTheWire {
             }
             let connection = try await makeTransport(compression: .off).connection(server.url())
             let sent = WebSocketMessage.binary([UInt8](repeating: 7, count: 8 << 20))
-            try await connection.send(sent)
+            let sender = Task { try await connection.send(sent) }
+            #expect(try await eventually { try TCPSocketTable().hasUnreadBytes(at: server.port) })
             try await expectQuickCancellation {
                 try await connection.send(.text("small, but behind the large one"))
             } when: {
@@ -86,6 +87,7 @@ extension OverTheWire {
             }
             gate.open()
             #expect(connection.isOpen)
+            try await sender.value
             #expect(try await eventually { server.record.messages == [sent] })
             try await connection.send(.text("last"))
             #expect(try await eventually { server.record.messages == [sent, .text("last")] })

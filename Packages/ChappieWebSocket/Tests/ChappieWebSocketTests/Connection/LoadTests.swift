@@ -98,15 +98,43 @@ extension OverTheWire {
         }
 
         @Test func whatIsQueuedGoesOutBeforeTheClose() async throws {
+            let gate = ScriptedGate()
             let server = try ScriptedWebSocketServer.start {
-                .upgrade($0, then: [.stopReading, .wait(.milliseconds(200)), .startReading])
+                .upgrade($0, then: [.stopReading, .wait(until: gate), .startReading])
             }
             let connection = try await makeTransport(compression: .off).connection(server.url())
-            let messages: [WebSocketMessage] = [.binary([UInt8](repeating: 7, count: 8 << 20)), .text("last")]
-            for message in messages { try await connection.send(message) }
-            await connection.close(WebSocketClosure(code: 4000, reason: "enough"))
-            #expect(server.record.messages == messages)
+            let message = WebSocketMessage.binary([UInt8](repeating: 7, count: 8 << 20))
+            let sender = Task { try await connection.send(message) }
+            #expect(try await eventually { try TCPSocketTable().hasUnreadBytes(at: server.port) })
+            let closer = Task { await connection.close(WebSocketClosure(code: 4000, reason: "enough")) }
+            // The close is queued: nothing more may be sent.
+            #expect(try await eventually { !connection.isOpen })
+            gate.open()
+            await closer.value
+            try await sender.value
+            #expect(server.record.messages == [message])
             #expect(server.record.closeCodes == [4000])
+            server.stop()
+        }
+
+        @Test func aSenderWaitsAsLongAsItsMessageDoes() async throws {
+            let gate = ScriptedGate()
+            let server = try ScriptedWebSocketServer.start {
+                .upgrade($0, then: [.stopReading, .wait(until: gate), .startReading])
+            }
+            let connection = try await makeTransport(compression: .off).connection(server.url())
+            // More than the two socket buffers hold.
+            let message = WebSocketMessage.binary([UInt8](repeating: 7, count: 16 << 20))
+            let isSent = Mutex(false)
+            let sender = Task {
+                try await connection.send(message)
+                isSent.withLock { $0 = true }
+            }
+            #expect(try await eventually { try TCPSocketTable().hasUnreadBytes(at: server.port) })
+            #expect(try await settled(for: .milliseconds(500)) { isSent.withLock { $0 } } == false)
+            gate.open()
+            try await sender.value
+            #expect(try await eventually { server.record.messages == [message] })
             server.stop()
         }
 

@@ -87,6 +87,14 @@ final class SessionRun: Sendable {
         }
     }
 
+    /// Open once the sender of the message that ends there is told to go on.
+    func awaitWriting(_ end: Int?, at now: Duration) -> ScriptedGate {
+        let gate = ScriptedGate()
+        guard let end else { return gate }
+        act { session in session.awaitWriting(upTo: end, as: session.newID(), at: now) { _ in gate.open() } }
+        return gate
+    }
+
     /// Counts when the connection is over.
     func awaitEnd() { act { session in session.awaitEnd(as: session.newID()) { self.closes.withLock { $0 += 1 } } } }
 

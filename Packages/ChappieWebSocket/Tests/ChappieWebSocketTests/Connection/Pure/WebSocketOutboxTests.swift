@@ -40,7 +40,7 @@ import Testing
         outbox.append([1, 2, 3])
         outbox.offer()
         let first = outbox.took(1)
-        outbox.blocked()
+        outbox.blocked(at: .zero)
         let second = outbox.took(1)
         let third = outbox.took(1)
         #expect([first, second, third] == [false, true, false])

@@ -96,9 +96,53 @@ import Testing
     /// A peer may refuse a long message before it has read all of it.
     @Test func whatWeSendDoesNotKeepUsFromReading() throws {
         let run = try SessionRun.opened()
-        #expect(try run.act { try $0.send(.binary([UInt8](repeating: 1, count: 8 << 20))) })
+        #expect(try run.act { try $0.send(.binary([UInt8](repeating: 1, count: 8 << 20))) } != nil)
         run.receive(WebSocketFrames.ping("still there?"), at: .seconds(1))
         #expect(run.act { $0.wantsRead })
+    }
+
+    /// Nobody waits for an answer to what is still on its way.
+    @Test func aSenderWaitsUntilItsMessageIsWritten() throws {
+        let run = try SessionRun.opened()
+        let written = run.awaitWriting(try run.act { try $0.send(.text("long")) }, at: .zero)
+        run.act { session in
+            session.outbox.offer()
+            session.wrote(session.outbox.offered.count - 1, at: .seconds(1))
+            session.settle(at: .seconds(1))
+        }
+        #expect(!written.isOpen)
+        _ = run.takeOutput()
+        run.tick(at: .seconds(2))
+        #expect(written.isOpen)
+    }
+
+    @Test func aSenderDoesNotWaitForASocketThatTakesNothing() throws {
+        let run = try SessionRun.opened()
+        let written = run.awaitWriting(try run.act { try $0.send(.text("long")) }, at: .zero)
+        run.act { $0.outbox.blocked(at: .seconds(10)) }
+        // The peer lives, but does not read.
+        for second in [30, 50, 69] { run.receive(WebSocketFrames.ping(""), at: .seconds(second)) }
+        #expect(!written.isOpen)
+        #expect(run.act { $0.deadline } == .seconds(70))
+        run.tick(at: .seconds(70))
+        #expect(written.isOpen)
+        #expect(run.act { $0.isOpen })
+        let next = run.awaitWriting(try run.act { try $0.send(.text("next")) }, at: .seconds(71))
+        #expect(next.isOpen)
+    }
+
+    @Test func aSenderDoesNotWaitWhereNothingIsReadOrEverythingIsOver() throws {
+        let run = try SessionRun.opened()
+        let written = run.awaitWriting(try run.act { try $0.send(.text("a")) }, at: .zero)
+        for _ in 0..<4 { run.receive(WebSocketFrames.frame(2, [UInt8](repeating: 1, count: 1 << 20)), at: .zero) }
+        #expect(written.isOpen)
+        let ended = try SessionRun.opened()
+        let last = ended.awaitWriting(try ended.act { try $0.send(.text("b")) }, at: .zero)
+        ended.act { session in
+            session.connectionBroke()
+            session.settle(at: .zero)
+        }
+        #expect(last.isOpen)
     }
 
     @Test func smallMessagesCountForMoreThanTheirBytes() throws {
@@ -124,7 +168,7 @@ import Testing
 
     @Test func aCloseGoesOutBehindWhatIsQueued() throws {
         let run = try SessionRun.opened()
-        #expect(try run.act { try $0.send(.text("last")) })
+        #expect(try run.act { try $0.send(.text("last")) } != nil)
         run.act { $0.close(.normal, at: .seconds(1)) }
         #expect(throws: ChappieTransportError.self) { try run.act { try $0.send(.text("late")) } }
         let output = run.takeOutput()
@@ -151,7 +195,7 @@ import Testing
     /// A peer that refuses and resets while we still write has had its say all the same.
     @Test func aSocketThatTakesNothingMoreIsReadToItsEnd() throws {
         let run = try SessionRun.opened()
-        #expect(try run.act { try $0.send(.text("hello")) })
+        #expect(try run.act { try $0.send(.text("hello")) } != nil)
         run.act { $0.writingBroke() }
         #expect(run.act { !$0.wantsWrite })
         #expect(run.act { $0.wantsRead })
