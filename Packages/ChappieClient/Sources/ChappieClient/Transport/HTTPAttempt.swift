@@ -24,11 +24,9 @@ struct HTTPAttempt: Sendable {
     private func read(_ response: HTTPExchangeResponse) async throws -> AttemptOutcome {
         let retryAfter = response.headerFields[.retryAfter]
         guard response.status.kind == .successful else {
-            let body = (try? await response.body.collect(upTo: ErrorMapping.bodyLimit * 16)) ?? []
-            response.body.cancel()
-            try Task.checkCancellation()
             let verdict = mapping.verdict(
-                status: response.status.code, headerFields: response.headerFields, body: body)
+                status: response.status.code, headerFields: response.headerFields,
+                body: try await ErrorBody.bytes(of: response.body))
             return .failed(AttemptFailure(verdict, retryAfter: retryAfter))
         }
         guard !response.isWebPage else { return .failed(.final(ChappieClientError.invalidResponse)) }

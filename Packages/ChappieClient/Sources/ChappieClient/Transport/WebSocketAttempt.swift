@@ -181,10 +181,9 @@ struct WebSocketAttempt: Sendable {
     // MARK: Failures
 
     private func refusal(_ response: HTTPExchangeResponse) async throws -> AttemptOutcome {
-        let body = (try? await response.body.collect(upTo: ErrorMapping.bodyLimit * 16)) ?? []
-        response.body.cancel()
-        try Task.checkCancellation()
-        let verdict = mapping.verdict(status: response.status.code, headerFields: response.headerFields, body: body)
+        let verdict = mapping.verdict(
+            status: response.status.code, headerFields: response.headerFields,
+            body: try await ErrorBody.bytes(of: response.body))
         switch verdict {
         case .final(.httpError(let status, let text)), .troubled(.httpError(let status, let text)):
             return .failed(.upgradeFailed(.httpError(status, text)))
