@@ -179,6 +179,17 @@ import Testing
         await #expect(throws: ChappieClientError.invalidResponse) { try await stage.client.send("Hi") }
     }
 
+    @Test(arguments: ["data: {\"type\":\"resp", "data: {\"type\":\n", "data:", "dat", ""])
+    func aStreamThatEndsInItsFirstEventIsABreak(bytes: String) async throws {
+        let stage = Stage([stream(bytes)])
+        do {
+            _ = try await stage.client.send("Hi")
+            Issue.record("no error")
+        } catch ChappieClientError.transportFailed(let error) {
+            #expect(error.code == .connectionLost)
+        }
+    }
+
     @Test func aServerThatDoesNotKnowTheCodingGetsTheBodyPlain() async throws {
         let stage = Stage([.response(status: .unsupportedMediaType), stream(events(answering: "yes"))])
         #expect(try await stage.client.send(String(repeating: "long ", count: 2000)) == "yes")
