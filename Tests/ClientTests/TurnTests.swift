@@ -190,6 +190,16 @@ import Testing
         }
     }
 
+    @Test func anAnswerInItemsAloneIsStreamed() async throws {
+        let items = events(answering: "Hello").split(separator: "\n\n").filter { !$0.contains(".delta") }
+        let stage = Stage([stream(items.map { $0 + "\n\n" }.joined())])
+        var shown = ""
+        for try await event in stage.client.stream("Hi") {
+            if case .textDelta(let delta) = event { shown += delta }
+        }
+        #expect(shown == "Hello")
+    }
+
     @Test func aServerThatDoesNotKnowTheCodingGetsTheBodyPlain() async throws {
         let stage = Stage([.response(status: .unsupportedMediaType), stream(events(answering: "yes"))])
         #expect(try await stage.client.send(String(repeating: "long ", count: 2000)) == "yes")
