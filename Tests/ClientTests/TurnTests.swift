@@ -200,6 +200,22 @@ import Testing
         #expect(shown == "Hello")
     }
 
+    @Test func anAnswerWithoutMeasureIsGivenUpForGood() async throws {
+        // Comments: they cost neither this test nor the client any memory.
+        let comment = ScriptedHTTPAnswer.Step.chunk([0x3A] + [UInt8](repeating: 0x20, count: (1 << 20) - 2) + [0x0A])
+        var answer = stream("")
+        answer.body = Array(repeating: comment, count: 257) + stream(events(answering: "late")).body
+        let stage = Stage(
+            [answer, answer], configuration: ChappieConfiguration(streamingTransportPolicy: .httpSSEOnly))
+        do {
+            _ = try await stage.client.send("Hi")
+            Issue.record("no error")
+        } catch ChappieClientError.transportFailed(let error) {
+            #expect(error.code == .bodyTooLarge)
+        }
+        #expect(stage.transport.receivedRequests.count == 1)
+    }
+
     @Test func aServerThatDoesNotKnowTheCodingGetsTheBodyPlain() async throws {
         let stage = Stage([.response(status: .unsupportedMediaType), stream(events(answering: "yes"))])
         #expect(try await stage.client.send(String(repeating: "long ", count: 2000)) == "yes")

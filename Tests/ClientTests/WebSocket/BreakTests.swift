@@ -249,6 +249,20 @@ import Testing
         #expect(await stage.ask().text == "one")
     }
 
+    @Test func anAnswerWithoutMeasureIsGivenUpForGood() async {
+        let piece = WebSocketMessage.text(String(repeating: "x", count: 1 << 20))
+        let stage = WebSocketStage([
+            .opened(replies: [[.deliver(Array(repeating: piece, count: 257)), .deliver(messages(answering: "late"))]])
+        ])
+        guard case .transportFailed(let error) = await stage.ask().error else {
+            Issue.record("not given up")
+            return
+        }
+        #expect(error.code == .bodyTooLarge)
+        #expect(stage.webSocket.receivedOpenings.count == 1)
+        #expect(stage.http.receivedRequests.isEmpty)
+    }
+
     @Test func silenceGoesOnOverHTTP() async {
         let silent = ScriptedWebSocketOpening.opened(replies: [
             [.deliver(messages(breakingOffAfter: "Hello, ")), .silence]

@@ -60,9 +60,11 @@ struct HTTPAttempt: Sendable {
         _ response: HTTPExchangeResponse, _ decoder: inout ResponsesEventDecoder
     ) async throws -> TurnAccumulator.Outcome {
         defer { response.body.cancel() }
+        var size = AnswerAllowance(host: mapping.host)
         var lastEvent = clock.elapsed
         var isFirst = true
         while let chunk = try await response.body.next() {
+            try size.received(chunk.count)
             let events = try decoder.receivedBytes(chunk)
             if let outcome = try progress.received(events) { return outcome }
             if events.isEmpty {

@@ -106,6 +106,7 @@ struct WebSocketAttempt: Sendable {
     private func read(
         _ connection: any WebSocketConnection, isKept: Bool, _ result: Result
     ) async throws -> HTTPExchangeResponse {
+        var size = AnswerAllowance(host: mapping.host)
         var lastEvent = clock.elapsed
         var isFirst = true
         while true {
@@ -120,6 +121,7 @@ struct WebSocketAttempt: Sendable {
                 result.settle(.failed(isFirst && isKept ? .stale(error) : .broken(error)))
                 return HTTPExchangeResponse(status: .switchingProtocols)
             case .messages(let messages):
+                try size.received(messages.reduce(0) { $0 + $1.byteCount })
                 let events = try events(in: messages)
                 guard !events.isEmpty else { continue }
                 if isFirst { progress.tell(.transport(.connected(.webSocket))) }
