@@ -185,6 +185,7 @@ def wait_until(is_so, what, seconds=30):
 
 class Checks:
     def __init__(self, program, service, store, folder):
+        self.store = store
         self.open = lambda **settings: House(program, service, store, folder, **settings)
 
     def turns(self):
@@ -332,15 +333,19 @@ class Checks:
 def main():
     tally = Tally()
     with SecretService() as service, tempfile.TemporaryDirectory() as folder:
-        for store in ("file", "keyring"):
-            checks = Checks(sys.argv[1], service, store, folder)
-            tally.check(f"{store}: both ask and talk at once", checks.turns)
-            tally.check(f"{store}: what is known of each", checks.facts)
-            tally.check(f"{store}: a lock for each", checks.lock)
-            tally.check(f"{store}: one signs out while the other asks", checks.sign_out)
-            tally.check(f"{store}: one sign-in ends at the service", checks.death)
+        stores = [Checks(sys.argv[1], service, store, folder) for store in ("file", "keyring")]
+
+        def check(checks):
+            tally.check(f"{checks.store}: both ask and talk at once", checks.turns)
+            tally.check(f"{checks.store}: what is known of each", checks.facts)
+            tally.check(f"{checks.store}: a lock for each", checks.lock)
+            tally.check(f"{checks.store}: one signs out while the other asks", checks.sign_out)
+            tally.check(f"{checks.store}: one sign-in ends at the service", checks.death)
+
+        with concurrent.futures.ThreadPoolExecutor(len(stores)) as pool:
+            list(pool.map(check, stores))
         # These do not lie in the store.
-        tally.check("the names of accounts", checks.settings)
+        tally.check("the names of accounts", stores[0].settings)
     return tally.finish()
 
 

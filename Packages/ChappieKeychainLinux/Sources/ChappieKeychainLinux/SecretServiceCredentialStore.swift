@@ -139,9 +139,7 @@ public struct SecretServiceCredentialStore: CredentialStore {
         let limits = KeyringLimits(work: deadline, prompt: unlocking.promptLimit)
         let lane = KeyringLane.lane(for: address)
         return try await lane.perform(within: deadline) { turn throws(CredentialStoreError) in
-            try ThreadContext.run { () throws(CredentialStoreError) in
-                try lane.onConnection(to: address, limits, turn, work)
-            }
+            try lane.onConnection(to: address, limits, turn, work)
         }
     }
 }

@@ -138,6 +138,15 @@ struct KeyringTests {
         #expect(try await itemCount(keyring) == 1)
     }
 
+    @Test func aSaveAfterADeleteMakesANewItem() async throws {
+        let keyring = try await PrivateKeyring()
+        try await keyring.store.save(Secret("first"), in: slot)
+        try await keyring.store.delete(slot)
+        try await keyring.store.save(Secret("second"), in: slot)
+        #expect(try await keyring.store.load(slot) == Secret("second"))
+        #expect(try await itemCount(keyring) == 1)
+    }
+
     @Test func aSlotWithANulIsRefused() async throws {
         let keyring = try await PrivateKeyring()
         let error = await #expect(throws: CredentialStoreError.self) {

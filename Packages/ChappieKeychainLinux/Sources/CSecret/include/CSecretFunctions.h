@@ -102,9 +102,6 @@
     X(secret_item_get_locked, int, (CSItem *item), (item)) \
     X(secret_item_get_modified, uint64_t, (CSItem *item), (item)) \
     X(secret_item_get_secret, CSValue *, (CSItem *item), (item)) \
-    X(secret_item_set_secret_sync, int, \
-        (CSItem *item, CSValue *value, CSCancellable *cancellable, CSError **error), \
-        (item, value, cancellable, error)) \
     X(secret_value_new, CSValue *, (const char *bytes, ptrdiff_t count, const char *content_type), \
         (bytes, count, content_type)) \
     X(secret_value_get, const char *, (CSValue *value, size_t *count), (value, count)) \

@@ -51,14 +51,12 @@ public struct LogindSessionLock: SessionLock {
         let deadline = deadline
         return try await KeyringLane.lane(for: address).perform(within: deadline) {
             turn throws(CredentialStoreError) in
-            try ThreadContext.run { () throws(CredentialStoreError) in
-                do throws(LibraryFault) {
-                    return try Self.ask(at: address, id: environment["XDG_SESSION_ID"], turn)
-                } catch {
-                    if error.saysThereIsNoBus { return .noSession("there is no system bus") }
-                    if error.saysThereIsNoService { return .noSession("there is no login manager on the system bus") }
-                    throw error.meaningOfLogind(deadline: deadline)
-                }
+            do throws(LibraryFault) {
+                return try Self.ask(at: address, id: environment["XDG_SESSION_ID"], turn)
+            } catch {
+                if error.saysThereIsNoBus { return .noSession("there is no system bus") }
+                if error.saysThereIsNoService { return .noSession("there is no login manager on the system bus") }
+                throw error.meaningOfLogind(deadline: deadline)
             }
         }
     }

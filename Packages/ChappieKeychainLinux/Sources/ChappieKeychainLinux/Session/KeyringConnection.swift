@@ -7,7 +7,8 @@ final class KeyringConnection {
     let bus: LibraryObject
     let service: LibraryObject
     private let madeAt = ContinuousClock.now
-    private var found: (slot: CredentialSlot, item: LibraryObject)?
+    // Not the item itself, which holds its secret.
+    private var found: (slot: CredentialSlot, path: String)?
 
     init(bus: LibraryObject, service: LibraryObject) {
         self.bus = bus
@@ -15,12 +16,16 @@ final class KeyringConnection {
     }
 
     /// Whether it is worth trying: what has become of the service meanwhile, only a call can tell.
-    var isUsable: Bool { g_dbus_connection_is_closed(bus.pointer) == 0 && ContinuousClock.now - madeAt < .seconds(120) }
+    func isUsable(for keepTime: Duration) -> Bool {
+        g_dbus_connection_is_closed(bus.pointer) == 0 && ContinuousClock.now - madeAt < keepTime
+    }
 
-    /// The one item of `slot`, when the last search was for it and found no other.
-    func item(of slot: CredentialSlot) -> LibraryObject? { found.flatMap { $0.slot == slot ? $0.item : nil } }
+    /// The path of the one item of `slot`, when the last search was for it and found no other.
+    func item(of slot: CredentialSlot) -> String? { found.flatMap { $0.slot == slot ? $0.path : nil } }
 
     func remember(_ items: [LibraryObject], of slot: CredentialSlot) {
-        found = items.count == 1 ? items.first.map { (slot, $0) } : nil
+        found = items.count == 1 ? SecretServiceSession.path(of: items[0]).map { (slot, $0) } : nil
     }
+
+    func forgetItem() { found = nil }
 }

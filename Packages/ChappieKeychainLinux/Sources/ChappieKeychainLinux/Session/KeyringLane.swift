@@ -24,8 +24,13 @@ final class KeyringLane: Sendable {
     private static let lanes = Mutex<[String: KeyringLane]>([:])
 
     private let state = Mutex(State())
-    // What the last call has left for the next one. Jobs alone touch it, one at a time; between two of them lies `state`.
+    private let keepTime: Duration
+    // What the last call has left for the next one. Jobs alone touch both, one at a time; between two of them lies `state`.
     nonisolated(unsafe) private var kept: KeyringConnection?
+    nonisolated(unsafe) private var context: ThreadContext?
+
+    /// - Parameter keepTime: How long a connection stays for later calls, from when it was made. Default 2 minutes.
+    init(keepTime: Duration = .seconds(120)) { self.keepTime = keepTime }
 
     /// The lane of the bus at `address`; always the same one, so that a save and what it reads back stay together.
     static func lane(for address: String) -> KeyringLane {
@@ -51,7 +56,11 @@ final class KeyringLane: Sendable {
         let result = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 call.await(continuation)
-                enqueue { call.run(work) }
+                enqueue {
+                    call.run { turn throws(CredentialStoreError) in
+                        try self.inContext { () throws(CredentialStoreError) in try work(turn) }
+                    }
+                }
             }
         } onCancel: {
             call.finish(.failure(.failed("the call was cancelled")))
@@ -71,7 +80,9 @@ final class KeyringLane: Sendable {
                 guard error.mayBeOfTheConnection, !turn.cancellation.isCancelled else { throw error }
             }
         }
-        return try leave(SecretServiceSession(address: address, limits: limits, turn: turn), after: work)
+        let session = try SecretServiceSession(address: address, limits: limits, turn: turn)
+        letGoInTime()
+        return try leave(session, after: work)
     }
 
     private func leave<Output>(
@@ -84,7 +95,23 @@ final class KeyringLane: Sendable {
 
     private func takeKept() -> KeyringConnection? {
         defer { kept = nil }
-        return kept.flatMap { $0.isUsable ? $0 : nil }
+        return kept.flatMap { $0.isUsable(for: keepTime) ? $0 : nil }
+    }
+
+    /// Lets go of the connection when its time is over, also when no call comes any more.
+    private func letGoInTime() {
+        Task.detached { [self] in
+            try? await Task.sleep(for: keepTime, clock: .continuous)
+            enqueue { [self] in inContext { kept = takeKept() } }
+        }
+    }
+
+    /// Runs a job under the lane's one context, to which the signals of a connection go that stays between two calls.
+    private func inContext<Output, Failure>(_ job: () throws(Failure) -> Output) throws(Failure) -> Output {
+        // Not made with the lane: that may come before the library is there.
+        let context = context ?? ThreadContext()
+        self.context = context
+        return try context.run(job)
     }
 
     private func enqueue(_ job: @escaping Job) {

@@ -19,7 +19,9 @@ extension SecretServiceSession {
     }
 
     func delete(_ slot: CredentialSlot) throws(CredentialStoreError) {
-        for item in try findUnlocking(slot) { try delete(item) }
+        let items = try findUnlocking(slot)
+        shared.forgetItem()
+        for item in items { try delete(item) }
     }
 
     /// Replaces the value of the slot's item, or makes one.
@@ -37,31 +39,31 @@ extension SecretServiceSession {
         defer { secret_value_unref(UnsafeMutableRawPointer(value)) }
 
         // Whatever is wrong with an item that was found earlier, the search finds out.
-        if let known = shared.item(of: slot), (try? set(value, of: known)) != nil { return }
+        if let known = shared.item(of: slot), (try? set(value, ofItemAt: known)) != nil { return }
         let items = try findUnlocking(slot)
-        guard let newest = items.first else { return try create(value, in: slot) }
-        try set(value, of: newest)
+        guard let newest = items.first.flatMap(Self.path) else { return try create(value, in: slot) }
+        try set(value, ofItemAt: newest)
         for surplus in items.dropFirst() { try delete(surplus) }
     }
 
-    private func set(_ value: OpaquePointer, of item: LibraryObject) throws(CredentialStoreError) {
-        let wasSet = try working { () throws(LibraryFault) in
-            try LibraryFault.catching { secret_item_set_secret_sync(item.pointer, value, cancellation.pointer, $0) }
+    private func set(_ value: OpaquePointer, ofItemAt path: String) throws(CredentialStoreError) {
+        let secret = try encoded(value)
+        _ = try working { () throws(LibraryFault) in
+            try connection.call(
+                "SetSecret", of: "org.freedesktop.Secret.Item", at: path, in: KeyringPrompt.service, [.value(secret)])
         }
-        guard wasSet != 0 else { throw .failed("the keyring service did not take the secret") }
     }
 
     private func create(_ value: OpaquePointer, in slot: CredentialSlot) throws(CredentialStoreError) {
         let collection = try unlockedDefaultCollection()
-        guard let path = Self.path(of: collection),
-            let encoded = secret_service_encode_dbus_secret(service.pointer, value)
-        else { throw .failed("the secret can't be encoded for the keyring service") }
+        guard let path = Self.path(of: collection) else { throw .failed("the default keyring has no path") }
+        let secret = try encoded(value)
         let properties: [String: BusArgument] = [
             "org.freedesktop.Secret.Item.Label": .text(CredentialItem.label(of: slot)),
             "org.freedesktop.Secret.Item.Attributes": .texts(CredentialItem.attributes(of: slot)),
         ]
         let arguments: [BusArgument] = [
-            .properties(properties), .value(BusValue(retaining: encoded)), .bool(false),
+            .properties(properties), .value(secret), .bool(false),
         ]
         try mayPrompt { () throws(CredentialStoreError) in
             let answer = try working { () throws(LibraryFault) in
@@ -71,6 +73,14 @@ extension SecretServiceSession {
             }
             try run(promptIn: answer.member(1, ofTuple: "(oo)"))
         }
+    }
+
+    /// The secret as the session of this connection carries it.
+    private func encoded(_ value: OpaquePointer) throws(CredentialStoreError) -> BusValue {
+        guard let encoded = secret_service_encode_dbus_secret(service.pointer, value) else {
+            throw .failed("the secret can't be encoded for the keyring service")
+        }
+        return BusValue(retaining: encoded)
     }
 
     private func delete(_ item: LibraryObject) throws(CredentialStoreError) {
