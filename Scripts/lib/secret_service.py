@@ -62,15 +62,18 @@ class SecretService:
         return process
 
     def is_ready(self):
-        """Whether a secret can be stored; where none can, whether the service is there."""
-        command = ["secret-tool", "store", "--label=ready", "purpose", "ready"]
-        if not self.has_keyring:
-            command = ["gdbus", "wait", "--session", "--timeout=4", "org.freedesktop.secrets"]
+        """Whether the service is there and, where it has a keyring, takes a secret."""
+        # Asking for a secret too early would make the bus start another service in its place.
+        commands = [["gdbus", "wait", "--session", "--timeout=4", "org.freedesktop.secrets"]]
+        if self.has_keyring:
+            commands.append(["secret-tool", "store", "--label=ready", "purpose", "ready"])
         try:
-            done = subprocess.run(command, input="yes", text=True, env=self.environment, capture_output=True, timeout=5)
+            return all(
+                subprocess.run(command, input="yes", text=True, env=self.environment, capture_output=True, timeout=5).returncode == 0
+                for command in commands
+            )
         except subprocess.TimeoutExpired:
             return False
-        return done.returncode == 0
 
     def lock(self):
         """Locks the keyring, as a person does who has left."""
