@@ -339,6 +339,54 @@ class Faults:
             assert status == 0 and "could not be read" in text and text.count(old) == 1, (status, text)
             assert "Nobody was signed in" in visit("logout", answers=[])[1]
 
+    def words_at_a_terminal(self):
+        """Escape sequences in an answer, in a list and in an error: data in a pipe, never orders to a terminal."""
+        clear, clipboard = "\x1b[2J", "\x1b]52;c;YQ==\x07"
+        sequences = clear + clipboard
+        rules = [
+            {"match": {"method": "GET", "path": "/backend-api/codex/models"},
+             "effect": {"body": {"models": [{"slug": "m", "display_name": sequences}]}}},
+            {"match": {"method": "GET", "path": "/backend-api/wham/usage"}, "effect": {"body": {"plan_type": sequences}}},
+        ]
+        failing = [{"match": TURN, "effect": {"status": 400, "body": {"error": {"message": sequences}}}}]
+        with Simulator(self.bench.program, "--auto-approve", "--scenario", self.scenario("words", rules)) as simulator:
+            environment = self.bench.signed_in(simulator, "words")
+            asked = ["ask", "--transport", "sse", "reply: " + sequences]
+            for words in (asked, ["models"], ["usage"]):
+                outcome = self.bench.run(environment, *words)
+                outcome.expect(0)
+                assert sequences in outcome.output, f"{words} lost data: {outcome.output!r}"
+                status, text = converse([self.bench.program, *words], environment, [])
+                assert status == 0 and "\N{REPLACEMENT CHARACTER}[2J" in text, (words, status, text)
+                assert clear not in text and clipboard not in text, f"{words} obeys a server: {text!r}"
+        with Simulator(self.bench.program, "--auto-approve", "--scenario", self.scenario("words-failing", failing)) as simulator:
+            environment = self.bench.signed_in(simulator, "words-failing")
+            outcome = self.bench.ask(environment, QUESTION)
+            outcome.expect(UNAVAILABLE, "\N{REPLACEMENT CHARACTER}[2J")
+            assert "\x1b" not in outcome.errors, outcome.errors
+
+    def numbers_of_a_server(self):
+        """Numbers that no integer and no calendar holds."""
+        fields = {"x-codex-primary-used-percent": "1e19", "x-codex-primary-reset-at": "1e300"}
+        window = {"used_percent": 1e300, "limit_window_seconds": 18000, "reset_at": 1e300}
+        rules = [
+            {"match": TURN, "effect": {"headers": fields}},
+            {"match": {"method": "GET", "path": "/backend-api/wham/usage"},
+             "effect": {"body": {"plan_type": "plus", "rate_limit": {"primary_window": window}}}},
+        ]
+        with Simulator(self.bench.program, "--auto-approve", "--scenario", self.scenario("numbers", rules)) as simulator:
+            environment = self.bench.signed_in(simulator, "numbers")
+            self.bench.ask(environment, QUESTION).expect(0, "1000000 % of the short-term")
+            usage = self.bench.run(environment, "usage")
+            usage.expect(0)
+            assert "1000000 % of 5 h" in usage.output, usage.output
+            self.expect_finding(environment, "limits", "fail", "1000000 %")
+            limit = {"type": "usage_limit_reached", "message": "Enough.", "resets_at": 1e300, "resets_in_seconds": 1e300}
+        failing = [{"match": TURN, "effect": {"status": 429, "body": {"error": limit}}}]
+        with Simulator(self.bench.program, "--auto-approve", "--scenario", self.scenario("numbers-failing", failing)) as simulator:
+            environment = self.bench.signed_in(simulator, "numbers-failing")
+            self.bench.ask(environment, QUESTION).expect(USAGE_LIMIT, "Enough.")
+
     def stall(self, name, least, most):
         with Simulator(self.bench.program, "--auto-approve", "--scenario", name) as simulator:
             environment = self.bench.signed_in(simulator, name)
@@ -727,6 +775,8 @@ def main(program, stalls):
                 ("a simulator's port that is in use", faults.port_in_use),
                 ("no keyring", faults.no_keyring),
                 ("a passphrase at a terminal", faults.passphrase_at_a_terminal),
+                ("a server's words at a terminal", faults.words_at_a_terminal),
+                ("a server's numbers", faults.numbers_of_a_server),
                 ("no credential", faults.missing_credential),
                 ("nothing to ask", faults.nothing_to_ask),
                 ("Ctrl-C in the middle of an answer", faults.interrupted),

@@ -67,6 +67,23 @@ import Testing
         #expect(stage.transport.receivedRequests.count == 1)
     }
 
+    /// The connection breaks, or nothing more comes, where the server had announced more than the error.
+    @Test(.timeLimit(.minutes(5)), arguments: [false, true])
+    func aUsageLimitIsOneWhateverBecomesOfItsConnection(stalls: Bool) async throws {
+        let limit = #"{"error":{"type":"usage_limit_reached","plan_type":"pro"}}"#
+        let stage = Stage([
+            ScriptedHTTPAnswer(
+                status: .tooManyRequests, body: [.chunk(Array(limit.utf8)), stalls ? .stall : .cut])
+        ])
+        do {
+            _ = try await stage.client.send("Hi")
+            Issue.record("no error")
+        } catch ChappieClientError.usageLimitReached(let limit) {
+            #expect(limit.plan == .pro)
+        }
+        #expect(stage.transport.receivedRequests.count == 1)
+    }
+
     @Test func aRateLimitInsideTheStreamCountsToo() async throws {
         let failed = stream(
             #"data: {"type":"response.failed","response":{"id":"r","error":{"code":"rate_limit_exceeded"}}}"# + "\n\n")

@@ -179,6 +179,43 @@ import Testing
         await #expect(throws: ChappieClientError.invalidResponse) { try await stage.client.send("Hi") }
     }
 
+    @Test(arguments: ["data: {\"type\":\"resp", "data: {\"type\":\n", "data:", "dat", ""])
+    func aStreamThatEndsInItsFirstEventIsABreak(bytes: String) async throws {
+        let stage = Stage([stream(bytes)])
+        do {
+            _ = try await stage.client.send("Hi")
+            Issue.record("no error")
+        } catch ChappieClientError.transportFailed(let error) {
+            #expect(error.code == .connectionLost)
+        }
+    }
+
+    @Test func anAnswerInItemsAloneIsStreamed() async throws {
+        let items = events(answering: "Hello").split(separator: "\n\n").filter { !$0.contains(".delta") }
+        let stage = Stage([stream(items.map { $0 + "\n\n" }.joined())])
+        var shown = ""
+        for try await event in stage.client.stream("Hi") {
+            if case .textDelta(let delta) = event { shown += delta }
+        }
+        #expect(shown == "Hello")
+    }
+
+    @Test func anAnswerWithoutMeasureIsGivenUpForGood() async throws {
+        // Comments: they cost neither this test nor the client any memory.
+        let comment = ScriptedHTTPAnswer.Step.chunk([0x3A] + [UInt8](repeating: 0x20, count: (1 << 20) - 2) + [0x0A])
+        var answer = stream("")
+        answer.body = Array(repeating: comment, count: 257) + stream(events(answering: "late")).body
+        let stage = Stage(
+            [answer, answer], configuration: ChappieConfiguration(streamingTransportPolicy: .httpSSEOnly))
+        do {
+            _ = try await stage.client.send("Hi")
+            Issue.record("no error")
+        } catch ChappieClientError.transportFailed(let error) {
+            #expect(error.code == .bodyTooLarge)
+        }
+        #expect(stage.transport.receivedRequests.count == 1)
+    }
+
     @Test func aServerThatDoesNotKnowTheCodingGetsTheBodyPlain() async throws {
         let stage = Stage([.response(status: .unsupportedMediaType), stream(events(answering: "yes"))])
         #expect(try await stage.client.send(String(repeating: "long ", count: 2000)) == "yes")

@@ -99,6 +99,27 @@ import Testing
         #expect(stage.webSocket.receivedOpenings.count == 1)
     }
 
+    @Test(.timeLimit(.minutes(5)), arguments: [403, 426])
+    func aRefusalWhoseBodyNeverEndsDoesNotHoldUpTheOtherWay(status: Int) async {
+        let page = ScriptedHTTPAnswer(
+            status: .init(code: status), body: [.chunk(Array("<html>".utf8)), .stall])
+        let stage = WebSocketStage([.refused(page)], http: [stream(events(answering: "one"))])
+        #expect(await stage.ask().text == "one")
+    }
+
+    @Test(.timeLimit(.minutes(5)), arguments: [false, true])
+    func aUsageLimitInAHandshakeThatBreaksOffIsFinal(stalls: Bool) async {
+        let limit = #"{"error":{"type":"usage_limit_reached","plan_type":"plus"}}"#
+        let answer = ScriptedHTTPAnswer(
+            status: .tooManyRequests, body: [.chunk(Array(limit.utf8)), stalls ? .stall : .cut])
+        let stage = WebSocketStage([.refused(answer)])
+        guard case .usageLimitReached = await stage.ask().error else {
+            Issue.record("not the usage limit")
+            return
+        }
+        #expect(stage.http.receivedRequests.isEmpty)
+    }
+
     @Test func aUsageLimitInTheHandshakeIsFinal() async {
         let stage = WebSocketStage([
             .refused(
@@ -226,6 +247,20 @@ import Testing
             .opened(replies: [[.deliver(["{", "[]", #"{"type":"new.event"}"#] + messages(answering: "one"))]])
         ])
         #expect(await stage.ask().text == "one")
+    }
+
+    @Test func anAnswerWithoutMeasureIsGivenUpForGood() async {
+        let piece = WebSocketMessage.text(String(repeating: "x", count: 1 << 20))
+        let stage = WebSocketStage([
+            .opened(replies: [[.deliver(Array(repeating: piece, count: 257)), .deliver(messages(answering: "late"))]])
+        ])
+        guard case .transportFailed(let error) = await stage.ask().error else {
+            Issue.record("not given up")
+            return
+        }
+        #expect(error.code == .bodyTooLarge)
+        #expect(stage.webSocket.receivedOpenings.count == 1)
+        #expect(stage.http.receivedRequests.isEmpty)
     }
 
     @Test func silenceGoesOnOverHTTP() async {

@@ -84,12 +84,13 @@ extension ChappieClient {
 
     private func json(of response: HTTPExchangeResponse) async throws -> ChappieJSON {
         do {
-            let body = try await response.body.collect(upTo: Self.listLimit)
             guard response.status.kind == .successful else {
                 let verdict = mapping.verdict(
-                    status: response.status.code, headerFields: response.headerFields, body: body)
+                    status: response.status.code, headerFields: response.headerFields,
+                    body: try await ErrorBody.bytes(of: response.body))
                 throw verdict.error
             }
+            let body = try await response.body.collect(upTo: Self.listLimit)
             guard let json = try? ChappieJSON(parsing: body) else { throw ChappieClientError.invalidResponse }
             return json
         } catch { throw ErrorMapping.clientError(error) }

@@ -88,6 +88,51 @@ import Testing
         #expect(kept.utf8.count == ErrorMapping.bodyLimit)
     }
 
+    /// What an `error` event with these `headers` means.
+    private func rejection(_ headers: [(String, ChappieJSON)], type: String = "busy") throws -> ErrorMapping.Verdict {
+        let json: ChappieJSON = [
+            "type": "error", "status": 429, "error": ["type": .string(type)],
+            "headers": .object(ChappieJSONObject(headers)),
+        ]
+        guard case .error(let event)? = try ResponsesEvent.parse(json.serializedBytes()) else {
+            throw ChappieClientError.invalidResponse
+        }
+        return mapping.verdict(rejected: event)
+    }
+
+    @Test(arguments: ["cookie", "retry-after", "x-codex-active-limit"])
+    func aFieldOfSeparatorsIsNoHeader(name: String) throws {
+        let value = String(repeating: "; ", count: 65_534)
+        guard case .rateLimited(.httpError(429, _)) = try rejection([(name, .string(value))]) else {
+            Issue.record("not a rate limit")
+            return
+        }
+    }
+
+    @Test(arguments: ["a-", "x-codex-"]) func anErrorWithAMultitudeOfHeadersIsStillThatError(prefix: String) throws {
+        guard case .rateLimited(.httpError(429, _)) = try rejection((0..<65_536).map { ("\(prefix)\($0)", "1") })
+        else {
+            Issue.record("not a rate limit")
+            return
+        }
+    }
+
+    @Test func theFirstHundredHeadersThatCountAreRead() throws {
+        let others = (0..<1_000).map { ("a-\($0)", ChappieJSON.string("1")) }
+        for (before, expected) in [(0, 100.0), (99, 100), (100, nil)] {
+            let before = (0..<before).map { ("X-Codex-\($0)", ChappieJSON.string("1")) }
+            let used: [(String, ChappieJSON)] = [("X-Codex-Primary-Used-Percent", 100)]
+            guard
+                case .final(.usageLimitReached(let limit)) = try rejection(
+                    others + before + used, type: "usage_limit_reached")
+            else {
+                Issue.record("not a usage limit")
+                return
+            }
+            #expect(limit.rateLimit?.primary?.usedPercent == expected)
+        }
+    }
+
     @Test func errorsFromBelowBecomeTheClients() throws {
         let transport = ChappieTransportError(.timedOut, stage: .connect, host: "h", reason: "r")
         let cases: [(any Error, ChappieClientError)] = [

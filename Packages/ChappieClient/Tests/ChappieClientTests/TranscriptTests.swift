@@ -7,9 +7,18 @@ import Testing
 @testable import ChappieClient
 
 @Suite struct TranscriptTests {
-    private func answer(_ items: [ChappieJSON], text: String = "") -> ChappieResponse {
-        ChappieResponse(["id": "resp_1"], .completed).with(items: items.map(ChappieOutputItem.init), text: text)
+    private func answer(
+        _ items: [ChappieJSON], text: String = "", status: ChappieResponseStatus = .completed
+    ) -> ChappieResponse {
+        ChappieResponse(["id": "resp_1"], status).with(items: items.map(ChappieOutputItem.init), text: text)
     }
+
+    private static let reasoning: ChappieJSON = [
+        "type": "reasoning", "id": "rs_1", "encrypted_content": "opaque", "summary": [],
+    ]
+    private static let message: ChappieJSON = [
+        "type": "message", "id": "msg_1", "role": "assistant", "content": [["type": "output_text", "text": "whole"]],
+    ]
 
     @Test func theHarnessComesFirstAndThePrefixNeverChanges() {
         var transcript = Transcript(harness: "Be brief.")
@@ -39,6 +48,34 @@ import Testing
         let input = transcript.input(asking: [.user("y")])
         #expect(input.map { $0["role"]?.string } == ["user", "assistant", "user"])
         #expect(input[1]["content"]?[0]?["text"]?.string == "seen")
+    }
+
+    /// The types of what is kept of `answer`, and the last text.
+    private func kept(_ answer: ChappieResponse) -> (types: [String?], text: String?) {
+        var transcript = Transcript(harness: .none)
+        transcript.append([.user("x")], answer: answer)
+        let items = transcript.items.dropFirst()
+        return (items.map { $0["type"]?.string }, items.last?["content"]?[0]?["text"]?.string)
+    }
+
+    @Test func theTextOfAnAnswerThatEndedEarlyIsKeptAndItsReasoningIsNot() {
+        let (types, text) = kept(answer([Self.reasoning], text: "half", status: .incomplete))
+        #expect(types == ["message"])
+        #expect(text == "half")
+        #expect(kept(answer([Self.reasoning, Self.reasoning], status: .incomplete)).types == [])
+    }
+
+    @Test func reasoningThatLedToSomethingStays() {
+        let (types, text) = kept(answer([Self.reasoning, Self.message, Self.reasoning], status: .incomplete))
+        #expect(types == ["reasoning", "message"])
+        #expect(text == "whole")
+        #expect(kept(answer([Self.reasoning, Self.message])).types == ["reasoning", "message"])
+    }
+
+    @Test func textWithoutAMessageFollowsTheReasoningOfAWholeAnswer() {
+        let (types, text) = kept(answer([Self.reasoning], text: "seen"))
+        #expect(types == ["reasoning", "message"])
+        #expect(text == "seen")
     }
 
     @Test func theBodyCarriesWhatTheBackendWantsAndNothingItRefuses() {

@@ -23,11 +23,11 @@ struct Usage: ProgramCommand {
     }
 
     private func describe(_ window: ChappieUsageWindow) -> String {
-        let filled = min(max(Int(window.usedPercent / 5), 0), 20)
+        let filled = min(max(window.wholePercent / 5, 0), 20)
         let bar = String(repeating: "█", count: filled) + String(repeating: "░", count: 20 - filled)
         let length = window.windowMinutes.map(Self.length) ?? "limit"
         let reset = window.resetsAt.map { ", resets at \($0.localMinute)" } ?? ""
-        return "\(bar) \(Int(window.usedPercent)) % of \(length)\(reset)"
+        return "\(bar) \(window.wholePercent) % of \(length)\(reset)"
     }
 
     private static func length(_ minutes: Int) -> String {

@@ -173,7 +173,7 @@ struct Examination {
             return .ok("limits", "the service names none")
         }
         let reset = fullest.resetsAt.map { ", resets at \($0.localMinute)" } ?? ""
-        let detail = "\(Int(fullest.usedPercent)) % of the fullest window is used\(reset)"
+        let detail = "\(fullest.wholePercent) % of the fullest window is used\(reset)"
         switch fullest.usedPercent {
         case ..<80: return .ok("limits", detail)
         case ..<100: return .warning("limits", detail, "See `chappie usage`.")

@@ -70,7 +70,7 @@ struct AnswerPrinter {
         for (name, window) in [("short-term", limits?.primary), ("long-term", limits?.secondary)] {
             guard let window, window.usedPercent >= 80 else { continue }
             let reset = window.resetsAt.map { "; it resets at \($0.localMinute)" } ?? ""
-            Output.note("chappie: \(Int(window.usedPercent)) % of the \(name) usage limit is used\(reset)")
+            Output.note("chappie: \(window.wholePercent) % of the \(name) usage limit is used\(reset)")
         }
     }
 

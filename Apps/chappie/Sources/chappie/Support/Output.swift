@@ -2,21 +2,27 @@ import ChappieSDK
 import Glibc
 
 /// Standard output and standard error, unbuffered and safe against a reader that has gone.
+///
+/// A terminal gets no control characters: what is printed comes from models and servers as well. In a file or a pipe they
+/// are data, and stay.
 enum Output {
     /// Writes to standard output. When nobody reads any more, the program ends as every tool in a pipe does: silently.
-    static func write(_ text: String) { write(text, to: STDOUT_FILENO) }
+    static func write(_ text: String) {
+        write(verbatim: Terminal.outputIsTerminal ? ChappieTerminalText.safe(text) : text, to: STDOUT_FILENO)
+    }
 
     static func line(_ text: String = "") { write(text + "\n") }
 
     /// One JSON value on one line.
     static func json(_ value: ChappieJSON) { write(value.serialized() + "\n") }
 
-    /// A line for the person on standard error.
-    static func note(_ text: String) { write(text + "\n", to: STDERR_FILENO) }
+    /// A line for the person on standard error, which is never data.
+    static func note(_ text: String) { write(verbatim: ChappieTerminalText.safe(text) + "\n", to: STDERR_FILENO) }
 
-    static func writeToError(_ text: String) { write(text, to: STDERR_FILENO) }
+    /// As it is, cursor movements too: for the program's own words only.
+    static func writeToError(_ text: String) { write(verbatim: text, to: STDERR_FILENO) }
 
-    private static func write(_ text: String, to descriptor: Int32) {
+    private static func write(verbatim text: String, to descriptor: Int32) {
         var text = text
         text.withUTF8 { buffer in
             var rest = UnsafeRawBufferPointer(buffer)

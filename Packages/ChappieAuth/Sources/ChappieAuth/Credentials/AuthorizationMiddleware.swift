@@ -67,7 +67,13 @@ public struct AuthorizationMiddleware: HTTPMiddleware {
     private func refused(
         _ response: HTTPExchangeResponse, _ authorization: AccessAuthorization
     ) async -> AuthorizationError {
+        // A page that never ends must not hold up what the person is told.
+        let timer = Task { [body = response.body] in
+            try await Task.sleep(for: .seconds(5))
+            body.cancel()
+        }
         let body = (try? await response.body.collect(upTo: 64 << 10)) ?? []
+        timer.cancel()
         response.body.cancel()
         let answer = IssuerAnswer(status: 401, headerFields: response.headerFields, body: body)
         let message = IssuerError(answer, secrets: [authorization.accessToken]).message

@@ -1,5 +1,8 @@
+import ChappieCore
+
 extension CredentialManager {
-    /// The slot's credential as a document, for ``importCredential(_:)`` on another machine. Renewed first when it is due.
+    /// The slot's credential as a document, for ``importCredential(_:)`` on another machine. Renewed first when it is due;
+    /// a renewal that is under way, here or in another process, is waited for, because it uses up the refresh token.
     ///
     /// The copy and the original can't both be used: a refresh token works once, and the service ends the whole sign-in
     /// when it comes a second time. Whoever calls this must say so, keep the document from others, and stop using the
@@ -8,8 +11,16 @@ extension CredentialManager {
     /// - Throws: ``AuthorizationError``; `CancellationError`.
     public func exportCredential() async throws -> Secret {
         do {
-            _ = try await authorize()
-            return try await current().credential.serialized()
+            let held = try await current()
+            if renewing != nil || held.credential.freshness(at: clock.now) != .fresh {
+                _ = try await renew(generation: held.generation, mode: .ifDue)
+            }
+            let hold: CredentialLockHold
+            do throws(CredentialStoreError) {
+                hold = try await lock.acquire(slot, within: Self.renewalLockPatience)
+            } catch { throw CredentialFailure.store(error) }
+            defer { withExtendedLifetime(hold) {} }
+            return try await adoptFromStore(insteadOf: try await current()).credential.serialized()
         } catch let failure as CredentialFailure {
             throw failure.authorizationError
         }
@@ -37,7 +48,10 @@ extension CredentialManager {
         defer { withExtendedLifetime(lock) {} }
         let result: Result<Void, CredentialStoreError> = await withStore {
             let previous = await readStore()
-            if let error = await save(credential, verified: true) { return .failure(error) }
+            if let error = await save(credential, verified: true) {
+                await putBack(previous)
+                return .failure(error)
+            }
             let epoch = board.epoch
             settledEpoch = epoch
             hold(credential, isSaved: true, epoch: epoch)

@@ -19,7 +19,10 @@ extension CredentialManager {
     func renew(generation: Int, mode: RenewalMode) async throws -> Renewal {
         if let renewing { return try await renewing.value() }
         guard let held = heldNow else { throw CredentialFailure.missingCredential }
-        guard held.generation == generation else { return Renewal(held: held, usedNetwork: false) }
+        guard held.generation == generation else {
+            // Newer ones are there; not before they are saved.
+            return Renewal(held: try await current(), usedNetwork: false)
+        }
         let flight = Flight<Renewal>()
         renewing = flight
         Task {
@@ -34,7 +37,12 @@ extension CredentialManager {
     private func replace(_ original: HeldCredential, mode: RenewalMode) async throws(CredentialFailure) -> Renewal {
         do {
             let hold = try await lockForRenewal()
-            defer { withExtendedLifetime(hold) {} }
+            renewalHoldsLock = true
+            let lockedAt = clock.elapsed
+            defer {
+                renewalHoldsLock = false
+                withExtendedLifetime(hold) {}
+            }
             let held = try await adoptFromStore(insteadOf: original)
             if held.generation != original.generation, isEnough(held.credential, mode) {
                 return Renewal(held: held, usedNetwork: false)
@@ -44,7 +52,7 @@ extension CredentialManager {
                     held, .missingRefreshToken, reason: "The sign-in can't be renewed. Please sign in again.")
             }
             do {
-                return try await take(try await tokens.refresh(refreshToken), insteadOf: held)
+                return try await take(try await tokens.refresh(refreshToken), insteadOf: held, lockedAt: lockedAt)
             } catch .rejected(let error, let reason) {
                 return try await reject(held, error, reason: reason)
             }
@@ -67,7 +75,7 @@ extension CredentialManager {
     }
 
     /// Reads the store again: another process may have renewed the tokens, signed out, or signed somebody else in.
-    private func adoptFromStore(insteadOf held: HeldCredential) async throws(CredentialFailure) -> HeldCredential {
+    func adoptFromStore(insteadOf held: HeldCredential) async throws(CredentialFailure) -> HeldCredential {
         // What the store did not take is newer than what it holds.
         guard held.isSaved else { return held }
         let stored = await withStore { await readStore() }
@@ -86,7 +94,7 @@ extension CredentialManager {
         }
     }
 
-    private func mismatch(in epoch: Int) -> CredentialFailure {
+    func mismatch(in epoch: Int) -> CredentialFailure {
         let reason = "The stored sign-in now belongs to another account. Please sign in again to go on here."
         let failure = CredentialFailure.rejected(.authorizationDenied(reason), reason: reason)
         phase = .mismatched(failure)
@@ -95,8 +103,12 @@ extension CredentialManager {
     }
 
     /// Takes new tokens into use: saved first, and kept in any case.
-    private func take(_ answer: TokenAnswer, insteadOf held: HeldCredential) async throws(CredentialFailure) -> Renewal
-    {
+    ///
+    /// Saved at once: a crash before that loses the sign-in. Only where the lock was held for so long that somebody may
+    /// have signed out or in without it, the store is looked at first.
+    private func take(
+        _ answer: TokenAnswer, insteadOf held: HeldCredential, lockedAt: Duration
+    ) async throws(CredentialFailure) -> Renewal {
         let credential = held.credential.refreshed(with: answer, at: clock.now)
         let result: Result<Renewal, CredentialFailure> = await withStore {
             guard let now = heldNow, now.generation == held.generation else {
@@ -105,7 +117,15 @@ extension CredentialManager {
                 return heldNow.map { .success(Renewal(held: $0, usedNetwork: false)) } ?? .failure(.missingCredential)
             }
             renewedAt = clock.elapsed
-            let new = hold(credential, isSaved: false, epoch: held.epoch)
+            let new = hold(
+                credential, isSaved: false, epoch: held.epoch,
+                replaces: held.isSaved ? held.credential : held.replaces)
+            if clock.elapsed - lockedAt > Self.changeLockPatience - .seconds(1),
+                case .success(let stored) = await readStore(), heldNow?.generation == new.generation,
+                let other = yield(new, to: stored)
+            {
+                return other.map { Renewal(held: $0, usedNetwork: false) }
+            }
             if let error = await save(credential) { return .failure(.store(error)) }
             markSaved(generation: new.generation)
             guard let saved = heldNow else { return .failure(.missingCredential) }

@@ -23,16 +23,17 @@ extension CredentialManager {
 
     private func replaceStored(with credential: Credential, epoch: Int) async throws -> StatusBoard.Snapshot {
         try checkSignInGoesOn(epoch)
-        let previous: Credential?
-        if let held = heldNow { previous = held.credential } else { previous = try? await readStore().get() }
+        let stored: Result<Credential?, CredentialStoreError>
+        if let held = heldNow { stored = .success(held.credential) } else { stored = await readStore() }
         try checkSignInGoesOn(epoch)
-        if let error = await save(credential, verified: true) { throw CredentialFailure.store(error) }
         do {
+            if let error = await save(credential, verified: true) { throw CredentialFailure.store(error) }
             try checkSignInGoesOn(epoch)
         } catch {
-            await putBack(previous)
+            await putBack(stored)
             throw error
         }
+        let previous = try? stored.get()
         // From here on there is no suspension: the sign-in has happened.
         settledEpoch = epoch
         renewedAt = clock.elapsed
@@ -46,12 +47,17 @@ extension CredentialManager {
         try Task.checkCancellation()
     }
 
-    /// Best effort: the store has just worked.
-    private func putBack(_ previous: Credential?) async {
-        if let previous, !isSignOutPending {
-            _ = await save(previous)
-        } else {
+    /// Makes the store what it was before a save that has failed, or has been overtaken: best effort. What could not be
+    /// read before is left alone.
+    func putBack(_ stored: Result<Credential?, CredentialStoreError>) async {
+        if isSignOutPending {
             _ = await deleteStored()
+            return
+        }
+        switch stored {
+        case .success(let previous?): _ = await save(previous)
+        case .success(nil): _ = await deleteStored()
+        case .failure: return
         }
     }
 }

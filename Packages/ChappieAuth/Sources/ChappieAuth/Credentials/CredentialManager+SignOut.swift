@@ -1,3 +1,5 @@
+import ChappieCore
+
 extension CredentialManager {
     /// Forgets the slot's credential: at once in this process, then in the store, then at the server (best effort, 10 s
     /// at most). Works also when what is stored can't be read. Sessions of this manager become `signedOut`.
@@ -29,19 +31,51 @@ extension CredentialManager {
     }
 
     /// Carries out a sign-out in the store; returns why it could not.
+    ///
+    /// One that could not be carried out at once is made up for later, but not at the cost of whoever has signed in to the
+    /// slot meanwhile.
     func settleSignOut() async -> CredentialStoreError? {
         let hold = await lockForChange()
         defer { withExtendedLifetime(hold) {} }
         return await withStore {
             let epoch = board.epoch
             guard settledEpoch != epoch, heldNow == nil else { return nil }
-            // What is stored may be newer than what is known here: another process may have renewed it.
+            let earlier = unsettledSignOut.flatMap { $0.epoch == epoch ? $0 : nil }
             if case .held(let held) = phase { remember(held.credential) }
-            if case .success(let stored?) = await readStore() { remember(stored) }
+            if earlier != nil || !hasJustRefusedToBeRead {
+                // What is stored may be newer than what is known here: another process may have renewed it.
+                switch await readStore() {
+                case .success(let stored?):
+                    if let earlier, !earlier.means(stored) {
+                        settledEpoch = max(settledEpoch, epoch)
+                        return nil
+                    }
+                    remember(stored)
+                case .failure(let error) where earlier != nil && !error.isDamage: return error
+                case .success(nil), .failure: break
+                }
+            }
             phase = .absent
-            if let error = await deleteStored() { return error }
+            if let error = await deleteStored() {
+                unsettledSignOut =
+                    earlier ?? UnsettledSignOut(epoch: epoch, at: clock.now, accounts: unrevoked.map(\.info))
+                return error
+            }
             settledEpoch = max(settledEpoch, epoch)
+            if earlier != nil {
+                // Nobody waits for it any more.
+                for credential in unrevoked { revokeInBackground(credential) }
+                unrevoked = []
+            }
             return nil
+        }
+    }
+
+    /// Whether the person was asked for access a moment ago, in vain; deleting needs none.
+    private var hasJustRefusedToBeRead: Bool {
+        switch readFailure {
+        case .denied, .noPassphrase, .wrongPassphrase: true
+        default: false
         }
     }
 
@@ -49,4 +83,9 @@ extension CredentialManager {
         guard !unrevoked.contains(where: credential.hasSameTokens) else { return }
         unrevoked.append(credential)
     }
+}
+
+extension CredentialStoreError {
+    /// Whether there is something that can't be read, whoever asks.
+    fileprivate var isDamage: Bool { if case .corrupt = self { true } else { false } }
 }

@@ -36,10 +36,16 @@ public actor CredentialManager {
     var phase = Phase.unknown
     /// The epoch of the last sign-out that has been carried out in the store, or overtaken by a sign-in.
     var settledEpoch = 0
+    /// A sign-out that the store did not carry out when it was asked to.
+    var unsettledSignOut: UnsettledSignOut?
+    /// Why the store could not be read the last time; `nil` when it could.
+    var readFailure: CredentialStoreError?
     /// Credentials that were dropped from the store by a sign-out and have yet to be revoked.
     var unrevoked: [Credential] = []
     var loading: Flight<HeldCredential>?
     var renewing: Flight<Renewal>?
+    /// Whether the renewal that is under way has its lock, and does not wait for it.
+    var renewalHoldsLock = false
     /// Revocations that are under way, by number.
     var revoking: [Int: Flight<Void>] = [:]
     var lastRevocation = 0
@@ -104,10 +110,10 @@ extension CredentialManager {
     /// How long a sign-in or sign-out does. Theirs is the later word, so that they go on without the lock after that.
     static let changeLockPatience = Duration.seconds(10)
 
-    /// The lock for a change of the store; `nil` when it can't be had, and when a renewal of this manager holds it, which
-    /// looks at what has changed by itself.
+    /// The lock for a change of the store; `nil` when it can't be had in time, and when a renewal of this manager holds
+    /// it. A renewal that lasts so long looks at what has changed by itself.
     func lockForChange() async -> CredentialLockHold? {
-        guard renewing == nil else { return nil }
+        guard !renewalHoldsLock else { return nil }
         return try? await Task { [lock, slot] in
             try await lock.acquire(slot, within: Self.changeLockPatience)
         }.value
@@ -125,27 +131,34 @@ extension CredentialManager {
 
     /// What the store holds now.
     func readStore() async -> Result<Credential?, CredentialStoreError> {
-        await Task { [store, slot] () -> Result<Credential?, CredentialStoreError> in
+        let result = await Task { [store, slot] () -> Result<Credential?, CredentialStoreError> in
             do throws(CredentialStoreError) {
                 return .success(try await store.load(slot).map(Credential.init(serialized:)))
             } catch {
                 return .failure(error)
             }
         }.value
+        if case .failure(let error) = result { readFailure = error } else { readFailure = nil }
+        return result
     }
 
     /// Writes `credential`; returns why it could not.
     ///
-    /// - Parameter verified: reads it back as well, whatever the store has done about that itself.
+    /// - Parameter verified: reads it back as well, whatever the store has done about that itself. A store that can't be
+    ///   read at that moment (the screen has just been locked) has taken it all the same.
     func save(_ credential: Credential, verified: Bool = false) async -> CredentialStoreError? {
         let document = credential.serialized()
         return await Task { [store, slot] () -> CredentialStoreError? in
             do throws(CredentialStoreError) {
                 try await store.save(document, in: slot)
-                guard verified else { return nil }
-                return try await store.load(slot) == document ? nil : .notVerified
             } catch {
                 return error
+            }
+            guard verified else { return nil }
+            do throws(CredentialStoreError) {
+                return try await store.load(slot) == document ? nil : .notVerified
+            } catch {
+                return nil
             }
         }.value
     }
@@ -164,9 +177,10 @@ extension CredentialManager {
 
     /// Takes `credential` into use and tells everyone.
     @discardableResult
-    func hold(_ credential: Credential, isSaved: Bool, epoch: Int) -> HeldCredential {
+    func hold(_ credential: Credential, isSaved: Bool, epoch: Int, replaces: Credential? = nil) -> HeldCredential {
         lastGeneration += 1
-        let held = HeldCredential(credential: credential, generation: lastGeneration, epoch: epoch, isSaved: isSaved)
+        let held = HeldCredential(
+            credential: credential, generation: lastGeneration, epoch: epoch, isSaved: isSaved, replaces: replaces)
         phase = .held(held)
         earlyRefreshPause = nil
         board.publish(.signedIn(credential.info, expiresAt: credential.expiresAt), in: epoch)

@@ -78,13 +78,31 @@ struct ErrorMapping: Sendable {
     /// What an error inside the stream means: the HTTP error that it stands for. One without a status is the server's
     /// trouble: nothing more comes of that attempt.
     func verdict(rejected event: ResponsesErrorEvent) -> Verdict {
-        var fields: HTTPFields = [:]
-        for member in event.headers.object?.members ?? [] {
-            guard let name = HTTPField.Name(member.name) else { continue }
-            fields[name] = member.value.string ?? member.value.double.map { String($0) }
-        }
-        return verdict(status: event.status ?? 500, headerFields: fields, body: event.raw.serializedBytes())
+        verdict(
+            status: event.status ?? 500, headerFields: Self.fields(of: event), body: event.raw.serializedBytes())
     }
+
+    /// The members of an error's `headers` that say something here. No others: header fields trap when they are too many.
+    private static func fields(of event: ResponsesErrorEvent) -> HTTPFields {
+        let members = event.headers.object?.members ?? []
+        let telling = members.lazy.filter {
+            let name = $0.name.lowercased()
+            return name == "retry-after" || name.hasPrefix("x-codex-")
+        }
+        var fields: HTTPFields = [:]
+        for member in telling.prefix(fieldLimit) {
+            guard let name = HTTPField.Name(member.name),
+                let value = member.value.string ?? member.value.double.map({ String($0) }),
+                value.utf8.count <= fieldValueLimit
+            else { continue }
+            fields[name] = value
+        }
+        return fields
+    }
+
+    private static let fieldLimit = 100
+    /// In bytes.
+    private static let fieldValueLimit = 4 << 10
 
     private func usageLimit(_ error: ChappieResponseError, _ fields: HTTPFields) -> ChappieUsageLimit {
         let family = fields[.activeLimit].map { $0.split(separator: "_").joined(separator: "-") }

@@ -31,4 +31,15 @@ struct DeliveredText: Sendable {
         position = bytes.count
         return rest
     }
+
+    /// The attempt's text as a whole, at its end: it may go beyond what was said piece by piece.
+    ///
+    /// - Returns: what of it is new, maybe nothing. Text that does not begin with what had been shown says nothing here.
+    mutating func concluded(_ whole: String) -> String {
+        guard whole.utf8.starts(with: bytes) else { return "" }
+        let rest = String(decoding: whole.utf8.dropFirst(bytes.count), as: UTF8.self)
+        bytes.append(contentsOf: rest.utf8)
+        position = bytes.count
+        return rest
+    }
 }

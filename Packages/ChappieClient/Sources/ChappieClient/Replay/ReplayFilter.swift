@@ -31,6 +31,9 @@ struct ReplayFilter: Sendable {
         return new
     }
 
+    /// - Returns: the part of the whole answer's text that no delta has brought; may be empty.
+    mutating func concluded(_ whole: String) -> String { text.concluded(whole) }
+
     /// - Returns: the part of `delta` that is new; may be empty.
     mutating func reasoned(_ delta: String) -> String {
         guard !isReasoningMuted, let new = reasoning.said(delta) else {

@@ -24,11 +24,9 @@ struct HTTPAttempt: Sendable {
     private func read(_ response: HTTPExchangeResponse) async throws -> AttemptOutcome {
         let retryAfter = response.headerFields[.retryAfter]
         guard response.status.kind == .successful else {
-            let body = (try? await response.body.collect(upTo: ErrorMapping.bodyLimit * 16)) ?? []
-            response.body.cancel()
-            try Task.checkCancellation()
             let verdict = mapping.verdict(
-                status: response.status.code, headerFields: response.headerFields, body: body)
+                status: response.status.code, headerFields: response.headerFields,
+                body: try await ErrorBody.bytes(of: response.body))
             return .failed(AttemptFailure(verdict, retryAfter: retryAfter))
         }
         guard !response.isWebPage else { return .failed(.final(ChappieClientError.invalidResponse)) }
@@ -62,9 +60,11 @@ struct HTTPAttempt: Sendable {
         _ response: HTTPExchangeResponse, _ decoder: inout ResponsesEventDecoder
     ) async throws -> TurnAccumulator.Outcome {
         defer { response.body.cancel() }
+        var size = AnswerAllowance(host: mapping.host)
         var lastEvent = clock.elapsed
         var isFirst = true
         while let chunk = try await response.body.next() {
+            try size.received(chunk.count)
             let events = try decoder.receivedBytes(chunk)
             if let outcome = try progress.received(events) { return outcome }
             if events.isEmpty {

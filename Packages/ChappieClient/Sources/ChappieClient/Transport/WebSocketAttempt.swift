@@ -81,13 +81,17 @@ struct WebSocketAttempt: Sendable {
     private func keptConnection(_ opening: HTTPExchangeRequest) async -> (any WebSocketConnection)? {
         guard let kept = socket.connection(for: opening.headerFields, at: clock.elapsed) else { return nil }
         do {
-            while case .messages = try await kept.receive(within: .zero) {}
+            var reads = 0
+            while reads < Self.leftoverReads, case .messages = try await kept.receive(within: .zero) { reads += 1 }
         } catch let error as ChappieTransportError where error.code == .timedOut && error.stage == .message {
             return kept
         } catch {}
         socket.drop()
         return nil
     }
+
+    /// A server that talks on and on between two turns is not listened to for ever.
+    private static let leftoverReads = 100
 
     private func message(isOnKeptConnection: Bool) -> ChappieJSONObject {
         var message = isOnKeptConnection ? socket.request(body) : body
@@ -102,18 +106,27 @@ struct WebSocketAttempt: Sendable {
     private func read(
         _ connection: any WebSocketConnection, isKept: Bool, _ result: Result
     ) async throws -> HTTPExchangeResponse {
+        var size = AnswerAllowance(host: mapping.host)
+        var lastEvent = clock.elapsed
         var isFirst = true
         while true {
-            switch try await connection.receive(within: isFirst ? deadlines.firstByte : deadlines.idle) {
+            // Messages that are no events keep a connection alive, and nobody's answer.
+            let allowance = isFirst ? deadlines.firstByte : deadlines.idle
+            let left = allowance - (clock.elapsed - lastEvent)
+            guard left > .zero else { throw silence(allowance) }
+            switch try await connection.receive(within: left) {
             case .closed(let closure):
                 socket.drop()
                 let error = ChappieClientError.transportFailed(closed(closure))
                 result.settle(.failed(isFirst && isKept ? .stale(error) : .broken(error)))
                 return HTTPExchangeResponse(status: .switchingProtocols)
             case .messages(let messages):
+                try size.received(messages.reduce(0) { $0 + $1.byteCount })
+                let events = try events(in: messages)
+                guard !events.isEmpty else { continue }
                 if isFirst { progress.tell(.transport(.connected(.webSocket))) }
                 isFirst = false
-                let events = try events(in: messages)
+                lastEvent = clock.elapsed
                 if case .error(let event)? = events.last, event.status == 401 {
                     socket.drop()
                     return HTTPExchangeResponse(
@@ -170,16 +183,21 @@ struct WebSocketAttempt: Sendable {
     // MARK: Failures
 
     private func refusal(_ response: HTTPExchangeResponse) async throws -> AttemptOutcome {
-        let body = (try? await response.body.collect(upTo: ErrorMapping.bodyLimit * 16)) ?? []
-        response.body.cancel()
-        try Task.checkCancellation()
-        let verdict = mapping.verdict(status: response.status.code, headerFields: response.headerFields, body: body)
+        let verdict = mapping.verdict(
+            status: response.status.code, headerFields: response.headerFields,
+            body: try await ErrorBody.bytes(of: response.body))
         switch verdict {
         case .final(.httpError(let status, let text)), .troubled(.httpError(let status, let text)):
             return .failed(.upgradeFailed(.httpError(status, text)))
         case .final, .rateLimited, .troubled, .conversationLost:
             return .failed(AttemptFailure(verdict, retryAfter: response.headerFields[.retryAfter]))
         }
+    }
+
+    private func silence(_ allowance: Duration) -> ChappieTransportError {
+        ChappieTransportError(
+            .timedOut, stage: .message, host: mapping.host,
+            reason: "no event within \(allowance.components.seconds) s, though the connection is alive")
     }
 
     private func closed(_ closure: WebSocketClosure) -> ChappieTransportError {

@@ -15,12 +15,15 @@ struct Transcript: Sendable {
     /// Keeps a finished turn.
     mutating func append(_ messages: [ChappieInputMessage], answer: ChappieResponse) {
         items += messages.map(\.inputItem)
-        let answered = answer.items.filter { Self.sentBack.contains($0.type) }.map(\.json)
-        if answered.isEmpty, !answer.outputText.isEmpty {
-            // The stream delivered text but no item (some servers do): keep what the person saw.
+        var answered = answer.items.filter { Self.sentBack.contains($0.type) }
+        if answer.status != .completed {
+            // The backend refuses reasoning without the item that it led to.
+            while answered.last?.type == "reasoning" { answered.removeLast() }
+        }
+        items += answered.map(\.json)
+        if !answer.outputText.isEmpty, !answered.contains(where: { $0.type == "message" }) {
+            // The stream delivered text but no message (it ended early, or the server has none): keep what the person saw.
             items.append(ChappieInputMessage.assistant(answer.outputText).inputItem)
-        } else {
-            items += answered
         }
     }
 

@@ -76,6 +76,9 @@ struct TurnAccumulator: Sendable {
         case .rateLimits(let snapshot): emit(.usageLimits(snapshot))
         case .metadata(let headers, _): received(turnState: headers["x-codex-turn-state"]?.string)
         case .completed(let response), .incomplete(let response):
+            // An answer may come in items alone; who reads the deltas sees it all the same.
+            let rest = filter.concluded(response.with(items: items, text: "").outputText)
+            if !rest.isEmpty { emit(.textDelta(rest)) }
             try filter.attemptCompleted()
             return .completed(response.with(items: items, text: filter.text.text))
         case .failed(let response): return .failed(response.with(items: items, text: filter.text.text))

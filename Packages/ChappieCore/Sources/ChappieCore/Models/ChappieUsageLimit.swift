@@ -4,7 +4,7 @@ public import FoundationEssentials
 public struct ChappieUsageLimit: Sendable, Hashable, Codable {
     /// The backend's word for the error; typically `usage_limit_reached`.
     public var type: String
-    /// Safe to show to a person.
+    /// Safe to show to a person: see ``ChappieResponseError/message``.
     public var message: String?
     public var plan: ChappiePlan?
     public var resetsAt: Date?

@@ -64,12 +64,11 @@ public struct ChappieUsageLimitSnapshot: Sendable, Hashable, Codable {
                 .trimmingPrefix(while: { $0 == " " }).description
         }
         func window(_ kind: String) -> ChappieUsageWindow? {
-            guard let used = value("\(kind)-used-percent").flatMap(Double.init), used.isFinite else { return nil }
+            guard let used = PeerNumber.percent(value("\(kind)-used-percent").flatMap(Double.init)) else { return nil }
             let minutes = value("\(kind)-window-minutes").flatMap(Int.init)
-            let reset = value("\(kind)-reset-at").flatMap(Double.init).flatMap { $0.isFinite ? $0 : nil }
+            let reset = PeerNumber.date(value("\(kind)-reset-at").flatMap(Double.init))
             guard used != 0 || (minutes ?? 0) != 0 || reset != nil else { return nil }
-            return ChappieUsageWindow(
-                usedPercent: used, windowMinutes: minutes, resetsAt: reset.map(Date.init(timeIntervalSince1970:)))
+            return ChappieUsageWindow(usedPercent: used, windowMinutes: minutes, resetsAt: reset)
         }
         let hasCredits = value("credits-has-credits").flatMap(Self.flag)
         self.init(

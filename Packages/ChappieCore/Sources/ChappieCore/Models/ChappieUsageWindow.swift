@@ -2,11 +2,11 @@ public import FoundationEssentials
 
 /// One window of a usage limit.
 public struct ChappieUsageWindow: Sendable, Hashable, Codable {
-    /// 0…100; more when the backend says so.
+    /// 0…100; more when the backend says so, up to a million.
     public var usedPercent: Double
     /// The window's length; `nil` when unknown.
     public var windowMinutes: Int?
-    /// When the window starts anew; `nil` when unknown.
+    /// When the window starts anew, from 1970 to 9999; `nil` when unknown.
     public var resetsAt: Date?
 
     public init(usedPercent: Double, windowMinutes: Int? = nil, resetsAt: Date? = nil) {
@@ -17,11 +17,11 @@ public struct ChappieUsageWindow: Sendable, Hashable, Codable {
 
     /// Reads a window of the `codex.rate_limits` event or of the usage endpoint.
     init?(_ json: ChappieJSON?) {
-        guard let json, let used = json["used_percent"]?.double else { return nil }
+        guard let json, let used = PeerNumber.percent(json["used_percent"]?.double) else { return nil }
         let seconds = json["limit_window_seconds"]?.int
         self.init(
             usedPercent: used,
             windowMinutes: json["window_minutes"]?.int ?? seconds.map { $0 / 60 + ($0 % 60 > 0 ? 1 : 0) },
-            resetsAt: json["reset_at"]?.double.map(Date.init(timeIntervalSince1970:)))
+            resetsAt: PeerNumber.date(json["reset_at"]?.double))
     }
 }

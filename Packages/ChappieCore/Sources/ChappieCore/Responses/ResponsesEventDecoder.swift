@@ -10,7 +10,8 @@ public struct ResponsesEventDecoder: Sendable {
 
     /// Whether the terminal event has been delivered.
     public private(set) var isFinished = false
-    /// Payloads that were neither JSON objects with a type nor `[DONE]`.
+    /// Payloads that were neither JSON objects with a type nor `[DONE]`; one that the end of the body cut off is not
+    /// among them.
     public private(set) var skippedPayloads = 0
 
     /// - Parameter maximumEventBytes: bound for one event; default 64 MiB.
@@ -38,6 +39,7 @@ public struct ResponsesEventDecoder: Sendable {
         var intake = Intake()
         var failed = false
         do { try decoder.connectionClosed { intake.take($0.data) } } catch { failed = true }
+        intake.skipped = 0
         let events = try finish(intake, failed: failed)
         guard isFinished else { throw .endedEarly(eventsReceived: eventsReceived) }
         return events

@@ -65,6 +65,25 @@ import Testing
     }
 
     @Test(
+        "numbers that no integer and no calendar holds",
+        arguments: [
+            ("1e19", "1e300", 1_000_000), ("-1e300", "-1", -1_000_000), ("1e300", "253402300800", 1_000_000),
+        ] as [(String, String, Double)])
+    func boundsItsNumbers(_ used: String, _ reset: String, _ percent: Double) {
+        let expected = ChappieUsageWindow(usedPercent: percent)
+        let fields = fields(["x-codex-primary-used-percent": used, "x-codex-primary-reset-at": reset])
+        #expect(ChappieUsageLimitSnapshot(headerFields: fields)?.primary == expected)
+        let window = #"{"used_percent":\#(used),"reset_at":\#(reset)}"#
+        let event = ChappieUsageLimitSnapshot(rateLimitsEvent: json(#"{"rate_limits":{"primary":\#(window)}}"#))
+        #expect(event.primary == expected)
+        let body = #"{"plan_type":"plus","rate_limit":{"primary_window":\#(window)}}"#
+        #expect(ChappieUsageLimitSnapshot(usageBody: json(body))?.primary == expected)
+        let error = ChappieResponseError(json(#"{"resets_at":\#(reset),"resets_in_seconds":\#(reset)}"#))
+        #expect(error.resetsAt == nil)
+        #expect(abs(error.resetsInSeconds ?? 0) <= 253_402_300_800)
+    }
+
+    @Test(
         "flags in headers",
         arguments: [("true", true), ("TRUE", true), ("1", true), ("false", false), ("False", false), ("0", false)])
     func readsFlags(_ text: String, _ value: Bool) {

@@ -137,6 +137,15 @@ import Testing
         }
     }
 
+    @Test(arguments: ["data: {\"ty", "data: {\"type\":\n", "data: {\"type\":\ndata: \"re"])
+    func aPayloadThatTheEndCutOffIsNotCounted(rest: String) {
+        Chunking.forEach(Array("data: x\n\n\(rest)".utf8)) { chunks, label in
+            var decoder = ResponsesEventDecoder()
+            #expect(decode(chunks, with: &decoder) == .failure(.endedEarly(eventsReceived: 0)), "\(label)")
+            #expect(decoder.skippedPayloads == 1, "\(label)")
+        }
+    }
+
     @Test func thePayloadDecidesAndNotTheEventField() throws {
         var decoder = ResponsesEventDecoder()
         let events = try decoder.receivedBytes(

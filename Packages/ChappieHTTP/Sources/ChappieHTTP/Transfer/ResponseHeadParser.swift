@@ -16,6 +16,8 @@ struct ResponseHeadParser {
 
     /// Over all heads of one exchange together; the largest servers allow themselves is around 64 KiB.
     static let byteLimit = 256 * 1024
+    /// Of one head. `HTTPFields` traps at 65,535, and no honest server sends a tenth of this.
+    static let fieldLimit = 1000
 
     private enum Phase {
         /// Before the first line, or after an informational head. Next: fields.
@@ -49,16 +51,19 @@ struct ResponseHeadParser {
             phase = .fields(ResponseHead(status: status, headerFields: [:]))
             return .more
         case .fields(var head):
+            // The head has one owner while it grows, or each field would copy all before it.
+            phase = .awaitingStatus
             if !line.isEmpty {
+                guard head.headerFields.count < Self.fieldLimit else {
+                    return .failed("its response head has over \(Self.fieldLimit) fields")
+                }
                 Self.add(line, to: &head.headerFields)
                 phase = .fields(head)
                 return .more
             }
             switch head.status.code {
             case 101: return .failed("it switched protocols without being asked")
-            case 100..<200:
-                phase = .awaitingStatus
-                return .more
+            case 100..<200: return .more
             default:
                 phase = .done
                 return .complete(head)

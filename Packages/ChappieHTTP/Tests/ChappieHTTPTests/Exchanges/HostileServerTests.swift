@@ -8,7 +8,7 @@ extension OverTheWire {
     @Suite struct HostileServerTests {
         /// What a peer may send that isn't an HTTP response.
         enum Nonsense: String, CaseIterable, CustomTestStringConvertible {
-            case anotherProtocol, noHead, badStatus, badLength, badChunk, upgrade, longField, manyFields
+            case anotherProtocol, noHead, badStatus, badLength, badChunk, upgrade, longField, manyFields, tinyFields
 
             var testDescription: String { rawValue }
 
@@ -25,6 +25,7 @@ extension OverTheWire {
                 case .upgrade: "HTTP/1.1 101 Switching Protocols\r\nupgrade: something\r\n\r\n"
                 case .longField: "HTTP/1.1 200 OK\r\nx: " + String(repeating: kilobyte, count: 200) + "\r\n\r\n"
                 case .manyFields: "HTTP/1.1 200 OK\r\n" + String(repeating: "x: \(kilobyte)\r\n", count: 400)
+                case .tinyFields: "HTTP/1.1 200 OK\r\n" + String(repeating: "a:\n", count: 65_535) + "\r\n"
                 }
             }
         }

@@ -91,4 +91,32 @@ import Testing
         while parser.receivedLine(line) == .more { lines += 1 }
         #expect(lines == (ResponseHeadParser.byteLimit - 17) / line.count)
     }
+
+    /// 65,535 of them, which fit into the bytes, would end the process in `HTTPFields`.
+    @Test func boundsHowManyFieldsItTakes() {
+        var parser = ResponseHeadParser()
+        _ = parser.receivedLine(Array("HTTP/1.1 200 OK\r\n".utf8))
+        let line = Array("a:\n".utf8)
+        for _ in 0..<ResponseHeadParser.fieldLimit { #expect(parser.receivedLine(line) == .more) }
+        #expect(parser.receivedLine(line) == .failed("its response head has over 1000 fields"))
+    }
+
+    @Test func eachHeadHasItsOwnFields() {
+        var parser = ResponseHeadParser()
+        for status in ["103 Early Hints", "200 OK"] {
+            _ = parser.receivedLine(Array("HTTP/1.1 \(status)\r\n".utf8))
+            for _ in 0..<(ResponseHeadParser.fieldLimit - 1) { _ = parser.receivedLine(Array("a:\n".utf8)) }
+            _ = parser.receivedLine(Array("last: \(status)\r\n".utf8))
+            let end = parser.receivedLine(Array("\r\n".utf8))
+            guard status == "200 OK" else {
+                #expect(end == .more)
+                continue
+            }
+            guard case .complete(let head) = end else {
+                Issue.record("\(end)")
+                return
+            }
+            #expect(head.headerFields.count == ResponseHeadParser.fieldLimit)
+        }
+    }
 }

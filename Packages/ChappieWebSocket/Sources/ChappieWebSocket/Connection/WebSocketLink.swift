@@ -77,9 +77,9 @@ final class WebSocketLink: CurlConnectionMember {
             }
             session.settle(at: LoopClock.now)
             guard !session.isOver else { return .leave }
-            // A ping that has only just been queued, for one.
+            // A ping that has only just been queued, for one; or the socket took the answers that reading waited for.
             let hasUnsent = visit.isConnected && session.wantsWrite && !session.outbox.isBlocked
-            session.promisedVisit = hasMore || hasUnsent ? visit.now : session.deadline
+            session.promisedVisit = hasMore || hasUnsent || session.readsOn ? visit.now : session.deadline
             return .stay(reads: session.wantsRead, writes: session.wantsWrite, until: session.promisedVisit)
         }
     }

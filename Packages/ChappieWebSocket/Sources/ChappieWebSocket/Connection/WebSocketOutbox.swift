@@ -4,6 +4,9 @@ struct WebSocketOutbox {
 
     /// A message that would lead beyond this many queued bytes waits, unless it is the only one.
     static let limitBytes = 1 << 20
+    /// From this many bytes of answers on that the peer has not taken, nothing more is read: whoever sends pings and reads
+    /// nothing would fill the memory with pongs.
+    static let answerLimitBytes = 64 << 10
     /// Smaller leftovers of capacity are kept for the next bytes.
     private static let keptCapacity = 64 << 10
 
@@ -13,6 +16,9 @@ struct WebSocketOutbox {
     /// offered the same bytes again.
     private(set) var offered: [UInt8] = []
     private(set) var offset = 0
+    /// How much of either are answers.
+    private var queuedAnswerBytes = 0
+    private var offeredAnswerBytes = 0
     /// The socket takes nothing for now.
     private(set) var isBlocked = false
     private var senders: [(id: Int, byteCount: Int, resume: Resume)] = []
@@ -23,8 +29,17 @@ struct WebSocketOutbox {
     /// Whether a message of that size may be queued now.
     func hasRoom(for bytes: Int) -> Bool { isEmpty || byteCount + bytes <= Self.limitBytes }
 
+    /// Whether the peer has to take what it has asked for before it may ask for more.
+    var owesTooMuch: Bool { queuedAnswerBytes + offeredAnswerBytes >= Self.answerLimitBytes }
+
     mutating func append(_ bytes: [UInt8]) {
         if queued.isEmpty { queued = bytes } else { queued += bytes }
+    }
+
+    /// Queues what the peer's own frames call for: pongs, and the answer to its close.
+    mutating func append(answer bytes: [UInt8]) {
+        append(bytes)
+        queuedAnswerBytes += bytes.count
     }
 
     // MARK: The socket's side
@@ -35,11 +50,13 @@ struct WebSocketOutbox {
         offered.removeAll(keepingCapacity: offered.capacity <= Self.keptCapacity)
         offset = 0
         swap(&offered, &queued)
+        (offeredAnswerBytes, queuedAnswerBytes) = (queuedAnswerBytes, 0)
     }
 
     /// - Returns: whether it went out after the socket had been blocked.
     mutating func took(_ count: Int) -> Bool {
         offset += count
+        if offset == offered.count { offeredAnswerBytes = 0 }
         defer { isBlocked = false }
         return isBlocked
     }
@@ -51,6 +68,7 @@ struct WebSocketOutbox {
         queued = []
         offered = []
         offset = 0
+        (queuedAnswerBytes, offeredAnswerBytes) = (0, 0)
     }
 
     // MARK: The senders' side

@@ -65,7 +65,8 @@ struct WebSocketSession: ~Copyable {
         switch lifetime.phase {
         case .connecting, .ended: false
         case .handshaking, .lingering: true
-        case .open, .closing: !inbox.isFull
+        // A peer that takes no answers is not heard either, so that its silence ends the connection in time.
+        case .open, .closing: !inbox.isFull && !outbox.owesTooMuch
         case .refusedHead, .refusedBody: !refusal.isFull
         }
     }
@@ -75,9 +76,12 @@ struct WebSocketSession: ~Copyable {
     /// When the loop has to come by, whatever the socket does.
     var deadline: Duration? { [lifetime.deadline, inbox.deadline].compactMap(\.self).min() }
 
-    /// Whether to read although the socket has not called for it; the caller does so at once.
+    /// Whether to read although the socket has not called for it.
+    var readsOn: Bool { mustReadOn && wantsRead }
+
+    /// The same, for a caller that does so at once.
     mutating func takeReadAttempt() -> Bool {
-        guard mustReadOn, wantsRead else { return false }
+        guard readsOn else { return false }
         mustReadOn = false
         return true
     }
@@ -242,7 +246,9 @@ struct WebSocketSession: ~Copyable {
     private mutating func act(on actions: [WebSocketCodec.Action], at now: Duration) {
         for action in actions {
             switch action {
-            case .send(let bytes): outbox.append(bytes)
+            case .send(let bytes):
+                outbox.append(answer: bytes)
+                if outbox.owesTooMuch { leftOffReading() }
             case .deliver(let messages): inbox.received(messages)
             case .peerClosed(let closure):
                 inbox.ended(.closed(closure))

@@ -1,6 +1,9 @@
 import HTTPTypes
 
 extension ResponseHead {
+    /// `HTTPFields` traps at 65,535, and no honest server sends a tenth of this.
+    static let fieldLimit = 1000
+
     /// Reads a head without its final empty line.
     ///
     /// Strict where leniency has been abused: no folded lines (RFC 9112, 5.2), no space before a colon (5.1), no control
@@ -11,7 +14,12 @@ extension ResponseHead {
         }
         status = try Self.status(lines.removeFirst())
         headerFields = [:]
-        for line in lines where !line.isEmpty { headerFields.append(try Self.field(line)) }
+        for line in lines where !line.isEmpty {
+            guard headerFields.count < Self.fieldLimit else {
+                throw .invalidHead("its response head has over \(Self.fieldLimit) fields")
+            }
+            headerFields.append(try Self.field(line))
+        }
     }
 
     private static func status(_ line: ArraySlice<UInt8>) throws(WebSocketHandshakeError) -> HTTPResponse.Status {

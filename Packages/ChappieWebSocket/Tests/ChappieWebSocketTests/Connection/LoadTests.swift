@@ -38,6 +38,33 @@ extension OverTheWire {
             server.stop()
         }
 
+        /// What the two socket buffers hold is not much of it.
+        @Test func aServerThatTakesNoPongsCanNotSendPingsWithoutEnd() async throws {
+            let ping = WebSocketFrames.ping(String(repeating: "p", count: 125))
+            let pings = [[UInt8]](repeating: ping, count: 8192).flatMap(\.self)
+            let flood = [ScriptedWebSocketServer.Step](repeating: .send(pings), count: 64)
+            let server = try ScriptedWebSocketServer.start { .upgrade($0, then: [.stopReading] + flood) }
+            let transport = makeTransport(deadlines: ChappieDeadlines(liveness: .seconds(2)))
+            let connection = try await transport.connection(server.url())
+            let error = try await transportError { _ = try await connection.receive(within: nil) }
+            #expect(error.stage == .liveness)
+            #expect(server.record.bytesWritten < 48 << 20, "the server could send \(server.record.bytesWritten) bytes")
+            server.stop()
+        }
+
+        @Test func manyPingsAreAllAnswered() async throws {
+            let count = 20_000
+            let ping = WebSocketFrames.ping(String(repeating: "p", count: 125))
+            let pings = [[UInt8]](repeating: ping, count: count).flatMap(\.self)
+            let server = try ScriptedWebSocketServer.start {
+                .upgrade($0, then: [.send(pings + WebSocketFrames.text("last"))])
+            }
+            let connection = try await makeTransport().connection(server.url())
+            #expect(try await connection.messages(1) == [.text("last")])
+            #expect(try await eventually { server.record.pongCount == count })
+            server.stop()
+        }
+
         @Test func aMessageLargerThanTheInboxArrives() async throws {
             let payload = [UInt8](repeating: 5, count: 12 << 20)
             let server = try ScriptedWebSocketServer.start {

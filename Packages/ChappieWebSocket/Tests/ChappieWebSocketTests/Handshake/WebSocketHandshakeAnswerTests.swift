@@ -62,6 +62,17 @@ import Testing
         }
     }
 
+    @Test func aHeadHasAtMostAThousandFields() {
+        let filler = [String](repeating: "a:", count: ResponseHead.fieldLimit - (HandshakeCase.good.count - 1))
+        guard case .opened = HandshakeRun([Array(HandshakeCase.head(HandshakeCase.good + filler).utf8)]) else {
+            Issue.record("a thousand are too many")
+            return
+        }
+        #expect(
+            HandshakeRun([Array(HandshakeCase.head(HandshakeCase.good + filler + ["a:"]).utf8)])
+                == .failed(.invalidHead("its response head has over 1000 fields")))
+    }
+
     @Test func informationalHeadsCountForTheLimit() {
         let heads = String(repeating: "HTTP/1.1 100 Continue\r\n\r\n", count: 3000)
         #expect(

@@ -63,6 +63,44 @@ import Testing
         #expect(run.act { $0.isOpen })
     }
 
+    @Test func whoTakesNoPongsIsNotHeardAndGivenUpInTime() throws {
+        let run = try SessionRun.opened()
+        let ping = WebSocketFrames.ping(String(repeating: "p", count: 125))
+        var heard = 0
+        while run.act({ $0.wantsRead }), heard < 10_000 {
+            heard += 1
+            run.receive(ping, at: .seconds(1))
+        }
+        #expect(run.act { $0.outbox.byteCount } < WebSocketOutbox.answerLimitBytes + 200)
+        #expect(run.act { !$0.takeReadAttempt() })
+        run.awaitArrival()
+        run.tick(at: .seconds(31))
+        run.tick(at: .seconds(61))
+        #expect(run.firstError?.stage == .liveness)
+        #expect(run.act { $0.isOver })
+    }
+
+    @Test func whoTakesItsPongsIsHeardAgain() throws {
+        let run = try SessionRun.opened()
+        let count = 1000
+        let ping = WebSocketFrames.ping(String(repeating: "p", count: 125))
+        run.receive([[UInt8]](repeating: ping, count: count).flatMap(\.self), at: .seconds(1))
+        #expect(run.act { !$0.wantsRead })
+        // A header of two bytes and a masking key.
+        #expect(run.takeOutput().count == count * (2 + 4 + 125))
+        #expect(run.act { $0.wantsRead })
+        // What TLS holds the socket doesn't tell of.
+        #expect(run.act { $0.takeReadAttempt() })
+    }
+
+    /// A peer may refuse a long message before it has read all of it.
+    @Test func whatWeSendDoesNotKeepUsFromReading() throws {
+        let run = try SessionRun.opened()
+        #expect(try run.act { try $0.send(.binary([UInt8](repeating: 1, count: 8 << 20))) })
+        run.receive(WebSocketFrames.ping("still there?"), at: .seconds(1))
+        #expect(run.act { $0.wantsRead })
+    }
+
     @Test func smallMessagesCountForMoreThanTheirBytes() throws {
         let run = try SessionRun.opened()
         let empty = WebSocketFrames.text("")
