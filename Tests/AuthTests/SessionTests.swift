@@ -54,17 +54,10 @@ import Testing
         let session = try await ChappieAuthSession(loading: stand.manager)
         #expect(session.lastStoreError == .denied("d"))
         let updates = session.stateUpdates
-        try await stand.manager.discardUnread()
+        try await stand.manager.signOut()
         #expect(stand.store.calls == [.load, .delete])
         #expect(stand.store[stand.slot] == nil)
         #expect(await updates.next { $0 == .signedOut } != nil)
-    }
-
-    @Test func whatCanNotBeDiscardedIsAnError() async throws {
-        let stand = Stand(person(endingIn: 7200))
-        stand.store.fail(.delete, with: .denied("d"))
-        await #expect(throws: CredentialStoreError.denied("d")) { try await stand.manager.discardUnread() }
-        #expect(stand.store[stand.slot] != nil)
     }
 
     @Test func aSessionThatIsGivenUpWhileItLoadsIsNone() async throws {

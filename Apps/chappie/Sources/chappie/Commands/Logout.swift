@@ -41,7 +41,7 @@ struct Logout: ProgramCommand {
 
     /// What can't be read may still be there: deleting is what was asked for.
     private func discard(_ program: Program) async throws {
-        try await program.credentials.discardUnread()
+        try await program.credentials.signOut()
         if options.json {
             return Output.json(["signed_out": true, "revoked": false, "was_signed_in": .null])
         }
