@@ -23,8 +23,9 @@ from secret_service import SecretService
 from simulator import Simulator, Tally
 from terminal import converse
 from tls_front import TLSFront
+from witnesses import Forwarder
 
-USAGE, BAD_DATA, UNAVAILABLE, USAGE_LIMIT, SIGN_IN_NEEDED, INTERRUPTED = 64, 65, 69, 75, 77, 130
+USAGE, BAD_DATA, UNAVAILABLE, USAGE_LIMIT, SIGN_IN_NEEDED, HUNG_UP, INTERRUPTED = 64, 65, 69, 75, 77, 129, 130
 QUESTION = "a quiet evening 🌙 with äöü"
 TURN = {"method": "POST", "path": "/backend-api/codex/responses"}
 
@@ -137,6 +138,8 @@ class Bench:
             capture_output=True,
             text=True,
             timeout=timeout,
+            # Without a terminal, wherever these tests are run.
+            start_new_session=True,
         )
         with self.lock:
             self.seen += [done.stdout, done.stderr]
@@ -170,11 +173,21 @@ class Faults:
             self.reference = outcome.output
             assert QUESTION in self.reference, self.reference
 
-    def scenario(self, name, rules):
+    def scenario(self, name, rules, **settings):
         path = os.path.join(self.folder, name + ".json")
         with open(path, "w", encoding="utf-8") as stream:
-            json.dump({"name": name, "rules": rules}, stream)
+            json.dump({"name": name, "settings": settings, "rules": rules}, stream)
         return path
+
+    def private_file(self, name, text):
+        path = os.path.join(self.folder, name)
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as stream:
+            stream.write(text)
+        return path
+
+    def environment(self, simulator, account, **settings):
+        """That of somebody who has not signed in to this simulator."""
+        return self.bench.environment(account, CHAPPIE_ISSUER=simulator.issuer, CHAPPIE_BACKEND=simulator.backend, **settings)
 
     def failing(self, name, status, sentence, seconds):
         with Simulator(self.bench.program, "--auto-approve", "--scenario", name) as simulator:
@@ -304,13 +317,16 @@ class Faults:
         with Simulator(self.bench.program, "--auto-approve") as simulator:
             environment = self.bench.environment(
                 "typed", CHAPPIE_ISSUER=simulator.issuer, CHAPPIE_BACKEND=simulator.backend, CHAPPIE_CREDENTIAL_STORE="file",
-                XDG_DATA_HOME=os.path.join(self.folder, "typed"),
+                XDG_DATA_HOME=os.path.join(self.folder, "typed"), TERM="xterm",
             )
-            visit = lambda *words, answers: converse([self.bench.program, *words], environment, answers)
+            visit = lambda *words, **options: converse([self.bench.program, *words], environment, **options)
             new, again, old = "New passphrase", "The same again", "Passphrase for"
             typed = [(new, "a phrase\n"), (again, "another\n"), (new, "a phrase\n"), (again, "a phrase\n")]
-            status, text = visit("login", "--no-browser", answers=typed)
+            # Long enough for a code to be approved, and for the status line to show what it waits for.
+            status, text = visit("login", "--no-browser", answers=typed, thinking=2.5)
             assert status == 0 and "The two differ" in text and "in the encrypted file" in text, (status, text)
+            asked = text[:text.rindex(again)]
+            assert "enter this code" in text and "enter this code" not in asked and "Waiting" not in asked, f"not asked first: {text}"
             assert "a phrase" not in text and "another" not in text, f"what was typed shows: {text}"
             status, text = visit("ask", QUESTION, answers=[(old, "a phrase\n")])
             assert status == 0 and "That is" in text, (status, text)
@@ -318,7 +334,10 @@ class Faults:
             assert status == UNAVAILABLE and "does not open" in text, (status, text)
             for words in (("ask", QUESTION), ("login", "--no-browser")):
                 status, text = visit(*words, answers=[(old, "\x03")])
-                assert status == 130, (words, status, text)
+                assert status == INTERRUPTED, (words, status, text)
+            status, text = visit("logout", answers=[(old, "\n")])
+            assert status == 0 and "could not be read" in text and text.count(old) == 1, (status, text)
+            assert "Nobody was signed in" in visit("logout", answers=[])[1]
 
     def words_at_a_terminal(self):
         """Escape sequences in an answer, in a list and in an error: data in a pipe, never orders to a terminal."""
@@ -443,6 +462,74 @@ class Faults:
             self.bench.signed_in(simulator, "corrupt")
             self.bench.ask(environment, QUESTION).expect(0)
 
+    def unreadable_credential(self):
+        """Signing out removes what can't be read, and does not say that there was nothing."""
+        with Simulator(self.bench.program, "--auto-approve", "--verbose") as simulator:
+            environment = self.environment(simulator, "unreadable", CHAPPIE_CREDENTIAL_STORE="file")
+            passphrases = [self.private_file(f"passphrase-{number}", f"phrase {number}\n") for number in range(2)]
+            mine, other = ({**environment, "CHAPPIE_PASSPHRASE_FILE": path} for path in passphrases)
+            for options, wanted in (([], "could not be read"), (["--json"], '"was_signed_in":null')):
+                self.bench.run(mine, "login", "--no-browser").expect(0)
+                outcome = self.bench.run(other, "logout", *options)
+                outcome.expect(0)
+                assert wanted in outcome.output, outcome.output
+                outcome = self.bench.run(other, "logout", *options)
+                outcome.expect(0)
+                assert "Nobody was signed in" in outcome.output or '"was_signed_in":false' in outcome.output, outcome.output
+            self.bench.ask(mine, QUESTION).expect(SIGN_IN_NEEDED, "login")
+            assert not any("/oauth/revoke" in line for line in simulator.log), simulator.log
+
+    def nowhere_to_keep_it(self):
+        """A sign-in that could not be kept is not begun: a keyring service without a keyring, and a file without a passphrase."""
+        with Simulator(self.bench.program, "--auto-approve", "--verbose") as simulator:
+            environment = self.environment(simulator, "nowhere")
+            with SecretService(has_keyring=False) as service:
+                empty = {**environment, **service.environment}
+                for store, reason in (("keyring", "default keyring"), ("file", "no passphrase")):
+                    outcome = self.bench.run({**empty, "CHAPPIE_CREDENTIAL_STORE": store}, "login", "--no-browser")
+                    outcome.expect(UNAVAILABLE, reason)
+                    assert outcome.output == "" and not simulator.log, (outcome.output, simulator.log)
+                self.expect_finding(empty, "keyring", "fail", "default keyring")
+                since, choice, new, again = len(simulator.log), "[y/N]", "New passphrase", "The same again"
+                typed = [(choice, "y\n"), (new, "a phrase\n"), (again, "a phrase\n")]
+                status, text = converse([self.bench.program, "login", "--no-browser"], empty, typed, echoing={choice})
+                assert status == 0 and "in the encrypted file" in text, (status, text)
+                simulator.wait_for_log(lambda lines: any("/deviceauth/usercode" in line for line in lines), since)
+
+    def imports(self):
+        """What would be lost is not imported, nor what others could have read or put there."""
+        with Simulator(self.bench.program, "--auto-approve") as simulator:
+            environment = self.bench.signed_in(simulator, "exporter")
+            path = lambda name: os.path.join(self.folder, name)
+            self.bench.run(environment, "auth", "export", "--remove", path("export")).expect(0)
+            importer = {**environment, "CHAPPIE_ACCOUNT": "importer"}
+            into = lambda name, *options, **settings: self.bench.run({**importer, **settings}, "auth", "import", *options, path(name))
+            into("export", CHAPPIE_CREDENTIAL_STORE="memory").expect(USAGE, "lost")
+            into("export", "--simulate").expect(USAGE, "lost")
+            os.symlink(path("export"), path("link"))
+            os.mkfifo(path("pipe"), 0o600)
+            os.mkdir(path("drawer"), 0o700)
+            for name in ("link", "pipe", "drawer"):
+                into(name).expect(USAGE, "plain file")
+            os.chmod(path("export"), 0o640)
+            into("export").expect(USAGE, "chmod 600")
+            os.chmod(path("export"), 0o600)
+            into("absent").expect(USAGE, "No such file")
+            into("export").expect(0)
+            self.bench.ask(importer, QUESTION).expect(0)
+
+    def simulated_accounts(self):
+        """A simulation leaves a person's accounts as they are."""
+        with Simulator(self.bench.program, "--auto-approve") as simulator:
+            environment = {**self.environment(simulator, "mine"), "XDG_CONFIG_HOME": os.path.join(self.folder, "simulated")}
+            self.bench.run(environment, "login", "--no-browser").expect(0)
+            for word in ("use", "remove"):
+                self.bench.run(environment, "--simulate", "accounts", word, "mine").expect(USAGE, "simulation")
+            listed = self.bench.run(environment, "accounts", "--json")
+            assert json.loads(listed.output) == {"accounts": [{"name": "mine", "is_current": True}]}, listed.output
+            with open(os.path.join(self.folder, "simulated/chappie/settings.json"), encoding="utf-8") as stream:
+                assert json.load(stream) == {"accounts": ["mine"]}, "the settings have changed"
+
     def untrusted_certificate(self):
         certificate = make_certificate(self.folder)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -522,6 +609,34 @@ class Faults:
             process.communicate(timeout=20)
             assert process.returncode == INTERRUPTED, f"ended with {process.returncode}"
             assert time.monotonic() - begin < 2, "took over two seconds to stop"
+
+    def hung_up(self):
+        """A terminal that is closed while a token is renewed: what the service answers is kept. With nohup nothing happens."""
+        start = lambda disposition, environment, *words: subprocess.Popen(
+            ["env", f"--{disposition}-signal=HUP", self.bench.program, *words],
+            env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )
+        slow = {"match": {"path": "/oauth/token", "bodyContains": '"refresh_token"'}, "effect": {"delayBeforeHead": 2}}
+        scenario = self.scenario("slow-refresh", [slow], firstAccessTokenLifetime=60)
+        with Simulator(self.bench.program, "--auto-approve", "--scenario", scenario) as simulator, Forwarder(simulator.port) as front:
+            environment = {**self.bench.signed_in(simulator, "hung-up"), "CHAPPIE_ISSUER": f"http://127.0.0.1:{front.port}"}
+            with start("default", environment, "ask", QUESTION) as process:
+                deadline = time.monotonic() + 30
+                while not any(b"refresh_token" in heard for heard in front.heard):
+                    assert time.monotonic() < deadline and process.poll() is None, "the token is not renewed"
+                    time.sleep(0.01)
+                # The system tells of it, and so does the shell.
+                process.send_signal(signal.SIGHUP)
+                process.send_signal(signal.SIGHUP)
+                errors = process.communicate(timeout=30)[1]
+            assert process.returncode == HUNG_UP, (process.returncode, errors)
+            self.bench.ask(environment, QUESTION).expect(0)
+            assert sum(bytes(heard).count(b'"grant_type":"refresh_token"') for heard in front.heard) == 1, "renewed again"
+            with start("ignore", environment, "ask", "repeat 50000 words") as process:
+                process.stdout.read(1)
+                process.send_signal(signal.SIGHUP)
+                output, errors = process.communicate(timeout=60)
+            assert process.returncode == 0 and len(output) > 100_000, (process.returncode, len(output), errors)
 
     def broken_pipe(self):
         with Simulator(self.bench.program, "--auto-approve") as simulator:
@@ -648,6 +763,10 @@ def main(program, stalls):
                 ("WebSocket with a private authority, and through a proxy", faults.web_socket_secured),
                 ("sign in, ask, sign out; no token leaves the keyring", faults.round_trip),
                 ("a corrupt credential is left alone until a sign-in", faults.corrupt_credential),
+                ("signing out of what can't be read", faults.unreadable_credential),
+                ("nowhere to keep a credential", faults.nowhere_to_keep_it),
+                ("imports that are refused", faults.imports),
+                ("a simulation's accounts", faults.simulated_accounts),
                 ("a certificate that nobody trusts", faults.untrusted_certificate),
                 ("an event without end", faults.event_without_end),
                 ("no TLS where TLS is asked for", faults.not_tls),
@@ -661,6 +780,7 @@ def main(program, stalls):
                 ("no credential", faults.missing_credential),
                 ("nothing to ask", faults.nothing_to_ask),
                 ("Ctrl-C in the middle of an answer", faults.interrupted),
+                ("a terminal that is closed", faults.hung_up),
                 ("a reader that has gone", faults.broken_pipe),
             ]
         # Most of a case is waiting for polls and deadlines.

@@ -8,7 +8,13 @@ import time
 
 
 class SecretService:
-    """`with SecretService() as service:`; `service.environment` is what a program needs to see it."""
+    """`with SecretService() as service:`; `service.environment` is what a program needs to see it.
+
+    Without a keyring the service is there, and has none to keep anything in.
+    """
+
+    def __init__(self, has_keyring=True):
+        self.has_keyring = has_keyring
 
     def __enter__(self):
         self.home = tempfile.mkdtemp(prefix="chappie-home.")
@@ -37,7 +43,7 @@ class SecretService:
         bus = self.run(["dbus-daemon", "--session", "--nofork", "--nosyslog", "--print-address"], stdout=subprocess.PIPE)
         self.environment["DBUS_SESSION_BUS_ADDRESS"] = bus.stdout.readline().strip()
         keyring = self.run(
-            ["gnome-keyring-daemon", "--foreground", "--unlock", "--components=secrets"],
+            ["gnome-keyring-daemon", "--foreground", *(["--unlock"] if self.has_keyring else []), "--components=secrets"],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
         )
@@ -56,13 +62,18 @@ class SecretService:
         return process
 
     def is_ready(self):
-        """Whether a secret can be stored."""
-        command = ["secret-tool", "store", "--label=ready", "purpose", "ready"]
+        """Whether the service is there and, where it has a keyring, takes a secret."""
+        # Asking for a secret too early would make the bus start another service in its place.
+        commands = [["gdbus", "wait", "--session", "--timeout=4", "org.freedesktop.secrets"]]
+        if self.has_keyring:
+            commands.append(["secret-tool", "store", "--label=ready", "purpose", "ready"])
         try:
-            done = subprocess.run(command, input="yes", text=True, env=self.environment, capture_output=True, timeout=5)
+            return all(
+                subprocess.run(command, input="yes", text=True, env=self.environment, capture_output=True, timeout=5).returncode == 0
+                for command in commands
+            )
         except subprocess.TimeoutExpired:
             return False
-        return done.returncode == 0
 
     def lock(self):
         """Locks the keyring, as a person does who has left."""

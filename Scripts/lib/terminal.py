@@ -5,12 +5,14 @@ import pty
 import select
 import signal
 import termios
+import time
 
 
-def converse(command, environment, answers, patience=60):
-    """(exit code, what the terminal showed). `answers` are (question, text): each text is typed once its question shows.
+def converse(command, environment, answers, patience=60, thinking=0, echoing=()):
+    """(exit code, what the terminal showed). `answers` are (question, text): each text is typed once its question shows,
+    by a person who thinks for so many seconds before.
 
-    A question is expected with the echo off, and the terminal with it on again in the end.
+    A question is expected with the echo off, unless it is among those `echoing`, and the terminal with it on again in the end.
     """
     process, terminal = pty.fork()
     if process == 0:
@@ -30,7 +32,8 @@ def converse(command, environment, answers, patience=60):
             shown, new = shown + piece, new + piece
             if waiting and waiting[0][0].encode() in new:
                 question, text = waiting.pop(0)
-                assert not echoes(terminal), f"what is typed after {question!r} would show"
+                shown += listen(terminal, thinking)
+                assert echoes(terminal) == (question in echoing), f"the echo is wrong after {question!r}: {shown!r}"
                 new = b""
                 os.write(terminal, text.encode())
         else:
@@ -44,6 +47,14 @@ def converse(command, environment, answers, patience=60):
             os.waitpid(process, 0)
         os.close(terminal)
     return status, shown.decode(errors="replace")
+
+
+def listen(terminal, seconds):
+    """What the terminal shows for so long."""
+    end, shown = time.monotonic() + seconds, b""
+    while (left := end - time.monotonic()) > 0 and select.select([terminal], [], [], left)[0]:
+        shown += os.read(terminal, 4096)
+    return shown
 
 
 def echoes(terminal):

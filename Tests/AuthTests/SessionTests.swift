@@ -39,6 +39,38 @@ import Testing
         #expect(session.lastStoreError == error)
     }
 
+    @Test func aSessionThatLoadsWithoutBlockingReadsOnce() async throws {
+        let stand = Stand(person(endingIn: 7200))
+        let session = try await ChappieAuthSession(loading: stand.manager)
+        #expect(session.state == .signedIn(expiresAt: start.addingTimeInterval(7200)))
+        #expect(session.accountInfo?.accountID == "account-1")
+        #expect(stand.store.calls == [.load])
+    }
+
+    /// What asks the person is neither read again for the session nor for the deletion.
+    @Test func whoeverRefusesIsNotAskedAgain() async throws {
+        let stand = Stand(person(endingIn: 7200))
+        stand.store.fail(.load, with: .denied("d"))
+        let session = try await ChappieAuthSession(loading: stand.manager)
+        #expect(session.lastStoreError == .denied("d"))
+        let updates = session.stateUpdates
+        try await stand.manager.signOut()
+        #expect(stand.store.calls == [.load, .delete])
+        #expect(stand.store[stand.slot] == nil)
+        #expect(await updates.next { $0 == .signedOut } != nil)
+    }
+
+    @Test func aSessionThatIsGivenUpWhileItLoadsIsNone() async throws {
+        let stand = Stand(person(endingIn: 7200))
+        let gate = ScriptedGate()
+        stand.store.wait(at: gate, before: .load)
+        let task = Task { try await ChappieAuthSession(loading: stand.manager) }
+        await gate.reached()
+        task.cancel()
+        await #expect(throws: CancellationError.self) { _ = try await task.value }
+        gate.open()
+    }
+
     @Test func aStoreThatRecoversSignsTheSessionIn() async throws {
         let stand = Stand(person(endingIn: 7200), [Service.backend: [.ok]])
         stand.store.fail(.load, with: .locked("l"), times: 1)

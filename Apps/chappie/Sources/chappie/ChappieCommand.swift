@@ -31,7 +31,7 @@ struct ChappieCommand: AsyncParsableCommand {
               70   a fault in chappie
               75   the plan's usage limit is reached (the message says when it resets)
               77   sign-in needed
-              130  interrupted
+              130  interrupted (129 by a closed terminal, 143 by SIGTERM)
             """,
         version: ChappieVersion.current,
         subcommands: [

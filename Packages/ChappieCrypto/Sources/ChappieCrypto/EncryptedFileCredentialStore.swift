@@ -100,6 +100,24 @@ public final class EncryptedFileCredentialStore: CredentialStore {
         }
     }
 
+    /// Makes sure that a save can succeed, before anything is done that must not be lost: the folder is there and safe, and
+    /// the passphrase is at hand and opens what is there. The passphrase is asked for here, if it has to be; the file
+    /// stays as it is.
+    ///
+    /// - Throws: `wrongPassphrase`, `noPassphrase`, `unsafeFile`, `timedOut` or `failed`; `failed` also when the task is
+    ///   cancelled. Not an error: a corrupt file, which a save replaces.
+    public func prepareToSave(in slot: CredentialSlot) async throws(CredentialStoreError) {
+        let place = try CredentialPlace(slot, in: directory)
+        try await lane.perform { _ throws(CredentialStoreError) in try place.prepare() }
+        let passphrase = try await memory.passphrase(for: try await purpose(at: place))
+        try await lane.perform { [sealer] _ throws(CredentialStoreError) in
+            guard let earlier = try place.readUnlessCorrupt() else { return }
+            do throws(CredentialStoreError) {
+                _ = try sealer.open(earlier, passphrase: passphrase, slot: place.digest, path: place.path)
+            } catch .corrupt {}
+        }
+    }
+
     /// Removes the file of `slot`, whatever is in it, and what killed writers have left; needs no passphrase. A symbolic
     /// link in its place is removed, not followed.
     ///

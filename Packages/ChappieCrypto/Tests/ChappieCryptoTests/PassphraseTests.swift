@@ -59,6 +59,36 @@ struct PassphraseTests {
         #expect(person.purposes == [.creating(try store.path(of: .mine))])
     }
 
+    @Test func preparingToSaveAsksAndTheSaveDoesNotAskAgain() async throws {
+        let folder = try PrivateFolder()
+        let person = Person(["correct horse"])
+        person.speak()
+        let store = try store(folder, person)
+        try await store.prepareToSave(in: .mine)
+        #expect(person.purposes == [.creating(try store.path(of: .mine))])
+        #expect(try folder.names().isEmpty)
+        try await store.save(Secret("x"), in: .mine)
+        try await store.prepareToSave(in: .mine)
+        #expect(person.purposes.count == 1)
+        #expect(try await store.load(.mine)?.text == "x")
+    }
+
+    @Test func preparingToSaveFindsOutWhatASaveWould() async throws {
+        let folder = try PrivateFolder()
+        let unset = try store(folder, FirstPassphrase([]))
+        #expect(await storeError { try await unset.prepareToSave(in: .mine) }?.isNoPassphrase == true)
+        let right = try EncryptedFileCredentialStore.cheap(folder)
+        try await right.save(Secret("x"), in: .mine)
+        let wrong = try EncryptedFileCredentialStore.cheap(folder, passphrase: "battery staple")
+        #expect(await storeError { try await wrong.prepareToSave(in: .mine) }?.isWrongPassphrase == true)
+        let path = try right.path(of: .mine)
+        try Files.write([1, 2, 3], to: path)
+        try await right.prepareToSave(in: .mine)
+        #expect(try Files.read(path) == [1, 2, 3])
+        try Files.set(0o755, of: folder.credentials)
+        #expect(await storeError { try await right.prepareToSave(in: .mine) }?.isUnsafe == true)
+    }
+
     @Test func aRefusalIsNotRememberedAndAForgottenOneIsAskedForAgain() async throws {
         let folder = try PrivateFolder()
         try await EncryptedFileCredentialStore.cheap(folder).save(Secret("x"), in: .mine)

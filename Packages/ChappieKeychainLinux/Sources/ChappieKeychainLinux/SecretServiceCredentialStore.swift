@@ -100,6 +100,18 @@ public struct SecretServiceCredentialStore: CredentialStore {
         }
     }
 
+    /// Makes sure that a save can succeed, before anything is done that must not be lost: there is a keyring for it, and
+    /// it is unlocked, which is asked for here where the person may be asked. Writes nothing.
+    ///
+    /// - Throws: `absent` (also when the service has no default keyring), `locked`, `denied`, `timedOut` or `failed`;
+    ///   `failed` also when the task is cancelled.
+    public func prepareToSave(in slot: CredentialSlot) async throws(CredentialStoreError) {
+        try CredentialItem.check(slot)
+        try await perform(within: readDeadline) { session throws(CredentialStoreError) in
+            try session.prepareToSave(in: slot)
+        }
+    }
+
     /// Removes what `slot` holds; that there is nothing is not an error.
     ///
     /// - Throws: `absent`, `locked`, `denied`, `timedOut` or `failed`; `failed` also when the task is cancelled.

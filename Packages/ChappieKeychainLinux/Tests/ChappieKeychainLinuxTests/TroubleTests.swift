@@ -21,6 +21,8 @@ struct TroubleTests {
         try await expectLocked { _ = try await keyring.store.load(empty) }
         try await expectLocked { try await keyring.store.save(Secret("other"), in: slot) }
         try await expectLocked { try await keyring.store.save(Secret("other"), in: empty) }
+        try await expectLocked { try await keyring.store.prepareToSave(in: slot) }
+        try await expectLocked { try await keyring.store.prepareToSave(in: empty) }
         try await expectLocked { try await keyring.store.delete(slot) }
         try await expectLocked { try await keyring.store.delete(empty) }
     }
@@ -53,11 +55,10 @@ struct TroubleTests {
     @Test func aServiceWithoutAKeyringHasNothingAndTakesNothing() async throws {
         let keyring = try await PrivateKeyring(isUnlocked: false)
         #expect(try await keyring.store.load(slot) == nil)
-        let error = await #expect(throws: CredentialStoreError.self) {
-            try await keyring.store.save(Secret("x"), in: slot)
-        }
-        #expect(
-            error == .absent("the keyring service has no default keyring; create one, for example with Seahorse"))
+        let absent = CredentialStoreError.absent(
+            "the keyring service has no default keyring; create one, for example with Seahorse")
+        await #expect(throws: absent) { try await keyring.store.save(Secret("x"), in: slot) }
+        await #expect(throws: absent) { try await keyring.store.prepareToSave(in: slot) }
     }
 
     @Test func aMissingLibraryIsASentence() {

@@ -53,6 +53,16 @@ struct UnlockingTests {
         #expect(try await service.promptCalls("Prompt") == 1)
     }
 
+    @Test func preparingToSaveAsksBeforeTheSave() async throws {
+        let service = try await FakeService(#"{"locked": true}"#)
+        let asking = SecretServiceCredentialStore.forTests(on: service.bus, unlocking: unlocking)
+        try await asking.prepareToSave(in: slot)
+        #expect(try await service.promptCalls("Prompt") == 1)
+        #expect(try await asking.load(slot) == Secret("stored"))
+        try await asking.save(Secret("other"), in: slot)
+        #expect(try await service.promptCalls("Prompt") == 1)
+    }
+
     @Test func nobodyIsAskedWithoutPermission() async throws {
         let service = try await FakeService(#"{"locked": true}"#)
         let locked = CredentialStoreError.locked("it has to be unlocked before it can be used")

@@ -7,6 +7,12 @@ struct Accounts: ParsableCommand {
         abstract: "List accounts, choose the one to use, or remove one.",
         subcommands: [List.self, Use.self, Remove.self], defaultSubcommand: List.self)
 
+    /// What is kept about accounts is the person's own.
+    private static func refuseSimulation(_ program: Program) throws {
+        guard program.settings.isSimulated else { return }
+        throw CommandLineError.usage("A simulation has no accounts.", suggestion: "Leave out --simulate.")
+    }
+
     /// `chappie accounts list`
     struct List: ProgramCommand {
         static let configuration = CommandConfiguration(
@@ -41,6 +47,7 @@ struct Accounts: ParsableCommand {
         var name: String
 
         func run(in program: Program) async throws {
+            try Accounts.refuseSimulation(program)
             try UserSettings.change(program.environment) { kept in
                 guard kept.accounts.contains(name) else {
                     throw CommandLineError.usage(
@@ -65,6 +72,7 @@ struct Accounts: ParsableCommand {
         var name: String
 
         func run(in program: Program) async throws {
+            try Accounts.refuseSimulation(program)
             try await program.credentials(for: name).signOut()
             try UserSettings.change(program.environment) { $0.remove(name) }
             if options.json { Output.json(["removed": .string(name)]) } else { Output.line("Removed \(name).") }

@@ -66,14 +66,12 @@ struct Auth: ParsableCommand {
         var file: String
 
         func run(in program: Program) async throws {
-            try Self.checkSafety(of: file)
-            var bytes = try SmallFile.read(file)
+            try Self.checkPlace(program)
+            var bytes = try SmallFile.readPrivate(file)
             defer { for index in bytes.indices { bytes[index] = 0 } }
             let info = try await program.credentials.importCredential(Secret(bytes))
-            if !program.settings.isSimulated {
-                let name = program.settings.configuration.keychainAccount
-                try UserSettings.change(program.environment) { $0.add(name) }
-            }
+            let name = program.settings.configuration.keychainAccount
+            try UserSettings.change(program.environment) { $0.add(name) }
             Output.note(Auth.warning)
             if options.json {
                 Output.json(["imported": .string(file), "account": info.json])
@@ -83,18 +81,13 @@ struct Auth: ParsableCommand {
             }
         }
 
-        /// Others could have read it, or put it there.
-        private static func checkSafety(of file: String) throws {
-            var facts = stat()
-            guard lstat(file, &facts) == 0 else {
-                throw CommandLineError.usage(
-                    "\(file) can't be read: \(String(cString: strerror(errno))).", suggestion: "Check the path.")
-            }
-            guard facts.st_mode & S_IFMT == S_IFREG, facts.st_uid == geteuid(), facts.st_mode & 0o077 == 0 else {
-                throw CommandLineError.usage(
-                    "\(file) is not a plain file of yours that nobody else can read.",
-                    suggestion: "If you trust what is in it: chmod 600 \(file)")
-            }
+        /// The file is deleted after this: what it holds must lie somewhere that lasts.
+        private static func checkPlace(_ program: Program) throws {
+            guard program.settings.store == .memory else { return }
+            throw CommandLineError.usage(
+                "What is imported into memory is lost when this command ends.",
+                suggestion: program.settings.isSimulated
+                    ? "Leave out --simulate." : "Set CHAPPIE_CREDENTIAL_STORE to keyring or file.")
         }
     }
 }

@@ -22,6 +22,7 @@ struct Login: ProgramCommand {
     func run(in program: Program) async throws {
         let session = try await program.session()
         try await Self.checkStore(of: session)
+        try await program.prepareToSave()
         let updates = await session.deviceLinkStateUpdates
         let code: ChappieDeviceCode
         do { code = try await session.startDeviceCodeSignIn() } catch let error as ChappieAuthError {

@@ -129,15 +129,22 @@ struct Program: Sendable {
             configuration: configuration, transport: transport, webSocket: webSocket, credentials: credentials)
     }
 
-    /// A session that has read the store. It is read here first, because a session waits for it without listening to
-    /// Ctrl-C, and not for as long as a person may take to enter a passphrase.
+    /// A session that has read the store, for as long as a person may take to enter a passphrase.
     ///
     /// - Throws: `CancellationError`.
     @MainActor
     func session() async throws -> ChappieAuthSession {
-        _ = try? await credentials.accountInfo()
-        try Task.checkCancellation()
-        return ChappieAuthSession(credentials: credentials, notifier: notifier)
+        try await ChappieAuthSession(loading: credentials, notifier: notifier)
+    }
+
+    /// Makes sure that there is a place for a credential, and asks the person now what saving it would have to ask.
+    func prepareToSave() async throws(CredentialStoreError) {
+        let slot = settings.configuration.credentialSlot
+        switch store {
+        case let store as SecretServiceCredentialStore: try await store.prepareToSave(in: slot)
+        case let store as EncryptedFileCredentialStore: try await store.prepareToSave(in: slot)
+        default: break
+        }
     }
 
     /// Signs in to the simulator, so that every command has something to work with.

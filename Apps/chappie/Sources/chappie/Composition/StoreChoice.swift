@@ -1,7 +1,7 @@
 import ChappieKeychainLinux
 import ChappieSDK
 
-/// Asks once where credentials are to lie, on a machine where no keyring is found.
+/// Asks once where credentials are to lie, on a machine without a keyring to keep them in.
 enum StoreChoice {
     /// The store to sign in with: the chosen one; else the keyring where there is one; else what the person says, which is
     /// remembered. Without a terminal nobody is asked, and the keyring's own error follows.
@@ -10,7 +10,7 @@ enum StoreChoice {
             return settings
         }
         do throws(CredentialStoreError) {
-            _ = try await SecretServiceCredentialStore().load(settings.configuration.credentialSlot)
+            try await SecretServiceCredentialStore().prepareToSave(in: settings.configuration.credentialSlot)
             return settings
         } catch {
             guard case .absent(let reason) = error else { return settings }

@@ -50,6 +50,8 @@ struct Examination {
         let store = program.settings.store == .keyring ? "keyring" : "store"
         do {
             let info = try await program.credentials.accountInfo()
+            // A keyring service without a keyring is empty, and takes nothing.
+            if info == nil, program.settings.store == .keyring { try await program.prepareToSave() }
             tell(.ok(store, "\(program.storeName) can be read"))
             guard let info else {
                 tell(.warning("credential", "nobody is signed in (\(program.place))", "Run `chappie login`."))
@@ -65,7 +67,7 @@ struct Examination {
                 tell(.failed("credential", error))
             default:
                 tell(.failed(store, error))
-                tell(.skipped("credential", "\(program.storeName) can't be read"))
+                tell(.skipped("credential", "\(program.storeName) can't be used"))
             }
             return false
         }

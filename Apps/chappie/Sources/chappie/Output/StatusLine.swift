@@ -1,6 +1,6 @@
 import Synchronization
 
-/// A line on a terminal's standard error that is drawn over and disappears; nothing anywhere else.
+/// A line on a terminal's standard error that is drawn over and disappears; nothing anywhere else, nor over a question.
 final class StatusLine: Sendable {
     private let isShown: Bool
     private let isDrawn = Mutex(false)
@@ -10,7 +10,7 @@ final class StatusLine: Sendable {
     }
 
     func show(_ text: String) {
-        guard isShown else { return }
+        guard isShown, !TerminalEcho.isSilent else { return }
         isDrawn.withLock { isDrawn in
             isDrawn = true
             Output.writeToError("\r\u{1B}[2K\(text)")

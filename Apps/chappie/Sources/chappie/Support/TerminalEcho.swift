@@ -11,6 +11,9 @@ enum TerminalEcho {
     private static let silenced = Mutex<Silenced?>(nil)
     private static let restoresAtExit: Void = { atexit { TerminalEcho.restore() } }()
 
+    /// Whether somebody is being asked for something right now.
+    static var isSilent: Bool { silenced.withLock { $0 != nil } }
+
     /// - Returns: whether it could be done.
     static func silence(_ terminal: CInt) -> Bool {
         var settings = termios()

@@ -12,7 +12,7 @@ struct TerminalPassphrase: PassphraseSource {
         switch purpose {
         case .opening(let path): return try ask("Passphrase for \(path): ", terminal)
         case .creating(let path):
-            // A sign-in that a person has gone through is not to be lost to a slip of the finger.
+            // A slip of the finger is no reason to begin anew.
             for _ in 1...3 {
                 let first = try ask("New passphrase for \(path): ", terminal)
                 if first == (try ask("The same again: ", terminal)) { return first }

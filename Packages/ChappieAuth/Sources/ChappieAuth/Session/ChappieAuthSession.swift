@@ -47,17 +47,37 @@ public final class ChappieAuthSession {
     ///   - credentials: shared with every client of the same slot.
     ///   - notifier: tells the person to come back once the account is linked. Default none.
     ///   - loadDeadline: default 6 s, a little over the deadline of the keyring adapters themselves. Zero does not wait.
-    public init(credentials: CredentialManager, notifier: (any Notifier)? = nil, loadDeadline: Duration = .seconds(6)) {
-        manager = credentials
-        self.notifier = notifier
-        let updates = credentials.board.updates()
+    public convenience init(
+        credentials: CredentialManager, notifier: (any Notifier)? = nil, loadDeadline: Duration = .seconds(6)
+    ) {
         let first = InitialLoad.snapshot(of: credentials, within: loadDeadline)
-        apply(first)
+        self.init(credentials, notifier, first)
         if first.status == .unknown {
             credentialState = .failed(
                 "The credential store has not answered within \(loadDeadline.components.seconds) s.")
             state = credentialState
         }
+    }
+
+    /// The same for whoever can suspend: nothing is blocked, and the store, which may ask the person, is read once and has
+    /// the time that it takes.
+    ///
+    /// - Parameters:
+    ///   - credentials: shared with every client of the same slot.
+    ///   - notifier: as above. Default none.
+    /// - Throws: `CancellationError`. Not an error: a store that can't be read, which ``lastStoreError`` tells.
+    public convenience init(loading credentials: CredentialManager, notifier: (any Notifier)? = nil) async throws {
+        _ = try? await credentials.current()
+        try Task.checkCancellation()
+        self.init(credentials, notifier, credentials.board.snapshot)
+    }
+
+    private init(_ credentials: CredentialManager, _ notifier: (any Notifier)?, _ first: StatusBoard.Snapshot) {
+        manager = credentials
+        self.notifier = notifier
+        apply(first)
+        // The current snapshot comes first: nothing that happens in between is missed.
+        let updates = credentials.board.updates()
         follower.hold(
             Task { [weak self] in
                 for await snapshot in updates { self?.apply(snapshot) }

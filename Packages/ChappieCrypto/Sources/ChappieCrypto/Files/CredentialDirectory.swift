@@ -67,6 +67,13 @@ struct CredentialDirectory: ~Copyable {
 
     func path(of name: String) -> String { path + "/" + name }
 
+    /// - Throws: `failed` when no file can be made here.
+    func checkWritable() throws(CredentialStoreError) {
+        guard faccessat(descriptor.number, ".", W_OK | X_OK, 0) == 0 else {
+            throw SystemFault().failure("nothing can be written in the folder \(path)")
+        }
+    }
+
     /// What `name` holds; `nil` when there is no such file.
     ///
     /// - Throws: `unsafeFile`; `corrupt` when it is longer than any credential; `failed`.

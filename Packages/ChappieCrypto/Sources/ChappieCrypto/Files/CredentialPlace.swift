@@ -34,6 +34,16 @@ struct CredentialPlace: Sendable {
         }
     }
 
+    /// Makes the folder where it is missing.
+    ///
+    /// - Throws: `unsafeFile`; `failed`, also when nothing may be written there.
+    func prepare() throws(CredentialStoreError) {
+        guard let directory = try CredentialDirectory.open(directory, creating: true) else {
+            throw .failed("the folder \(directory) was removed while it was being used")
+        }
+        try directory.checkWritable()
+    }
+
     /// - Parameters:
     ///   - isWanted: Asked last before the earlier file is replaced.
     ///   - isSound: Whether the file, as it was read back, holds what it should.

@@ -51,6 +51,14 @@ extension SecretServiceSession {
         return collection
     }
 
+    /// Goes the way of a save up to where it would write.
+    ///
+    /// - Throws: `absent`, `locked`, and as ``findUnlocking(_:)``.
+    func prepareToSave(in slot: CredentialSlot) throws(CredentialStoreError) {
+        // An item that is there is replaced where it lies.
+        if try findUnlocking(slot).isEmpty { _ = try unlockedDefaultCollection() }
+    }
+
     /// Runs calls that come after the connection, and says in a person's words why one failed.
     func working<Output>(_ body: () throws(LibraryFault) -> Output) throws(CredentialStoreError) -> Output {
         do throws(LibraryFault) {
