@@ -193,7 +193,14 @@ extension Program {
 
     /// Lets a token refresh finish, in a task of its own: this one may have been cancelled by Ctrl-C, and a refresh that
     /// is broken off loses the sign-in.
-    private func settle() async { await Task { await credentials.settle() }.value }
+    private func settle() async {
+        let note = Task {
+            try await Task.sleep(for: .seconds(2))
+            Output.note("Waiting until the renewed sign-in is stored. Ctrl-C twice ends at once, and may lose it.")
+        }
+        await Task { await credentials.settle() }.value
+        note.cancel()
+    }
 
     private static func report(
         _ error: any Error, for command: any ProgramCommand, _ interruption: Interruption

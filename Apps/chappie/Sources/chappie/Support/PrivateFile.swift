@@ -39,6 +39,11 @@ enum PrivateFile {
             return false
         }
         close(descriptor)
+        // The name as well: an export may be the only copy from now on.
+        let folder = open(path.lastIndex(of: "/").map { String(path[...$0]) } ?? ".", O_RDONLY | O_CLOEXEC)
+        guard folder >= 0 else { return true }
+        fsync(folder)
+        close(folder)
         return true
     }
 
