@@ -74,15 +74,29 @@ class Races:
         print(f"        {rounds} rounds of {PROCESSES} processes: one refresh and {PROCESSES} answers in each")
 
     def late_refusal(self, rounds):
+        # Every process has to have asked before the first is refused: what is refused is the old token, not a new one.
+        delay = max(3, 3 * self.time_for_all_to_ask())
         for index in range(rounds):
             rules = [
-                {"match": {**TURN, "nth": 1}, "effect": {"unauthorized": True, "delayBeforeHead": 4.5}},
-                # Every process has asked before the first is refused: what is refused is the old token, not a new one.
-                {"match": {**TURN, "to": PROCESSES}, "effect": {"unauthorized": True, "delayBeforeHead": 3}},
+                {"match": {**TURN, "nth": 1}, "effect": {"unauthorized": True, "delayBeforeHead": 1.5 * delay}},
+                {"match": {**TURN, "to": PROCESSES}, "effect": {"unauthorized": True, "delayBeforeHead": delay}},
             ]
             with self.simulator(f"late-{index}", {}, rules) as simulator:
                 self.race(simulator, self.signed_in(simulator, f"late-{index}"), f"round {index}")
         print(f"        {rounds} rounds of {PROCESSES} processes, one 401 late: one refresh and {PROCESSES} answers in each")
+
+    def time_for_all_to_ask(self):
+        """Seconds until the server has seen a request of each of the processes, when nothing is refused."""
+        with self.simulator("unhurried", {}) as simulator:
+            environment = self.signed_in(simulator, "unhurried")
+            begin, since = time.monotonic(), len(simulator.log)
+            processes = [self.ask(environment) for _ in range(PROCESSES)]
+            simulator.wait_for_log(
+                lambda lines: sum("POST /backend-api/codex/responses" in line for line in lines) >= PROCESSES, since, timeout=90)
+            seconds = time.monotonic() - begin
+            for process in processes:
+                process.communicate(timeout=90)
+        return seconds
 
     def killed(self, kills):
         """Under five minutes are left of each first token, so that a process refreshes before it asks. The moments are
