@@ -123,6 +123,7 @@ struct PassphraseTests {
             let heard: AsyncStream<String>.Continuation
             func passphrase(for purpose: PassphrasePurpose) async throws(CredentialStoreError) -> Secret? {
                 heard.yield("asked")
+                // A person who never answers: this ends by cancellation alone, and nothing waits for the hour.
                 for await _ in AsyncStream<Void>(unfolding: { try? await Task.sleep(for: .seconds(3600)) }) {}
                 heard.yield("given up")
                 throw .noPassphrase("given up")

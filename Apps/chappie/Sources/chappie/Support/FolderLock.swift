@@ -14,6 +14,7 @@ enum FolderLock {
         while descriptor >= 0, flock(descriptor, LOCK_EX | LOCK_NB) != 0, errno == EWOULDBLOCK || errno == EINTR,
             ContinuousClock.now < deadline
         {
+            // Not a guess at how long it takes: asked again until the patience ends, which a waiting flock has not.
             usleep(5000)
         }
         try body()

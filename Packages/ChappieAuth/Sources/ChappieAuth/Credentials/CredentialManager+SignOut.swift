@@ -2,7 +2,8 @@ import ChappieCore
 
 extension CredentialManager {
     /// Forgets the slot's credential: at once in this process, then in the store, then at the server (best effort, 10 s
-    /// at most). Works also when what is stored can't be read. Sessions of this manager become `signedOut`.
+    /// at most). Sessions of this manager become `signedOut`. Works also when what is stored can't be read; the server is
+    /// then told of what this process knows, if anything.
     ///
     /// - Throws: ``CredentialStoreError`` when the stored credential could not be deleted. Not an error: an empty slot,
     ///   and a server that could not be told.

@@ -25,7 +25,9 @@ final class KeyringLane: Sendable {
 
     private let state = Mutex(State())
     private let keepTime: Duration
-    // What the last call has left for the next one. Jobs alone touch both, one at a time; between two of them lies `state`.
+    // What the last call has left for the next one, and the context it was made in. Not behind a Mutex, because they belong
+    // to the lane's thread: jobs alone touch them, one at a time, and a later thread begins only after an earlier one has
+    // said, under the lock of `state`, that it has ended.
     nonisolated(unsafe) private var kept: KeyringConnection?
     nonisolated(unsafe) private var context: ThreadContext?
 
