@@ -150,3 +150,8 @@ for target in package.targets where !target.name.hasPrefix("C") || target.name.h
             .treatAllWarnings(as: .error),
         ]
 }
+
+// CHAPPIE_TEST_TARGETS=ChappieAuthTests,ChappieCoreTests builds these test targets alone: quicker while working on one package.
+if let wanted = Context.environment["CHAPPIE_TEST_TARGETS"]?.split(separator: ",").map(String.init) {
+    package.targets.removeAll { $0.type == .test && !wanted.contains($0.name) }
+}
