@@ -1,4 +1,4 @@
-import ChappieAuth
+@_spi(ChappieInternals) import ChappieAuth
 import ChappieTesting
 import FoundationEssentials
 import HTTPTypes

@@ -1,4 +1,4 @@
-import ChappieAuth
+@_spi(ChappieInternals) import ChappieAuth
 import ChappieCore
 import ChappieTesting
 import FoundationEssentials

@@ -18,6 +18,8 @@ public enum ChappieAuthError: Error, Sendable, Hashable {
     case authorizationDenied(String)
     /// The token endpoint answered with an error. `body` has been cleaned of everything that looks like a secret.
     case tokenExchangeFailed(statusCode: Int, body: String)
+    /// The service, or the store, no longer stands by the sign-in; the string is a sentence that says why.
+    case reauthenticationRequired(String)
     /// There is no refresh token; only a new sign-in helps.
     case missingRefreshToken
     /// The system gave no random bytes.
@@ -34,7 +36,7 @@ extension ChappieAuthError {
     /// The session signs itself out on such an error; every other error leaves the credential alone.
     public var requiresReauthentication: Bool {
         switch self {
-        case .missingRefreshToken: true
+        case .missingRefreshToken, .reauthenticationRequired: true
         case .tokenExchangeFailed(let statusCode, _): [400, 401, 403].contains(statusCode)
         default: false
         }
@@ -54,6 +56,7 @@ extension ChappieAuthError: LocalizedError {
             body.isEmpty
                 ? "The sign-in service refused with status \(statusCode)."
                 : "The sign-in service refused with status \(statusCode): \(body)"
+        case .reauthenticationRequired(let detail): detail
         case .missingRefreshToken: "There is no refresh token, so the sign-in can't be renewed."
         case .secureRandomFailed(let statusCode): "The system gave no random bytes (status \(statusCode))."
         case .invalidResponse: "The sign-in service sent an answer that could not be understood."
@@ -69,7 +72,7 @@ extension ChappieAuthError: LocalizedError {
         case .tokenExchangeFailed(let statusCode, _) where statusCode >= 500:
             "The sign-in service has a problem; try again in a moment."
         case .tokenExchangeFailed(429, _): "Wait a minute, then try again."
-        case .tokenExchangeFailed, .missingRefreshToken: "Sign in again."
+        case .tokenExchangeFailed, .missingRefreshToken, .reauthenticationRequired: "Sign in again."
         case .secureRandomFailed, .unknown: "Try again; report it if it happens again."
         case .invalidResponse: "Check that the configured issuer is the right service, then try again."
         }

@@ -1,4 +1,4 @@
-public import ChappieAuth
+@_spi(ChappieInternals) public import ChappieAuth
 public import ChappieCore
 import FoundationEssentials
 import HTTPTypes
@@ -76,7 +76,7 @@ extension ChappieClient {
     }
 
     private func exchange(
-        _ request: HTTPExchangeRequest, _ authorization: AuthorizationMiddleware
+        _ request: HTTPExchangeRequest, _ authorization: Authorization
     ) async throws -> HTTPExchangeResponse {
         let authorized = MiddlewareTransport(transport, middleware: [authorization])
         do { return try await authorized.send(request) } catch { throw ErrorMapping.clientError(error) }

@@ -1,4 +1,4 @@
-public import ChappieAuth
+@_spi(ChappieInternals) public import ChappieAuth
 public import ChappieCore
 import FoundationEssentials
 import HTTPTypes

@@ -34,6 +34,21 @@ extension CredentialManager {
         return (try authorization(for: renewal.held), renewal.usedNetwork)
     }
 
+    /// The backend refused the token of `generation` although it is fresh: the session says so until a request succeeds
+    /// or a new sign-in replaces the credential, which stays.
+    func refused(generation: Int, reason: String) {
+        guard let held = heldNow, held.generation == generation else { return }
+        refusedGeneration = generation
+        board.publish(.reauthenticationRequired(.reauthenticationRequired(reason)), in: held.epoch)
+    }
+
+    /// The backend took the token of `generation`.
+    func accepted(generation: Int) {
+        guard refusedGeneration == generation, let held = heldNow, held.generation == generation else { return }
+        refusedGeneration = nil
+        board.publish(.signedIn(held.credential.info, expiresAt: held.credential.expiresAt), in: held.epoch)
+    }
+
     /// Asks the server for new tokens whether they are due or not.
     func refreshNow() async throws {
         let epoch = board.epoch
@@ -44,7 +59,7 @@ extension CredentialManager {
             let reason = "Nobody is signed in. Please sign in."
             let failure = CredentialFailure.rejected(.missingRefreshToken, reason: reason)
             phase = .rejected(nil, failure)
-            board.publish(.reauthenticationRequired(reason), in: epoch)
+            board.publish(.reauthenticationRequired(.missingRefreshToken), in: epoch)
             throw failure
         }
         _ = try await renew(generation: held.generation, mode: .always)

@@ -96,9 +96,9 @@ extension CredentialManager {
 
     func mismatch(in epoch: Int) -> CredentialFailure {
         let reason = "The stored sign-in now belongs to another account. Please sign in again to go on here."
-        let failure = CredentialFailure.rejected(.authorizationDenied(reason), reason: reason)
+        let failure = CredentialFailure.rejected(.reauthenticationRequired(reason), reason: reason)
         phase = .mismatched(failure)
-        board.publish(.reauthenticationRequired(reason), in: epoch)
+        board.publish(.reauthenticationRequired(.reauthenticationRequired(reason)), in: epoch)
         return failure
     }
 
@@ -153,7 +153,7 @@ extension CredentialManager {
                     Renewal(held: hold(stored, isSaved: true, epoch: held.epoch), usedNetwork: false))
             }
             phase = .rejected(held.credential, failure)
-            board.publish(.reauthenticationRequired(reason), in: held.epoch)
+            board.publish(.reauthenticationRequired(error), in: held.epoch)
             // Best effort: should it stay, it is known as rejected here and will be rejected again elsewhere.
             if stored != nil { _ = await deleteStored() }
             return .failure(failure)

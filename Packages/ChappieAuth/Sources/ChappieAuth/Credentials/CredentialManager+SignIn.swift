@@ -1,6 +1,13 @@
 import ChappieCore
 
 extension CredentialManager {
+    /// Asks the store whether it can keep a credential, before the person is asked for anything.
+    func prepareToSave() async throws {
+        do throws(CredentialStoreError) { try await store.prepareToSave(in: slot) } catch {
+            throw CredentialFailure.store(error)
+        }
+    }
+
     /// Makes a freshly granted credential the slot's own: saved, read back, compared, and only then in use.
     ///
     /// The credential that was there before stays if anything fails, and is revoked if nothing does.

@@ -51,6 +51,8 @@ public actor CredentialManager {
     var lastRevocation = 0
     /// No early refresh before this ``ChappieClock/elapsed`` time, because one has just failed.
     var earlyRefreshPause: Duration?
+    /// The credential that the backend refused although it was fresh.
+    var refusedGeneration: Int?
     /// When tokens last came from the server, in ``ChappieClock/elapsed`` time.
     var renewedAt: Duration?
     private var lastGeneration = 0
@@ -78,14 +80,19 @@ public actor CredentialManager {
     }
 
     /// Puts the credential into requests for the backend, and renews it when it has to be.
-    public nonisolated var authorization: AuthorizationMiddleware {
-        AuthorizationMiddleware(manager: self, account: nil)
-    }
+    @_spi(ChappieInternals)
+    public nonisolated var authorization: Authorization { Authorization(manager: self, account: nil) }
 
     /// The same for requests that are one account's own: once somebody else has signed in they are not sent any more.
-    public nonisolated func authorization(onlyFor account: ChappieAccountInfo) -> AuthorizationMiddleware {
-        AuthorizationMiddleware(manager: self, account: account)
+    @_spi(ChappieInternals)
+    public nonisolated func authorization(onlyFor account: ChappieAccountInfo) -> Authorization {
+        Authorization(manager: self, account: account)
     }
+
+    /// One element at each sign-out, at each loss of the credential, and when another account's replaces it: connections
+    /// that were authorized before are to be closed then.
+    @_spi(ChappieInternals)
+    public nonisolated var signOuts: AsyncStream<Void> { board.losses() }
 
     /// Who is signed in; `nil` when nobody is. Reads the store at the first call, never the network.
     ///

@@ -10,7 +10,7 @@ final class StatusBoard: Sendable {
         case unknown
         case signedOut
         case signedIn(ChappieAccountInfo, expiresAt: Date?)
-        case reauthenticationRequired(String)
+        case reauthenticationRequired(ChappieAuthError)
         /// The store could not be read.
         case unavailable(CredentialStoreError)
     }
@@ -49,4 +49,32 @@ final class StatusBoard: Sendable {
     }
 
     func updates() -> AsyncStream<Snapshot> { current.updates() }
+
+    /// An element each time that the credential in use goes away, or is another account's from then on.
+    func losses() -> AsyncStream<Void> {
+        let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        let updates = updates()
+        let task = Task {
+            var last: Snapshot?
+            for await snapshot in updates {
+                if let last, snapshot.isLoss(after: last) { continuation.yield() }
+                last = snapshot
+            }
+            continuation.finish()
+        }
+        continuation.onTermination = { _ in task.cancel() }
+        return stream
+    }
+}
+
+extension StatusBoard.Snapshot {
+    fileprivate func isLoss(after earlier: StatusBoard.Snapshot) -> Bool {
+        if epoch != earlier.epoch { return true }
+        guard case .signedIn(let account, _) = earlier.status else { return false }
+        switch status {
+        case .signedIn(let new, _): return !new.isSameAccount(as: account)
+        case .signedOut, .reauthenticationRequired: return true
+        case .unknown, .unavailable: return false
+        }
+    }
 }

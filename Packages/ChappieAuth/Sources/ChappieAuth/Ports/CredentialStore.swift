@@ -17,6 +17,12 @@ public protocol CredentialStore: Sendable {
     /// - Throws: ``CredentialStoreError``. Never waits past the store's own deadline.
     func load(_ slot: CredentialSlot) async throws(CredentialStoreError) -> Secret?
 
+    /// Finds out whether ``save(_:in:)`` can work, before a sign-in asks the person for anything: unlocks what has to be
+    /// unlocked, asks for a passphrase. Default: does nothing.
+    ///
+    /// - Throws: ``CredentialStoreError``; what is stored is as it was.
+    func prepareToSave(in slot: CredentialSlot) async throws(CredentialStoreError)
+
     /// Replaces the secret in `slot`; returns once it has been written, read back and compared.
     ///
     /// - Throws: ``CredentialStoreError``; the earlier secret is then still there, or nothing is known to be lost.
@@ -26,4 +32,9 @@ public protocol CredentialStore: Sendable {
     ///
     /// - Throws: ``CredentialStoreError``.
     func delete(_ slot: CredentialSlot) async throws(CredentialStoreError)
+}
+
+extension CredentialStore {
+    /// Does nothing: for stores that are always ready.
+    public func prepareToSave(in slot: CredentialSlot) async throws(CredentialStoreError) {}
 }

@@ -74,7 +74,9 @@ public struct FileCredentialLock: CredentialLock {
     /// FNV-1a of what names the slot. Two slots with one digest would share a lock, which does no harm.
     private static func name(of slot: CredentialSlot) -> String {
         var digest: UInt64 = 0xcbf2_9ce4_8422_2325
-        for byte in [slot.service, slot.account, slot.accessGroup ?? ""].joined(separator: "\0").utf8 {
+        for byte in ([slot.service, slot.account, slot.accessGroup ?? ""] + (slot.issuer.map { [$0] } ?? [])).joined(
+            separator: "\0"
+        ).utf8 {
             digest = (digest ^ UInt64(byte)) &* 0x100_0000_01b3
         }
         let text = String(digest, radix: 16)

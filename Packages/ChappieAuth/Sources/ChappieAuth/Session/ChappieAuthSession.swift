@@ -153,6 +153,7 @@ extension ChappieAuthSession {
         Task { [weak self, manager] in
             let signIn = DeviceCodeSignIn(endpoints: manager.endpoints, issuer: manager.tokens.issuer)
             do {
+                try await manager.prepareToSave()
                 let code = try await signIn.run { [weak self] code in
                     await self?.receivedCode(code, attempt)
                 } onPolling: { [weak self] code in
@@ -297,7 +298,8 @@ extension ChappieAuthSession {
         case .signedIn(let info, let expiresAt):
             credentialState = .signedIn(expiresAt: expiresAt)
             accountInfo = info
-        case .reauthenticationRequired:
+        case .reauthenticationRequired(let error):
+            lastError = error
             credentialState = .reauthenticationRequired
             accountInfo = nil
         case .unavailable(let error):

@@ -6,10 +6,18 @@ public struct CredentialSlot: Sendable, Hashable, Codable {
     public let account: String
     /// Lets several programs share one item. Linux stores it as an attribute and does not enforce it.
     public let accessGroup: String?
+    /// Names the issuer and the backend that the credential is for; `nil` for the default ones. A store must keep slots
+    /// that differ only in this apart.
+    public let issuer: String?
 
-    public init(service: String = "com.chappie.sdk", account: String = "default", accessGroup: String? = nil) {
+    /// Names a slot.
+    public init(
+        service: String = "com.chappie.sdk", account: String = "default", accessGroup: String? = nil,
+        issuer: String? = nil
+    ) {
         self.service = service
         self.account = account
         self.accessGroup = accessGroup
+        self.issuer = issuer
     }
 }

@@ -6,7 +6,7 @@ import Synchronization
 
 /// One attempt at a turn over WebSocket: connection (kept or new), request, events up to the terminal one.
 ///
-/// It stands where a transport stands below ``AuthorizationMiddleware``: a 401, in the handshake or in a frame, comes out
+/// It stands where a transport stands below ``Authorization``: a 401, in the handshake or in a frame, comes out
 /// as a response, and is renewed and tried again there.
 struct WebSocketAttempt: Sendable {
     let transport: any WebSocketTransport
