@@ -230,7 +230,7 @@ import Testing
     @Test(arguments: [1001, 1008, 1011])
     func aCloseBeforeTheEndIsABreak(code: Int) async {
         let closed = ScriptedWebSocketOpening.opened(replies: [
-            [.deliver(messages(breakingOffAfter: "Hello, ")), .close(WebSocketClosure(code: UInt16(code)))]
+            [.deliver(messages(breakingOffAfter: "Hello, ")), .close(WebSocketCloseReason(code: UInt16(code)))]
         ])
         #expect(await WebSocketStage([closed, whole()]).ask().text == "Hello, world")
     }

@@ -88,7 +88,7 @@ private final class BabblingTransport: WebSocketTransport {
 
         func send(_ message: WebSocketMessage) async throws {}
 
-        func receive(within deadline: Duration?) async throws -> WebSocketArrival {
+        func receive(within deadline: Duration?) async throws -> WebSocketInbound {
             let isAnswer = hasAnswered.withLock { hasAnswered in
                 defer { hasAnswered = true }
                 return !hasAnswered
@@ -96,7 +96,7 @@ private final class BabblingTransport: WebSocketTransport {
             return .messages((isAnswer ? messages(answering: "one") : ["{}"]).map { .text($0) })
         }
 
-        func close(_ closure: WebSocketClosure) async {}
+        func close(_ closure: WebSocketCloseReason) async {}
         func cancel() {}
     }
 }

@@ -1,3 +1,4 @@
+@_spi(ChappieInternals) import ChappieCore
 import ChappieSDK
 import Glibc
 
@@ -8,7 +9,7 @@ import Glibc
 enum Output {
     /// Writes to standard output. When nobody reads any more, the program ends as every tool in a pipe does: silently.
     static func write(_ text: String) {
-        write(verbatim: Terminal.outputIsTerminal ? ChappieTerminalText.safe(text) : text, to: STDOUT_FILENO)
+        write(verbatim: Terminal.outputIsTerminal ? UntrustedText.forTerminal(text) : text, to: STDOUT_FILENO)
     }
 
     static func line(_ text: String = "") { write(text + "\n") }
@@ -17,7 +18,7 @@ enum Output {
     static func json(_ value: ChappieJSON) { write(value.serialized() + "\n") }
 
     /// A line for the person on standard error, which is never data.
-    static func note(_ text: String) { write(verbatim: ChappieTerminalText.safe(text) + "\n", to: STDERR_FILENO) }
+    static func note(_ text: String) { write(verbatim: UntrustedText.forTerminal(text) + "\n", to: STDERR_FILENO) }
 
     /// As it is, cursor movements too: for the program's own words only.
     static func writeToError(_ text: String) { write(verbatim: text, to: STDERR_FILENO) }

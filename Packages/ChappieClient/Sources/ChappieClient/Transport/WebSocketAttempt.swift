@@ -200,7 +200,7 @@ struct WebSocketAttempt: Sendable {
             reason: "no event within \(allowance.components.seconds) s, though the connection is alive")
     }
 
-    private func closed(_ closure: WebSocketClosure) -> ChappieTransportError {
+    private func closed(_ closure: WebSocketCloseReason) -> ChappieTransportError {
         ChappieTransportError(
             .connectionLost, stage: .message, host: mapping.host,
             reason: "the server closed the connection before the answer was complete"

@@ -47,6 +47,6 @@ public struct ChappieResponseError: Sendable, Hashable, Codable {
     }
 
     private static func shown(_ text: String?) -> String? {
-        text.map { ChappieTerminalText.safe(String($0.unicodeScalars.prefix(messageLimit))) }
+        text.map { UntrustedText.forTerminal(String($0.unicodeScalars.prefix(messageLimit))) }
     }
 }

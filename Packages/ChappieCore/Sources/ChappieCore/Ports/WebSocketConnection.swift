@@ -23,11 +23,11 @@ public protocol WebSocketConnection: Sendable {
     /// - Throws: ``ChappieTransportError``: `.timedOut` at stage `.message` when the deadline has passed (the connection
     ///   stays usable) or `.liveness` (it does not), `.connectionLost` when the peer went without a close frame,
     ///   `.protocolViolation` when it broke the rules. `CancellationError`; the connection stays usable.
-    func receive(within deadline: Duration?) async throws -> WebSocketArrival
+    func receive(within deadline: Duration?) async throws -> WebSocketInbound
 
     /// Closes with a handshake (RFC 6455, 7.1.2) that sends what is queued first, and returns when it is over, at the
     /// latest after some seconds. Does nothing when the connection has ended.
-    func close(_ closure: WebSocketClosure) async
+    func close(_ closure: WebSocketCloseReason) async
 
     /// Drops the connection at once. May be called at any time, from any thread, more than once.
     func cancel()

@@ -14,15 +14,15 @@ public enum WebSocketMessage: Sendable, Hashable {
 }
 
 /// What a receiver is given.
-public enum WebSocketArrival: Sendable, Hashable {
+public enum WebSocketInbound: Sendable, Hashable {
     /// One or more, in order.
     case messages([WebSocketMessage])
     /// The peer has closed, properly. Nothing follows.
-    case closed(WebSocketClosure)
+    case closed(WebSocketCloseReason)
 }
 
 /// Why a WebSocket was closed (RFC 6455, 7.1.5 and 7.1.6).
-public struct WebSocketClosure: Sendable, Hashable {
+public struct WebSocketCloseReason: Sendable, Hashable {
     /// 1000 is normal, 1001 going away, 1002 a protocol error, …; `nil` when the peer gave none.
     public var code: UInt16?
     /// For logs, not for people; at most 123 bytes of UTF-8.
@@ -33,6 +33,6 @@ public struct WebSocketClosure: Sendable, Hashable {
         self.reason = reason
     }
 
-    public static let normal = WebSocketClosure(code: 1000)
-    public static let goingAway = WebSocketClosure(code: 1001)
+    public static let normal = WebSocketCloseReason(code: 1000)
+    public static let goingAway = WebSocketCloseReason(code: 1001)
 }

@@ -68,4 +68,16 @@ import Testing
         let error = ChappieResponseError(body: json(body))
         #expect(error.type == type && error.code == code && error.message == message)
     }
+
+    @Test func anErrorsMessageIsFitToBeShown() throws {
+        let long = String(repeating: "a", count: 5000)
+        for body in [
+            #"{"error":{"message":"\u001b[2J\#(long)"}}"#, #"{"error":"\u001b[2J\#(long)"}"#,
+            #"{"detail":"\u001b[2J\#(long)"}"#, #"{"error":"code","error_description":"\u001b[2J\#(long)"}"#,
+        ] {
+            let message = try #require(ChappieResponseError(body: ChappieJSON(parsing: body)).message)
+            #expect(message.hasPrefix("\u{FFFD}[2Ja"))
+            #expect(message.unicodeScalars.count == ChappieResponseError.messageLimit)
+        }
+    }
 }

@@ -12,11 +12,11 @@ final class ScriptedWebSocketConnection: WebSocketConnection {
 
     func send(_ message: WebSocketMessage) async throws { try peer.received(message) }
 
-    func receive(within deadline: Duration?) async throws -> WebSocketArrival {
+    func receive(within deadline: Duration?) async throws -> WebSocketInbound {
         try await peer.nextArrival(within: deadline)
     }
 
-    func close(_ closure: WebSocketClosure) async { peer.received(closure) }
+    func close(_ closure: WebSocketCloseReason) async { peer.received(closure) }
 
     func cancel() { peer.wasDropped() }
 }

@@ -16,7 +16,7 @@ public final class ScriptedWebSocketPeer: Sendable {
     /// Every message that was sent to it, in order.
     public var sentMessages: [WebSocketMessage] { state.withLock(\.sent) }
     /// The client's close frame; `nil` while it has sent none.
-    public var sentClosure: WebSocketClosure? { state.withLock(\.sentClosure) }
+    public var sentClosure: WebSocketCloseReason? { state.withLock(\.sentClosure) }
     /// Whether the client let go of the connection, or cancelled it, before it had ended.
     public var isDropped: Bool { state.withLock(\.isDropped) }
     /// Whether the connection stands.
@@ -36,11 +36,11 @@ public final class ScriptedWebSocketPeer: Sendable {
         carryOut(result)
     }
 
-    func received(_ closure: WebSocketClosure) { act { $0.received(closure) } }
+    func received(_ closure: WebSocketCloseReason) { act { $0.received(closure) } }
 
     func wasDropped() { act { $0.dropped() } }
 
-    func nextArrival(within deadline: Duration?) async throws -> WebSocketArrival {
+    func nextArrival(within deadline: Duration?) async throws -> WebSocketInbound {
         try Task.checkCancellation()
         let (id, ready) = state.withLock { state in (state.newID(), state.takeArrival(within: deadline)) }
         if let ready { return try ready.get() }

@@ -2,7 +2,7 @@ import ChappieCore
 
 /// What a ``ScriptedWebSocketPeer`` knows: a synchronous machine, changed under its lock.
 struct ScriptedWebSocketState {
-    typealias Continuation = CheckedContinuation<WebSocketArrival, any Error>
+    typealias Continuation = CheckedContinuation<WebSocketInbound, any Error>
 
     /// What to do once the lock is let go.
     struct Action {
@@ -13,13 +13,13 @@ struct ScriptedWebSocketState {
     }
 
     enum End {
-        case closed(WebSocketClosure)
+        case closed(WebSocketCloseReason)
         case failed(ChappieTransportError)
     }
 
     private let host: String
     private(set) var sent: [WebSocketMessage] = []
-    private(set) var sentClosure: WebSocketClosure?
+    private(set) var sentClosure: WebSocketCloseReason?
     private(set) var isDropped = false
     private(set) var end: End?
     private var arrived: [WebSocketMessage] = []
@@ -77,7 +77,7 @@ struct ScriptedWebSocketState {
         }
     }
 
-    mutating func received(_ closure: WebSocketClosure) -> Action {
+    mutating func received(_ closure: WebSocketCloseReason) -> Action {
         guard end == nil else { return Action() }
         sentClosure = closure
         end = .closed(closure)
@@ -98,7 +98,7 @@ struct ScriptedWebSocketState {
     }
 
     /// What a receiver gets without waiting; `nil` when it has to.
-    mutating func takeArrival(within deadline: Duration?) -> Result<WebSocketArrival, any Error>? {
+    mutating func takeArrival(within deadline: Duration?) -> Result<WebSocketInbound, any Error>? {
         if !arrived.isEmpty {
             defer { arrived = [] }
             return .success(.messages(arrived))

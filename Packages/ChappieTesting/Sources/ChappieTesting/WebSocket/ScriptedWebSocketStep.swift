@@ -7,7 +7,7 @@ public enum ScriptedWebSocketStep: Sendable {
     /// Goes on when the test opens the gate.
     case wait(until: ScriptedGate)
     /// Closes with a close frame. Later steps don't happen.
-    case close(WebSocketClosure)
+    case close(WebSocketCloseReason)
     /// Breaks the connection: `.connectionLost`. Later steps don't happen.
     case cut
     /// The connection fails with this. Later steps don't happen.

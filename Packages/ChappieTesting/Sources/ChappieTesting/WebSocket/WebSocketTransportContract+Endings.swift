@@ -14,7 +14,7 @@ extension WebSocketTransportContract {
             try ContractViolation.require(words == [.text("last words")], "Before the close came \(words).")
             for _ in 0..<3 {
                 let arrival = try await connection.receive(within: .seconds(20))
-                let expected = WebSocketArrival.closed(WebSocketClosure(code: 1001, reason: "bye"))
+                let expected = WebSocketInbound.closed(WebSocketCloseReason(code: 1001, reason: "bye"))
                 try ContractViolation.require(arrival == expected, "The close arrived as \(arrival).")
             }
             try ContractViolation.require(!connection.isOpen, "It still calls itself open.")

@@ -10,7 +10,7 @@ extension WebSocketTransportContract {
             .opened(headerFields: [.contractAnswer: question ?? "nothing asked"], reply: reply)
         case "/greeting": .opened(greeting: [.deliver(["one", "two", "three"])], reply: reply)
         case "/goodbye":
-            .opened(greeting: [.deliver(["last words"]), .close(WebSocketClosure(code: 1001, reason: "bye"))])
+            .opened(greeting: [.deliver(["last words"]), .close(WebSocketCloseReason(code: 1001, reason: "bye"))])
         case "/cut": .opened(greeting: [.deliver(["last words"]), .cut])
         case "/silence": .opened(greeting: [.silence])
         case "/no-answer": .hangs

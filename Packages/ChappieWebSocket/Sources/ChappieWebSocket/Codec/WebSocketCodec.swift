@@ -20,7 +20,7 @@ struct WebSocketCodec: ~Copyable {
         case deliver([WebSocketMessage])
         /// The peer has closed, in answer to our close frame or of its own accord; our answer, if it needs one, is in
         /// the `send`. The server closes the connection now (RFC 6455, 7.1.1). Nothing follows.
-        case peerClosed(WebSocketClosure)
+        case peerClosed(WebSocketCloseReason)
         /// The connection is of no more use: what is to be sent, send, and close it. Nothing follows.
         case fail(WebSocketCodecError)
     }
@@ -133,7 +133,7 @@ struct WebSocketCodec: ~Copyable {
     ///
     /// - Parameter closure: a code that must not travel (RFC 6455, 7.4) is left out, with its reason; a reason of more
     ///   than 123 bytes ends earlier, with a whole character.
-    mutating func close(_ closure: WebSocketClosure, nextMaskingKey: () -> UInt32) -> [UInt8] {
+    mutating func close(_ closure: WebSocketCloseReason, nextMaskingKey: () -> UInt32) -> [UInt8] {
         guard phase == .open else { return [] }
         phase = .closing
         deflater = nil
@@ -158,7 +158,7 @@ struct WebSocketCodec: ~Copyable {
     }
 
     private static func close(_ code: UInt16?, reason: String = "", maskingKey: UInt32) -> [UInt8] {
-        guard let code, WebSocketClosure.mayTravel(code) else { return control(.close, [], maskingKey: maskingKey) }
+        guard let code, WebSocketCloseReason.mayTravel(code) else { return control(.close, [], maskingKey: maskingKey) }
         var payload = [UInt8(code >> 8), UInt8(code & 0xFF)]
         for character in reason {
             guard payload.count + character.utf8.count <= 125 else { break }

@@ -6,7 +6,7 @@ struct WebSocketFrameReader: ~Copyable {
         case message(WebSocketMessage)
         case ping([UInt8])
         case pong
-        case close(WebSocketClosure)
+        case close(WebSocketCloseReason)
     }
 
     /// A frame whose header has been read.
@@ -121,7 +121,7 @@ struct WebSocketFrameReader: ~Copyable {
             let payload = control
             control = []
             switch frame.opcode {
-            case .close: return .close(try WebSocketClosure(closePayload: payload))
+            case .close: return .close(try WebSocketCloseReason(closePayload: payload))
             case .ping: return .ping(payload)
             default: return .pong
             }

@@ -12,11 +12,11 @@ final class CurlWebSocketConnection: WebSocketConnection {
 
     func send(_ message: WebSocketMessage) async throws { try await link.send(message) }
 
-    func receive(within deadline: Duration?) async throws -> WebSocketArrival {
+    func receive(within deadline: Duration?) async throws -> WebSocketInbound {
         try await link.nextArrival(within: deadline)
     }
 
-    func close(_ closure: WebSocketClosure) async { await link.close(closure) }
+    func close(_ closure: WebSocketCloseReason) async { await link.close(closure) }
 
     func cancel() { link.drop() }
 }

@@ -2,7 +2,7 @@ import ChappieCore
 
 /// The messages that have arrived and wait for their receiver, and the receiver that waits for them.
 struct WebSocketInbox {
-    typealias Resume = @Sendable (Result<WebSocketArrival, any Error>) -> Void
+    typealias Resume = @Sendable (Result<WebSocketInbound, any Error>) -> Void
 
     /// From this much on nothing more is read from the socket. What is read already is kept, however much it is: a
     /// message larger than this would never come otherwise.
@@ -12,7 +12,7 @@ struct WebSocketInbox {
 
     /// How the connection ended for the receiver.
     enum End {
-        case closed(WebSocketClosure)
+        case closed(WebSocketCloseReason)
         case failed(ChappieTransportError)
     }
 
@@ -56,7 +56,7 @@ struct WebSocketInbox {
     // MARK: The receiver's side
 
     /// What there is to be had without waiting.
-    mutating func take() -> Result<WebSocketArrival, any Error>? {
+    mutating func take() -> Result<WebSocketInbound, any Error>? {
         if !messages.isEmpty {
             defer { discard() }
             return .success(.messages(messages))
@@ -81,7 +81,7 @@ struct WebSocketInbox {
     }
 
     /// What a waiting receiver can be told by now.
-    mutating func delivery(at now: Duration?) -> (Resume, Result<WebSocketArrival, any Error>)? {
+    mutating func delivery(at now: Duration?) -> (Resume, Result<WebSocketInbound, any Error>)? {
         guard let receiver else { return nil }
         if let result = take() {
             self.receiver = nil

@@ -42,7 +42,7 @@ extension WebSocketLink {
         }
     }
 
-    func nextArrival(within allowance: Duration?) async throws -> WebSocketArrival {
+    func nextArrival(within allowance: Duration?) async throws -> WebSocketInbound {
         try Task.checkCancellation()
         let (ready, resumes, id) = act { session in
             let wasFull = session.inbox.isFull
@@ -87,7 +87,7 @@ extension WebSocketLink {
         }
     }
 
-    func close(_ closure: WebSocketClosure) async {
+    func close(_ closure: WebSocketCloseReason) async {
         let (isOver, id) = act { session in
             session.close(closure, at: LoopClock.now)
             return (session.isOver, session.newID())

@@ -46,7 +46,7 @@ extension WebSocketSession {
     }
 
     /// What a receiver gets without waiting; `nil` when it has to wait for ``awaitArrival(within:as:at:_:)``.
-    mutating func takeArrival(within allowance: Duration?) -> Result<WebSocketArrival, any Error>? {
+    mutating func takeArrival(within allowance: Duration?) -> Result<WebSocketInbound, any Error>? {
         if let arrival = inbox.take() { return arrival }
         guard let allowance, allowance <= .zero else { return nil }
         return .failure(inbox.timeOut(after: .zero))
@@ -67,7 +67,7 @@ extension WebSocketSession {
     }
 
     /// Begins the closing handshake, if there is something to close.
-    mutating func close(_ closure: WebSocketClosure, at now: Duration) {
+    mutating func close(_ closure: WebSocketCloseReason, at now: Duration) {
         guard isOpen else { return }
         outbox.append(codec?.close(closure, nextMaskingKey: keys.next) ?? [])
         lifetime.closed(at: now)

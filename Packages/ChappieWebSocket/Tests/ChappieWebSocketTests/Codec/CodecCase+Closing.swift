@@ -8,7 +8,7 @@ extension CodecCase {
             (code: UInt16) in
             .init(
                 "close \(code)", [ServerFrame.close(code, Array("why é".utf8))], sent: CodecRun.close(code),
-                ending: .peerClosed(WebSocketClosure(code: code, reason: "why é")))
+                ending: .peerClosed(WebSocketCloseReason(code: code, reason: "why é")))
         }
         + [0, 1, 999, 1004, 1005, 1006, 1015, 1016, 1100, 2000, 2999, 5000, 65535].map { (code: UInt16) in
             .init("close \(code)", [ServerFrame.close(code)], fails: .invalidClose, 1002)
@@ -16,7 +16,7 @@ extension CodecCase {
         + [
             .init(
                 "close without a code", [ServerFrame.close(nil)], sent: CodecRun.close(nil),
-                ending: .peerClosed(WebSocketClosure())),
+                ending: .peerClosed(WebSocketCloseReason())),
             .init("close with half a code", [ServerFrame.frame(0x8, [3])], fails: .invalidClose, 1002),
             .init(
                 "close with a reason that is not UTF-8", [ServerFrame.close(1000, [0x61, 0xC3])], fails: .invalidUTF8,
@@ -24,7 +24,7 @@ extension CodecCase {
             .init(
                 "close with the longest reason", [ServerFrame.close(1000, .init(repeating: 0x61, count: 123))],
                 sent: CodecRun.close(1000),
-                ending: .peerClosed(WebSocketClosure(code: 1000, reason: String(repeating: "a", count: 123)))),
+                ending: .peerClosed(WebSocketCloseReason(code: 1000, reason: String(repeating: "a", count: 123)))),
             .init(
                 "close with a reason too long", [ServerFrame.close(1000, .init(repeating: 0x61, count: 124))],
                 fails: .controlFrameTooLong, 1002),

@@ -42,7 +42,7 @@ import Testing
         if Bool.random(using: &generator) {
             stream.bytes += ServerFrame.close(1001, Array("done".utf8))
             stream.expected.sent += CodecRun.close(1001)
-            stream.expected.ending = .peerClosed(WebSocketClosure(code: 1001, reason: "done"))
+            stream.expected.ending = .peerClosed(WebSocketCloseReason(code: 1001, reason: "done"))
             stream.bytes += ServerFrame.text("nobody reads this")
         }
         return stream

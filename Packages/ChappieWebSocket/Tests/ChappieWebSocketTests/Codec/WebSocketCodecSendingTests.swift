@@ -112,7 +112,7 @@ import Testing
     @Test func afterOurCloseMessagesStillArriveAndNothingIsAnswered() {
         var codec = WebSocketCodec(compression: nil)
         #expect(
-            codec.close(WebSocketClosure(code: 1000, reason: "bye"), nextMaskingKey: key)
+            codec.close(WebSocketCloseReason(code: 1000, reason: "bye"), nextMaskingKey: key)
                 == CodecRun.clientFrame(0x88, [0x03, 0xE8] + Array("bye".utf8)))
         #expect(codec.phase == .closing)
         #expect(codec.close(.goingAway, nextMaskingKey: key) == [])
@@ -136,14 +136,14 @@ import Testing
     @Test("codes that must not travel are left out", arguments: [0, 999, 1004, 1005, 1006, 1015, 2999, 5000])
     func leavesOutForbiddenCodes(_ code: UInt16) {
         var codec = WebSocketCodec(compression: nil)
-        let bytes = codec.close(WebSocketClosure(code: code, reason: "why"), nextMaskingKey: key)
+        let bytes = codec.close(WebSocketCloseReason(code: code, reason: "why"), nextMaskingKey: key)
         #expect(bytes == CodecRun.close(nil))
     }
 
     @Test func aLongReasonEndsWithAWholeCharacter() {
         var codec = WebSocketCodec(compression: nil)
         let reason = String(repeating: "a", count: 122) + "é" + "more"
-        let bytes = codec.close(WebSocketClosure(code: 4000, reason: reason), nextMaskingKey: key)
+        let bytes = codec.close(WebSocketCloseReason(code: 4000, reason: reason), nextMaskingKey: key)
         #expect(bytes == CodecRun.clientFrame(0x88, [0x0F, 0xA0] + .init(repeating: 0x61, count: 122)))
     }
 }

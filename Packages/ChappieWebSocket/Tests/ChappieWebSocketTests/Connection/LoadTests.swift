@@ -106,7 +106,7 @@ extension OverTheWire {
             let message = WebSocketMessage.binary([UInt8](repeating: 7, count: 8 << 20))
             let sender = Task { try await connection.send(message) }
             #expect(try await eventually { try TCPSocketTable().hasUnreadBytes(at: server.port) })
-            let closer = Task { await connection.close(WebSocketClosure(code: 4000, reason: "enough")) }
+            let closer = Task { await connection.close(WebSocketCloseReason(code: 4000, reason: "enough")) }
             // The close is queued: nothing more may be sent.
             #expect(try await eventually { !connection.isOpen })
             gate.open()

@@ -6,7 +6,7 @@ import ChappieCore
 struct CodecRun: Hashable {
     enum Ending: Hashable {
         case open
-        case peerClosed(WebSocketClosure)
+        case peerClosed(WebSocketCloseReason)
         case failed(WebSocketCodecError)
     }
 

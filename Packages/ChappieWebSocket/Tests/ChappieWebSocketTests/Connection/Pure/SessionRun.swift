@@ -10,7 +10,7 @@ import Testing
 /// A session with nothing around it: what was reported to its users, and what it wants to send.
 final class SessionRun: Sendable {
     private let session: Mutex<WebSocketSession>
-    private let arrivals = Mutex<[Result<WebSocketArrival, ChappieTransportError>]>([])
+    private let arrivals = Mutex<[Result<WebSocketInbound, ChappieTransportError>]>([])
     private let closes = Mutex(0)
 
     static let deadlines = ChappieDeadlines(
@@ -99,13 +99,13 @@ final class SessionRun: Sendable {
     func awaitEnd() { act { session in session.awaitEnd(as: session.newID()) { self.closes.withLock { $0 += 1 } } } }
 
     /// What the receivers were told, in order.
-    var told: [Result<WebSocketArrival, ChappieTransportError>] { arrivals.withLock { $0 } }
+    var told: [Result<WebSocketInbound, ChappieTransportError>] { arrivals.withLock { $0 } }
     var firstError: ChappieTransportError? {
         if case .failure(let error)? = told.first { error } else { nil }
     }
     var closeCount: Int { closes.withLock { $0 } }
 
-    private func report(_ result: Result<WebSocketArrival, any Error>) {
+    private func report(_ result: Result<WebSocketInbound, any Error>) {
         let result = result.mapError { error in
             error as? ChappieTransportError
                 ?? ChappieTransportError(.unavailable, stage: .message, host: "", reason: "\(error)")

@@ -201,7 +201,7 @@ import Testing
         #expect(run.act { $0.wantsRead })
         run.receive(WebSocketFrames.close(1008), at: .seconds(1))
         run.awaitArrival()
-        #expect(run.told == [.success(.closed(WebSocketClosure(code: 1008)))])
+        #expect(run.told == [.success(.closed(WebSocketCloseReason(code: 1008)))])
     }
 
     @Test func droppingItDropsWhatHasArrived() throws {

@@ -1,6 +1,6 @@
 import ChappieCore
 
-extension WebSocketClosure {
+extension WebSocketCloseReason {
     /// Whether the code may stand in a close frame: assigned for that purpose, or in the ranges for libraries and
     /// applications (RFC 6455, 7.4; 1012 to 1014 by IANA's registry). 1004 to 1006 and 1015 never travel.
     static func mayTravel(_ code: UInt16) -> Bool {

@@ -1,0 +1,74 @@
+import Synchronization
+
+/// One result that many tasks wait for.
+///
+/// A waiter that is cancelled leaves with `CancellationError`; the work goes on for the others.
+@_spi(ChappieInternals) public final class Promise<Value: Sendable>: Sendable {
+    private enum State {
+        case pending([Int: CheckedContinuation<Value, any Error>], nextID: Int)
+        case fulfilled(Result<Value, any Error>)
+    }
+
+    private let state = Mutex(State.pending([:], nextID: 0))
+
+    /// A promise without a result yet.
+    public init() {}
+
+    /// Whether there is a result.
+    public var isFulfilled: Bool {
+        state.withLock { state in
+            if case .fulfilled = state { true } else { false }
+        }
+    }
+
+    /// Hands `result` to everyone who waits or will ask; only the first call counts.
+    public func fulfil(_ result: Result<Value, any Error>) {
+        let waiters = state.withLock { state -> [CheckedContinuation<Value, any Error>] in
+            guard case .pending(let waiters, _) = state else { return [] }
+            state = .fulfilled(result)
+            return waiters.sorted { $0.key < $1.key }.map(\.value)
+        }
+        for waiter in waiters { waiter.resume(with: result) }
+    }
+
+    /// The result, as soon as it is there.
+    ///
+    /// - Throws: what the work threw; `CancellationError` as soon as the waiting task is cancelled.
+    public func value() async throws -> Value {
+        let id = state.withLock { state -> Int? in
+            guard case .pending(let waiters, let id) = state else { return nil }
+            state = .pending(waiters, nextID: id + 1)
+            return id
+        }
+        return try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { wait($0, as: id) }
+        } onCancel: {
+            leave(id)
+        }
+    }
+
+    private func wait(_ continuation: CheckedContinuation<Value, any Error>, as id: Int?) {
+        // The cancelled flag is set before `leave` runs, and both look under the lock: neither can miss it.
+        let result = state.withLock { state -> Result<Value, any Error>? in
+            switch state {
+            case .fulfilled(let result): return result
+            case .pending(var waiters, let nextID):
+                guard let id, !Task.isCancelled else { return .failure(CancellationError()) }
+                waiters[id] = continuation
+                state = .pending(waiters, nextID: nextID)
+                return nil
+            }
+        }
+        if let result { continuation.resume(with: result) }
+    }
+
+    private func leave(_ id: Int?) {
+        let waiter = state.withLock { state -> CheckedContinuation<Value, any Error>? in
+            guard let id, case .pending(var waiters, let nextID) = state else { return nil }
+            let waiter = waiters.removeValue(forKey: id)
+            state = .pending(waiters, nextID: nextID)
+            return waiter
+        }
+        waiter?.resume(throwing: CancellationError())
+    }
+}

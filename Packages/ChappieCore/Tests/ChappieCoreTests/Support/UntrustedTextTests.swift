@@ -1,0 +1,50 @@
+@_spi(ChappieInternals) import ChappieCore
+import Testing
+
+@Suite struct UntrustedTextTests {
+    @Test(arguments: [
+        ("Your refresh token has already been used.", "Your refresh token has already been used."),
+        ("bad token eyJhbGciOiJub25lIn0.eyJleHAiOjF9.sig, sorry", "bad token ‹redacted›, sorry"),
+        ("rt_fake_0 is gone", "‹redacted› is gone"), ("code=ac_0001&x=1", "code=‹redacted›&x=1"),
+        ("code ac_0001", "code ‹redacted›"), ("refresh_token_invalidated", "refresh_token_invalidated"),
+        ("see deviceauth_authorization_pending", "see deviceauth_authorization_pending"),
+        ("see deviceauth_0001", "see ‹redacted›"),
+        ("https://chatgpt.com/#settings/Security", "https://chatgpt.com/#settings/Security"),
+        ("req 0123456789abcdef0123456789abcdef", "req ‹redacted›"), ("a\u{1B}[31mred\r\nline", "a [31mred line"),
+        ("left\u{202E}right\u{200B}", "left right"), ("  two   spaces ", "two spaces"), ("Grüße 🔑", "Grüße 🔑"),
+    ])
+    func takesOutWhatLooksSecretOrCanNotBeSeen(_ text: String, _ expected: String) {
+        #expect(UntrustedText.message(text) == expected)
+    }
+
+    @Test func takesOutExactSecretsHoweverTheyLook() {
+        #expect(UntrustedText.message("it was xyzzy!", without: ["xyzzy"]) == "it was ‹redacted›!")
+        #expect(
+            UntrustedText.message("an a", without: ["a"]) == "an a", "a secret of a letter would hide everything")
+    }
+
+    @Test func isBoundedAndLinear() {
+        #expect(UntrustedText.message(String(repeating: "word ", count: 200_000))?.count == 300)
+        #expect(UntrustedText.message(String(repeating: "x", count: 1 << 20)) == "‹redacted›")
+        #expect(UntrustedText.message(nil) == nil)
+        #expect(UntrustedText.message(" \u{0} ") == nil)
+    }
+
+    @Test func tokensAreVisibleASCII() {
+        #expect(UntrustedText.token("abc-._~+/=", limit: 10) == "abc-._~+/=")
+        for text in ["", "a b", "a\r\nb: c", "ä", "12345678901", "\u{7F}"] {
+            #expect(UntrustedText.token(text, limit: 10) == nil)
+        }
+        #expect(UntrustedText.token(nil, limit: 10) == nil)
+    }
+
+    @Test(arguments: [
+        ("", ""), ("Grüße 🔑\n\tindented\n", "Grüße 🔑\n\tindented\n"),
+        ("\u{1B}[2J", "\u{FFFD}[2J"), ("\u{1B}]52;c;YQ==\u{7}", "\u{FFFD}]52;c;YQ==\u{FFFD}"),
+        ("\u{9B}2J", "\u{FFFD}2J"), ("a\u{8}\u{7F}\u{0}b", "a\u{FFFD}\u{FFFD}\u{FFFD}b"),
+        ("good\rbad", "goodbad"), ("two\r\nlines", "two\nlines"), ("\u{A0}\u{80}\u{9F}", "\u{A0}\u{FFFD}\u{FFFD}"),
+    ])
+    func aTerminalIsGivenNoOrders(_ text: String, _ expected: String) {
+        #expect(UntrustedText.forTerminal(text) == expected)
+    }
+}
