@@ -1,76 +1,70 @@
-"""Checks that public API is documented: every public type, function, subscript and protocol requirement.
+"""Checks that every public declaration has a documentation comment: types, functions, properties, initialisers, subscripts,
+operators, cases of public enums and requirements of public protocols. SPI counts as public.
 
-A stored property or an initialiser of a documented type may speak for itself. So may what satisfies a protocol: the
-requirement carries the comment.
+What satisfies a protocol may do without: the requirement carries the comment. So may extensions. With --print it only
+prints.
 """
 
-import os
 import re
+import sys
 
 import tree
 
-TYPE = re.compile(r"^\s*(?:@\w+(?:\([^)]*\))?\s+)*public\s+(?:(?:final|indirect|nonisolated)\s+)*(struct|class|enum|actor|protocol|typealias)\s+(`?\w+`?)")
-FUNCTION = re.compile(
-    r"^\s*(?:@\w+(?:\([^)]*\))?\s+)*public\s+(?:(?:static|class|final|mutating|consuming|borrowing|nonisolated|override)\s+)*(func|subscript)\s*(`?[\w]*`?)"
-)
-REQUIREMENT = re.compile(r"^\s+(?:(?:static|mutating|nonisolated)\s+)*(func|var)\s+(`?\w+`?)")
-ATTRIBUTE = re.compile(r"^\s*(@\w+(\([^)]*\))?|#if .*|#else.*|#endif.*)\s*$")
-# Requirements of the standard library's own protocols.
-WITNESSES = {"encode", "hash", "makeAsyncIterator", "makeIterator", "next", "index", "formIndex"}
-WITNESSES |= {"Element", "AsyncIterator", "Iterator", "Failure", "Index", "RawValue"}
+ATTRIBUTES = r"(?:@\w+(?:\([^)]*\))?\s+)*"
+MODIFIERS = r"(?:(?:final|indirect|nonisolated|static|class|mutating|nonmutating|consuming|borrowing|override|required|convenience|lazy|weak|unowned|isolated|sending|package\(set\)|private\(set\)|internal\(set\)|fileprivate\(set\))(?:\(\w+\))?\s+)*"
+KIND = r"(?P<kind>struct|class|enum|actor|protocol|typealias|associatedtype|func|var|let|init|subscript|case|macro)\b[?!]?\s*(?P<name>`?[\w]+`?|[^\s\w(]+(?=\s*[(<]))?"
+PUBLIC = re.compile(rf"^\s*{ATTRIBUTES}(?:public|open)\s+{MODIFIERS}{KIND}")
+MEMBER = re.compile(rf"^\s*{ATTRIBUTES}{MODIFIERS}{KIND}")
+SCOPE = re.compile(rf"^(?P<indent>\s*){ATTRIBUTES}(?:public|open)\s+(?P<extension>extension)?{MODIFIERS}(?P<kind>protocol|enum)?")
+SKIPPED = re.compile(r"^\s*(@\w+(\([^)]*\))?|#if .*|#else.*|#endif.*)\s*$")
+# Requirements of the standard library's and Foundation's own protocols.
+WITNESSES = set("""encode hash makeAsyncIterator makeIterator next index formIndex Element AsyncIterator Iterator Failure Index
+    RawValue description debugDescription errorDescription hashValue rawValue id customMirror == < init(from init(rawValue
+    init(stringLiteral init(arrayLiteral init(dictionaryLiteral init(integerLiteral init(floatLiteral init(booleanLiteral
+    init(nilLiteral init(stringInterpolation startIndex endIndex subscript ID Body body Output Input Value""".split())
 
 
 def documented(lines, index):
     index -= 1
-    while index >= 0 and ATTRIBUTE.match(lines[index]):
+    while index >= 0 and SKIPPED.match(lines[index]):
         index -= 1
     return index >= 0 and (lines[index].lstrip().startswith("///") or lines[index].rstrip().endswith("*/"))
 
 
+def declarations(lines):
+    """(line index, kind, name, whether it is a protocol's requirement) of everything public; bodies of functions left out."""
+    inside = None  # (kind, indentation) of the public protocol or enum whose members are public with it
+    for index, line in enumerate(lines):
+        indent = len(line) - len(line.lstrip())
+        if inside and line.strip() == "}" and indent == inside[1]:
+            inside = None
+        found = PUBLIC.match(line)
+        if not found and inside and indent == inside[1] + 4:
+            found = MEMBER.match(line)
+            if found and (found["kind"] == "case") != (inside[0] == "enum"):
+                found = None
+        if not found:
+            continue
+        name = found["name"] or found["kind"]
+        if found["kind"] == "init":
+            name = "init(" + (re.search(r"\(\s*(\w+)", line) or [None, ""])[1]
+        yield index, found["kind"], name, bool(inside and inside[0] == "protocol" and indent > inside[1])
+        if found["kind"] in ("protocol", "enum") and not line.rstrip().endswith("}"):
+            inside = (found["kind"], indent)
+
+
 def main():
-    problems, declarations = [], 0
-    sources = []
-    for folder in tree.packages():
-        for path in tree.files(".swift", under=os.path.join(folder, "Sources")):
-            sources.append((path, tree.read(path).splitlines()))
-    requirements = set(WITNESSES)
-    for _, lines in sources:
-        depth = None
-        for line in lines:
-            found = TYPE.match(line)
-            if found and found.group(1) == "protocol":
-                depth = len(line) - len(line.lstrip())
-            elif depth is not None and line.strip() == "}" and len(line) - len(line.lstrip()) == depth:
-                depth = None
-            elif depth is not None:
-                found = REQUIREMENT.match(line)
-                if found:
-                    requirements.add(found.group(2))
-    for path, lines in sources:
-        protocol = None
-        for index, line in enumerate(lines):
-            name = None
-            found = TYPE.match(line)
-            if found:
-                if found.group(1) != "typealias" or found.group(2) not in requirements:
-                    name = f"{found.group(1)} {found.group(2)}"
-                if found.group(1) == "protocol" and not line.rstrip().endswith("}"):
-                    protocol = len(line) - len(line.lstrip())
-            elif protocol is not None and line.strip() == "}" and len(line) - len(line.lstrip()) == protocol:
-                protocol = None
-            elif protocol is not None and REQUIREMENT.match(line):
-                name = "requirement " + REQUIREMENT.match(line).group(2)
-            else:
-                found = FUNCTION.match(line)
-                if found and found.group(2) not in requirements and found.group(2):
-                    name = f"{found.group(1)} {found.group(2)}"
-                elif found and found.group(1) == "subscript":
-                    name = "subscript"
-            if name:
-                declarations += 1
-                if not documented(lines, index):
-                    problems.append(f"{tree.relative(path)}:{index + 1}: {name} has no documentation comment")
-    tree.report(problems, f"{declarations} public declarations are documented")
+    sources = [(path, tree.read(path).splitlines()) for folder in tree.packages()
+               for path in tree.files(".swift", under=f"{folder}/Sources")]
+    found = [(path, lines, *row) for path, lines in sources for row in declarations(lines)]
+    witnessed = WITNESSES | {name for _, _, _, _, name, is_requirement in found if is_requirement}
+    wanted = [row for row in found if row[5] or row[4] not in witnessed]
+    problems = [f"{tree.relative(path)}:{index + 1}: {kind} {name} has no documentation comment"
+                for path, lines, index, kind, name, _ in wanted if not documented(lines, index)]
+    if "--print" in sys.argv:
+        print(*problems, f"{len(problems)} of {len(wanted)} public declarations have no comment", sep="\n")
+        return
+    tree.report(problems, f"{len(wanted)} public declarations are documented")
 
 
 main()

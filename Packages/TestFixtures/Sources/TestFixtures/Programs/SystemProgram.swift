@@ -39,6 +39,16 @@ public struct SystemProgram: Sendable {
         return path
     }
 
+    /// Whether a test that needs it runs: the program is there, or `CHAPPIE_REQUIRE_COUNTERPARTS` demands every counterpart.
+    ///
+    /// For `.enabled(if:_:)`, with ``absence`` as its comment.
+    public var isUsable: Bool {
+        ProcessInfo.processInfo.environment["CHAPPIE_REQUIRE_COUNTERPARTS"] != nil || (try? path()) != nil
+    }
+
+    /// Why a test is skipped without it.
+    public var absence: String { "\(name) is not installed here; Debian has it in \(packages)" }
+
     /// Starts it and returns. It ends when the result goes, or the tests do.
     public func start(
         _ arguments: [String], environment: [String: String]? = nil, input: ProgramInput = .nothing,
