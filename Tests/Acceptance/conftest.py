@@ -1,0 +1,196 @@
+"""The program as its users run it: a private home, a real gnome-keyring, and the counterparts of counterparts.py."""
+
+import contextlib
+import itertools
+import json
+import os
+import pathlib
+import re
+import subprocess
+import time
+
+import pexpect
+import pytest
+
+from counterparts import PATIENCE, Keyring, Simulator, TLSFront
+
+ROOT = pathlib.Path(__file__).parents[2]
+USAGE, BAD_DATA, UNAVAILABLE, USAGE_LIMIT, SIGN_IN_NEEDED, HUNG_UP, INTERRUPTED = 64, 65, 69, 75, 77, 129, 130
+QUESTION = "a quiet evening 🌙 with äöü"
+TURN = {"method": "POST", "path": "/backend-api/codex/responses"}
+
+
+def pytest_addoption(parser):
+    parser.addoption("--program", default=str(ROOT / ".build/debug/chappie"), help="the chappie to test")
+    parser.addoption("--full", action="store_true", help="all of Autobahn, and as many races and kills as take ten minutes")
+    parser.addoption("--screenshots", help="a folder for pictures of the sign-in page")
+
+
+def pytest_generate_tests(metafunc):
+    """`quiet_scenario` is every scenario about WebSocket that the user must not notice."""
+    if "quiet_scenario" in metafunc.fixturenames:
+        command = [metafunc.config.getoption("--program"), "simulator", "--list-scenarios"]
+        listed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+        names = [line.split()[0] for line in listed.splitlines() if line.startswith("ws-")]
+        assert len(names) > 40, listed
+        noticed = {row[0] for row in metafunc.module.WEB_SOCKET_FAILING if not row[3]}
+        metafunc.parametrize("quiet_scenario", [name for name in names if name not in noticed])
+
+
+class Outcome:
+    """How a run of the program ended."""
+
+    def __init__(self, status, output, errors, seconds):
+        self.status, self.output, self.errors, self.seconds = status, output, errors, seconds
+
+    def __repr__(self):
+        return f"ended with {self.status} after {self.seconds:.1f} s: {self.output[-300:]!r} {self.errors[-500:]!r}"
+
+    def expect(self, status=0, says=""):
+        assert self.status == status, self
+        assert says.lower() in self.errors.lower(), f"doesn't say {says!r}: {self}"
+        assert status == 0 or re.search("^chappie: ", self.errors, re.MULTILINE), f"no sentence: {self}"
+        assert "Fatal error" not in self.errors, self
+        return self
+
+    @property
+    def events(self):
+        return [json.loads(line) for line in self.output.splitlines()]
+
+
+class User:
+    """A user with a home and an account name of their own; `environment` is what their programs see."""
+
+    def __init__(self, program, account, environment):
+        self.program, self.account, self.environment = program, account, environment
+
+    def having(self, **settings):
+        """The same user with other settings; None takes one away."""
+        environment = {key: value for key, value in {**self.environment, **settings}.items() if value is not None}
+        return User(self.program, environment.get("CHAPPIE_ACCOUNT", self.account), environment)
+
+    def start(self, *words, prefix=(), **streams):
+        # A session of its own is without a terminal, wherever these tests are run.
+        streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **streams}
+        return subprocess.Popen([*prefix, self.program, *words], env=self.environment, start_new_session=True, **streams)
+
+    def run(self, *words, status=0, says="", input=None, timeout=60):
+        """Runs the program to its end, which must be this one; None accepts any."""
+        begin = time.monotonic()
+        with self.start(*words, **({} if input is None else {"stdin": subprocess.PIPE})) as process:
+            try:
+                output, errors = process.communicate(input, timeout=timeout * PATIENCE)
+            finally:
+                process.kill()
+        outcome = Outcome(process.returncode, output, errors, time.monotonic() - begin)
+        return outcome if status is None else outcome.expect(status, says)
+
+    def ask(self, text=QUESTION, *options, transport="sse", **expected):
+        return self.run("ask", "--transport", transport, *options, text, **expected)
+
+    def sign_in(self):
+        self.run("login", "--no-browser")
+        return self
+
+    def doctor(self):
+        """(exit code, {check: row}) of `chappie doctor --json`; a row that is not well has advice."""
+        outcome = self.run("--timeout", "10", "doctor", "--json", status=None)
+        report = outcome.events[0]
+        assert report["ok"] == (outcome.status == 0), outcome
+        assert all(row["remedy"] or row["status"] in ("ok", "skip") for row in report["checks"]), f"no advice: {outcome}"
+        return outcome.status, {row["name"]: row for row in report["checks"]}
+
+    def expect_finding(self, name, status, says, code=UNAVAILABLE):
+        ended, checks = self.doctor()
+        assert ended == code and name in checks and checks[name]["status"] == status, (ended, checks)
+        assert says in json.dumps(checks[name], ensure_ascii=False), checks[name]
+
+    def converse(self, *words, answers=(), thinking=0, echoing=()):
+        """(exit code, what a terminal showed). `answers` are (question, text): each text is typed once its question shows, by
+        a user who thinks for so many seconds before. The echo must be off then, except for the questions `echoing`."""
+        child = pexpect.spawn(self.program, list(words), env=self.environment, encoding="utf-8", codec_errors="replace",
+                              dimensions=(40, 200), timeout=60 * PATIENCE)
+        shown = ""
+        for question, text in answers:
+            child.expect_exact(question)
+            shown += child.before + child.after
+            if thinking:
+                child.expect_exact([pexpect.TIMEOUT], timeout=thinking)
+            assert child.getecho() == (question in echoing), f"the echo is wrong after {question!r}: {shown!r}"
+            child.send(text)
+        child.expect_exact(pexpect.EOF)
+        shown += child.before
+        assert child.getecho(), "the terminal was left silent"
+        child.close()
+        return child.exitstatus, shown
+
+
+@pytest.fixture(scope="session")
+def program(request):
+    path = os.path.abspath(request.config.getoption("--program"))
+    assert os.access(path, os.X_OK), f"there is no {path}; build it, or name one with --program"
+    return path
+
+
+@pytest.fixture(scope="session")
+def full(request):
+    """Whether the long forms are asked for."""
+    return request.config.getoption("--full")
+
+
+@pytest.fixture(scope="session")
+def keyring():
+    with Keyring() as keyring:
+        yield keyring
+
+
+@pytest.fixture
+def stack():
+    """What a test opens on its way: `stack.enter_context(…)`."""
+    with contextlib.ExitStack() as stack:
+        yield stack
+
+
+@pytest.fixture
+def simulate(program, stack):
+    """`simulate("cut")`, `simulate(rules=[…], firstAccessTokenLifetime=60)`: starts a simulator."""
+    return lambda *words, **options: stack.enter_context(Simulator(program, *words, **options))
+
+
+@pytest.fixture
+def front(stack):
+    """`front(simulator)`: nginx with TLS before it."""
+    return lambda simulator, **options: stack.enter_context(TLSFront(simulator.port, **options))
+
+
+@pytest.fixture(scope="session")
+def account_names():
+    prefix = os.environ.get("PYTEST_XDIST_WORKER", "main")
+    return (f"{prefix}-{number}" for number in itertools.count())
+
+
+@pytest.fixture
+def user(program, keyring, account_names, tmp_path):
+    """`user(simulator, NAME=value)`: a user of this simulator who has not signed in."""
+    def make(simulator=None, **settings):
+        account, home = next(account_names), str(tmp_path)
+        folders = {f"XDG_{name}_HOME": os.path.join(home, name.lower()) for name in ("CONFIG", "DATA", "STATE", "CACHE")}
+        base = {**keyring.environment, "HOME": home, **folders, "CHAPPIE_ACCOUNT": account}
+        return User(program, account, {**base, **(simulator.settings if simulator else {}), **settings})
+    return make
+
+
+@pytest.fixture
+def signed_in(user):
+    """`signed_in(simulator, NAME=value)`: a user who has signed in there."""
+    return lambda simulator, **settings: user(simulator, **settings).sign_in()
+
+
+@pytest.fixture(scope="session")
+def reference(program, keyring, tmp_path_factory):
+    """The answer to QUESTION when nothing goes wrong."""
+    with Simulator(program) as simulator:
+        environment = {**keyring.environment, **simulator.settings, "CHAPPIE_ACCOUNT": "reference-" + str(os.getpid())}
+        output = User(program, "reference", environment).sign_in().ask().output
+        assert QUESTION in output
+        return output

@@ -1,0 +1,136 @@
+"""Where a sign-in is stored, what removes it, and what must not touch it."""
+
+import json
+import os
+
+import pytest
+
+from conftest import BAD_DATA, INTERRUPTED, QUESTION, SIGN_IN_NEEDED, UNAVAILABLE, USAGE
+from counterparts import Keyring
+
+
+def strings(value):
+    """Every string in a JSON value."""
+    if isinstance(value, str):
+        yield value
+    for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from strings(part)
+
+
+def every_file(*folders):
+    return [os.path.join(path, name) for folder in folders for path, _, names in os.walk(folder) for name in names
+            if os.path.isfile(os.path.join(path, name))]
+
+
+@pytest.mark.parametrize("scenario, status, says", [
+    ("device-off", None, "settings"), ("device-start-500", UNAVAILABLE, ""), ("device-start-html", BAD_DATA, "")])
+def test_a_sign_in_that_cannot_succeed_stores_nothing(scenario, status, says, simulate, user, keyring):
+    user = user(simulate(scenario))
+    outcome = user.run("login", "--no-browser", status=None)
+    outcome.expect(outcome.status if status is None else status, says)
+    assert outcome.status not in (0, 70) and not keyring.secret(user.account), outcome
+
+
+def test_tokens_are_in_the_keyring_between_sign_in_and_sign_out_and_nowhere_else(simulate, signed_in, keyring, tmp_path):
+    user = signed_in(simulate())
+    stored = strings(json.loads(keyring.secret(user.account)))
+    tokens = [word for word in stored if len(word) > 20 and "@" not in word and "acct" not in word and "://" not in word]
+    assert tokens, "no token is in the keyring"
+    runs = [user.run(*words) for words in (
+        ["status"], ["ask", "--json", "--verbose", QUESTION], ["models"], ["usage"], ["status", "--json"], ["logout"])]
+    assert not keyring.secret(user.account), "the credential outlived the sign-out"
+    runs.append(user.ask(status=SIGN_IN_NEEDED, says="login"))
+    assert not any(token in run.output + run.errors for token in tokens for run in runs), "a token was printed"
+    for path in every_file(keyring.folder, tmp_path):
+        with open(path, "rb") as file:
+            content = file.read()
+        assert not any(token.encode() in content for token in tokens), f"a token is in {path}"
+
+
+def test_a_credential_that_cannot_be_read_is_left_until_a_sign_in(simulate, signed_in, keyring):
+    user = signed_in(simulate())
+    keyring.replace(user.account, "{not json")
+    user.ask(status=SIGN_IN_NEEDED, says="login")
+    assert keyring.secret(user.account) == "{not json"
+    user.sign_in().ask()
+
+
+def test_signing_out_removes_what_cannot_be_read_and_says_so(simulate, user, tmp_path):
+    simulator = simulate()
+    paths = [tmp_path / f"passphrase-{number}" for number in range(2)]
+    for path in paths:
+        path.touch(mode=0o600)
+        path.write_text(f"a phrase for {path.name}\n")
+    mine = user(simulator, CHAPPIE_CREDENTIAL_STORE="file", CHAPPIE_PASSPHRASE_FILE=str(paths[0]))
+    other = mine.having(CHAPPIE_PASSPHRASE_FILE=str(paths[1]))
+    for options, first, then in (([], "could not be read", "Nobody was signed in"),
+                                 (["--json"], '"was_signed_in":null', '"was_signed_in":false')):
+        mine.sign_in()
+        assert first in other.run("logout", *options).output
+        assert then in other.run("logout", *options).output
+    mine.ask(status=SIGN_IN_NEEDED, says="login")
+    assert not any("/oauth/revoke" in line for line in simulator.log), simulator.log
+
+
+def test_a_sign_in_that_could_not_be_stored_is_not_begun(simulate, user):
+    simulator = simulate()
+    with Keyring(has_keyring=False) as service:
+        empty = user(simulator, DBUS_SESSION_BUS_ADDRESS=service.environment["DBUS_SESSION_BUS_ADDRESS"])
+        for store, reason in (("keyring", "default keyring"), ("file", "no passphrase")):
+            outcome = empty.having(CHAPPIE_CREDENTIAL_STORE=store).run("login", "--no-browser", status=UNAVAILABLE, says=reason)
+            assert outcome.output == "" and not simulator.log, (outcome, simulator.log)
+        empty.expect_finding("keyring", "fail", "default keyring")
+        since, choice = len(simulator.log), "[y/N]"
+        typed = [(choice, "y\n"), ("New passphrase", "a phrase\n"), ("The same again", "a phrase\n")]
+        status, text = empty.converse("login", "--no-browser", answers=typed, echoing={choice})
+        assert status == 0 and "in the encrypted file" in text, (status, text)
+        simulator.wait_for_log(lambda lines: any("/deviceauth/usercode" in line for line in lines), since)
+
+
+def test_a_passphrase_is_typed_unseen(simulate, user):
+    user = user(simulate(), CHAPPIE_CREDENTIAL_STORE="file", TERM="xterm")
+    new, again, old = "New passphrase", "The same again", "Passphrase for"
+    typed = [(new, "a phrase\n"), (again, "another\n"), (new, "a phrase\n"), (again, "a phrase\n")]
+    # Long enough for a code to be approved, and for the status line to show what it waits for.
+    status, text = user.converse("login", "--no-browser", answers=typed, thinking=2.5)
+    assert status == 0 and "The two differ" in text and "in the encrypted file" in text, (status, text)
+    asked = text[:text.rindex(again)]
+    assert "enter this code" in text and "enter this code" not in asked and "Waiting" not in asked, f"not asked first: {text}"
+    assert "a phrase" not in text and "another" not in text, f"what was typed shows: {text}"
+    for words, phrase, wanted, says in (
+        (["ask", QUESTION], "a phrase\n", 0, "That is"), (["ask", QUESTION], "wrong\n", UNAVAILABLE, "does not open"),
+        (["ask", QUESTION], "\x03", INTERRUPTED, ""), (["login", "--no-browser"], "\x03", INTERRUPTED, ""),
+        (["logout"], "\n", 0, "could not be read"),
+    ):
+        status, text = user.converse(*words, answers=[(old, phrase)])
+        assert status == wanted and says in text and text.count(old) == 1, (words, status, text)
+    assert "Nobody was signed in" in user.converse("logout")[1]
+
+
+def test_imports_that_would_be_lost_or_that_others_could_have_read_are_refused(simulate, signed_in, tmp_path):
+    user = signed_in(simulate())
+    path = lambda name: str(tmp_path / name)
+    user.run("auth", "export", "--remove", path("export"))
+    importer = user.having(CHAPPIE_ACCOUNT=user.account + "-importer")
+    into = lambda name, *options, **expected: importer.run("auth", "import", *options, path(name), **expected)
+    importer.having(CHAPPIE_CREDENTIAL_STORE="memory").run("auth", "import", path("export"), status=USAGE, says="lost")
+    into("export", "--simulate", status=USAGE, says="lost")
+    os.symlink(path("export"), path("link"))
+    os.mkfifo(path("pipe"), 0o600)
+    os.mkdir(path("drawer"), 0o700)
+    for name in ("link", "pipe", "drawer"):
+        into(name, status=USAGE, says="plain file")
+    os.chmod(path("export"), 0o640)
+    into("export", status=USAGE, says="chmod 600")
+    os.chmod(path("export"), 0o600)
+    into("absent", status=USAGE, says="No such file")
+    into("export")
+    importer.ask()
+
+
+def test_a_simulation_leaves_the_accounts_as_they_are(simulate, signed_in, tmp_path):
+    user = signed_in(simulate())
+    for word in ("use", "remove"):
+        user.run("--simulate", "accounts", word, user.account, status=USAGE, says="simulation")
+    assert user.run("accounts", "--json").events == [{"accounts": [{"name": user.account, "is_current": True}]}]
+    assert json.loads((tmp_path / "config/chappie/settings.json").read_text()) == {"accounts": [user.account]}

@@ -1,0 +1,179 @@
+"""Servers on loopback that record what reaches them."""
+
+import asyncio
+import base64
+import hashlib
+import json
+import secrets
+import threading
+import zlib
+
+
+class Listener:
+    """`with Listener() as listener:`; `heard` is what clients have sent, `told` what they were answered, a bytearray for each
+    connection. By itself it is a stranger, who takes any request and thanks for it."""
+
+    def __init__(self, context=None):
+        self.context, self.heard, self.told = context, [], []
+
+    def __enter__(self):
+        started = threading.Event()
+        self.thread = threading.Thread(target=lambda: asyncio.run(self._run(started)))
+        self.thread.start()
+        assert started.wait(20), "a listener does not start"
+        return self
+
+    def __exit__(self, *_):
+        self.loop.call_soon_threadsafe(self.ended.set)
+        self.thread.join()
+
+    @property
+    def origin(self):
+        return f"http://127.0.0.1:{self.port}"
+
+    async def _run(self, started):
+        self.loop, self.ended = asyncio.get_running_loop(), asyncio.Event()
+        server = await asyncio.start_server(self._accept, "127.0.0.1", 0, ssl=self.context)
+        self.port = server.sockets[0].getsockname()[1]
+        started.set()
+        await self.ended.wait()
+        server.close()
+
+    async def _accept(self, reader, writer):
+        heard = bytearray()
+        self.heard.append(heard)
+        try:
+            await self.serve(reader, writer, heard)
+        except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass  # The client has gone, as some of them should, or the test ends.
+        finally:
+            writer.close()
+
+    async def serve(self, reader, writer, heard):
+        await read_request(reader, heard)
+        writer.write(answer(200, {}))
+        await writer.drain()
+
+
+class Forwarder(Listener):
+    """Stands before a server on the port `target`."""
+
+    def __init__(self, target, context=None):
+        super().__init__(context)
+        self.target = target
+
+    async def serve(self, reader, writer, heard):
+        told = bytearray()
+        self.told.append(told)
+        behind_reader, behind_writer = await asyncio.open_connection("127.0.0.1", self.target)
+        await asyncio.gather(carry(reader, behind_writer, heard), carry(behind_reader, writer, told))
+
+
+async def carry(reader, writer, record):
+    """Records, then hands on: what has arrived anywhere is in the record."""
+    try:
+        while data := await reader.read(1 << 16):
+            record += data
+            writer.write(data)
+            await writer.drain()
+    finally:
+        writer.close()
+
+
+class Echo(Listener):
+    """A service, and an issuer, that puts all of the request into its errors. It answers with `status`; with 200 by an answer
+    that fails, with 101 by an error over WebSocket. As an issuer it starts sign-ins, and gives a code unless `echoes_polls`."""
+
+    def __init__(self, status, echoes_polls=False):
+        super().__init__()
+        self.status, self.echoes_polls = status, echoes_polls
+
+    async def serve(self, reader, writer, heard):
+        head, body = await read_request(reader, heard)
+        if self.status == 101:
+            writer.write(handshake(head))
+            heard += await reader.read(1 << 16)
+            data = json.dumps({"type": "error", "status": 400, **error(head, body)}).encode()
+            # A text message in one frame (RFC 6455, 5.2), for lengths of two bytes.
+            writer.write(b"\x81\x7e" + len(data).to_bytes(2, "big") + data)
+            await writer.drain()
+            await reader.read()
+            return
+        self.told.append(bytearray(self.answer(head.split(b" ", 2)[1], head, body)))
+        writer.write(self.told[-1])
+        await writer.drain()
+
+    def answer(self, path, head, body):
+        if path.endswith(b"/deviceauth/usercode"):
+            number = "deviceauth_" + secrets.token_urlsafe(24)
+            return answer(200, {"device_auth_id": number, "user_code": "ECHO-ABCDE", "interval": "0"})
+        if path.endswith(b"/deviceauth/token") and not self.echoes_polls:
+            code = "ac_" + secrets.token_urlsafe(24)
+            return answer(200, {"authorization_code": code, "code_verifier": secrets.token_urlsafe(32)})
+        if self.status == 200:
+            event = {"type": "response.failed", "response": {"id": "resp_1", "status": "failed", **error(head, body)}}
+            return answer(200, b"data: " + json.dumps(event).encode() + b"\n\n", "text/event-stream")
+        return answer(self.status, error(head, body), fields=b"x-request-id: " + field(head, b"authorization") + b"\r\n")
+
+
+async def read_request(reader, heard):
+    """(head, body) of one request over HTTP."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    heard += head
+    body = await reader.readexactly(int(field(head, b"content-length", b"0")))
+    heard += body
+    return head, body
+
+
+def field(head, name, default=b"none"):
+    for line in head.split(b"\r\n")[1:]:
+        if line.lower().startswith(name + b":"):
+            return line.split(b":", 1)[1].strip()
+    return default
+
+
+def answer(status, body, kind="application/json", fields=b""):
+    """An answer over HTTP; `body` is bytes, or a value that becomes JSON."""
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    head = f"HTTP/1.1 {status} Status\r\ncontent-type: {kind}\r\ncontent-length: {len(data)}\r\nconnection: close\r\n"
+    return head.encode() + fields + b"\r\n" + data
+
+
+def error(head, body):
+    sentence = f"You sent {head.decode()} {body.decode(errors='replace')}"
+    return {"error": {"code": "some_code", "message": sentence}, "error_description": sentence, "detail": sentence}
+
+
+def handshake(head):
+    """Agrees to a WebSocket (RFC 6455, 4.2.2)."""
+    proof = hashlib.sha1(field(head, b"sec-websocket-key") + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest()
+    return (b"HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n"
+            b"sec-websocket-accept: " + base64.b64encode(proof) + b"\r\n\r\n")
+
+
+def legible(heard):
+    """What a client has sent; the messages of a WebSocket (RFC 6455, 5.2) without their masks and uncompressed (RFC 7692)."""
+    head, separator, rest = heard.partition(b"\r\n\r\n")
+    if b"upgrade: websocket" not in head.lower():
+        return heard
+    text, inflate, is_compressed, message = head + separator, zlib.decompressobj(-15), False, b""
+    while len(rest) >= 6:
+        first, length, start = rest[0], rest[1] & 0x7F, 2
+        if length >= 126:
+            start = 4 if length == 126 else 10
+            length = int.from_bytes(rest[2:start], "big")
+        mask, payload = rest[start : start + 4], rest[start + 4 : start + 4 + length]
+        if len(payload) < length:
+            break
+        rest = rest[start + 4 + length :]
+        payload = bytes(byte ^ mask[index % 4] for index, byte in enumerate(payload))
+        if first & 0x0F >= 8:
+            text += payload
+            continue
+        if first & 0x0F:
+            is_compressed = first & 0x40 != 0
+        message += payload
+        if first & 0x80:
+            text += inflate.decompress(message + b"\x00\x00\xff\xff") if is_compressed else message
+            message = b""
+    return text
