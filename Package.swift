@@ -70,7 +70,7 @@ let package = Package(
         module("CSecret", in: "ChappieKeychainLinux", []),
         module("ChappieKeychainLinux", ["ChappieCore", "ChappieAuth", "CSecret"]),
         module("COpenSSL", []),
-        module("ChappieCrypto", ["ChappieAuth", "COpenSSL"]),
+        module("ChappieCrypto", ["ChappieCore", "ChappieAuth", "COpenSSL"]),
         module("CSpawn", in: "ChappieDesktopLinux", []),
         module("ChappieDesktopLinux", ["ChappieCore", "ChappieAuth", "CSpawn"]),
         // Facade

@@ -7,15 +7,15 @@ let package = Package(
     platforms: [.macOS(.v15), .iOS(.v18)],
     products: [.library(name: "ChappieCrypto", targets: ["ChappieCrypto"])],
     dependencies: [
+        .package(path: "../ChappieCore"),
         .package(path: "../ChappieAuth"),
-        .package(path: "../ChappieTesting"),
-        .package(path: "../TestFixtures"),
         .package(path: "../COpenSSL"),
     ],
     targets: [
         .target(
             name: "ChappieCrypto",
             dependencies: [
+                "ChappieCore",
                 "ChappieAuth",
                 "COpenSSL",
             ]),
@@ -26,15 +26,6 @@ let package = Package(
                 "ChappieCrypto",
             ],
             path: "Tests/FileStoreWriter"),
-        .testTarget(
-            name: "ChappieCryptoTests",
-            dependencies: [
-                "ChappieCrypto",
-                "ChappieAuth",
-                "ChappieTesting",
-                "TestFixtures",
-                "FileStoreWriter",
-            ]),
     ],
     swiftLanguageModes: [.v6],
     cLanguageStandard: .c11

@@ -1,4 +1,5 @@
-public import ChappieAuth
+@_spi(ChappieInternals) public import ChappieAuth
+import FoundationEssentials
 
 /// Credentials in encrypted files, for machines without a keyring: one file for each slot, AES-256-GCM, the key made from
 /// a passphrase by scrypt.
@@ -9,18 +10,18 @@ public import ChappieAuth
 /// try await store.save(Secret(json), in: CredentialSlot(account: "work"))
 /// ```
 ///
-/// It is chosen, never fallen back to. Nothing is asked and nothing is derived while there is nothing to open: a slot
-/// without a file is empty, whatever the passphrase.
+/// A program chooses it; nothing falls back to it. Nothing is asked and nothing is derived while there is nothing to
+/// open: a slot without a file is empty, whatever the passphrase.
 ///
-/// **What it refuses** (``CredentialStoreError/unsafeFile(_:remedy:)``): a folder or file that belongs to another user,
-/// that others may read or write, that is a symbolic link or otherwise not what it should be, or that has a second name.
+/// **It refuses** (``CredentialStoreError/unsafeFile(_:remedy:)``) a folder or file that belongs to another user, that
+/// others may read or write, that is a symbolic link or otherwise of the wrong kind, or that has a second name.
 ///
-/// **What it tells apart**: a wrong passphrase (``CredentialStoreError/wrongPassphrase(_:)``) from a damaged file, one
-/// that was changed, and one that was moved from another slot (``CredentialStoreError/corrupt(_:)``). None of these
-/// changes anything on the disk. A save replaces a corrupt file, and refuses to replace one that the passphrase does not
-/// open; ``delete(_:)`` needs no passphrase.
+/// **It tells apart** a wrong passphrase (``CredentialStoreError/wrongPassphrase(_:)``) from a damaged file, one that
+/// was changed, and one that was moved from another slot (``CredentialStoreError/corrupt(_:)``). None of these changes
+/// anything on the disk. A save replaces a corrupt file, and refuses to replace one that the passphrase does not open;
+/// ``delete(_:)`` needs no passphrase.
 ///
-/// **What it survives**: being killed, a full disk, a power cut. The earlier credential or the new one is there, never
+/// **It survives** being killed, a full disk, a power cut. The earlier credential or the new one is there, never
 /// neither; see ``save(_:in:)``. It does not order the changes of two processes: that is ``CredentialLock``'s part.
 ///
 /// All blocking work is done on a thread of the store's own. A call whose task is cancelled throws at once.
@@ -30,9 +31,10 @@ public final class EncryptedFileCredentialStore: CredentialStore {
     /// The folder that holds the files; without a slash at its end.
     public let directory: String
 
-    private let memory: PassphraseMemory
+    private let passphrase: PassphraseMemory
     private let sealer: CredentialSealer
-    private let lane: BlockingLane
+    private let worker = StoreWorker(label: "chappie.encrypted-files")
+    private let deadline: Duration
 
     /// - Parameters:
     ///   - directory: An absolute path. Default ``defaultDirectory``. Made for this user alone, with those above it, at
@@ -56,10 +58,25 @@ public final class EncryptedFileCredentialStore: CredentialStore {
         guard directory.hasPrefix("/"), !directory.utf8.contains(0) else {
             throw .failed("the folder of the encrypted credential files needs an absolute path")
         }
+        // A slash at the end would make the system follow a symbolic link.
         self.directory = "/" + directory.split(separator: "/").joined(separator: "/")
-        memory = PassphraseMemory(passphrase)
-        sealer = CredentialSealer(parameters: parameters, ring: KeyRing())
-        lane = BlockingLane(label: "chappie.encrypted-files", deadline: deadline)
+        self.passphrase = PassphraseMemory(passphrase)
+        sealer = CredentialSealer(parameters: parameters)
+        self.deadline = deadline
+    }
+
+    /// `$XDG_DATA_HOME/chappie/credentials`, or `~/.local/share/chappie/credentials` without that variable; `nil` without
+    /// a home directory.
+    ///
+    /// Data, in the words of the XDG Base Directory Specification, since it is meant to last: people publish their
+    /// configuration with their dot files, and clear state and cache.
+    public static var defaultDirectory: String? { directory(in: ProcessInfo.processInfo.environment) }
+
+    static func directory(in environment: [String: String]) -> String? {
+        // The specification: relative paths are invalid and ignored.
+        if let data = environment["XDG_DATA_HOME"], data.hasPrefix("/") { return data + "/chappie/credentials" }
+        guard let home = environment["HOME"], home.hasPrefix("/") else { return nil }
+        return home + "/.local/share/chappie/credentials"
     }
 
     /// The secret in `slot`; `nil` when there is no file, which needs no passphrase.
@@ -68,11 +85,11 @@ public final class EncryptedFileCredentialStore: CredentialStore {
     ///   the task is cancelled.
     public func load(_ slot: CredentialSlot) async throws(CredentialStoreError) -> Secret? {
         let place = try CredentialPlace(slot, in: directory)
-        let file = try await lane.perform { _ throws(CredentialStoreError) in try place.read() }
+        let file = try await worker.perform(within: deadline) { _ throws(CredentialStoreError) in try place.read() }
         guard let file else { return nil }
-        let passphrase = try await memory.passphrase(for: .opening(place.path))
-        return try await lane.perform { [sealer] _ throws(CredentialStoreError) in
-            try sealer.open(file, passphrase: passphrase, slot: place.digest, path: place.path)
+        let passphrase = try await passphrase.passphrase(for: .opening(place.path))
+        return try await worker.perform(within: deadline) { [sealer] _ throws(CredentialStoreError) in
+            try sealer.open(file, at: place, passphrase: passphrase)
         }
     }
 
@@ -81,94 +98,149 @@ public final class EncryptedFileCredentialStore: CredentialStore {
     /// It is encrypted with a new nonce, written to a file beside the earlier one, brought to the disk, read back,
     /// decrypted and compared, and only then takes the earlier one's place, by one rename. The folder is brought to the
     /// disk before this returns. The key stays the file's own, unless its parameters are weaker than today's: then it is
-    /// made anew, with a new salt. Files that writers left who were killed are removed.
+    /// made anew, with a new salt. Files that killed writers left are removed.
     ///
     /// - Throws: `wrongPassphrase`, `noPassphrase`, `unsafeFile`, `notVerified`, `timedOut` or `failed`; `failed` also
-    ///   when the task is cancelled and when the disk is full. What was there is then still there; after `timedOut` and a
-    ///   cancellation that come too late to stop it, the new secret may be.
+    ///   when the task is cancelled and when the disk is full. The earlier secret is then still there; after `timedOut`
+    ///   and a cancellation that come too late to stop it, the new one may be.
     public func save(_ secret: Secret, in slot: CredentialSlot) async throws(CredentialStoreError) {
         let place = try CredentialPlace(slot, in: directory)
-        let purpose = try await purpose(at: place)
-        let passphrase = try await memory.passphrase(for: purpose)
-        try await lane.perform { [sealer] isWanted throws(CredentialStoreError) in
-            let earlier = try place.readUnlessCorrupt()
+        let passphrase = try await self.passphrase(at: place)
+        try await worker.perform(within: deadline) { [sealer] call throws(CredentialStoreError) in
             let file = try sealer.seal(
-                secret, passphrase: passphrase, slot: place.digest, replacing: earlier, path: place.path)
-            try place.write(file, isWanted: isWanted) { file throws(CredentialStoreError) in
-                try sealer.open(file, passphrase: passphrase, slot: place.digest, path: place.path) == secret
+                secret, for: place, replacing: place.readUnlessCorrupt(), passphrase: passphrase)
+            try place.write(file, isWanted: { !call.isOver }) { file throws(CredentialStoreError) in
+                try sealer.open(file, at: place, passphrase: passphrase) == secret
             }
         }
     }
 
-    /// Makes sure that a save can succeed, before anything is done that must not be lost: the folder is there and safe, and
-    /// the passphrase is at hand and opens what is there. The passphrase is asked for here, if it has to be; the file
-    /// stays as it is.
+    /// Makes sure that a save can succeed, before anything is done that must not be lost: the folder is there and safe,
+    /// and the passphrase is at hand and opens an existing file, which stays as it is. The passphrase is asked for here,
+    /// if it has to be.
     ///
     /// - Throws: `wrongPassphrase`, `noPassphrase`, `unsafeFile`, `timedOut` or `failed`; `failed` also when the task is
     ///   cancelled. Not an error: a corrupt file, which a save replaces.
     public func prepareToSave(in slot: CredentialSlot) async throws(CredentialStoreError) {
         let place = try CredentialPlace(slot, in: directory)
-        try await lane.perform { _ throws(CredentialStoreError) in try place.prepare() }
-        let passphrase = try await memory.passphrase(for: try await purpose(at: place))
-        try await lane.perform { [sealer] _ throws(CredentialStoreError) in
-            guard let earlier = try place.readUnlessCorrupt() else { return }
+        try await worker.perform(within: deadline) { _ throws(CredentialStoreError) in try place.prepare() }
+        let passphrase = try await self.passphrase(at: place)
+        try await worker.perform(within: deadline) { [sealer] _ throws(CredentialStoreError) in
             do throws(CredentialStoreError) {
-                _ = try sealer.open(earlier, passphrase: passphrase, slot: place.digest, path: place.path)
+                if let earlier = try place.read() { _ = try sealer.open(earlier, at: place, passphrase: passphrase) }
             } catch .corrupt {}
         }
     }
 
-    /// Removes the file of `slot`, whatever is in it, and what killed writers have left; needs no passphrase. A symbolic
-    /// link in its place is removed, not followed.
+    /// Removes the file of `slot`, whatever is in it, and the files that killed writers left; needs no passphrase. A
+    /// symbolic link in its place is removed, not followed.
     ///
     /// - Throws: `unsafeFile` when the folder is; `timedOut` or `failed`; `failed` also when the task is cancelled.
     public func delete(_ slot: CredentialSlot) async throws(CredentialStoreError) {
         let place = try CredentialPlace(slot, in: directory)
-        try await lane.perform { _ throws(CredentialStoreError) in try place.remove() }
+        try await worker.perform(within: deadline) { _ throws(CredentialStoreError) in try place.remove() }
     }
 
-    /// Encrypts what `slot` holds with another passphrase and a new salt. The store goes on with the new one.
-    ///
-    /// The other slots of the store keep the old one: for several, change them one after the other with a store for each.
-    ///
-    /// - Parameter source: Asked with ``PassphrasePurpose/creating(_:)``, after the old one has opened the file.
-    /// - Returns: Whether there was anything to encrypt.
-    /// - Throws: what ``load(_:)`` and ``save(_:in:)`` throw; what was there is then still there.
-    @discardableResult
-    public func changePassphrase(
-        of slot: CredentialSlot, to source: any PassphraseSource
-    ) async throws(CredentialStoreError) -> Bool {
-        let place = try CredentialPlace(slot, in: directory)
-        guard let secret = try await load(slot) else { return false }
-        let passphrase = try await PassphraseMemory(source).passphrase(for: .creating(place.path))
-        try await lane.perform { [sealer] isWanted throws(CredentialStoreError) in
-            let file = try sealer.sealAnew(secret, passphrase: passphrase, slot: place.digest)
-            try place.write(file, isWanted: isWanted) { file throws(CredentialStoreError) in
-                try sealer.open(file, passphrase: passphrase, slot: place.digest, path: place.path) == secret
-            }
-        }
-        memory.replace(with: passphrase)
-        return true
-    }
-
-    /// Forgets the passphrase and every key made from it: the next call that needs it asks for it again. For a
-    /// passphrase that turned out wrong, or a screen that is being locked.
+    /// Forgets the passphrase and the key made from it: the next call that needs them asks again. For a passphrase that
+    /// turned out wrong, or a screen that is being locked.
     public func forgetPassphrase() {
-        memory.forget()
-        sealer.ring.forgetAll()
+        passphrase.forget()
+        sealer.forgetKey()
     }
 
-    /// Where the credential of `slot` lies, or would; a name that tells nothing of the account.
+    /// The path of the file for `slot`, which need not exist; its name tells nothing of the account.
     ///
     /// - Throws: ``CredentialStoreError/failed(_:)`` when libcrypto can't be used.
     public func path(of slot: CredentialSlot) throws(CredentialStoreError) -> String {
         try CredentialPlace(slot, in: directory).path
     }
 
-    /// Whether the passphrase will open something or make something new. Known already, it makes no difference.
-    private func purpose(at place: CredentialPlace) async throws(CredentialStoreError) -> PassphrasePurpose {
-        if memory.isKnown { return .opening(place.path) }
-        let earlier = try await lane.perform { _ throws(CredentialStoreError) in try place.readUnlessCorrupt() }
-        return earlier == nil ? .creating(place.path) : .opening(place.path)
+    /// The passphrase for a save, which may make the file. A known passphrase needs no look at it.
+    private func passphrase(at place: CredentialPlace) async throws(CredentialStoreError) -> Secret {
+        if passphrase.isKnown { return try await passphrase.passphrase(for: .opening(place.path)) }
+        let exists = try await worker.perform(within: deadline) { _ throws(CredentialStoreError) in
+            try place.readUnlessCorrupt() != nil
+        }
+        return try await passphrase.passphrase(for: exists ? .opening(place.path) : .creating(place.path))
+    }
+}
+
+/// The place of one slot's file. Synchronous.
+struct CredentialPlace: Sendable {
+    private let directory: String
+    let name: String
+    /// Ties an encrypted file to its slot: the file's name is made of it, and its tag covers it, so that a file that was
+    /// moved under another slot's name does not open. A digest and not the names: an account may be a person's address,
+    /// and may hold any character a path can't.
+    let digest: [UInt8]
+
+    var path: String { directory + "/" + name }
+
+    init(_ slot: CredentialSlot, in directory: String) throws(CredentialStoreError) {
+        // A slot without an issuer has the digest that it had before there were issuers.
+        var bytes = Array("chappie credential slot \(slot.issuer == nil ? 1 : 2)".utf8)
+        // With their lengths, so that no two slots give the same bytes.
+        for name in [slot.issuer, slot.service, slot.account].compactMap(\.self) {
+            bytes.append(name.utf8.count, count: 7)
+            bytes += name.utf8
+        }
+        bytes.append(slot.accessGroup == nil ? 0 : 1)
+        bytes += (slot.accessGroup ?? "").utf8
+        digest = try Libcrypto.digest(of: bytes)
+        name = hexadecimal(digest) + ".credential"
+        self.directory = directory
+    }
+
+    /// - Throws: `corrupt`, `unsafeFile`, `failed`.
+    func read() throws(CredentialStoreError) -> CredentialFile? {
+        guard let directory = try CredentialDirectory.open(directory, creating: false),
+            let bytes = try directory.read(name)
+        else { return nil }
+        return try CredentialFile(bytes, path: path)
+    }
+
+    /// `nil` also for a corrupt file, which may be replaced.
+    ///
+    /// - Throws: `unsafeFile`, `failed`.
+    func readUnlessCorrupt() throws(CredentialStoreError) -> CredentialFile? {
+        do throws(CredentialStoreError) { return try read() } catch .corrupt { return nil }
+    }
+
+    /// Makes the folder where it is missing.
+    ///
+    /// - Throws: `unsafeFile`; `failed`, also when nothing may be written there.
+    func prepare() throws(CredentialStoreError) { try openOrMake().checkWritable() }
+
+    /// - Parameters:
+    ///   - isWanted: Asked last before the earlier file is replaced.
+    ///   - isSound: Whether the file, as it was read back, holds what it should.
+    /// - Throws: `notVerified`, `unsafeFile`, `failed`.
+    func write(
+        _ file: CredentialFile, isWanted: () -> Bool, isSound: (CredentialFile) throws(CredentialStoreError) -> Bool
+    ) throws(CredentialStoreError) {
+        let directory = try openOrMake()
+        directory.removeLeftovers()
+        try directory.replace(name, with: file.bytes()) { bytes throws(CredentialStoreError) in
+            do throws(CredentialStoreError) {
+                guard let bytes, try isSound(CredentialFile(bytes, path: path)) else { throw .notVerified }
+            } catch .corrupt {
+                throw .notVerified
+            }
+            guard isWanted() else { throw .cancelled }
+        }
+    }
+
+    /// - Throws: `unsafeFile` when the folder is; `failed`.
+    func remove() throws(CredentialStoreError) {
+        guard let directory = try CredentialDirectory.open(directory, creating: false) else { return }
+        directory.removeLeftovers()
+        try directory.remove(name)
+    }
+
+    private func openOrMake() throws(CredentialStoreError) -> CredentialDirectory {
+        guard let folder = try CredentialDirectory.open(directory, creating: true) else {
+            throw .failed("the folder \(directory) was removed while it was being used")
+        }
+        return folder
     }
 }

@@ -1,4 +1,4 @@
-import ChappieAuth
+@_spi(ChappieInternals) import ChappieAuth
 import Testing
 
 @testable import ChappieCrypto
@@ -14,22 +14,26 @@ struct FormatTests {
     private static let foreignSlot = CredentialSlot(
         service: "com.example.app", account: "ünï@example.com", accessGroup: "TEAM.one")
 
-    @Test func theFormIsTheDocumentedOne() throws {
-        let digest = try SlotDigest.make(for: Self.foreignSlot)
+    @Test func theFormIsTheDocumentedOne() async throws {
+        let digest = try CredentialPlace(Self.foreignSlot, in: "/d").digest
         #expect(digest == bytes(hex: "76a4c88684e69a232e454a7e8dd6963eeb4ff66d8c6771b2345b752f75fde1a7"))
         let file = try CredentialFile(Self.foreign, path: "/f")
-        #expect(file.header.parameters == .sample(4, 8, 2))
-        let sealer = CredentialSealer(parameters: .cheap, ring: KeyRing())
-        let secret = try sealer.open(file, passphrase: Secret("correct horse"), slot: digest, path: "/f")
-        #expect(secret.text == #"{"hello":"wörld"}"#)
+        #expect(file.parameters == .sample(4, 8, 2))
         #expect(try file.bytes() == Self.foreign)
+        // Slots without an issuer are as they were before there were issuers.
+        let folder = try PrivateFolder()
+        let store = try EncryptedFileCredentialStore.cheap(folder)
+        try await store.prepareToSave(in: Self.foreignSlot)
+        try Files.write(Self.foreign, to: store.path(of: Self.foreignSlot))
+        try Files.set(0o600, of: store.path(of: Self.foreignSlot))
+        #expect(try await store.load(Self.foreignSlot)?.text == #"{"hello":"wörld"}"#)
     }
 
     /// With a checksum that fits: what somebody writes on purpose.
     private static func forged(_ change: (inout [UInt8]) -> Void) throws -> [UInt8] {
-        var bytes = Array(foreign.dropLast(SHA256.count))
+        var bytes = Array(foreign.dropLast(Libcrypto.digestCount))
         change(&bytes)
-        return try bytes + SHA256.digest(of: bytes)
+        return try bytes + Libcrypto.digest(of: bytes)
     }
 
     @Test(arguments: [
@@ -50,14 +54,14 @@ struct FormatTests {
     }
 
     @Test func tooLongAndTooShortAreCorrupt() throws {
-        let long = CredentialFileHeader.magic + [UInt8](repeating: 1, count: CredentialFile.limit)
-        for bytes in [[], CredentialFileHeader.magic, CredentialFileHeader.magic + [1], long] {
+        let long = CredentialFile.magic + [UInt8](repeating: 1, count: CredentialFile.limit)
+        for bytes in [[], CredentialFile.magic, CredentialFile.magic + [1], long] {
             let error = #expect(throws: CredentialStoreError.self) { try CredentialFile(bytes, path: "/f") }
             #expect(error?.isCorrupt == true)
         }
         for count in 0..<64 {
-            let cut = CredentialFileHeader.magic + [UInt8](repeating: 1, count: count)
-            let forged = try cut + SHA256.digest(of: cut)
+            let cut = CredentialFile.magic + [UInt8](repeating: 1, count: count)
+            let forged = try cut + Libcrypto.digest(of: cut)
             let error = #expect(throws: CredentialStoreError.self) { try CredentialFile(forged, path: "/f") }
             #expect(error?.isCorrupt == true)
         }
@@ -65,19 +69,21 @@ struct FormatTests {
 
     /// Every bit of every byte, with a checksum made anew: never opened, never a trap.
     @Test func noBitCanBeChangedOnPurpose() throws {
-        let sealer = CredentialSealer(parameters: .cheap, ring: KeyRing())
-        let digest = try SlotDigest.make(for: .mine)
-        let whole = try sealer.sealAnew(Secret("a credential"), passphrase: Secret("p"), slot: digest).bytes()
-        let content = whole.count - SHA256.count
+        let sealer = CredentialSealer(parameters: .cheap)
+        let place = try CredentialPlace(.mine, in: "/d")
+        let whole = try sealer.seal(
+            Secret("a credential"), for: place, replacing: nil, passphrase: Secret("p")
+        ).bytes()
+        let content = whole.count - Libcrypto.digestCount
         var (corrupt, wrongPassphrase) = (0, 0)
         for offset in 0..<content {
             for bit in 0..<8 {
                 var bytes = Array(whole[..<content])
                 bytes[offset] ^= 1 << bit
-                let forged = try bytes + SHA256.digest(of: bytes)
+                let forged = try bytes + Libcrypto.digest(of: bytes)
                 let error = #expect(throws: CredentialStoreError.self, "byte \(offset), bit \(bit)") {
                     let file = try CredentialFile(forged, path: "/f")
-                    _ = try sealer.open(file, passphrase: Secret("p"), slot: digest, path: "/f")
+                    _ = try sealer.open(file, at: place, passphrase: Secret("p"))
                 }
                 if error?.isCorrupt == true { corrupt += 1 }
                 if error?.isWrongPassphrase == true { wrongPassphrase += 1 }
@@ -85,7 +91,7 @@ struct FormatTests {
         }
         // Salt, parameters and check value say which passphrase is right; everything else is the tag's.
         #expect(corrupt + wrongPassphrase == content * 8)
-        #expect(wrongPassphrase >= 8 * (CredentialFileHeader.saltCount + CredentialFileHeader.checkCount))
+        #expect(wrongPassphrase >= 8 * (CredentialFile.saltCount + CredentialFile.checkCount))
     }
 
     @Test func slotsHaveDigestsOfTheirOwn() throws {
@@ -95,8 +101,11 @@ struct FormatTests {
             CredentialSlot(service: "a", account: "b", accessGroup: ""), CredentialSlot(service: "a", account: "b"),
             CredentialSlot(service: "a", account: "b\u{0}c"), CredentialSlot(service: "", account: ""),
             CredentialSlot(service: "../..", account: "/etc/passwd"),
+            CredentialSlot(service: "a", account: "b", issuer: "c"),
+            CredentialSlot(service: "a", account: "b", issuer: ""),
+            CredentialSlot(service: "b", account: "c", issuer: "a"),
         ]
-        let names = try slots.map { try SlotDigest.fileName(for: SlotDigest.make(for: $0)) }
+        let names = try slots.map { try CredentialPlace($0, in: "/d").name }
         #expect(Set(names).count == slots.count)
         for name in names {
             #expect(name.wholeMatch(of: /[0-9a-f]{64}\.credential/) != nil)

@@ -1,4 +1,5 @@
-import ChappieAuth
+@_spi(ChappieInternals) import ChappieAuth
+import Foundation
 import Glibc
 import TestFixtures
 import Testing
@@ -26,8 +27,7 @@ struct KillTests {
     private static func stored(in directory: String) throws -> String? {
         let place = try CredentialPlace(.writer, in: directory)
         guard let file = try place.read() else { return nil }
-        let sealer = CredentialSealer(parameters: .cheap, ring: KeyRing())
-        return try sealer.open(file, passphrase: Secret("correct horse"), slot: place.digest, path: place.path).text
+        return try CredentialSealer(parameters: .cheap).open(file, at: place, passphrase: Secret("correct horse")).text
     }
 
     /// The number of a document that is whole; `nil` of any other.
@@ -54,8 +54,8 @@ struct KillTests {
             while let line = writer.output?.line() { saved = Int(line.dropFirst("saved ".count)) ?? -1 }
             counts.saves += saved - before
             let text = try stored(in: directory)
-            let names = text == nil && saved == 0 ? [] : try Files.names(in: directory)
-            if names.contains(where: TemporaryName.isOne) { counts.leftovers += 1 }
+            let names = text == nil && saved == 0 ? [] : try FileManager.default.contentsOfDirectory(atPath: directory)
+            if names.contains(where: CredentialDirectory.isTemporaryName) { counts.leftovers += 1 }
             let found = text.flatMap(number(of:))
             if found == saved || (text == nil && saved == 0) {
                 counts.old += 1

@@ -1,4 +1,4 @@
-import ChappieAuth
+@_spi(ChappieInternals) import ChappieAuth
 import Foundation
 import Glibc
 import Synchronization
@@ -184,9 +184,9 @@ struct PassphraseTests {
 
     @Test func aPassphraseFileIsBoundedAndRegularAndNotEmpty() async throws {
         let folder = try PrivateFolder()
-        let most = [UInt8](repeating: 65, count: PassphraseReader.limit)
+        let most = [UInt8](repeating: 65, count: PassphraseFile.limit)
         let source = PassphraseFile(path: try folder.write(most, to: "most"))
-        #expect(try await source.passphrase(for: .opening("/f"))?.count == PassphraseReader.limit)
+        #expect(try await source.passphrase(for: .opening("/f"))?.count == PassphraseFile.limit)
         #expect(mkfifo(folder.path + "/pipe", 0o600) == 0)
         let unfit = [
             try folder.write(most + [10], to: "more"), try folder.write([], to: "empty"),

@@ -1,4 +1,4 @@
-import ChappieAuth
+@_spi(ChappieInternals) import ChappieAuth
 import Foundation
 import Glibc
 import TestFixtures
@@ -65,7 +65,7 @@ struct SafetyTests {
         #expect(stat(try store.path(of: .mine), &status) == 0)
         status.st_uid += 1
         let error = #expect(throws: CredentialStoreError.self) {
-            try FileSafety.check(file: status, path: "/some/file")
+            try FileSafety.check(status, for: .credential, path: "/some/file")
         }
         #expect(error?.errorDescription?.contains("/some/file belongs to user \(status.st_uid)") == true)
         // For real: root gives its folder away, anybody else looks into one of root's.
@@ -163,7 +163,7 @@ struct SafetyTests {
         if kind == "a device", geteuid() != 0 {
             var status = stat()
             #expect(stat("/dev/zero", &status) == 0)
-            #expect(throws: CredentialStoreError.self) { try FileSafety.check(file: status, path: path) }
+            #expect(throws: CredentialStoreError.self) { try FileSafety.check(status, for: .credential, path: path) }
             return
         }
         for error in [
@@ -206,7 +206,7 @@ struct SafetyTests {
         status.st_mode = S_IFREG | 0o644
         status.st_uid = geteuid()
         let error = #expect(throws: CredentialStoreError.self) {
-            try FileSafety.check(file: status, path: "/a b/o'neil; rm -rf")
+            try FileSafety.check(status, for: .credential, path: "/a b/o'neil; rm -rf")
         }
         #expect(error?.recoverySuggestion?.hasSuffix(#"chmod 600 '/a b/o'\''neil; rm -rf'"#) == true)
     }

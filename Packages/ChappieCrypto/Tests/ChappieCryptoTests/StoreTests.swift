@@ -1,9 +1,22 @@
-import ChappieAuth
+@_spi(ChappieInternals) import ChappieAuth
+import ChappieTesting
+import Glibc
 import Testing
 
 @testable import ChappieCrypto
 
 struct StoreTests {
+    @Test(arguments: CredentialStoreContract.cases)
+    func keepsTheContract(_ demand: CredentialStoreContract.Case) async throws {
+        let folder = try PrivateFolder()
+        let store = try EncryptedFileCredentialStore.cheap(folder)
+        try await store.save(Secret("beside"), in: .mine)
+        try await demand.run(store)
+        #expect(try await store.load(.mine)?.text == "beside")
+        try await store.delete(.mine)
+        #expect(try folder.names().isEmpty)
+    }
+
     @Test func aWrongPassphraseIsNotCorruptionAndDestroysNothing() async throws {
         let folder = try PrivateFolder()
         let store = try EncryptedFileCredentialStore.cheap(folder)
@@ -14,9 +27,6 @@ struct StoreTests {
         await #expect(throws: CredentialStoreError.wrongPassphrase(path)) { try await wrong.load(.mine) }
         await #expect(throws: CredentialStoreError.wrongPassphrase(path)) {
             try await wrong.save(Secret("x"), in: .mine)
-        }
-        await #expect(throws: CredentialStoreError.wrongPassphrase(path)) {
-            try await wrong.changePassphrase(of: .mine, to: FixedPassphrase(Secret("another")))
         }
         #expect(try Files.read(path) == before)
         #expect(try folder.names().count == 1)
@@ -39,9 +49,9 @@ struct StoreTests {
         var salts: Set<[UInt8]> = []
         for _ in 0..<20 {
             try await store.save(Secret("the same"), in: .mine)
-            let header = try store.file(of: .mine).header
-            nonces.insert(header.nonce)
-            salts.insert(header.salt)
+            let file = try store.file(of: .mine)
+            nonces.insert(file.nonce)
+            salts.insert(file.salt)
         }
         #expect(nonces.count == 20)
         #expect(salts.count == 1)
@@ -52,44 +62,26 @@ struct StoreTests {
         let store = try EncryptedFileCredentialStore.cheap(folder)
         try await store.save(Secret("a"), in: .mine)
         try await store.save(Secret("a"), in: .yours)
-        #expect(try store.file(of: .mine).header.salt != store.file(of: .yours).header.salt)
+        #expect(try store.file(of: .mine).salt != store.file(of: .yours).salt)
     }
 
     @Test func weakerParametersAreReadAndLeftBehindAtTheNextSave() async throws {
         let folder = try PrivateFolder()
         let weak = try EncryptedFileCredentialStore.cheap(folder)
         try await weak.save(Secret("old"), in: .mine)
-        let before = try weak.file(of: .mine).header
+        let before = try weak.file(of: .mine)
         let strong = try EncryptedFileCredentialStore.cheap(folder, parameters: .sample(4, 2, 2))
         #expect(try await strong.load(.mine)?.text == "old")
-        #expect(try strong.file(of: .mine).header == before)
+        #expect(try strong.file(of: .mine) == before)
         try await strong.save(Secret("new"), in: .mine)
-        let after = try strong.file(of: .mine).header
+        let after = try strong.file(of: .mine)
         #expect(after.parameters == .sample(4, 2, 2))
         #expect(after.salt != before.salt)
         #expect(try await strong.load(.mine)?.text == "new")
         // Never back: a store with weaker parameters keeps what it finds.
         try await weak.save(Secret("newer"), in: .mine)
-        #expect(try weak.file(of: .mine).header.parameters == .sample(4, 2, 2))
+        #expect(try weak.file(of: .mine).parameters == .sample(4, 2, 2))
         #expect(try await weak.load(.mine)?.text == "newer")
-    }
-
-    @Test func anotherPassphraseHasAnotherSaltAndTheStoreGoesOnWithIt() async throws {
-        let folder = try PrivateFolder()
-        let store = try EncryptedFileCredentialStore.cheap(folder)
-        let new = FixedPassphrase(Secret("battery staple"))
-        #expect(try await store.changePassphrase(of: .mine, to: new) == false)
-        try await store.save(Secret("kept"), in: .mine)
-        let before = try store.file(of: .mine).header
-        #expect(try await store.changePassphrase(of: .mine, to: new))
-        #expect(try store.file(of: .mine).header.salt != before.salt)
-        #expect(try await store.load(.mine)?.text == "kept")
-        try await store.save(Secret("later"), in: .mine)
-        let old = try EncryptedFileCredentialStore.cheap(folder)
-        #expect(await storeError { _ = try await old.load(.mine) }?.isWrongPassphrase == true)
-        #expect(
-            try await EncryptedFileCredentialStore.cheap(folder, passphrase: "battery staple").load(.mine)?.text
-                == "later")
     }
 
     @Test func nothingThatIsNeitherCredentialNorPassphraseStandsOpenInTheFile() async throws {
@@ -162,5 +154,73 @@ struct StoreTests {
             #expect(!text.contains("s3cret"))
             #expect(error?.recoverySuggestion?.isEmpty == false)
         }
+    }
+
+    @Test func aSaveThatIsCancelledReplacesNothing() async throws {
+        let folder = try PrivateFolder()
+        let store = try EncryptedFileCredentialStore.cheap(folder)
+        try await store.save(Secret("old"), in: .mine)
+        let before = try Files.read(store.path(of: .mine))
+        let place = try CredentialPlace(.mine, in: folder.credentials)
+        let file = try CredentialFile(before, path: place.path)
+        #expect(throws: CredentialStoreError.cancelled) {
+            try place.write(file, isWanted: { false }) { _ throws(CredentialStoreError) in true }
+        }
+        #expect(throws: CredentialStoreError.notVerified) {
+            try place.write(file, isWanted: { true }) { _ throws(CredentialStoreError) in false }
+        }
+        #expect(throws: CredentialStoreError.notVerified) {
+            try place.write(file, isWanted: { true }) { _ throws(CredentialStoreError) in throw .corrupt("disk") }
+        }
+        #expect(try Files.read(store.path(of: .mine)) == before)
+        #expect(try folder.names() == [place.name])
+    }
+
+    // MARK: Files that killed writers left
+
+    private static let leftover = "." + String(repeating: "ab", count: 16) + ".writing"
+
+    @Test func whatAKilledWriterLeftGoesWithTheNextSaveOrSignOut() async throws {
+        let folder = try PrivateFolder()
+        let store = try EncryptedFileCredentialStore.cheap(folder)
+        try await store.save(Secret("x"), in: .mine)
+        let file = try store.path(of: .mine).split(separator: "/").last.map(String.init)
+        for act in ["save", "delete"] {
+            try Files.write([1, 2, 3], to: folder.credentials + "/" + Self.leftover)
+            if act == "save" { try await store.save(Secret("y"), in: .mine) } else { try await store.delete(.yours) }
+            #expect(try folder.names() == [file])
+        }
+    }
+
+    @Test func aWriterThatLivesKeepsItsFile() async throws {
+        let folder = try PrivateFolder()
+        let store = try EncryptedFileCredentialStore.cheap(folder)
+        try await store.save(Secret("x"), in: .mine)
+        let path = folder.credentials + "/" + Self.leftover
+        try Files.write([1, 2, 3], to: path)
+        let writer = open(path, O_WRONLY | O_CLOEXEC)
+        #expect(flock(writer, LOCK_EX | LOCK_NB) == 0)
+        try await store.save(Secret("y"), in: .mine)
+        #expect(try Files.read(path) == [1, 2, 3])
+        // In so many words: a program that is just being started may have a copy of the descriptor.
+        flock(writer, LOCK_UN)
+        close(writer)
+        try await store.save(Secret("z"), in: .mine)
+        #expect(try folder.names().count == 1)
+    }
+
+    @Test func whatIsNotALeftoverStays() async throws {
+        let folder = try PrivateFolder()
+        let store = try EncryptedFileCredentialStore.cheap(folder)
+        try await store.save(Secret("x"), in: .mine)
+        let strangers = [
+            "notes.txt", ".hidden", ".writing", Self.leftover + "x",
+            "." + String(repeating: "g", count: 32) + ".writing",
+        ]
+        for name in strangers { try Files.write([7], to: folder.credentials + "/" + name) }
+        // Of the right name and the wrong kind.
+        #expect(symlink(folder.path, folder.credentials + "/" + Self.leftover) == 0)
+        try await store.save(Secret("y"), in: .mine)
+        #expect(try folder.names().count == strangers.count + 2)
     }
 }

@@ -1,10 +1,10 @@
-import ChappieAuth
+@_spi(ChappieInternals) import ChappieAuth
 import Testing
 
 @testable import ChappieCrypto
 
 /// Published test vectors, through our own wrappers.
-struct VectorTests {
+struct LibcryptoTests {
     /// RFC 7914, section 12: the first three; the fourth takes 1 GiB, which no file may.
     @Test(arguments: [
         (
@@ -30,7 +30,7 @@ struct VectorTests {
         ),
     ])
     func scryptIsThatOfRFC7914(passphrase: String, salt: String, parameters: ScryptParameters, key: String) throws {
-        let derived = try Scrypt.derive(64, from: Secret(passphrase), salt: Array(salt.utf8), parameters: parameters)
+        let derived = try Libcrypto.scrypt(64, from: Secret(passphrase), salt: Array(salt.utf8), parameters: parameters)
         #expect(derived == bytes(hex: key))
     }
 
@@ -66,14 +66,14 @@ struct VectorTests {
     func encryptionIsThatOfThePublishedCases(index: Int) throws {
         let it = Self.cases[index]
         let (key, nonce, header) = (Secret(bytes(hex: it.key)), bytes(hex: it.nonce), bytes(hex: it.header))
-        let sealed = try AESGCM.seal(
+        let sealed = try Libcrypto.encrypt(
             Secret(bytes(hex: it.plaintext)), key: key, nonce: nonce, authenticating: header)
         #expect(sealed.ciphertext == bytes(hex: it.ciphertext))
         #expect(sealed.tag == bytes(hex: it.tag))
-        let opened = try AESGCM.open(
+        let opened = try Libcrypto.decrypt(
             sealed.ciphertext, tag: sealed.tag, key: key, nonce: nonce, authenticating: header)
         #expect(opened == Secret(bytes(hex: it.plaintext)))
-        let forged = try AESGCM.open(
+        let forged = try Libcrypto.decrypt(
             sealed.ciphertext, tag: sealed.tag, key: key, nonce: nonce, authenticating: header + [0])
         #expect(forged == nil)
     }
@@ -81,7 +81,7 @@ struct VectorTests {
     /// FIPS 180-4's example.
     @Test func theDigestIsSHA256() throws {
         let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-        #expect(try SHA256.digest(of: "abc".utf8) == bytes(hex: expected))
+        #expect(try Libcrypto.digest(of: "abc".utf8) == bytes(hex: expected))
     }
 
     @Test func comparingSeesEveryByteAndTheLength() {
@@ -90,5 +90,66 @@ struct VectorTests {
         #expect(!Libcrypto.areEqual(some, [1, 2, 4]))
         #expect(!Libcrypto.areEqual(some, [1, 2]))
         #expect(Libcrypto.areEqual([], [UInt8]()))
+    }
+
+    // MARK: scrypt's parameters, and keys
+
+    @Test(arguments: [
+        (0, 8, 1), (21, 8, 1), (255, 8, 1), (-1, 8, 1), (15, 0, 1), (15, 33, 1), (15, 65535, 1), (15, 8, 0),
+        (15, 8, 17), (15, 8, 65535), (15, -8, 1), (15, 8, -1),
+        // N must be below 2 to the power of 16 r.
+        (16, 1, 1), (20, 1, 1),
+        // 256 MiB of memory, 2²³ of work.
+        (19, 8, 1), (18, 32, 1), (18, 8, 5), (20, 2, 5),
+    ])
+    func parametersBeyondTheBoundsAreRefused(costExponent: Int, blockSize: Int, parallelism: Int) {
+        #expect(ScryptParameters(costExponent: costExponent, blockSize: blockSize, parallelism: parallelism) == nil)
+    }
+
+    @Test(arguments: [(1, 1, 1), (15, 1, 1), (18, 8, 4), (16, 32, 4), (20, 2, 4), (15, 8, 16)])
+    func parametersAtTheBoundsAreTaken(costExponent: Int, blockSize: Int, parallelism: Int) {
+        #expect(ScryptParameters(costExponent: costExponent, blockSize: blockSize, parallelism: parallelism) != nil)
+    }
+
+    @Test func theDefaultIsWithinTheBoundsAndTakes32MiB() {
+        let it = ScryptParameters.default
+        #expect(
+            ScryptParameters(costExponent: it.costExponent, blockSize: it.blockSize, parallelism: it.parallelism) == it)
+        #expect(it.memory == 32 << 20)
+    }
+
+    @Test func weakerMeansLessWorkOrLessMemory() {
+        let today = ScryptParameters.sample(10, 8, 2)
+        #expect(!today.isWeaker(than: today))
+        #expect(ScryptParameters.sample(10, 8, 1).isWeaker(than: today))
+        #expect(ScryptParameters.sample(9, 8, 16).isWeaker(than: today))
+        #expect(!ScryptParameters.sample(11, 8, 1).isWeaker(than: today))
+    }
+
+    @Test func theDefaultParametersWork() throws {
+        let key = try CredentialSealer.Key(
+            Secret("correct horse"), salt: [UInt8](repeating: 7, count: 16), parameters: .default)
+        let again = try CredentialSealer.Key(
+            Secret("correct horse"), salt: [UInt8](repeating: 7, count: 16), parameters: .default)
+        #expect(key.encryption == again.encryption)
+        #expect(key.check == again.check)
+        #expect(Secret(key.check) != key.encryption)
+    }
+
+    /// One key at a time: another slot's or another passphrase's takes its place.
+    @Test func theKeyIsKeptForOneFileAndNeverForAnotherPassphrase() throws {
+        let sealer = CredentialSealer(parameters: .cheap)
+        let places = try [CredentialSlot.mine, .yours].map { try CredentialPlace($0, in: "/d") }
+        let files = try places.map {
+            try sealer.seal(Secret("x"), for: $0, replacing: nil, passphrase: Secret("a"))
+        }
+        for _ in 0..<2 {
+            for (place, file) in zip(places, files) {
+                #expect(try sealer.open(file, at: place, passphrase: Secret("a")).text == "x")
+                #expect(throws: CredentialStoreError.wrongPassphrase(place.path)) {
+                    try sealer.open(file, at: place, passphrase: Secret("b"))
+                }
+            }
+        }
     }
 }

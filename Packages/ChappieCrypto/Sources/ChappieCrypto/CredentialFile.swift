@@ -1,0 +1,116 @@
+import ChappieAuth
+
+/// An encrypted credential as it is stored in a file. Pure: bytes in, a value or an error out, nothing decrypted.
+///
+/// Version 1, numbers with the highest byte first:
+///
+/// | bytes | content |
+/// | --- | --- |
+/// | 8 | `CHAPCRED` |
+/// | 1 | version, 1 |
+/// | 1 | scrypt: binary logarithm of N |
+/// | 2, 2 | scrypt: r, p |
+/// | 16 | scrypt: salt |
+/// | 32 | key check value |
+/// | 12 | AES-256-GCM: nonce, new at each save |
+/// | 4 | n, the length of the ciphertext, 1 MiB at most |
+/// | n | ciphertext |
+/// | 16 | AES-256-GCM: tag, over everything above and the digest of the slot |
+/// | 32 | SHA-256 of everything above |
+///
+/// scrypt derives 64 bytes: the key, and the check value, from which the key can't be computed (both are outputs of
+/// PBKDF2 for different blocks). A thief could try passphrases against the tag just as well. The last three tell a
+/// person what is wrong: the checksum that the file is damaged, before anything is derived; the check value that the
+/// passphrase is another one; the tag that the file was changed or moved on purpose.
+///
+/// Every version begins with the magic and its number and ends with the checksum, so that damage can be told from a
+/// newer version.
+struct CredentialFile: Equatable {
+    static let saltCount = 16
+    static let checkCount = 32
+    /// The longest secret, in bytes.
+    static let secretLimit = 1 << 20
+    /// The longest file, in bytes.
+    static let limit =
+        headerCount + secretLimit + Libcrypto.tagCount + Libcrypto.digestCount
+    static let magic = Array("CHAPCRED".utf8)
+    private static let version = 1
+    private static let headerCount = magic.count + 6 + saltCount + checkCount + Libcrypto.nonceCount + 4
+
+    let parameters: ScryptParameters
+    let salt: [UInt8]
+    /// The second half of the derived bytes; the first half is the key.
+    let check: [UInt8]
+    let nonce: [UInt8]
+    var ciphertext: [UInt8] = []
+    var tag: [UInt8] = []
+
+    /// Everything before the ciphertext, of which there are `count` bytes.
+    func header(ciphertextCount count: Int) -> [UInt8] {
+        var bytes = Self.magic
+        bytes.append(Self.version, count: 1)
+        bytes.append(parameters.costExponent, count: 1)
+        bytes.append(parameters.blockSize, count: 2)
+        bytes.append(parameters.parallelism, count: 2)
+        bytes += salt + check + nonce
+        bytes.append(count, count: 4)
+        return bytes
+    }
+
+    func bytes() throws(CredentialStoreError) -> [UInt8] {
+        let content = header(ciphertextCount: ciphertext.count) + ciphertext + tag
+        return content + (try Libcrypto.digest(of: content))
+    }
+}
+
+extension CredentialFile {
+    /// - Parameters:
+    ///   - bytes: The content of the file, whatever it is.
+    ///   - path: For the messages.
+    /// - Throws: `corrupt` for anything that ``bytes()`` does not write.
+    init(_ bytes: [UInt8], path: String) throws(CredentialStoreError) {
+        guard bytes.starts(with: Self.magic) else {
+            throw .corrupt("\(path) is not an encrypted credential file, or its beginning is lost")
+        }
+        guard bytes.count <= Self.limit else { throw .corrupt("\(path) is longer than any credential file") }
+        let (content, checksum) = (bytes.dropLast(Libcrypto.digestCount), bytes.suffix(Libcrypto.digestCount))
+        guard content.count > Self.magic.count, try Libcrypto.digest(of: content) == Array(checksum) else {
+            throw .corrupt("\(path) is damaged or cut off: its checksum is wrong")
+        }
+        var rest = content.dropFirst(Self.magic.count)
+        guard rest.popFirst() == UInt8(Self.version) else {
+            throw .corrupt("\(path) was written by a newer version of this program")
+        }
+        guard let costExponent = rest.takeNumber(1), let blockSize = rest.takeNumber(2),
+            let parallelism = rest.takeNumber(2), let salt = rest.take(Self.saltCount),
+            let check = rest.take(Self.checkCount), let nonce = rest.take(Libcrypto.nonceCount),
+            let count = rest.takeNumber(4), let ciphertext = rest.take(count),
+            let tag = rest.take(Libcrypto.tagCount), rest.isEmpty
+        else { throw .corrupt("\(path) does not have the form of a credential file") }
+        guard
+            let parameters = ScryptParameters(
+                costExponent: costExponent, blockSize: blockSize, parallelism: parallelism)
+        else { throw .corrupt("\(path) asks for more work to open it than any file of this program") }
+        self.init(
+            parameters: parameters, salt: salt, check: check, nonce: nonce, ciphertext: ciphertext, tag: tag)
+    }
+}
+
+extension ArraySlice<UInt8> {
+    /// The next bytes; `nil` where there are too few.
+    fileprivate mutating func take(_ count: Int) -> [UInt8]? {
+        guard self.count >= count else { return nil }
+        defer { removeFirst(count) }
+        return Array(prefix(count))
+    }
+
+    /// An unsigned number of `count` bytes, 7 at most, the highest first.
+    fileprivate mutating func takeNumber(_ count: Int) -> Int? { take(count)?.reduce(0) { $0 << 8 | Int($1) } }
+}
+
+extension [UInt8] {
+    /// Adds `number` in `count` bytes, the highest first.
+    mutating func append(_ number: Int, count: Int) {
+        for shift in (0..<count).reversed() { append(UInt8(truncatingIfNeeded: number >> (8 * shift))) }
+    }
+}

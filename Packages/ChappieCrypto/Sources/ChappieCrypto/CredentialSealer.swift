@@ -1,0 +1,94 @@
+import ChappieAuth
+import Synchronization
+
+/// Encrypts and decrypts the files of one store. Synchronous and slow: see ``ScryptParameters``.
+final class CredentialSealer: Sendable {
+    /// What scrypt makes of a passphrase and a salt.
+    struct Key: Sendable {
+        let passphrase: Secret
+        let parameters: ScryptParameters
+        let salt: [UInt8]
+        let encryption: Secret
+        /// Is stored in the file's header, in the open.
+        let check: [UInt8]
+
+        init(_ passphrase: Secret, salt: [UInt8], parameters: ScryptParameters) throws(CredentialStoreError) {
+            var derived = try Libcrypto.scrypt(
+                Libcrypto.keyCount + CredentialFile.checkCount, from: passphrase, salt: salt, parameters: parameters)
+            defer { Libcrypto.wipe(&derived) }
+            (self.passphrase, self.salt, self.parameters) = (passphrase, salt, parameters)
+            encryption = Secret(Array(derived.prefix(Libcrypto.keyCount)))
+            check = Array(derived.suffix(CredentialFile.checkCount))
+        }
+    }
+
+    private let parameters: ScryptParameters
+    /// The key that was derived last, so that a program which uses one slot pays for it once.
+    private let lastKey = Mutex<Key?>(nil)
+
+    init(parameters: ScryptParameters) { self.parameters = parameters }
+
+    /// The secret in `file`, which was read at `place`.
+    ///
+    /// - Throws: `wrongPassphrase`; `corrupt` when the file was changed or belongs to another slot.
+    func open(_ file: CredentialFile, at place: CredentialPlace, passphrase: Secret) throws(CredentialStoreError)
+        -> Secret
+    {
+        let key = try key(of: file, at: place, passphrase: passphrase)
+        let header = file.header(ciphertextCount: file.ciphertext.count) + place.digest
+        guard
+            let secret = try Libcrypto.decrypt(
+                file.ciphertext, tag: file.tag, key: key.encryption, nonce: file.nonce, authenticating: header)
+        else { throw .corrupt("\(place.path) belongs to another account, or it was changed on purpose") }
+        return secret
+    }
+
+    /// `secret` as a file that takes the place of `earlier`, whose key it keeps unless that is weaker than today's.
+    ///
+    /// - Throws: `wrongPassphrase` when `passphrase` does not open `earlier`: a slip of the finger must not lock a
+    ///   person out of what they have. `failed` when the secret is longer than 1 MiB.
+    func seal(
+        _ secret: Secret, for place: CredentialPlace, replacing earlier: CredentialFile?, passphrase: Secret
+    ) throws(CredentialStoreError) -> CredentialFile {
+        guard secret.count <= CredentialFile.secretLimit else {
+            throw .failed(
+                "a secret of \(secret.count) bytes is longer than the \(CredentialFile.secretLimit) it may have")
+        }
+        let kept: Key? = if let earlier { try key(of: earlier, at: place, passphrase: passphrase) } else { nil }
+        let key =
+            if let kept, !kept.parameters.isWeaker(than: parameters) { kept } else {
+                try key(
+                    for: passphrase, salt: Libcrypto.randomBytes(CredentialFile.saltCount), parameters: parameters)
+            }
+        var file = CredentialFile(
+            parameters: key.parameters, salt: key.salt, check: key.check,
+            nonce: try Libcrypto.randomBytes(Libcrypto.nonceCount))
+        (file.ciphertext, file.tag) = try Libcrypto.encrypt(
+            secret, key: key.encryption, nonce: file.nonce,
+            authenticating: file.header(ciphertextCount: secret.count) + place.digest)
+        return file
+    }
+
+    func forgetKey() { lastKey.withLock { $0 = nil } }
+
+    private func key(
+        of file: CredentialFile, at place: CredentialPlace, passphrase: Secret
+    ) throws(CredentialStoreError) -> Key {
+        let key = try key(for: passphrase, salt: file.salt, parameters: file.parameters)
+        guard Libcrypto.areEqual(key.check, file.check) else { throw .wrongPassphrase(place.path) }
+        return key
+    }
+
+    private func key(
+        for passphrase: Secret, salt: [UInt8], parameters: ScryptParameters
+    ) throws(CredentialStoreError) -> Key {
+        if let key = lastKey.withLock({ $0 }), key.salt == salt, key.parameters == parameters,
+            key.passphrase == passphrase
+        {
+            return key
+        }
+        let key = try Key(passphrase, salt: salt, parameters: parameters)
+        lastKey.withLock { $0 = key }
+        return key
+    }
+}

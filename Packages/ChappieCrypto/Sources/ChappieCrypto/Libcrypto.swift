@@ -1,0 +1,133 @@
+import COpenSSL
+import ChappieAuth
+
+/// What encrypted files need of libcrypto. Each function throws `failed` when libcrypto can't, which is for lack of
+/// memory, and leaves none of our errors in the thread's queue for the next user of the library.
+enum Libcrypto {
+    static let digestCount = 32
+    static let keyCount = 32
+    static let nonceCount = 12
+    static let tagCount = 16
+
+    /// Without a clean-up at exit: a thread may still be deriving a key when the program ends.
+    private static let isReady = chappie_openssl_init() == 1
+
+    private static func failure(_ words: String) -> CredentialStoreError {
+        ERR_clear_error()
+        return .failed(words)
+    }
+
+    static func randomBytes(_ count: Int) throws(CredentialStoreError) -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: count)
+        guard isReady, RAND_bytes(&bytes, CInt(count)) == 1 else {
+            throw failure("libcrypto has no random bytes to give")
+        }
+        return bytes
+    }
+
+    /// SHA-256 (FIPS 180-4).
+    static func digest(of bytes: some Collection<UInt8>) throws(CredentialStoreError) -> [UInt8] {
+        let input = Array(bytes)
+        var digest = [UInt8](repeating: 0, count: digestCount)
+        guard isReady, EVP_Digest(input, input.count, &digest, nil, EVP_sha256(), nil) == 1 else {
+            throw failure("libcrypto can't compute a SHA-256 digest")
+        }
+        return digest
+    }
+
+    /// scrypt (RFC 7914): `count` bytes from a passphrase, slow on purpose.
+    static func scrypt(
+        _ count: Int, from passphrase: Secret, salt: [UInt8], parameters: ScryptParameters
+    ) throws(CredentialStoreError) -> [UInt8] {
+        var derived = [UInt8](repeating: 0, count: count)
+        let isDone = passphrase.withBytes { passphrase in
+            // A null passphrase would ask libcrypto for no more than a look at the parameters.
+            withUnsafeBytes(of: 0 as UInt8) { nothing in
+                isReady
+                    && EVP_PBE_scrypt(
+                        (UnsafeRawPointer(passphrase.baseAddress) ?? nothing.baseAddress)?
+                            .assumingMemoryBound(to: CChar.self), passphrase.count, salt, salt.count,
+                        UInt64(parameters.cost), UInt64(parameters.blockSize), UInt64(parameters.parallelism),
+                        UInt64(parameters.workspace), &derived, count) == 1
+            }
+        }
+        guard isDone else {
+            wipe(&derived)
+            throw failure("libcrypto can't derive the key, which takes \(parameters.memory >> 20) MiB of memory")
+        }
+        return derived
+    }
+
+    /// Encrypts `plaintext` with AES-256-GCM (NIST SP 800-38D) and authenticates it together with `header`.
+    ///
+    /// - Parameter nonce: Never twice with the same key.
+    static func encrypt(
+        _ plaintext: Secret, key: Secret, nonce: [UInt8], authenticating header: [UInt8]
+    ) throws(CredentialStoreError) -> (ciphertext: [UInt8], tag: [UInt8]) {
+        var tag = [UInt8](repeating: 0, count: tagCount)
+        var ciphertext = [UInt8](repeating: 0, count: plaintext.count)
+        let outcome = plaintext.withBytes { run(.encrypting, $0, into: &ciphertext, key, nonce, header, &tag) }
+        guard outcome == .done else { throw failure("libcrypto can't encrypt") }
+        return (ciphertext, tag)
+    }
+
+    /// The plaintext; `nil` when key, nonce, header, ciphertext and tag don't belong together.
+    static func decrypt(
+        _ ciphertext: [UInt8], tag: [UInt8], key: Secret, nonce: [UInt8], authenticating header: [UInt8]
+    ) throws(CredentialStoreError) -> Secret? {
+        var (tag, plaintext) = (tag, [UInt8](repeating: 0, count: ciphertext.count))
+        // Nothing that was decrypted before the tag was found wrong may stay in memory.
+        defer { wipe(&plaintext) }
+        let outcome = ciphertext.withUnsafeBufferPointer {
+            run(.decrypting, $0, into: &plaintext, key, nonce, header, &tag)
+        }
+        switch outcome {
+        case .done: return Secret(plaintext)
+        case .forged:
+            ERR_clear_error()
+            return nil
+        case .failed: throw failure("libcrypto can't decrypt")
+        }
+    }
+
+    private enum Direction: CInt { case decrypting, encrypting }
+
+    private enum Outcome { case done, forged, failed }
+
+    private static func run(
+        _ direction: Direction, _ input: UnsafeBufferPointer<UInt8>, into output: inout [UInt8], _ key: Secret,
+        _ nonce: [UInt8], _ header: [UInt8], _ tag: inout [UInt8]
+    ) -> Outcome {
+        guard isReady, nonce.count == nonceCount, tag.count == tagCount, let context = EVP_CIPHER_CTX_new() else {
+            return .failed
+        }
+        defer { EVP_CIPHER_CTX_free(context) }
+        let hasKey = key.withBytes { key in
+            key.count == keyCount
+                && EVP_CipherInit_ex(context, EVP_aes_256_gcm(), nil, key.baseAddress, nonce, direction.rawValue) == 1
+        }
+        var written: CInt = 0
+        guard hasKey,
+            direction == .encrypting
+                || EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, CInt(tagCount), &tag) == 1,
+            EVP_CipherUpdate(context, nil, &written, header, CInt(header.count)) == 1,
+            input.isEmpty || EVP_CipherUpdate(context, &output, &written, input.baseAddress, CInt(input.count)) == 1
+        else { return .failed }
+        // GCM is a stream: its end adds no bytes, and says whether the tag is right.
+        var rest = [UInt8](repeating: 0, count: tagCount)
+        let isRight = EVP_CipherFinal_ex(context, &rest, &written) == 1
+        guard direction == .encrypting else { return isRight ? .done : .forged }
+        return isRight && EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, CInt(tagCount), &tag) == 1
+            ? .done : .failed
+    }
+
+    /// Compares in a time that tells nothing but the lengths.
+    static func areEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
+        left.count == right.count && CRYPTO_memcmp(left, right, left.count) == 0
+    }
+
+    /// Overwrites `bytes`, which must have no other owner, with zeros.
+    static func wipe(_ bytes: inout [UInt8]) {
+        bytes.withUnsafeMutableBytes { OPENSSL_cleanse($0.baseAddress, $0.count) }
+    }
+}
