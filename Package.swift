@@ -98,11 +98,20 @@ let package = Package(
         .executableTarget(
             name: "FileStoreWriter", dependencies: ["ChappieAuth", "ChappieCrypto"],
             path: "Packages/ChappieCrypto/Tests/FileStoreWriter"),
+        // A program that tests interrupt
+        .executableTarget(
+            name: "ExitWhileConnecting", dependencies: ["ChappieCore", "ChappieWebSocket", httpTypes],
+            path: "Packages/ChappieCurl/Tests/ExitWhileConnecting"),
         // Tests of one package
         tests(of: "ChappieCore", [httpTypes]),
         tests(of: "ChappieAuth", ["ChappieCore", httpTypes]),
         tests(of: "ChappieClient", ["ChappieCore", "ChappieAuth", httpTypes]),
-        tests(of: "ChappieCurl", ["ChappieCore", "CCurl", httpTypes]),
+        tests(
+            of: "ChappieCurl",
+            [
+                "ChappieCore", "CCurl", "ChappieHTTP", "ChappieWebSocket", "ChappieTesting", "ChappieSimulator",
+                "TestFixtures", "ExitWhileConnecting", httpTypes,
+            ]),
         tests(
             of: "ChappieHTTP",
             ["ChappieCore", "ChappieTesting", "ChappieSimulator", "TestFixtures", "CZstd", httpTypes]),

@@ -1,4 +1,11 @@
+#define _GNU_SOURCE
 #include "CCurl.h"
+
+#include <dlfcn.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdint.h>
+#include <sys/socket.h>
 
 // curl.h wraps these functions in type-checking macros; the shims want the functions themselves.
 #undef curl_easy_setopt
@@ -91,4 +98,16 @@ CURLMcode ccurl_multi_set_socket_callback(CURLM *multi, curl_socket_callback cal
 CURLMcode ccurl_multi_set_timer_callback(CURLM *multi, curl_multi_timer_callback callback, void *context) {
     CURLMcode result = curl_multi_setopt(multi, CURLMOPT_TIMERFUNCTION, callback);
     return result == CURLM_OK ? curl_multi_setopt(multi, CURLMOPT_TIMERDATA, context) : result;
+}
+
+void ccurl_keep_openssl_until_the_end(void) {
+    const uint64_t no_atexit = 0x00080000;  // OPENSSL_INIT_NO_ATEXIT
+    int (*init)(uint64_t, const void *) = (int (*)(uint64_t, const void *))dlsym(RTLD_DEFAULT, "OPENSSL_init_crypto");
+    if (init != NULL) init(no_atexit, NULL);
+}
+
+void ccurl_limit_unsent(curl_socket_t socket, int bytes) {
+#ifdef TCP_NOTSENT_LOWAT
+    setsockopt(socket, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof bytes);
+#endif
 }

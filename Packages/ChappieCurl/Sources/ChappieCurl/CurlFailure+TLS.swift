@@ -16,6 +16,15 @@ extension CurlFailure {
         return words.isEmpty ? reason : "\(reason) (\(words))"
     }
 
+    /// The connection ended or was reset inside the handshake, in one of the ways in which curl and OpenSSL 3 say so.
+    var isBrokenHandshake: Bool {
+        [
+            "SSL_ERROR_SYSCALL", "SSL_ERROR_ZERO_RETURN", "unexpected eof", "Recv failure: ", "Send failure: ",
+            "Connection reset",
+        ]
+        .contains { text.contains($0) }
+    }
+
     /// Why the handshake failed. Where one side offers no version that the other takes, OpenSSL says so in one of these
     /// ways, whichever side notices.
     var handshakeReason: String {

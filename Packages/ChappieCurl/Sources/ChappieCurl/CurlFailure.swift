@@ -69,6 +69,7 @@ public struct CurlFailure: Sendable {
                     ?? "the system's certificate authorities can't be read")
         case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_ISSUER_ERROR:
             return failure(.certificateRejected, .tls, certificateReason)
+        case CURLE_SSL_CONNECT_ERROR where isBrokenHandshake: return lost
         case CURLE_SSL_CONNECT_ERROR, CURLE_SSL_CIPHER, CURLE_SSL_ENGINE_INITFAILED, CURLE_USE_SSL_FAILED,
             CURLE_SSL_SHUTDOWN_FAILED, CURLE_SSL_INVALIDCERTSTATUS:
             return failure(.tlsFailed, .tls, handshakeReason)

@@ -69,4 +69,11 @@ CURL *ccurl_multi_next_done(CURLM *multi, CURLcode *result);
 /// Where this build of curl keeps its certificate authorities; NULL when it has no such default.
 const char *ccurl_default_ca_file(void);
 
+/// Keeps OpenSSL from registering its clean-up with atexit(): `exit()` would take away what another thread is working
+/// with. To be called before anything else uses OpenSSL. Does nothing where libcurl uses another TLS library.
+void ccurl_keep_openssl_until_the_end(void);
+
+/// Bounds what the kernel takes over from us and has not sent yet, so that what it takes is what the network takes.
+void ccurl_limit_unsent(curl_socket_t socket, int bytes);
+
 #endif

@@ -107,7 +107,7 @@ final class CurlConnectionPool {
             guard let id = idsByHandle[done], let resident = residents[id] else { continue }
             if result == CURLE_OK, let socket = resident.handle.activeSocket {
                 residents[id]?.socket = socket
-                resident.handle.connected()
+                resident.handle.connected(on: socket)
                 visit(id, .connected)
             } else {
                 remove(id)

@@ -40,7 +40,10 @@ extension EasyHandle {
     }
 
     /// The connection stands: from now on the size of curl's buffer does nothing but bound a single read.
-    func connected() { set(CURLOPT_BUFFERSIZE, 64 << 10) }
+    func connected(on socket: CInt) {
+        set(CURLOPT_BUFFERSIZE, 64 << 10)
+        ccurl_limit_unsent(socket, 128 << 10)
+    }
 
     /// Reads from a connection that stands.
     public func receive(into buffer: UnsafeMutableRawBufferPointer) -> Received {

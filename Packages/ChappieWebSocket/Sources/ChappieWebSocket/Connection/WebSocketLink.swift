@@ -93,6 +93,8 @@ final class WebSocketLink: CurlConnectionMember {
 
     /// How many pieces are read or written before other connections have their turn.
     private static let piecesPerVisit = 16
+    /// What one call of the TLS library is given: one record. It reports nothing before it has sent all that it was given.
+    private static let pieceBytes = 16 << 10
 
     /// Writes what the socket takes.
     ///
@@ -104,7 +106,9 @@ final class WebSocketLink: CurlConnectionMember {
                 return (session.outbox.offered, session.outbox.offset)
             }
             guard offset < bytes.count else { return false }
-            let sent = bytes.withUnsafeBytes { handle.send(UnsafeRawBufferPointer(rebasing: $0[offset...])) }
+            let sent = bytes.withUnsafeBytes {
+                handle.send(UnsafeRawBufferPointer(rebasing: $0[offset...].prefix(Self.pieceBytes)))
+            }
             switch sent {
             case .bytes(let count): act { $0.wrote(count, at: LoopClock.now) }
             case .nothing:
@@ -123,7 +127,10 @@ final class WebSocketLink: CurlConnectionMember {
     /// - Returns: whether there may be more.
     private func read(_ handle: EasyHandle, _ visit: CurlConnectionVisit) -> Bool {
         for _ in 0..<Self.piecesPerVisit {
-            guard act({ $0.wantsRead }) else { return false }
+            guard act({ $0.wantsRead }) else {
+                act { $0.leftOffReading() }
+                return false
+            }
             switch handle.receive(into: visit.buffer) {
             case .bytes(let count):
                 let bytes = UnsafeRawBufferPointer(rebasing: visit.buffer[..<count])

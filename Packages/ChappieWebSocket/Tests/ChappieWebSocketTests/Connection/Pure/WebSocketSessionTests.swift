@@ -63,6 +63,25 @@ import Testing
         #expect(run.act { $0.isOpen })
     }
 
+    /// Behind TLS the socket does not tell of it again.
+    @Test func anInboxThatFillsTwiceInARowIsReadOn() throws {
+        let run = try SessionRun.opened()
+        let frames = [[UInt8]](
+            repeating: WebSocketFrames.frame(2, [UInt8](repeating: 1, count: 1 << 20)), count: 4
+        ).flatMap(\.self)
+        run.receive(frames, at: .seconds(1))
+        for _ in 1...3 {
+            run.awaitArrival()
+            #expect(run.act { $0.takeReadAttempt() })
+            // As the connection does: reading stops where the inbox is full.
+            run.act { session in
+                frames.withUnsafeBytes { session.received($0, at: .seconds(1)) }
+                if !session.wantsRead { session.leftOffReading() }
+                session.settle(at: .seconds(1))
+            }
+        }
+    }
+
     @Test func whoTakesNoPongsIsNotHeardAndGivenUpInTime() throws {
         let run = try SessionRun.opened()
         let ping = WebSocketFrames.ping(String(repeating: "p", count: 125))
