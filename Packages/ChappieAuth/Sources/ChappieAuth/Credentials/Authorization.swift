@@ -1,4 +1,4 @@
-public import ChappieCore
+@_spi(ChappieInternals) public import ChappieCore
 import FoundationEssentials
 public import HTTPTypes
 
@@ -28,7 +28,7 @@ public struct Authorization: Sendable {
     }
 
     /// The only origin that the header fields of ``authorized(_:)`` may be sent to.
-    private var backendOrigin: Origin? { Origin(manager.endpoints.profile.backend) }
+    public var backendOrigin: Origin? { Origin(manager.endpoints.profile.backend) }
 
     /// Calls `attempt` with the header fields to add to a request for the backend, three times at most: with the token at
     /// hand, with a newer one that is stored already, and with one fresh from the server.
@@ -126,21 +126,5 @@ extension Authorization: HTTPMiddleware {
             response.body.cancel()
         }
         return (try? await response.body.collect(upTo: 64 << 10)) ?? []
-    }
-}
-
-/// Scheme, host and port (RFC 6454, 4).
-private struct Origin: Equatable {
-    let scheme: String
-    let host: String
-    let port: Int
-
-    init?(_ url: URL) {
-        guard let scheme = url.scheme?.lowercased(), let host = url.host()?.lowercased(), !host.isEmpty else {
-            return nil
-        }
-        self.scheme = scheme
-        self.host = host
-        port = url.port ?? (scheme == "https" ? 443 : 80)
     }
 }
