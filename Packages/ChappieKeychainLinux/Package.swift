@@ -9,8 +9,6 @@ let package = Package(
     dependencies: [
         .package(path: "../ChappieCore"),
         .package(path: "../ChappieAuth"),
-        .package(path: "../ChappieTesting"),
-        .package(path: "../TestFixtures"),
     ],
     targets: [
         .target(name: "CSecret"),
@@ -20,15 +18,6 @@ let package = Package(
                 "ChappieCore",
                 "ChappieAuth",
                 "CSecret",
-            ]),
-        .testTarget(
-            name: "ChappieKeychainLinuxTests",
-            dependencies: [
-                "ChappieKeychainLinux",
-                "ChappieCore",
-                "ChappieAuth",
-                "ChappieTesting",
-                "TestFixtures",
             ]),
     ],
     swiftLanguageModes: [.v6],

@@ -7,7 +7,7 @@ CSecretTable csecret_table;
 // SecretService on a connection of our own. Its constructor insists on the session bus whatever it was given (libsecret
 // 0.20), so this subclass takes that back; a property that is fixed after construction may be set inside of it.
 static size_t service_type;
-static CSObjectClass *service_parent;
+static struct csecret_object_class *service_parent;
 
 static void *service_constructor(size_t type, unsigned int count, void *properties) {
     void *object = service_parent->constructor(type, count, properties);
@@ -18,7 +18,7 @@ static void *service_constructor(size_t type, unsigned int count, void *properti
 static void service_class_init(void *object_class, void *data) {
     (void)data;
     service_parent = csecret_table.g_type_class_peek_parent(object_class);
-    ((CSObjectClass *)object_class)->constructor = service_constructor;
+    ((struct csecret_object_class *)object_class)->constructor = service_constructor;
 }
 
 static size_t service_type_register(void) {
@@ -54,22 +54,4 @@ const char *csecret_open(const char *library) {
 CSService *csecret_service_open(CSConnection *connection, CSCancellable *cancellable, CSError **error) {
     return csecret_table.g_initable_new(
         service_type, cancellable, error, "g-connection", connection, "flags", CS_SERVICE_OPEN_SESSION, NULL);
-}
-
-CSTable *csecret_attributes_new(void) {
-    return csecret_table.g_hash_table_new_full(
-        csecret_table.g_str_hash, csecret_table.g_str_equal, csecret_table.g_free, csecret_table.g_free);
-}
-
-void csecret_attributes_set(CSTable *attributes, const char *name, const char *value) {
-    csecret_table.g_hash_table_insert(
-        attributes, csecret_table.g_strdup(name), csecret_table.g_strdup(value));
-}
-
-const char *csecret_attributes_get(CSTable *attributes, const char *name) {
-    return csecret_table.g_hash_table_lookup(attributes, name);
-}
-
-void csecret_list_free(CSList *list) {
-    csecret_table.g_list_free_full(list, csecret_table.g_object_unref);
 }

@@ -1,4 +1,4 @@
-public import ChappieAuth
+@_spi(ChappieInternals) public import ChappieAuth
 import FoundationEssentials
 
 /// The login session's keyring (gnome-keyring, KWallet, KeePassXC…) through the Secret Service and libsecret.
@@ -10,15 +10,15 @@ import FoundationEssentials
 ///
 /// Each call works on a connection to the session bus that is ours alone and on a thread that may block, and is given up
 /// at the deadline or when its task is cancelled, so that neither a stuck service nor a restarted one can hang the
-/// program. The connection stays for two minutes, so that what is renewed after a load is stored without delay. Calls that
-/// go to the same bus run one after the other, process-wide: what a save reads back is what it wrote.
+/// program. The connection stays for two minutes, so that a token that is renewed after a load is stored without delay.
+/// Calls to the same bus run one after the other, process-wide: what a save reads back is what it wrote.
 ///
 /// libsecret is opened at run time: without it every call throws ``CredentialStoreError/absent(_:)``. A bus is never
-/// started (no D-Bus autolaunch). Nobody is asked to unlock a keyring unless ``Unlocking/promptAllowed(deadline:)`` is
-/// given: a locked one throws ``CredentialStoreError/locked(_:)`` at once.
+/// started (no D-Bus autolaunch). The person is not asked to unlock a keyring unless
+/// ``Unlocking/promptAllowed(deadline:)`` is given: a locked one throws ``CredentialStoreError/locked(_:)`` at once.
 ///
-/// An item has the schema `com.chappie.Credential`, the attributes `service`, `account` and, when the slot has one,
-/// `access-group`, and a label that a person can read in a keyring program. Linux does not enforce access groups:
+/// An item has the schema `com.chappie.Credential`, the attributes `service`, `account` and, when the slot has them,
+/// `access-group` and `issuer`, and a label that a person can read in a keyring program. Linux does not enforce access groups:
 /// every program of the session can read every item of an unlocked keyring.
 ///
 /// Linux does not enforce accessibility levels either; this store keeps to them by itself. Both levels need the
@@ -28,6 +28,24 @@ import FoundationEssentials
 ///
 /// Secret Service API: <https://specifications.freedesktop.org/secret-service/>
 public struct SecretServiceCredentialStore: CredentialStore {
+    /// Whether a locked keyring may be unlocked by asking the person.
+    public enum Unlocking: Sendable, Hashable {
+        /// The person is not asked: a locked keyring is ``CredentialStoreError/locked(_:)`` at once. For everything that
+        /// runs unattended.
+        case never
+        /// The keyring service may show its prompt, and gives the person `deadline` to answer it. A dismissed prompt is
+        /// ``CredentialStoreError/denied(_:)``, an unanswered one is taken back and
+        /// ``CredentialStoreError/timedOut(_:)``. `deadline` must be positive; a minute is a good value.
+        case promptAllowed(deadline: Duration)
+
+        var promptLimit: Duration? {
+            switch self {
+            case .never: nil
+            case .promptAllowed(let deadline): deadline
+            }
+        }
+    }
+
     private let readDeadline: Duration
     private let writeDeadline: Duration
     private let unlocking: Unlocking
@@ -46,10 +64,10 @@ public struct SecretServiceCredentialStore: CredentialStore {
     ///     unlocking and needs no permission, but without it the answer has to come within `writeDeadline`.
     ///   - accessibility: When a credential may be read. Default
     ///     ``ChappieKeychainAccessibility/whenUnlockedThisDeviceOnly``.
-    ///   - sessionLock: Who knows whether the login session is locked; asked before each load, and only for
+    ///   - sessionLock: Tells whether the login session is locked; asked before each load, and only for
     ///     `whenUnlockedThisDeviceOnly`. Its deadline comes on top of `readDeadline`. Default ``LogindSessionLock``.
     ///   - busAddress: The D-Bus address of the bus to use, such as `unix:path=/run/user/1000/bus`. Default `nil`:
-    ///     what `DBUS_SESSION_BUS_ADDRESS` says at the time of each call, otherwise the socket
+    ///     the value of `DBUS_SESSION_BUS_ADDRESS` at the time of each call, otherwise the socket
     ///     `$XDG_RUNTIME_DIR/bus`.
     public init(
         readDeadline: Duration = .seconds(5), writeDeadline: Duration = .seconds(10), unlocking: Unlocking = .never,
@@ -83,7 +101,7 @@ public struct SecretServiceCredentialStore: CredentialStore {
     public func load(_ slot: CredentialSlot) async throws(CredentialStoreError) -> Secret? {
         try CredentialItem.check(slot)
         try await requireUnlockedSession()
-        return try await perform(within: readDeadline) { session throws(CredentialStoreError) in
+        return try await inSession(within: readDeadline) { session throws(CredentialStoreError) in
             try session.load(slot)
         }
     }
@@ -95,7 +113,7 @@ public struct SecretServiceCredentialStore: CredentialStore {
     ///   service may still carry out a write that it has already received.
     public func save(_ secret: Secret, in slot: CredentialSlot) async throws(CredentialStoreError) {
         try CredentialItem.check(slot)
-        try await perform(within: writeDeadline) { session throws(CredentialStoreError) in
+        try await inSession(within: writeDeadline) { session throws(CredentialStoreError) in
             try session.save(secret, in: slot)
         }
     }
@@ -107,17 +125,17 @@ public struct SecretServiceCredentialStore: CredentialStore {
     ///   `failed` also when the task is cancelled.
     public func prepareToSave(in slot: CredentialSlot) async throws(CredentialStoreError) {
         try CredentialItem.check(slot)
-        try await perform(within: readDeadline) { session throws(CredentialStoreError) in
+        try await inSession(within: readDeadline) { session throws(CredentialStoreError) in
             try session.prepareToSave(in: slot)
         }
     }
 
-    /// Removes what `slot` holds; that there is nothing is not an error.
+    /// Removes the secret in `slot`; an empty slot is not an error.
     ///
     /// - Throws: `absent`, `locked`, `denied`, `timedOut` or `failed`; `failed` also when the task is cancelled.
     public func delete(_ slot: CredentialSlot) async throws(CredentialStoreError) {
         try CredentialItem.check(slot)
-        try await perform(within: writeDeadline) { session throws(CredentialStoreError) in try session.delete(slot) }
+        try await inSession(within: writeDeadline) { session throws(CredentialStoreError) in try session.delete(slot) }
     }
 
     private func requireUnlockedSession() async throws(CredentialStoreError) {
@@ -125,21 +143,12 @@ public struct SecretServiceCredentialStore: CredentialStore {
         guard try await sessionLock.state() != .locked else { throw .locked("the login session is locked") }
     }
 
-    private func perform<Output: Sendable>(
-        within deadline: Duration,
-        _ work: @escaping @Sendable (SecretServiceSession) throws(CredentialStoreError) -> Output
+    private func inSession<Output: Sendable>(
+        within deadline: Duration, _ work: @escaping @Sendable (KeyringSession) throws(CredentialStoreError) -> Output
     ) async throws(CredentialStoreError) -> Output {
-        let address: String
-        if let busAddress {
-            address = busAddress
-        } else {
-            address = try SessionBus.address(
-                environment: ProcessInfo.processInfo.environment, isSocket: SessionBus.isSocket)
-        }
+        let environment = ProcessInfo.processInfo.environment
+        let address = if let busAddress { busAddress } else { try BusAddress.session(environment) }
         let limits = KeyringLimits(work: deadline, prompt: unlocking.promptLimit)
-        let lane = KeyringLane.lane(for: address)
-        return try await lane.perform(within: deadline) { turn throws(CredentialStoreError) in
-            try lane.onConnection(to: address, limits, turn, work)
-        }
+        return try await BusWorker.worker(for: address).inSession(limits, work)
     }
 }

@@ -1,4 +1,5 @@
-import ChappieAuth
+@_spi(ChappieInternals) import ChappieAuth
+import ChappieTesting
 import Foundation
 import TestFixtures
 import Testing
@@ -6,38 +7,43 @@ import Testing
 @testable import ChappieKeychainLinux
 
 /// What stays between two calls, and for how long.
+@Suite(.needs(SystemProgram.keyrings))
 struct KeptConnectionTests {
     private let slot = CredentialSlot()
 
     @Test func isClosedWhenItsTimeIsOverAlthoughNoCallComes() async throws {
         let keyring = try await PrivateKeyring()
         try await expectConnections(1, on: keyring.bus)
-        #expect(try await load(on: KeyringLane(keepTime: .seconds(3600)), keyring.bus) == nil)
+        let clock = ManualClock()
+        let worker = BusWorker(address: keyring.bus.address, clock: clock)
+        #expect(try await load(on: worker) == nil)
+        // The one for the deadline has gone.
+        await clock.waitForSleepers(count: 1)
+        clock.advance(by: .seconds(119))
+        #expect(try await load(on: worker) == nil)
         try await expectConnections(2, on: keyring.bus)
-        #expect(try await load(on: KeyringLane(keepTime: .milliseconds(100)), keyring.bus) == nil)
-        try await expectConnections(2, on: keyring.bus)
+        clock.advance(by: .seconds(1))
+        try await expectConnections(1, on: keyring.bus)
     }
 
     @Test func aConnectionWhoseTimeIsOverIsReplacedByTheNextCall() async throws {
         let keyring = try await PrivateKeyring()
-        let lane = KeyringLane(keepTime: .zero)
+        let worker = BusWorker(address: keyring.bus.address, keepTime: .zero)
         for secret in [Secret("first"), Secret("second")] {
-            try await onConnection(of: lane, keyring.bus) { session throws(CredentialStoreError) in
-                try session.save(secret, in: slot)
-            }
-            #expect(try await load(on: lane, keyring.bus) == secret)
+            try await inSession(worker) { session throws(CredentialStoreError) in try session.save(secret, in: slot) }
+            #expect(try await load(on: worker) == secret)
         }
         try await expectConnections(1, on: keyring.bus)
     }
 
     @Test func remembersTheItemUntilItIsDeleted() async throws {
         let keyring = try await PrivateKeyring()
-        let lane = KeyringLane(keepTime: .zero)
-        let remembered = try await onConnection(of: lane, keyring.bus) { session throws(CredentialStoreError) in
+        let worker = BusWorker(address: keyring.bus.address, keepTime: .zero)
+        let remembered = try await inSession(worker) { session throws(CredentialStoreError) in
             try session.save(Secret("secret"), in: slot)
-            let path = session.shared.item(of: slot)
+            let path = session.shared.found?.path
             try session.delete(slot)
-            return [path, session.shared.item(of: slot)]
+            return [path, session.shared.found?.path]
         }
         #expect(remembered == ["/org/freedesktop/secrets/collection/login/1", nil])
     }
@@ -50,7 +56,7 @@ struct KeptConnectionTests {
             let descriptors = try Self.descriptorCount()
             let rounds = 10
             for _ in 0..<rounds { try await Self.loadAndEndTheService(on: bus) }
-            // What was dropped is closed by a thread of the library's. Less than one descriptor a round is no leak.
+            // A dropped connection is closed by a thread of the library's. Less than one descriptor a round is no leak.
             var left = 0
             let areClosed = try await eventually {
                 left = try Self.descriptorCount()
@@ -78,29 +84,23 @@ struct KeptConnectionTests {
         try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count
     }
 
-    private func load(on lane: KeyringLane, _ bus: PrivateBus) async throws -> Secret? {
-        try await onConnection(of: lane, bus) { session throws(CredentialStoreError) in try session.load(slot) }
+    private func load(on worker: BusWorker) async throws -> Secret? {
+        try await inSession(worker) { session throws(CredentialStoreError) in try session.load(slot) }
     }
 
-    private func onConnection<Output: Sendable>(
-        of lane: KeyringLane, _ bus: PrivateBus,
-        _ work: @escaping @Sendable (SecretServiceSession) throws(CredentialStoreError) -> Output
+    private func inSession<Output: Sendable>(
+        _ worker: BusWorker, _ work: @escaping @Sendable (KeyringSession) throws(CredentialStoreError) -> Output
     ) async throws -> Output {
-        let limits = KeyringLimits(work: Patience.limit, prompt: nil)
-        return try await lane.perform(within: limits.work) { turn throws(CredentialStoreError) in
-            try lane.onConnection(to: bus.address, limits, turn, work)
-        }
+        try await worker.inSession(KeyringLimits(work: Patience.limit, prompt: nil), work)
     }
 
     /// Waits until the bus has this many connections beside that of the question.
     private func expectConnections(_ count: Int, on bus: PrivateBus) async throws {
-        var names: [Substring] = []
+        var connections: [Substring] = []
         let came = try await eventually {
-            let answer = try await bus.call(
-                "org.freedesktop.DBus.ListNames", at: "/org/freedesktop/DBus", in: "org.freedesktop.DBus")
-            names = answer.split(separator: "'").filter { $0.hasPrefix(":") }
-            return names.count == count + 1
+            connections = try await bus.connections()
+            return connections.count == count + 1
         }
-        #expect(came, "\(names)")
+        #expect(came, "\(connections)")
     }
 }

@@ -1,16 +1,20 @@
-import ChappieAuth
-import ChappieKeychainLinux
+@_spi(ChappieInternals) import ChappieAuth
+import ChappieTesting
 import Foundation
 import TestFixtures
 import Testing
 
+@testable import ChappieKeychainLinux
+
 /// Against the real gnome-keyring.
+@Suite(.needs(SystemProgram.keyrings))
 struct KeyringTests {
     private let slot = CredentialSlot()
 
-    @Test func anEmptySlotGivesNil() async throws {
+    @Test(arguments: CredentialStoreContract.cases)
+    func keepsTheContract(_ demand: CredentialStoreContract.Case) async throws {
         let keyring = try await PrivateKeyring()
-        #expect(try await keyring.store.load(slot) == nil)
+        try await demand.run(keyring.store)
     }
 
     @Test(arguments: [0, 1, 255, 4096, 65_536])
@@ -31,15 +35,6 @@ struct KeyringTests {
         #expect(try await itemCount(keyring) == 1)
     }
 
-    @Test func deletes() async throws {
-        let keyring = try await PrivateKeyring()
-        try await keyring.store.delete(slot)
-        try await keyring.store.save(Secret("secret"), in: slot)
-        try await keyring.store.delete(slot)
-        #expect(try await keyring.store.load(slot) == nil)
-        #expect(try await itemCount(keyring) == 0)
-    }
-
     @Test func slotsAreApart() async throws {
         let keyring = try await PrivateKeyring()
         let store = keyring.store
@@ -51,14 +46,16 @@ struct KeyringTests {
             CredentialSlot(service: "a", account: "c"),
             CredentialSlot(service: "c", account: "b"),
             CredentialSlot(service: "b", account: "a"),
+            CredentialSlot(service: "a", account: "b", issuer: "http://127.0.0.1:1"),
+            CredentialSlot(service: "a", account: "b", accessGroup: "group", issuer: "http://127.0.0.1:1"),
             CredentialSlot(service: "a", account: "b"),
         ]
         for (number, slot) in slots.enumerated() { try await store.save(Secret("secret \(number)"), in: slot) }
         for (number, slot) in slots.enumerated() {
             #expect(try await store.load(slot) == Secret("secret \(number)"), "\(slot)")
         }
-        try await store.delete(slots[6])
-        #expect(try await store.load(slots[6]) == nil)
+        try await store.delete(slots[8])
+        #expect(try await store.load(slots[8]) == nil)
         for (number, slot) in slots.enumerated().dropLast() {
             #expect(try await store.load(slot) == Secret("secret \(number)"), "\(slot)")
         }
@@ -147,26 +144,100 @@ struct KeyringTests {
         #expect(try await itemCount(keyring) == 1)
     }
 
+    /// As earlier versions stored it, made by another client.
+    @Test func anItemWithoutAnIssuerIsTheDefaultIssuersOwn() async throws {
+        let keyring = try await PrivateKeyring()
+        let attributes = ["xdg:schema", "com.chappie.Credential", "service", slot.service, "account", slot.account]
+        try await SystemProgram.secretTool.run(
+            ["store", "--label=Chappie credential for default (com.chappie.sdk)"] + attributes,
+            environment: keyring.bus.environment, input: .text("earlier"))
+        #expect(try await keyring.store.load(slot) == Secret("earlier"))
+        #expect(try await keyring.store.load(CredentialSlot(issuer: "http://127.0.0.1:1")) == nil)
+        try await keyring.store.save(Secret("later"), in: slot)
+        #expect(try await itemCount(keyring) == 1)
+    }
+
     @Test func aSlotWithANulIsRefused() async throws {
         let keyring = try await PrivateKeyring()
         let error = await #expect(throws: CredentialStoreError.self) {
             try await keyring.store.save(Secret("x"), in: CredentialSlot(account: "a\u{0}b"))
         }
-        guard case .failed(let detail) = error else {
-            Issue.record("not failed: \(String(describing: error))")
-            return
-        }
-        #expect(detail.contains("NUL"))
+        #expect(error == .failed("the names of a credential's slot can't contain a NUL character"))
     }
 
-    /// How many connections the bus has had so far, that of the question included.
-    private func connectionCount(_ keyring: PrivateKeyring) async throws -> Int {
-        let names = try await keyring.bus.call(
-            "org.freedesktop.DBus.ListNames", at: "/org/freedesktop/DBus", in: "org.freedesktop.DBus")
-        let numbers = names.split(whereSeparator: { "':, ()[]".contains($0) }).compactMap { name in
-            name.hasPrefix("1.") ? Int(name.dropFirst(2)) : nil
+    // MARK: The two levels of accessibility
+
+    @Test func whenUnlockedReadsOnlyWhileTheLoginSessionIsNotLocked() async throws {
+        let keyring = try await PrivateKeyring()
+        let sessionLock = ManualSessionLock()
+        let store = SecretServiceCredentialStore.forTests(on: keyring.bus.address, sessionLock: sessionLock)
+        try await store.save(Secret("secret"), in: slot)
+        sessionLock.set(.locked)
+        await #expect(throws: CredentialStoreError.locked("the login session is locked")) { try await store.load(slot) }
+        sessionLock.set(.unlocked)
+        #expect(try await store.load(slot) == Secret("secret"))
+        sessionLock.set(.noSession("there is no system bus"))
+        #expect(try await store.load(slot) == Secret("secret"))
+    }
+
+    @Test func whenUnlockedFollowsLogind() async throws {
+        let keyring = try await PrivateKeyring()
+        let logind = try await PrivateLogind()
+        try await logind.addSession("c1")
+        let store = SecretServiceCredentialStore.forTests(
+            on: keyring.bus.address, sessionLock: logind.lock(["XDG_SESSION_ID": "c1"]))
+        try await store.save(Secret("secret"), in: slot)
+        #expect(try await store.load(slot) == Secret("secret"))
+        try await logind.setLocked(true, session: "c1")
+        await #expect(throws: CredentialStoreError.locked("the login session is locked")) { try await store.load(slot) }
+        try await logind.setLocked(false, session: "c1")
+        #expect(try await store.load(slot) == Secret("secret"))
+    }
+
+    @Test func whatCannotBeLearntCountsAsLocked() async throws {
+        let keyring = try await PrivateKeyring()
+        let sessionLock = ManualSessionLock()
+        let store = SecretServiceCredentialStore.forTests(on: keyring.bus.address, sessionLock: sessionLock)
+        try await store.save(Secret("secret"), in: slot)
+        sessionLock.fail(with: .timedOut(.seconds(2)))
+        await #expect(throws: CredentialStoreError.timedOut(.seconds(2))) { try await store.load(slot) }
+    }
+
+    @Test func aRenewedTokenIsKeptAlsoWhileTheLoginSessionIsLocked() async throws {
+        let keyring = try await PrivateKeyring()
+        let store = SecretServiceCredentialStore.forTests(
+            on: keyring.bus.address, sessionLock: ManualSessionLock(.locked))
+        try await store.save(Secret("renewed"), in: slot)
+        #expect(try await keyring.store.load(slot) == Secret("renewed"))
+        try await store.delete(slot)
+        #expect(try await keyring.store.load(slot) == nil)
+    }
+
+    @Test func afterFirstUnlockReadsAlsoWhileTheLoginSessionIsLocked() async throws {
+        let keyring = try await PrivateKeyring()
+        let store = SecretServiceCredentialStore.forTests(
+            on: keyring.bus.address, accessibility: .afterFirstUnlockThisDeviceOnly,
+            sessionLock: ManualSessionLock(.locked))
+        try await store.save(Secret("secret"), in: slot)
+        #expect(try await store.load(slot) == Secret("secret"))
+    }
+
+    @Test(arguments: [ChappieKeychainAccessibility.whenUnlockedThisDeviceOnly, .afterFirstUnlockThisDeviceOnly])
+    func bothNeedTheKeyringUnlocked(level: ChappieKeychainAccessibility) async throws {
+        let keyring = try await PrivateKeyring()
+        let store = SecretServiceCredentialStore.forTests(on: keyring.bus.address, accessibility: level)
+        try await store.save(Secret("secret"), in: slot)
+        try await keyring.lock()
+        await #expect(throws: CredentialStoreError.isLocked) {
+            try await store.load(slot)
         }
-        return try #require(numbers.max())
+    }
+
+    // MARK: Helpers
+
+    /// The highest number of a connection so far, which is that of the question.
+    private func connectionCount(_ keyring: PrivateKeyring) async throws -> Int {
+        try #require(await keyring.bus.connections().compactMap { Int($0.dropFirst(":1.".count)) }.max())
     }
 
     private func itemCount(_ keyring: PrivateKeyring) async throws -> Int {

@@ -1,4 +1,4 @@
-import ChappieAuth
+@_spi(ChappieInternals) import ChappieAuth
 import Foundation
 import TestFixtures
 import Testing
@@ -6,6 +6,7 @@ import Testing
 @testable import ChappieKeychainLinux
 
 /// Whether the login session is locked, from python-dbusmock's logind.
+@Suite(.needs(SystemProgram.keyrings))
 struct LogindTests {
     private let outside = SessionLockState.noSession("this program runs outside of a login session")
 
@@ -72,11 +73,11 @@ struct LogindTests {
         let state = SessionLockState.noSession("there is no system bus")
         let lock = LogindSessionLock(busAddress: "unix:path=/tmp/chappie-no-such-bus")
         #expect(try await lock.state() == state)
-        #expect(SystemBus.address(environment: [:], isSocket: { _ in false }) == nil)
+        #expect(BusAddress.system([:], isSocket: { _ in false }) == nil)
         #expect(
-            SystemBus.address(environment: [:], isSocket: { _ in true })
+            BusAddress.system([:], isSocket: { _ in true })
                 == "unix:path=/var/run/dbus/system_bus_socket")
-        #expect(SystemBus.address(environment: ["DBUS_SYSTEM_BUS_ADDRESS": "a"], isSocket: { _ in true }) == "a")
+        #expect(BusAddress.system(["DBUS_SYSTEM_BUS_ADDRESS": "a"], isSocket: { _ in true }) == "a")
     }
 
     @Test func aSocketThatNobodyListensToIsNoBus() async throws {
@@ -128,8 +129,7 @@ struct LogindTests {
 
     @Test func aLoginManagerThatMayNotBeAskedIsDenied() async throws {
         let bus = try await PrivateBus(rules: #"<deny send_destination="org.freedesktop.login1"/>"#)
-        try await bus.start(.python, ["-m", "dbusmock", "--session", "--template", "logind"])
-        try await bus.wait(for: "org.freedesktop.login1")
+        try await bus.startMock("logind", name: "org.freedesktop.login1")
         let lock = LogindSessionLock(deadline: .seconds(60), busAddress: bus.address)
         let error = await #expect(throws: CredentialStoreError.self) { try await lock.state() }
         guard case .denied(let detail) = error else {

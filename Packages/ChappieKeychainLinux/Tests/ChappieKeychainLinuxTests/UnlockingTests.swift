@@ -1,8 +1,11 @@
-import ChappieAuth
-import ChappieKeychainLinux
+@_spi(ChappieInternals) import ChappieAuth
+import TestFixtures
 import Testing
 
+@testable import ChappieKeychainLinux
+
 /// A locked keyring is opened only by a person who is asked, and only where that is allowed.
+@Suite(.needs(SystemProgram.keyrings))
 struct UnlockingTests {
     private let slot = CredentialSlot()
     private let unlocking = SecretServiceCredentialStore.Unlocking.promptAllowed(deadline: .seconds(60))
@@ -12,10 +15,10 @@ struct UnlockingTests {
     @Test func gnomeKeyringIsUnlockedByItsPrompt() async throws {
         let keyring = try await PrivateKeyring()
         try await keyring.answerPrompts(with: PrivateKeyring.password)
-        let asking = SecretServiceCredentialStore.forTests(on: keyring.bus, unlocking: unlocking)
+        let asking = SecretServiceCredentialStore.forTests(on: keyring.bus.address, unlocking: unlocking)
         try await asking.save(Secret("secret"), in: slot)
         try await keyring.lock()
-        await #expect(throws: CredentialStoreError.locked("it has to be unlocked before it can be used")) {
+        await #expect(throws: CredentialStoreError.isLocked) {
             try await keyring.store.load(slot)
         }
         #expect(try await asking.load(slot) == Secret("secret"))
@@ -26,7 +29,7 @@ struct UnlockingTests {
     @Test func gnomeKeyringIsUnlockedForASaveAndForAnEmptySlot() async throws {
         let keyring = try await PrivateKeyring()
         try await keyring.answerPrompts(with: PrivateKeyring.password)
-        let asking = SecretServiceCredentialStore.forTests(on: keyring.bus, unlocking: unlocking)
+        let asking = SecretServiceCredentialStore.forTests(on: keyring.bus.address, unlocking: unlocking)
         try await keyring.lock()
         try await asking.save(Secret("secret"), in: slot)
         #expect(try await keyring.store.load(slot) == Secret("secret"))
@@ -37,7 +40,7 @@ struct UnlockingTests {
         try await keyring.answerPrompts(with: "wrong")
         try await keyring.lock()
         await #expect(throws: CredentialStoreError.denied("the prompt was dismissed")) {
-            try await SecretServiceCredentialStore.forTests(on: keyring.bus, unlocking: unlocking).load(slot)
+            try await SecretServiceCredentialStore.forTests(on: keyring.bus.address, unlocking: unlocking).load(slot)
         }
     }
 
@@ -45,7 +48,7 @@ struct UnlockingTests {
 
     @Test func anAcceptedPromptOpensTheKeyring() async throws {
         let service = try await FakeService(#"{"locked": true}"#)
-        let asking = SecretServiceCredentialStore.forTests(on: service.bus, unlocking: unlocking)
+        let asking = SecretServiceCredentialStore.forTests(on: service.bus.address, unlocking: unlocking)
         #expect(try await asking.load(slot) == Secret("stored"))
         #expect(try await service.promptCalls("Prompt") == 1)
         try await asking.save(Secret("other"), in: slot)
@@ -55,7 +58,7 @@ struct UnlockingTests {
 
     @Test func preparingToSaveAsksBeforeTheSave() async throws {
         let service = try await FakeService(#"{"locked": true}"#)
-        let asking = SecretServiceCredentialStore.forTests(on: service.bus, unlocking: unlocking)
+        let asking = SecretServiceCredentialStore.forTests(on: service.bus.address, unlocking: unlocking)
         try await asking.prepareToSave(in: slot)
         #expect(try await service.promptCalls("Prompt") == 1)
         #expect(try await asking.load(slot) == Secret("stored"))
@@ -65,7 +68,7 @@ struct UnlockingTests {
 
     @Test func nobodyIsAskedWithoutPermission() async throws {
         let service = try await FakeService(#"{"locked": true}"#)
-        let locked = CredentialStoreError.locked("it has to be unlocked before it can be used")
+        let locked = CredentialStoreError.isLocked
         await #expect(throws: locked) { try await service.store.load(slot) }
         await #expect(throws: locked) { try await service.store.save(Secret("x"), in: slot) }
         await #expect(throws: locked) { try await service.store.delete(slot) }
@@ -74,7 +77,7 @@ struct UnlockingTests {
 
     @Test func aDismissedPromptIsDenied() async throws {
         let service = try await FakeService(#"{"locked": true, "prompt": "dismisses"}"#)
-        let asking = SecretServiceCredentialStore.forTests(on: service.bus, unlocking: unlocking)
+        let asking = SecretServiceCredentialStore.forTests(on: service.bus.address, unlocking: unlocking)
         let denied = CredentialStoreError.denied("the prompt was dismissed")
         await #expect(throws: denied) { try await asking.load(slot) }
         await #expect(throws: denied) { try await asking.save(Secret("x"), in: slot) }
@@ -87,12 +90,12 @@ struct UnlockingTests {
         let service = try await FakeService(#"{"locked": true, "prompt": "\#(how)"}"#)
         let limit = Duration.milliseconds(400)
         let asking = SecretServiceCredentialStore.forTests(
-            on: service.bus, unlocking: .promptAllowed(deadline: limit))
+            on: service.bus.address, unlocking: .promptAllowed(deadline: limit))
         let start = ContinuousClock.now
         await #expect(throws: CredentialStoreError.timedOut(limit)) { try await asking.load(slot) }
         #expect(ContinuousClock.now - start < .seconds(10))
         // The keyring's thread is free again.
-        await #expect(throws: CredentialStoreError.locked("it has to be unlocked before it can be used")) {
+        await #expect(throws: CredentialStoreError.isLocked) {
             try await service.store.load(slot)
         }
         #expect(try await service.promptCalls("Dismiss") == 1)
@@ -100,7 +103,7 @@ struct UnlockingTests {
 
     @Test func aServiceThatGoesAwayWhileItAsksIsAbsent() async throws {
         let service = try await FakeService(#"{"locked": true, "prompt": "leaves"}"#)
-        let asking = SecretServiceCredentialStore.forTests(on: service.bus, unlocking: unlocking)
+        let asking = SecretServiceCredentialStore.forTests(on: service.bus.address, unlocking: unlocking)
         await #expect(throws: CredentialStoreError.absent("the keyring service went away while it asked the person")) {
             try await asking.load(slot)
         }
@@ -108,7 +111,7 @@ struct UnlockingTests {
 
     @Test func aDismissedPromptForANewItemIsDenied() async throws {
         let service = try await FakeService(#"{"creating": true, "prompt": "dismisses"}"#)
-        let asking = SecretServiceCredentialStore.forTests(on: service.bus, unlocking: unlocking)
+        let asking = SecretServiceCredentialStore.forTests(on: service.bus.address, unlocking: unlocking)
         await #expect(throws: CredentialStoreError.denied("the prompt was dismissed")) {
             try await asking.save(Secret("x"), in: slot)
         }
@@ -118,7 +121,7 @@ struct UnlockingTests {
     func anUnansweredPromptForANewItemTimesOut(how: String) async throws {
         let service = try await FakeService(#"{"creating": true, "prompt": "\#(how)"}"#)
         let limit = Duration.milliseconds(600)
-        let impatient = SecretServiceCredentialStore.forTests(on: service.bus, writeDeadline: limit)
+        let impatient = SecretServiceCredentialStore.forTests(on: service.bus.address, writeDeadline: limit)
         await #expect(throws: CredentialStoreError.timedOut(limit)) { try await impatient.save(Secret("x"), in: slot) }
         // The keyring's thread is free again.
         #expect(try await service.store.load(slot) == nil)
@@ -132,7 +135,7 @@ struct UnlockingTests {
 
     @Test func cancellingTakesThePromptBack() async throws {
         let service = try await FakeService(#"{"locked": true, "prompt": "waits"}"#)
-        let asking = SecretServiceCredentialStore.forTests(on: service.bus, unlocking: unlocking)
+        let asking = SecretServiceCredentialStore.forTests(on: service.bus.address, unlocking: unlocking)
         let slot = slot
         let task = Task { try await asking.load(slot) }
         while try await service.promptCalls("Prompt") == 0 {}

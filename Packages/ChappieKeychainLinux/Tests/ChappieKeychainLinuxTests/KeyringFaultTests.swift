@@ -1,4 +1,4 @@
-import ChappieAuth
+@_spi(ChappieInternals) import ChappieAuth
 import ChappieTesting
 import Foundation
 import TestFixtures
@@ -7,7 +7,8 @@ import Testing
 @testable import ChappieKeychainLinux
 
 /// Everything that can be wrong with a keyring is a different error, and none is a hang.
-struct TroubleTests {
+@Suite(.needs(SystemProgram.keyrings))
+struct KeyringFaultTests {
     private let slot = CredentialSlot()
 
     // MARK: Locked
@@ -31,13 +32,12 @@ struct TroubleTests {
 
     @Test func aBusWithoutAServiceIsAbsent() async throws {
         let bus = try await PrivateBus()
-        let error = await failure(of: .forTests(on: bus))
+        let error = await failure(of: .forTests(on: bus.address))
         #expect(error == .absent("no keyring service (org.freedesktop.secrets) is on the session bus"))
-        withExtendedLifetime(bus) {}
     }
 
     @Test func aBusThatIsNotThereIsAbsent() async throws {
-        let store = store(on: "unix:path=/tmp/chappie-no-such-bus")
+        let store = SecretServiceCredentialStore.forTests(on: "unix:path=/tmp/chappie-no-such-bus")
         guard case .absent(let detail) = await failure(of: store) else {
             Issue.record("not absent")
             return
@@ -46,7 +46,7 @@ struct TroubleTests {
     }
 
     @Test func anAddressThatIsNoneIsAbsent() async throws {
-        guard case .absent = await failure(of: store(on: "nonsense")) else {
+        guard case .absent = await failure(of: .forTests(on: "nonsense")) else {
             Issue.record("not absent")
             return
         }
@@ -61,16 +61,6 @@ struct TroubleTests {
         await #expect(throws: absent) { try await keyring.store.prepareToSave(in: slot) }
     }
 
-    @Test func aMissingLibraryIsASentence() {
-        let result = SecretLibrary.open("libchappie-does-not-exist.so.0")
-        guard case .failure(.absent(let detail)) = result else {
-            Issue.record("not absent: \(result)")
-            return
-        }
-        #expect(detail.contains("libchappie-does-not-exist.so.0"))
-        #expect(detail.hasSuffix("Debian calls it libsecret-1-0"))
-    }
-
     // MARK: Denied
 
     @Test func aBusThatForbidsItIsDenied() async throws {
@@ -80,13 +70,11 @@ struct TroubleTests {
             Issue.record("not denied")
             return
         }
-        withExtendedLifetime(keyring) {}
     }
 
     @Test func aServiceThatForbidsItIsDenied() async throws {
         let service = try await FakeService(#"{"refuses": true}"#)
         #expect(await failure(of: service.store) == .denied("not for this program"))
-        withExtendedLifetime(service) {}
     }
 
     @Test func aDismissedPromptIsDenied() async throws {
@@ -95,7 +83,6 @@ struct TroubleTests {
             try await service.store.save(Secret("x"), in: slot)
         }
         #expect(error == .denied("the prompt was dismissed"))
-        withExtendedLifetime(service) {}
     }
 
     // MARK: Not verified
@@ -106,7 +93,6 @@ struct TroubleTests {
             try await service.store.save(Secret("x"), in: slot)
         }
         #expect(error == .notVerified)
-        withExtendedLifetime(service) {}
     }
 
     // MARK: Corrupt
@@ -122,7 +108,6 @@ struct TroubleTests {
         }
         let again = await failure(of: service.store)
         #expect(again == error)
-        withExtendedLifetime(service) {}
     }
 
     // MARK: Timed out
@@ -130,7 +115,6 @@ struct TroubleTests {
     @Test func aServiceThatAnswersNothingTimesOut() async throws {
         let service = try await FakeService(#"{"silent": true}"#)
         try await expectTimeout(busAddress: service.bus.address)
-        withExtendedLifetime(service) {}
     }
 
     @Test func aStoppedServiceTimesOut() async throws {
@@ -149,7 +133,7 @@ struct TroubleTests {
 
     @Test func aCancelledCallEndsAtOnce() async throws {
         let socket = try SilentSocket()
-        let store = store(on: "unix:path=\(socket.path)")
+        let store = SecretServiceCredentialStore.forTests(on: "unix:path=\(socket.path)")
         let clock = ContinuousClock()
         let task = Task { try await store.load(CredentialSlot()) }
         // Connected means that the call is under way.
@@ -178,14 +162,15 @@ struct TroubleTests {
     private func expectLocked(_ body: () async throws -> Void) async throws {
         let start = ContinuousClock.now
         let error = await #expect(throws: CredentialStoreError.self) { try await body() }
-        #expect(error == .locked("it has to be unlocked before it can be used"))
+        #expect(error == .isLocked)
         #expect(ContinuousClock.now - start < .seconds(10))
     }
 
     /// Reads and writes each have a deadline of their own.
     private func expectTimeout(busAddress: String) async throws {
         let (reading, writing) = (Duration.milliseconds(300), Duration.milliseconds(500))
-        let store = store(on: busAddress, readDeadline: reading, writeDeadline: writing)
+        let store = SecretServiceCredentialStore.forTests(
+            on: busAddress, readDeadline: reading, writeDeadline: writing)
         try await expectTimeout(reading) { _ = try await store.load(slot) }
         try await expectTimeout(writing) { try await store.save(Secret("x"), in: slot) }
         try await expectTimeout(writing) { try await store.delete(slot) }
@@ -198,14 +183,6 @@ struct TroubleTests {
         #expect(elapsed >= deadline)
         // Far below the bus's own 25 seconds, and room for a loaded machine.
         #expect(elapsed < .seconds(10))
-    }
-
-    private func store(
-        on busAddress: String, readDeadline: Duration = .seconds(60), writeDeadline: Duration = .seconds(60)
-    ) -> SecretServiceCredentialStore {
-        SecretServiceCredentialStore(
-            readDeadline: readDeadline, writeDeadline: writeDeadline, sessionLock: ManualSessionLock(),
-            busAddress: busAddress)
     }
 
     private func failure(of store: SecretServiceCredentialStore) async -> CredentialStoreError? {

@@ -1,0 +1,264 @@
+import CSecret
+import ChappieAuth
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// Where a message bus listens.
+enum BusAddress {
+    /// The login session's: the address that `environment` names, or that of the user's bus under `XDG_RUNTIME_DIR`.
+    ///
+    /// An `autolaunch:` entry is passed over: a bus that a library starts on the side has no keyring and outlives us.
+    ///
+    /// - Throws: `absent`.
+    static func session(
+        _ environment: [String: String], isSocket: (String) -> Bool = isSocket
+    ) throws(CredentialStoreError) -> String {
+        if let named = environment["DBUS_SESSION_BUS_ADDRESS"], !named.isEmpty {
+            let entries = named.split(separator: ";").filter { !$0.hasPrefix("autolaunch:") }
+            guard !entries.isEmpty else {
+                throw .absent("DBUS_SESSION_BUS_ADDRESS asks for a new session bus, and none is running")
+            }
+            return entries.joined(separator: ";")
+        }
+        // The XDG Base Directory Specification: relative paths are invalid and ignored.
+        if let folder = environment["XDG_RUNTIME_DIR"], folder.hasPrefix("/"), isSocket(folder + "/bus") {
+            return "unix:path=" + escaped(folder + "/bus")
+        }
+        throw .absent(
+            "there is no session bus (DBUS_SESSION_BUS_ADDRESS is not set and there is no $XDG_RUNTIME_DIR/bus)")
+    }
+
+    /// The machine's: the address that `environment` names, or the one of the D-Bus specification's "Well-known Message
+    /// Bus Instances"; `nil` when nothing is there.
+    static func system(_ environment: [String: String], isSocket: (String) -> Bool = isSocket) -> String? {
+        if let named = environment["DBUS_SYSTEM_BUS_ADDRESS"], !named.isEmpty { return named }
+        let socket = "/var/run/dbus/system_bus_socket"
+        return isSocket(socket) ? "unix:path=\(socket)" : nil
+    }
+
+    static func isSocket(_ path: String) -> Bool {
+        var status = stat()
+        return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFSOCK
+    }
+
+    /// D-Bus specification, "Server Addresses": every other byte is written as `%` and two hex digits.
+    private static func escaped(_ path: String) -> String {
+        let plain = Set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_/.\\*".utf8)
+        return path.utf8.reduce(into: "") { text, byte in
+            if plain.contains(byte) {
+                text.append(Character(Unicode.Scalar(byte)))
+            } else {
+                text += (byte < 16 ? "%0" : "%") + String(byte, radix: 16)
+            }
+        }
+    }
+}
+
+/// A connection of our own to a message bus. Its calls block; on a worker's thread only.
+struct BusConnection {
+    let object: LibraryObject
+    let cancellation: Cancellation
+
+    /// The same connection, for another call.
+    init(_ object: LibraryObject, cancellation: Cancellation) {
+        self.object = object
+        self.cancellation = cancellation
+    }
+
+    init(address: String, cancellation: Cancellation) throws(LibraryFault) {
+        let flags = UInt32(CS_CONNECTION_AUTHENTICATION_CLIENT | CS_CONNECTION_MESSAGE_BUS)
+        let pointer = try LibraryFault.catching {
+            g_dbus_connection_new_for_address_sync(address, flags, nil, cancellation.pointer, $0)
+        }
+        guard let pointer else { throw .unexpected("the bus gave no connection") }
+        self.init(LibraryObject(owning: pointer), cancellation: cancellation)
+    }
+
+    var isClosed: Bool { g_dbus_connection_is_closed(object.pointer) != 0 }
+
+    /// Calls one method and gives its result, a tuple.
+    ///
+    /// The service is not started for it: one that does not run has no state to ask for, and shows no prompt.
+    ///
+    /// - Parameter milliseconds: A limit of its own, which the end of the whole call does not cut short; `nil`: the end
+    ///   of the whole call is its end.
+    func call(
+        _ method: String, of interface: String, at path: String, in name: String, _ arguments: [BusArgument] = [],
+        milliseconds: Int32? = nil
+    ) throws(LibraryFault) -> BusValue {
+        // Each of them belongs to the tuple, and the tuple to the call: nothing to release here.
+        let children = arguments.map { $0.makePointer() }
+        let parameters = children.withUnsafeBufferPointer { g_variant_new_tuple($0.baseAddress, $0.count) }
+        let answer = try LibraryFault.catching {
+            g_dbus_connection_call_sync(
+                object.pointer, name, path, interface, method, parameters, nil, UInt32(CS_CALL_NO_AUTO_START),
+                milliseconds ?? .max, milliseconds == nil ? cancellation.pointer : nil, $0)
+        }
+        guard let answer else { throw .unexpected("the service gave no answer") }
+        return BusValue(owning: answer)
+    }
+
+    /// The value of one property of the object at `path`.
+    func property(
+        _ property: String, of interface: String, at path: String, in name: String
+    ) throws(LibraryFault) -> BusValue {
+        let answer = try call(
+            "Get", of: "org.freedesktop.DBus.Properties", at: path, in: name, [.text(interface), .text(property)])
+        guard let value = answer.member(0, ofTuple: "(v)")?.boxed else {
+            throw .unexpected("the service's answer for \(property) is not a property")
+        }
+        return value
+    }
+}
+
+/// An argument of a method.
+indirect enum BusArgument {
+    case text(String)
+    case number(UInt32)
+    case bool(Bool)
+    case object(String)
+    /// Object paths, at least one: an empty array would have no type.
+    case objects([String])
+    /// `a{ss}`, with at least one entry.
+    case texts([String: String])
+    /// `a{sv}`, with at least one entry.
+    case properties([String: BusArgument])
+    case value(BusValue)
+
+    /// A GVariant without an owner yet: its container takes it over.
+    func makePointer() -> OpaquePointer? {
+        switch self {
+        case .text(let text): g_variant_new_string(text)
+        case .number(let number): g_variant_new_uint32(number)
+        case .bool(let bool): g_variant_new_boolean(bool ? 1 : 0)
+        case .object(let path): g_variant_new_object_path(path)
+        case .objects(let paths): Self.array(paths.map { g_variant_new_object_path($0) })
+        case .texts(let texts):
+            Self.array(texts.map { g_variant_new_dict_entry(g_variant_new_string($0), g_variant_new_string($1)) })
+        case .properties(let properties):
+            Self.array(
+                properties.map {
+                    g_variant_new_dict_entry(g_variant_new_string($0), g_variant_new_variant($1.makePointer()))
+                })
+        case .value(let value): value.pointer
+        }
+    }
+
+    private static func array(_ children: [OpaquePointer?]) -> OpaquePointer? {
+        children.withUnsafeBufferPointer { g_variant_new_array(nil, $0.baseAddress, $0.count) }
+    }
+}
+
+/// One reference to a GVariant: a value as it travels over D-Bus.
+///
+/// Each accessor checks the type first: GLib's getters answer a wrong type with a warning at best.
+final class BusValue {
+    let pointer: OpaquePointer
+
+    /// Takes over the caller's reference.
+    init(owning pointer: OpaquePointer) { self.pointer = pointer }
+
+    /// Adds a reference, or takes over a "floating" one, which has no owner yet.
+    init(retaining pointer: OpaquePointer) { self.pointer = g_variant_ref_sink(pointer) }
+
+    deinit { g_variant_unref(pointer) }
+
+    /// The type in D-Bus's own notation, such as `(o)`.
+    var type: String { g_variant_get_type_string(pointer).map { String(cString: $0) } ?? "" }
+
+    /// The text of a string, an object path or a signature.
+    var text: String? {
+        guard ["s", "o", "g"].contains(type) else { return nil }
+        return g_variant_get_string(pointer, nil).map { String(cString: $0) }
+    }
+
+    var bool: Bool? { type == "b" ? g_variant_get_boolean(pointer) != 0 : nil }
+
+    var number: UInt64? { type == "t" ? g_variant_get_uint64(pointer) : nil }
+
+    /// The value inside a value of the type `v`.
+    var boxed: BusValue? { type == "v" ? g_variant_get_variant(pointer).map(BusValue.init(owning:)) : nil }
+
+    /// An array of object paths.
+    var paths: [String]? { type == "ao" ? (0..<g_variant_n_children(pointer)).compactMap { child($0)?.text } : nil }
+
+    /// The value of `key` in a dictionary of strings, taken out of its box if it is in one.
+    subscript(key: String) -> BusValue? {
+        guard type.hasPrefix("a{s") else { return nil }
+        return g_variant_lookup_value(pointer, key, nil).map(BusValue.init(owning:))
+    }
+
+    /// The member of a tuple, whose type must be `type` in all: an index past its end would end the process.
+    func member(_ index: Int, ofTuple type: String) -> BusValue? { self.type == type ? child(index) : nil }
+
+    private func child(_ index: Int) -> BusValue? {
+        g_variant_get_child_value(pointer, index).map(BusValue.init(owning:))
+    }
+}
+
+/// One reference to a GObject.
+final class LibraryObject {
+    let pointer: OpaquePointer
+
+    /// Takes over the caller's reference.
+    init(owning pointer: OpaquePointer) { self.pointer = pointer }
+
+    deinit { g_object_unref(UnsafeMutableRawPointer(pointer)) }
+}
+
+/// A GCancellable: ends the blocking calls that were given it, and the waiting for signals.
+///
+/// Made only after ``SecretLibrary/require()``.
+final class Cancellation: Sendable {
+    // A GCancellable is safe to use from any thread, and this is its one reference.
+    nonisolated(unsafe) let pointer: OpaquePointer?
+    private let context: ThreadContext
+
+    init(of context: ThreadContext) {
+        pointer = g_cancellable_new()
+        self.context = context
+    }
+
+    deinit {
+        if let pointer { g_object_unref(UnsafeMutableRawPointer(pointer)) }
+    }
+
+    var isCancelled: Bool { g_cancellable_is_cancelled(pointer) != 0 }
+
+    func cancel() {
+        g_cancellable_cancel(pointer)
+        g_main_context_wakeup(context.pointer)
+    }
+
+    /// Delivers the signals that have come, and waits for one if there is none. A cancellation ends it.
+    func waitForSignals() { _ = g_main_context_iteration(context.pointer, 1) }
+}
+
+/// A main context that belongs to one thread at a time.
+///
+/// Without it the library's signals would pile up in the process's main context, which may never run. Signals are
+/// delivered to the context under which they were subscribed to, and keep it and the connection alive until it has run
+/// again: a kept connection is used under the same context again.
+final class ThreadContext: Sendable {
+    // A GMainContext is safe to use from any thread, and this is its one reference.
+    nonisolated(unsafe) let pointer = g_main_context_new()
+
+    deinit { g_main_context_unref(pointer) }
+
+    /// Runs `body` under the context, and then delivers what came for it.
+    func run<Output, Failure>(_ body: () throws(Failure) -> Output) throws(Failure) -> Output {
+        g_main_context_push_thread_default(pointer)
+        defer {
+            // What the library frees later, it frees from here.
+            while g_main_context_iteration(pointer, 0) != 0 {}
+            g_main_context_pop_thread_default(pointer)
+        }
+        return try body()
+    }
+}

@@ -1,0 +1,72 @@
+import CSecret
+
+/// A prompt that the keyring service shows the person on our behalf (org.freedesktop.Secret.Prompt).
+///
+/// Run here and not by libsecret, which waits forever on services that don't say when a prompt has ended, and whose
+/// unlocking (0.20) never returns after a prompt was dismissed.
+///
+/// <https://specifications.freedesktop.org/secret-service/latest/org.freedesktop.Secret.Prompt.html>
+final class KeyringPrompt {
+    enum Outcome { case accepted, dismissed, vanished }
+
+    private static let interface = "org.freedesktop.Secret.Prompt"
+
+    private let connection: BusConnection
+    private let path: String
+    private var outcome: Outcome?
+
+    init(at path: String, on connection: BusConnection) {
+        self.path = path
+        self.connection = connection
+    }
+
+    /// Shows it and waits for its end; `vanished` also when the call was cancelled or the bus went away. A cancelled
+    /// call takes the prompt back.
+    func run() throws(LibraryFault) -> Outcome {
+        // Before the call: the end may come before its answer.
+        let subscriptions = [
+            subscribe(to: "Completed", of: Self.interface, at: path, from: KeyringSession.service),
+            subscribe(
+                to: "NameOwnerChanged", of: "org.freedesktop.DBus", at: "/org/freedesktop/DBus",
+                from: "org.freedesktop.DBus", about: KeyringSession.service),
+        ]
+        defer {
+            for id in subscriptions { g_dbus_connection_signal_unsubscribe(connection.object.pointer, id) }
+            // Also when the call ends between the prompt and the service's answer that it is up. The service's answer to
+            // this does not matter, and a service that gives none must not hold up the next call for long.
+            if connection.cancellation.isCancelled {
+                _ = try? connection.call(
+                    "Dismiss", of: Self.interface, at: path, in: KeyringSession.service, milliseconds: 500)
+            }
+        }
+        _ = try connection.call("Prompt", of: Self.interface, at: path, in: KeyringSession.service, [.text("")])
+        while outcome == nil, !connection.cancellation.isCancelled, !connection.isClosed {
+            connection.cancellation.waitForSignals()
+        }
+        return outcome ?? .vanished
+    }
+
+    /// - Parameter first: The first argument of the signals to deliver; `nil` for any.
+    private func subscribe(
+        to name: String, of interface: String, at path: String, from sender: String, about first: String? = nil
+    ) -> UInt32 {
+        // This object outlives the subscription, which ends within `run`.
+        g_dbus_connection_signal_subscribe(
+            connection.object.pointer, sender, interface, name, path, first, UInt32(CS_SIGNAL_NONE),
+            { _, _, _, _, _, arguments, data in
+                guard let arguments, let data else { return }
+                Unmanaged<KeyringPrompt>.fromOpaque(data).takeUnretainedValue()
+                    .received(BusValue(retaining: arguments))
+            }, Unmanaged.passUnretained(self).toOpaque(), nil)
+    }
+
+    /// Takes a signal's arguments; a signal of another type is neither of the two.
+    private func received(_ arguments: BusValue) {
+        guard outcome == nil else { return }
+        switch arguments.type {
+        case "(bv)": outcome = arguments.member(0, ofTuple: "(bv)")?.bool == false ? .accepted : .dismissed
+        case "(sss)": outcome = .vanished
+        default: break
+        }
+    }
+}

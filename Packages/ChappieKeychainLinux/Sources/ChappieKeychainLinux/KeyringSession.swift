@@ -1,0 +1,336 @@
+import CSecret
+@_spi(ChappieInternals) import ChappieAuth
+
+/// How long a keyring call may take.
+struct KeyringLimits {
+    /// For the service's own work.
+    let work: Duration
+    /// For a question to the person; `nil` when the person may not be asked to unlock anything.
+    let prompt: Duration?
+}
+
+/// A connection to the bus and an encrypted session with the keyring service on it, which outlive the call that has made
+/// them: a renewed token is stored sooner when they are there already.
+final class KeyringConnection {
+    let bus: LibraryObject
+    let service: LibraryObject
+    let madeAt: Duration
+    /// The slot of the last search and the path of its item, if the search found exactly one. Not the item itself, which
+    /// holds its secret.
+    var found: (slot: CredentialSlot, path: String)?
+
+    /// - Throws: `absent`, `denied`, `timedOut` or `failed`.
+    init(
+        address: String, deadline: Duration, madeAt: Duration, _ cancellation: Cancellation
+    ) throws(CredentialStoreError) {
+        do throws(LibraryFault) {
+            bus = try BusConnection(address: address, cancellation: cancellation).object
+        } catch {
+            throw error.meaning(deadline: deadline, isConnecting: true)
+        }
+        do throws(LibraryFault) {
+            let pointer = try LibraryFault.catching { [bus] in
+                csecret_service_open(bus.pointer, cancellation.pointer, $0)
+            }
+            guard let pointer else { throw .unexpected("the keyring service gave no session") }
+            service = LibraryObject(owning: pointer)
+        } catch {
+            throw error.meaning(deadline: deadline)
+        }
+        self.madeAt = madeAt
+    }
+}
+
+/// One call's use of a ``KeyringConnection``. Blocks; on a worker's thread only.
+///
+/// <https://specifications.freedesktop.org/secret-service/latest/>
+struct KeyringSession {
+    static let service = "org.freedesktop.secrets"
+    private static let locked = CredentialStoreError.locked("it has to be unlocked before it can be used")
+
+    let shared: KeyringConnection
+    private let limits: KeyringLimits
+    private let storeCall: StoreCall
+    private let connection: BusConnection
+
+    init(_ shared: KeyringConnection, _ limits: KeyringLimits, _ call: StoreCall, _ cancellation: Cancellation) {
+        self.shared = shared
+        self.limits = limits
+        storeCall = call
+        connection = BusConnection(shared.bus, cancellation: cancellation)
+    }
+
+    // MARK: Loading, saving, deleting
+
+    func load(_ slot: CredentialSlot) throws(CredentialStoreError) -> Secret? {
+        guard let newest = try findUnlocking(slot).first else { return nil }
+        let session = secret_service_get_session_dbus_path(shared.service.pointer).map { String(cString: $0) } ?? "/"
+        let answer = try call("GetSecret", of: "Item", at: newest, [.object(session)])
+        guard let encoded = answer.member(0, ofTuple: "((oayays))"),
+            let value = secret_service_decode_dbus_secret(shared.service.pointer, encoded.pointer)
+        else { throw .corrupt("the keyring has an item for it, but its secret can't be decoded") }
+        defer { secret_value_unref(UnsafeMutableRawPointer(value)) }
+        var count = 0
+        let bytes = secret_value_get(value, &count)
+        return Secret([UInt8](UnsafeRawBufferPointer(start: bytes, count: count)))
+    }
+
+    /// Stores `secret` and reads it back through a new search.
+    func save(_ secret: Secret, in slot: CredentialSlot) throws(CredentialStoreError) {
+        let contentType = secret.withBytes(CredentialItem.contentType)
+        let value = secret.withBytes { bytes in
+            bytes.withMemoryRebound(to: CChar.self) { secret_value_new($0.baseAddress, $0.count, contentType) }
+        }
+        guard let value else { throw .failed("there is no memory for the secret") }
+        defer { secret_value_unref(UnsafeMutableRawPointer(value)) }
+        try write(value, in: slot)
+        guard try load(slot) == secret else { throw .notVerified }
+    }
+
+    func delete(_ slot: CredentialSlot) throws(CredentialStoreError) {
+        let items = try findUnlocking(slot)
+        shared.found = nil
+        for item in items { try deleteItem(item) }
+    }
+
+    /// Takes the steps of a save up to where it would write.
+    func prepareToSave(in slot: CredentialSlot) throws(CredentialStoreError) {
+        // An existing item is replaced where it is.
+        if try findUnlocking(slot).isEmpty { _ = try defaultCollectionForNewItems() }
+    }
+
+    /// Replaces the value of the slot's item, or makes one.
+    ///
+    /// Not with the service's own "replace": it replaces an item that has *at least* the same attributes, so a slot
+    /// without an access group would overwrite one that has a group.
+    private func write(_ value: OpaquePointer, in slot: CredentialSlot) throws(CredentialStoreError) {
+        // If anything is wrong with an item that was found earlier, the search finds it out.
+        if let found = shared.found, found.slot == slot, (try? set(value, ofItemAt: found.path)) != nil { return }
+        let items = try findUnlocking(slot)
+        guard let newest = items.first else { return try create(value, in: slot) }
+        try set(value, ofItemAt: newest)
+        for surplus in items.dropFirst() { try deleteItem(surplus) }
+    }
+
+    private func set(_ value: OpaquePointer, ofItemAt path: String) throws(CredentialStoreError) {
+        _ = try call("SetSecret", of: "Item", at: path, [.value(encoded(value))])
+    }
+
+    private func create(_ value: OpaquePointer, in slot: CredentialSlot) throws(CredentialStoreError) {
+        let collection = try defaultCollectionForNewItems()
+        let properties: [String: BusArgument] = [
+            "org.freedesktop.Secret.Item.Label": .text(CredentialItem.label(of: slot)),
+            "org.freedesktop.Secret.Item.Attributes": .texts(CredentialItem.attributes(of: slot)),
+        ]
+        let secret = try encoded(value)
+        try mayPrompt { () throws(CredentialStoreError) in
+            try call(
+                "CreateItem", of: "Collection", at: collection, [.properties(properties), .value(secret), .bool(false)]
+            ).member(1, ofTuple: "(oo)")
+        }
+    }
+
+    private func deleteItem(_ path: String) throws(CredentialStoreError) {
+        try mayPrompt { () throws(CredentialStoreError) in
+            do throws(LibraryFault) {
+                return try connection.call(
+                    "Delete", of: "org.freedesktop.Secret.Item", at: path, in: Self.service
+                ).member(0, ofTuple: "(o)")
+            } catch {
+                // Another program was faster; "/" stands for no prompt.
+                if error.saysThereIsNoSuchItem { return BusValue(retaining: g_variant_new_object_path("/")) }
+                throw error.meaning(deadline: limits.work)
+            }
+        }
+    }
+
+    /// The secret as the session of this connection carries it.
+    private func encoded(_ value: OpaquePointer) throws(CredentialStoreError) -> BusValue {
+        guard let encoded = secret_service_encode_dbus_secret(shared.service.pointer, value) else {
+            throw .failed("the secret can't be encoded for the keyring service")
+        }
+        return BusValue(retaining: encoded)
+    }
+
+    // MARK: Searching
+
+    /// The paths of the slot's readable items, the last modified first; when there are none, the slot is empty. More than
+    /// one exist only when two programs have made one at the same time.
+    ///
+    /// What is locked and may hide one is unlocked first, where the caller lets the person be asked.
+    ///
+    /// - Throws: `locked`, and as ``run(promptIn:)``.
+    private func findUnlocking(_ slot: CredentialSlot) throws(CredentialStoreError) -> [String] {
+        // Twice at most: an item may be in one locked keyring and, once that turns out to be another slot's, the
+        // default keyring may be locked as well.
+        var prompts = 0
+        while true {
+            let (items, lockedItems) = try find(slot)
+            guard items.isEmpty else { return items }
+            var locked = lockedItems
+            if locked.isEmpty, let collection = try defaultCollection(), try isLocked(collection) {
+                // An empty answer says nothing.
+                locked = [collection]
+            }
+            guard !locked.isEmpty else { return [] }
+            guard let limit = limits.prompt, prompts < 2 else { throw Self.locked }
+            storeCall.allow(limit)
+            let answer = try call("Unlock", of: "Service", at: "/org/freedesktop/secrets", [.objects(locked)])
+            try run(promptIn: answer.member(1, ofTuple: "(aoo)"))
+            storeCall.allow(limits.work)
+            prompts += 1
+        }
+    }
+
+    /// The slot's items that can be read, and those in a locked keyring that may be the slot's: locked items don't show
+    /// their attributes in full.
+    private func find(_ slot: CredentialSlot) throws(CredentialStoreError) -> (items: [String], locked: [String]) {
+        let answer = try call(
+            "SearchItems", of: "Service", at: "/org/freedesktop/secrets",
+            [.texts(CredentialItem.attributes(of: slot))])
+        guard let readable = answer.member(0, ofTuple: "(aoao)")?.paths,
+            let locked = answer.member(1, ofTuple: "(aoao)")?.paths
+        else { throw Self.unexpectedAnswer }
+        var items: [(path: String, modified: UInt64)] = []
+        for path in readable {
+            let properties: BusValue?
+            do throws(LibraryFault) {
+                properties = try connection.call(
+                    "GetAll", of: "org.freedesktop.DBus.Properties", at: path, in: Self.service,
+                    [.text("org.freedesktop.Secret.Item")]
+                ).member(0, ofTuple: "(a{sv})")
+            } catch {
+                // Removed since the search.
+                if error.saysThereIsNoSuchItem { continue }
+                throw error.meaning(deadline: limits.work)
+            }
+            // A search finds every item that has *at least* the asked attributes.
+            let attributes = properties?["Attributes"]
+            guard attributes?[CredentialItem.accessGroup]?.text == slot.accessGroup,
+                attributes?[CredentialItem.issuer]?.text == slot.issuer
+            else { continue }
+            items.append((path, properties?["Modified"]?.number ?? 0))
+        }
+        items.sort { $0.modified > $1.modified }
+        shared.found = items.count == 1 ? (slot, items[0].path) : nil
+        return (items.map(\.path), locked)
+    }
+
+    /// - Throws: `absent` when there is none, `locked`.
+    private func defaultCollectionForNewItems() throws(CredentialStoreError) -> String {
+        guard let collection = try defaultCollection() else {
+            throw .absent("the keyring service has no default keyring; create one, for example with Seahorse")
+        }
+        guard try !isLocked(collection) else { throw Self.locked }
+        return collection
+    }
+
+    /// The path of the keyring that new items go to.
+    private func defaultCollection() throws(CredentialStoreError) -> String? {
+        let answer = try call("ReadAlias", of: "Service", at: "/org/freedesktop/secrets", [.text("default")])
+        guard let path = answer.member(0, ofTuple: "(o)")?.text else { throw Self.unexpectedAnswer }
+        return path == "/" ? nil : path
+    }
+
+    private func isLocked(_ collection: String) throws(CredentialStoreError) -> Bool {
+        do throws(LibraryFault) {
+            return try connection.property(
+                "Locked", of: "org.freedesktop.Secret.Collection", at: collection, in: Self.service
+            ).bool ?? true
+        } catch {
+            throw error.meaning(deadline: limits.work)
+        }
+    }
+
+    // MARK: Asking the service, which may ask the person
+
+    private static let unexpectedAnswer = CredentialStoreError.failed(
+        "the keyring service's answer is not what its protocol says")
+
+    /// Calls a method of the Secret Service, and says in a person's words why it failed.
+    private func call(
+        _ method: String, of interface: String, at path: String, _ arguments: [BusArgument]
+    ) throws(CredentialStoreError) -> BusValue {
+        do throws(LibraryFault) {
+            return try connection.call(
+                method, of: "org.freedesktop.Secret.\(interface)", at: path, in: Self.service, arguments)
+        } catch {
+            throw error.meaning(deadline: limits.work)
+        }
+    }
+
+    /// Runs a step that may answer with a prompt, and the prompt; where asking is allowed both have at least the prompt's
+    /// limit.
+    private func mayPrompt(_ step: () throws(CredentialStoreError) -> BusValue?) throws(CredentialStoreError) {
+        let limit = limits.prompt.flatMap { $0 > limits.work ? $0 : nil }
+        if let limit { storeCall.allow(limit) }
+        try run(promptIn: step())
+        if limit != nil { storeCall.allow(limits.work) }
+    }
+
+    /// Runs the prompt whose path a method has answered with, if there is one.
+    ///
+    /// - Throws: `denied` when the person dismissed it, `absent` when the service went away meanwhile.
+    private func run(promptIn answer: BusValue?) throws(CredentialStoreError) {
+        guard let path = answer?.text else { throw Self.unexpectedAnswer }
+        // The path that stands for no prompt.
+        guard path != "/" else { return }
+        let outcome: KeyringPrompt.Outcome
+        do throws(LibraryFault) {
+            outcome = try KeyringPrompt(at: path, on: connection).run()
+        } catch {
+            throw error.meaning(deadline: limits.work)
+        }
+        switch outcome {
+        case .accepted: return
+        case .dismissed: throw .denied("the prompt was dismissed")
+        case .vanished: throw .absent("the keyring service went away while it asked the person")
+        }
+    }
+}
+
+/// The form of a slot in a keyring.
+enum CredentialItem {
+    static let accessGroup = "access-group"
+    static let issuer = "issuer"
+
+    /// The attributes that are stored with the item and searched for.
+    ///
+    /// `xdg:schema` is where libsecret keeps the schema's name.
+    static func attributes(of slot: CredentialSlot) -> [String: String] {
+        var attributes = [
+            "xdg:schema": "com.chappie.Credential", "service": slot.service, "account": slot.account,
+        ]
+        attributes[accessGroup] = slot.accessGroup
+        attributes[issuer] = slot.issuer
+        return attributes
+    }
+
+    /// The name of the item in a keyring program.
+    static func label(of slot: CredentialSlot) -> String {
+        "Chappie credential for \(slot.account) (\(slot.service)\(slot.issuer.map { ", \($0)" } ?? ""))"
+    }
+
+    /// What kind of bytes a secret is.
+    ///
+    /// KeePassXC takes this at its word: it keeps JSON as the text of a password, which loses everything that is no text,
+    /// and other bytes as an attachment.
+    static func contentType(of secret: UnsafeBufferPointer<UInt8>) -> String {
+        let binary = "application/octet-stream"
+        guard secret.first == UInt8(ascii: "{"), !secret.contains(where: { $0 < 0x20 || $0 == 0x7F }) else {
+            return binary
+        }
+        // Looks without making a string, which would leave a copy of the secret behind.
+        let isInvalid = transcode(
+            secret.makeIterator(), from: UTF8.self, to: UTF32.self, stoppingOnError: true, into: { _ in })
+        return isInvalid ? binary : "application/json"
+    }
+
+    /// C strings end at the first NUL, where two different slots would become one.
+    static func check(_ slot: CredentialSlot) throws(CredentialStoreError) {
+        for text in [slot.service, slot.account, slot.accessGroup, slot.issuer].compactMap(\.self)
+        where text.utf8.contains(0) {
+            throw .failed("the names of a credential's slot can't contain a NUL character")
+        }
+    }
+}

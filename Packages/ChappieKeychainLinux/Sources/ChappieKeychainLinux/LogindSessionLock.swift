@@ -1,0 +1,139 @@
+@_spi(ChappieInternals) public import ChappieAuth
+import FoundationEssentials
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// ``SessionLock`` by logind (or elogind): the `LockedHint` of the login session, which lock screens set.
+///
+/// The session is the one that `XDG_SESSION_ID` names, otherwise the one that logind counts this process into, otherwise
+/// the user's display session (programs that a desktop starts through the user's service manager are in no session of
+/// their own). Where there is no system bus, no logind on it, or no session, there is nothing to check.
+///
+/// Each call opens its own connection to the system bus, works on a thread of its own, and is given up at the deadline or
+/// when its task is cancelled. It uses the D-Bus client that libsecret brings along.
+///
+/// <https://www.freedesktop.org/software/systemd/man/latest/org.freedesktop.login1.html>
+public struct LogindSessionLock: SessionLock {
+    private let deadline: Duration
+    private let busAddress: String?
+    private let environment: @Sendable () -> [String: String]
+
+    /// - Parameters:
+    ///   - deadline: How long one call may take. Must be positive. Default 2 seconds.
+    ///   - busAddress: The D-Bus address of the bus that logind is on. Default `nil`: the value of
+    ///     `DBUS_SYSTEM_BUS_ADDRESS` at the time of each call, otherwise the socket `/var/run/dbus/system_bus_socket`.
+    public init(deadline: Duration = .seconds(2), busAddress: String? = nil) {
+        self.init(deadline: deadline, busAddress: busAddress) { ProcessInfo.processInfo.environment }
+    }
+
+    init(deadline: Duration, busAddress: String?, environment: @escaping @Sendable () -> [String: String]) {
+        precondition(deadline > .zero, "A call to logind needs a deadline above zero.")
+        self.deadline = deadline
+        self.busAddress = busAddress
+        self.environment = environment
+    }
+
+    /// The state of the lock screen now.
+    ///
+    /// - Throws: ``CredentialStoreError``: `timedOut` when logind or its bus does not answer, `denied` when the bus
+    ///   forbids asking, `absent` when libsecret is missing, `failed` for anything else and when the task is cancelled. No
+    ///   bus, no logind and no session are ``SessionLockState/noSession(_:)``.
+    public func state() async throws(CredentialStoreError) -> SessionLockState {
+        let environment = environment()
+        guard let address = busAddress ?? BusAddress.system(environment) else {
+            return .noSession("there is no system bus")
+        }
+        let deadline = deadline
+        return try await BusWorker.worker(for: address).perform(within: deadline) {
+            _, cancellation throws(CredentialStoreError) in
+            do throws(LibraryFault) {
+                let connection = try BusConnection(address: address, cancellation: cancellation)
+                return try Logind(connection: connection).lockState(sessionID: environment["XDG_SESSION_ID"])
+            } catch {
+                if error.saysThereIsNoBus { return .noSession("there is no system bus") }
+                if error.saysThereIsNoService { return .noSession("there is no login manager on the system bus") }
+                let words = "the login manager did not say whether the login session is locked (\(error.message))"
+                switch error.meaning(deadline: deadline) {
+                case .denied: throw .denied(words)
+                case .timedOut: throw .timedOut(deadline)
+                default: throw .failed(words)
+                }
+            }
+        }
+    }
+}
+
+/// logind's objects, asked one after the other over one connection; elogind answers the same. Blocks; on a worker's
+/// thread only.
+private struct Logind {
+    let connection: BusConnection
+
+    private static let name = "org.freedesktop.login1"
+    private static let manager = "/org/freedesktop/login1"
+
+    func lockState(sessionID: String?) throws(LibraryFault) -> SessionLockState {
+        guard let path = try sessionPath(id: sessionID) else {
+            return .noSession("this program runs outside of a login session")
+        }
+        guard let hint = try property("LockedHint", of: "Session", at: path) else {
+            return .noSession("the login manager has no lock for this session")
+        }
+        guard let isLocked = hint.bool else {
+            throw .unexpected("logind gave a LockedHint that is neither true nor false")
+        }
+        return isLocked ? .locked : .unlocked
+    }
+
+    /// The object of the session that the process belongs to; `nil` when it belongs to none.
+    ///
+    /// A session that a variable names may have ended long ago (programs in tmux outlive theirs), and programs that a
+    /// desktop starts through the user's service manager are in no session at all: then it is the one that logind calls
+    /// the user's display.
+    private func sessionPath(id: String?) throws(LibraryFault) -> String? {
+        if let id, !id.isEmpty, let path = try object("GetSession", .text(id)) { return path }
+        // 0 stands for the caller.
+        if let path = try object("GetSessionByPID", .number(0)) { return path }
+        guard let user = try object("GetUser", .number(getuid())),
+            let display = try property("Display", of: "User", at: user),
+            display.member(0, ofTuple: "(so)")?.text?.isEmpty == false
+        else { return nil }
+        return display.member(1, ofTuple: "(so)")?.text
+    }
+
+    private func object(_ method: String, _ argument: BusArgument) throws(LibraryFault) -> String? {
+        do throws(LibraryFault) {
+            let answer = try connection.call(
+                method, of: "\(Self.name).Manager", at: Self.manager, in: Self.name, [argument])
+            guard let path = answer.member(0, ofTuple: "(o)")?.text else {
+                throw .unexpected("logind's answer to \(method) is not an object")
+            }
+            return path
+        } catch {
+            guard Self.isAbsence(error) else { throw error }
+            return nil
+        }
+    }
+
+    /// `nil` also when the object has gone or its login manager is older than the property.
+    private func property(_ property: String, of interface: String, at path: String) throws(LibraryFault) -> BusValue? {
+        do throws(LibraryFault) {
+            return try connection.property(property, of: "\(Self.name).\(interface)", at: path, in: Self.name)
+        } catch {
+            let unknown = ["UnknownProperty", "UnknownInterface", "InvalidArgs"]
+            guard Self.isAbsence(error) || unknown.contains(error.busName ?? "") else { throw error }
+            return nil
+        }
+    }
+
+    /// logind does not know the process, user or session that it was asked for; or the session has gone in between.
+    private static func isAbsence(_ error: LibraryFault) -> Bool {
+        let names = ["NoSuchSession", "NoSessionForPID", "NoSuchUser", "NoUserForPID"].map { "\(name).\($0)" }
+        return error.saysThereIsNoSuchObject || names.contains(error.name ?? "")
+    }
+}

@@ -1,0 +1,217 @@
+@_spi(ChappieInternals) import ChappieAuth
+import ChappieTesting
+import Foundation
+import TestFixtures
+import Testing
+
+@testable import ChappieKeychainLinux
+
+extension SystemProgram {
+    static let keyringDaemon = SystemProgram("gnome-keyring-daemon", packages: "gnome-keyring")
+    static let secretTool = SystemProgram("secret-tool", packages: "libsecret-tools")
+    static let keePassXC = SystemProgram("keepassxc", packages: "keepassxc")
+    static let keePassXCTool = SystemProgram("keepassxc-cli", packages: "keepassxc")
+    /// What every private bus with a counterpart on it takes.
+    static let keyrings = [dbusDaemon, gdbus, keyringDaemon, secretTool, python]
+}
+
+extension Trait where Self == ConditionTrait {
+    /// Skips with a sentence where one of `programs` is missing.
+    static func needs(_ programs: [SystemProgram]) -> ConditionTrait {
+        let missing = programs.first { !$0.isUsable }
+        return .enabled(if: missing == nil, "\(missing?.absence ?? "")")
+    }
+}
+
+extension SecretServiceCredentialStore {
+    /// A store on the bus at `address` that does not ask the machine's own logind. The deadlines are for a machine under
+    /// load.
+    static func forTests(
+        on address: String, readDeadline: Duration = .seconds(60), writeDeadline: Duration = .seconds(60),
+        unlocking: Unlocking = .never,
+        accessibility: ChappieKeychainAccessibility = .whenUnlockedThisDeviceOnly,
+        sessionLock: any SessionLock = ManualSessionLock()
+    ) -> SecretServiceCredentialStore {
+        SecretServiceCredentialStore(
+            readDeadline: readDeadline, writeDeadline: writeDeadline, unlocking: unlocking,
+            accessibility: accessibility, sessionLock: sessionLock, busAddress: address)
+    }
+}
+
+extension CredentialStoreError {
+    static let isLocked = locked("it has to be unlocked before it can be used")
+}
+
+extension PrivateBus {
+    /// The items with this attribute as secret-tool, another client, shows them: a line for everything about each.
+    func searchSecrets(_ attribute: String, _ value: String) async throws -> String {
+        // It prints some of the lines to its standard error.
+        try await SystemProgram.secretTool.run(
+            ["search", "--all", attribute, value], environment: environment, withErrors: true)
+    }
+
+    /// The connections that the bus has, that of the question included.
+    func connections() async throws -> [Substring] {
+        try await call("org.freedesktop.DBus.ListNames", at: "/org/freedesktop/DBus", in: "org.freedesktop.DBus")
+            .split(separator: "'").filter { $0.hasPrefix(":") }
+    }
+
+    /// Starts one of the tests' own services, from Tests/Fakes, or a template of python-dbusmock's.
+    @discardableResult
+    func startMock(_ template: String, _ parameters: [String] = [], name: String) async throws -> RunningProgram {
+        let program = try await start(
+            .python, ["-m", "dbusmock", "--session", "--template", template] + parameters)
+        try await wait(for: name)
+        return program
+    }
+}
+
+func fake(_ name: String) -> String {
+    URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .appendingPathComponent("Fakes/\(name)").path
+}
+
+/// The real gnome-keyring on a bus of its own.
+struct PrivateKeyring {
+    let bus: PrivateBus
+    let daemon: RunningProgram
+
+    /// - Parameter isUnlocked: With a password, the keyring "login" is made and open; without, there is no keyring.
+    init(on bus: PrivateBus? = nil, isUnlocked: Bool = true) async throws {
+        let bus = if let bus { bus } else { try await PrivateBus() }
+        self.bus = bus
+        var arguments = ["--foreground", "--components=secrets", "--control-directory=\(bus.directory.path)/control"]
+        if isUnlocked { arguments.append("--unlock") }
+        daemon = try await bus.start(.keyringDaemon, arguments, input: .text(Self.password))
+        try await bus.wait(for: "org.freedesktop.secrets")
+    }
+
+    /// What the keyring "login" is opened with.
+    static let password = "correct horse battery staple"
+
+    var store: SecretServiceCredentialStore { .forTests(on: bus.address) }
+
+    func lock() async throws {
+        try await bus.call(
+            "org.freedesktop.Secret.Service.Lock", at: "/org/freedesktop/secrets", in: "org.freedesktop.secrets",
+            "[objectpath '/org/freedesktop/secrets/collection/login']")
+    }
+
+    /// Puts a prompter on the bus that answers with `password`, and cancels when that is not enough.
+    func answerPrompts(with password: String) async throws {
+        try await bus.start(
+            .python, [fake("keyring_prompter.py"), password], readyAt: "ready")
+    }
+}
+
+/// Tests/Fakes/secret_service_template.py in Debian's python-dbusmock, on a bus of its own.
+struct FakeService {
+    let bus: PrivateBus
+
+    /// - Parameter parameters: The template's, as JSON.
+    init(_ parameters: String) async throws {
+        bus = try await PrivateBus()
+        try await bus.startMock(
+            fake("secret_service_template.py"), ["--parameters", parameters], name: "org.freedesktop.secrets")
+    }
+
+    var store: SecretServiceCredentialStore { .forTests(on: bus.address) }
+
+    /// How often `method` of the prompt was called, in the mock's own account.
+    func promptCalls(_ method: String) async throws -> Int {
+        let calls = try await bus.call(
+            "org.freedesktop.DBus.Mock.GetMethodCalls", at: "/org/freedesktop/secrets/prompt/p1",
+            in: "org.freedesktop.secrets", method)
+        return calls.components(separatedBy: "(uint64 ").count - 1
+    }
+}
+
+/// logind as python-dbusmock's own template has it, on a bus of its own.
+struct PrivateLogind {
+    let bus: PrivateBus
+    let process: RunningProgram
+
+    private static let name = "org.freedesktop.login1"
+    private static let manager = "/org/freedesktop/login1"
+    private static let mock = "org.freedesktop.DBus.Mock"
+
+    init() async throws {
+        bus = try await PrivateBus()
+        process = try await bus.startMock("logind", name: Self.name)
+    }
+
+    /// - Parameter environment: What the program that asks has in its environment.
+    func lock(_ environment: [String: String], deadline: Duration = .seconds(60)) -> LogindSessionLock {
+        LogindSessionLock(deadline: deadline, busAddress: bus.address) { environment }
+    }
+
+    func addSession(_ id: String) async throws {
+        try await bus.call(
+            "\(Self.mock).AddSession", at: Self.manager, in: Self.name, id, "seat0", "\(getuid())", "person", "true")
+    }
+
+    func setLocked(_ isLocked: Bool, session id: String) async throws {
+        try await bus.call(
+            "\(Self.name).Session.SetLockedHint", at: "\(Self.manager)/session/\(id)", in: Self.name, "\(isLocked)")
+    }
+
+    /// Adds a method of the manager that the template does not have.
+    func addMethod(_ name: String, takes: String, gives: String, code: String) async throws {
+        try await bus.call(
+            "\(Self.mock).AddMethod", at: Self.manager, in: Self.name, "\(Self.name).Manager", name, takes, gives, code)
+    }
+
+    /// Makes a session the user's display.
+    func setDisplay(_ id: String) async throws {
+        try await bus.call(
+            "org.freedesktop.DBus.Properties.Set", at: "\(Self.manager)/user/\(getuid())", in: Self.name,
+            "\(Self.name).User", "Display", "<('\(id)', objectpath '\(Self.manager)/session/\(id)')>")
+    }
+}
+
+/// A Unix socket that takes connections and never says a word.
+final class SilentSocket {
+    let path = "/tmp/chappie-keyring-\(UUID().uuidString.prefix(8)).sock"
+    private let descriptor: Int32
+
+    init() throws {
+        descriptor = try Self.bound(to: path)
+        guard listen(descriptor, 4) == 0 else { throw Self.failure(at: path) }
+    }
+
+    /// Makes a socket that nobody listens to, as a server that was killed leaves it.
+    static func leaveBehind(at path: String) throws { close(try bound(to: path)) }
+
+    private static func bound(to path: String) throws -> Int32 {
+        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+        let status = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+        guard status == 0 else { throw failure(at: path) }
+        return descriptor
+    }
+
+    private static func failure(at path: String) -> FixtureFailure {
+        FixtureFailure("can't listen on \(path): \(String(cString: strerror(errno)))")
+    }
+
+    deinit {
+        close(descriptor)
+        unlink(path)
+    }
+
+    /// Waits on a thread of its own: the tasks' threads are few, and the call that is to connect needs one of them.
+    func waitForAConnection() async throws {
+        let descriptor = descriptor
+        let isConnected = try await onOwnThread {
+            var listening = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+            return poll(&listening, 1, 60_000) == 1
+        }
+        guard isConnected else { throw FixtureFailure("nobody connected to \(path)") }
+    }
+}
