@@ -6,7 +6,6 @@ import PackageDescription
 // MARK: Third-party products (one line of reasons each in ARCHITECTURE.md)
 
 let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types")
-let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
 let nio: [Target.Dependency] = [
     .product(name: "NIOCore", package: "swift-nio"),
@@ -50,7 +49,6 @@ let package = Package(
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
-        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
     ],
@@ -91,7 +89,7 @@ let package = Package(
             dependencies: [
                 "ChappieSDK", "ChappieCore", "ChappieAuth", "ChappieClient", "ChappieCurl", "ChappieHTTP",
                 "ChappieWebSocket", "ChappieKeychainLinux", "ChappieCrypto", "ChappieDesktopLinux", "CSpawn",
-                "ChappieSimulator", httpTypes, argumentParser, logging,
+                "ChappieSimulator", httpTypes, argumentParser,
             ],
             path: "Apps/chappie/Sources/chappie"),
         // A program that tests kill
@@ -124,6 +122,11 @@ let package = Package(
         tests(of: "ChappieSDK", ["ChappieTesting", httpTypes]),
         tests(of: "ChappieSimulator", ["ChappieCore", "CZlib"]),
         tests(of: "TestFixtures"),
+        // Tests of the program
+        .testTarget(
+            name: "chappieTests",
+            dependencies: ["chappie", "ChappieCore", "ChappieAuth", "ChappieCurl", "ChappieSDK", argumentParser],
+            path: "Apps/chappie/Tests/chappieTests"),
         // Tests that cross packages
         crossing(
             "AuthTests",

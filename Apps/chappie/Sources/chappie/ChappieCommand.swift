@@ -2,7 +2,7 @@ import ArgumentParser
 import ChappieSDK
 import Glibc
 
-/// `chappie`: chooses adapters, parses, runs, exits. Everything else is in the packages.
+/// `chappie`: parses the arguments and runs a command.
 @main
 struct ChappieCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -36,22 +36,62 @@ struct ChappieCommand: AsyncParsableCommand {
         version: ChappieVersion.current,
         subcommands: [
             Login.self, Logout.self, Status.self, Ask.self, Chat.self, Models.self, Usage.self, Accounts.self,
-            Auth.self, Doctor.self,
-            SimulatorCommand.self,
+            Auth.self, Doctor.self, SimulatorCommand.self,
         ])
 
     static func main() async {
-        // A reader that has gone is an errno for us (see Output), and sockets must not kill the process.
+        // Writing to a reader or a peer that has gone is then an error number (see Console), not the end of the process.
         signal(SIGPIPE, SIG_IGN)
         CoreDumps.forbid()
         do {
-            let command = try parseAsRoot(GlobalOptions.normalized(Array(CommandLine.arguments.dropFirst())))
-            switch command {
-            case let command as any ProgramCommand: await Program.run(command)
-            case var command: try command.run()
-            }
+            var command = try parseAsRoot(GlobalOptions.normalized(Array(CommandLine.arguments.dropFirst())))
+            if let command = command as? any ProgramCommand { await command.runAndExit() }
+            try command.run()
         } catch {
             exit(withError: error)
         }
+    }
+}
+
+/// Options that every command takes, before or after the command's name.
+struct GlobalOptions: ParsableArguments {
+    @Flag(help: "Print one JSON object, or JSON lines while streaming.")
+    var json = false
+
+    @Option(help: "Whose credential to use (default: $CHAPPIE_ACCOUNT, else \"default\").")
+    var account: String?
+
+    @Flag(name: [.short, .long], help: "Log requests to standard error, without their contents.")
+    var verbose = false
+
+    @Flag(help: "Talk to a simulator inside this process, with a throw-away credential.")
+    var simulate = false
+
+    @Option(help: "Seconds of silence after which to give up (default: 60 for an answer to begin, 300 within it).")
+    var timeout: Double?
+
+    /// Moves these options from before the command's name to after it, where the parser looks for them.
+    static func normalized(_ arguments: [String]) -> [String] {
+        var leading: [String] = []
+        var rest = arguments[...]
+        while let first = rest.first {
+            if ["--json", "--verbose", "-v", "--simulate"].contains(first)
+                || ["--account=", "--timeout="].contains(where: first.hasPrefix)
+            {
+                leading.append(rest.removeFirst())
+            } else if ["--account", "--timeout"].contains(first), rest.count > 1 {
+                leading += rest.prefix(2)
+                rest = rest.dropFirst(2)
+            } else {
+                break
+            }
+        }
+        guard let command = rest.first, !command.hasPrefix("-") else { return arguments }
+        rest = rest.dropFirst()
+        // The options belong to the innermost command.
+        guard ["accounts", "auth"].contains(command), let inner = rest.first, !inner.hasPrefix("-") else {
+            return [command] + leading + rest
+        }
+        return [command, inner] + leading + rest.dropFirst()
     }
 }

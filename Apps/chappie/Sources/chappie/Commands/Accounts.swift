@@ -1,13 +1,14 @@
 import ArgumentParser
 import ChappieSDK
+import Glibc
 
 /// `chappie accounts`: several people, or several sign-ins of one, side by side.
 struct Accounts: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "List accounts, choose the one to use, or remove one.",
+        commandName: "accounts", abstract: "List accounts, choose the one to use, or remove one.",
         subcommands: [List.self, Use.self, Remove.self], defaultSubcommand: List.self)
 
-    /// What is kept about accounts is the person's own.
+    /// The list of accounts belongs to the user, not to a simulation.
     private static func refuseSimulation(_ program: Program) throws {
         guard program.settings.isSimulated else { return }
         throw CommandLineError.usage("A simulation has no accounts.", suggestion: "Leave out --simulate.")
@@ -16,29 +17,30 @@ struct Accounts: ParsableCommand {
     /// `chappie accounts list`
     struct List: ProgramCommand {
         static let configuration = CommandConfiguration(
-            abstract: "List the accounts that have signed in here.",
+            commandName: "list", abstract: "List the accounts that have signed in here.",
             discussion: "With --json: {\"accounts\":[{\"name\":…,\"is_current\":…},…]}.")
 
         @OptionGroup var options: GlobalOptions
 
         func run(in program: Program) async throws {
-            let names = try UserSettings(environment: program.environment).accounts
+            let kept = try UserSettings(environment: program.environment)
+            let names = kept.accounts(of: program.settings.issuer).names
             let current = program.settings.configuration.keychainAccount
             if options.json {
                 let accounts = names.map { name -> ChappieJSON in
                     ["name": .string(name), "is_current": .bool(name == current)]
                 }
-                return Output.json(["accounts": .array(accounts)])
+                return program.console.json(["accounts": .array(accounts)])
             }
-            if names.isEmpty { Output.line("Nobody has signed in here.") }
-            for name in names { Output.line("\(name == current ? "*" : " ") \(name)") }
+            if names.isEmpty { program.console.line("Nobody has signed in here.") }
+            for name in names { program.console.line("\(name == current ? "*" : " ") \(name)") }
         }
     }
 
     /// `chappie accounts use NAME`
     struct Use: ProgramCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Use this account from now on.",
+            commandName: "use", abstract: "Use this account from now on.",
             discussion: "--account and CHAPPIE_ACCOUNT override it. With --json: {\"account\":…}.")
 
         @OptionGroup var options: GlobalOptions
@@ -48,22 +50,16 @@ struct Accounts: ParsableCommand {
 
         func run(in program: Program) async throws {
             try Accounts.refuseSimulation(program)
-            try UserSettings.change(program.environment) { kept in
-                guard kept.accounts.contains(name) else {
-                    throw CommandLineError.usage(
-                        "No account \"\(name)\" has signed in here.",
-                        suggestion: "Run `chappie login --account \(name)`, or see `chappie accounts list`.")
-                }
-                kept.account = name
-            }
-            if options.json { Output.json(["account": .string(name)]) } else { Output.line("Using \(name).") }
+            try await UserSettings.change(program.environment) { try $0.use(name, of: program.settings.issuer) }
+            guard !options.json else { return program.console.json(["account": .string(name)]) }
+            program.console.line("Using \(name).")
         }
     }
 
     /// `chappie accounts remove NAME`
     struct Remove: ProgramCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Sign an account out and forget its name.",
+            commandName: "remove", abstract: "Sign an account out and forget its name.",
             discussion: "With --json: {\"removed\":…}.")
 
         @OptionGroup var options: GlobalOptions
@@ -74,8 +70,101 @@ struct Accounts: ParsableCommand {
         func run(in program: Program) async throws {
             try Accounts.refuseSimulation(program)
             try await program.credentials(for: name).signOut()
-            try UserSettings.change(program.environment) { $0.remove(name) }
-            if options.json { Output.json(["removed": .string(name)]) } else { Output.line("Removed \(name).") }
+            try await UserSettings.change(program.environment) { $0.remove(name, of: program.settings.issuer) }
+            guard !options.json else { return program.console.json(["removed": .string(name)]) }
+            program.console.line("Removed \(name).")
+        }
+    }
+}
+
+/// `chappie auth`: moves a sign-in to another machine.
+struct Auth: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "auth", abstract: "Move a sign-in to another machine.", subcommands: [Export.self, Import.self])
+
+    private static let warning = """
+        chappie: the copy must be the only user of this sign-in: its refresh token works once, and the service ends the \
+        sign-in when it comes twice
+        """
+
+    /// `chappie auth export FILE`
+    struct Export: ProgramCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "export", abstract: "Write the sign-in into a new file that only you can read.",
+            discussion: """
+                Move the file to the other machine by a way that you trust, run `chappie auth import` there, and delete \
+                it. From then on use the sign-in there alone; --remove forgets it here at once, without revoking it.
+
+                With --json: {"exported":FILE,"removed":true|false}.
+                """)
+
+        @OptionGroup var options: GlobalOptions
+
+        @Flag(help: "Forget the sign-in here once the file is written.")
+        var remove = false
+
+        @Argument(help: "The file to make; it must not be there.", completion: .file())
+        var file: String
+
+        func run(in program: Program) async throws {
+            guard file != "-", !file.hasPrefix("/dev/") else {
+                throw CommandLineError.usage(
+                    "A sign-in is never written to a terminal or a device.", suggestion: "Name a new file.")
+            }
+            let document = try await program.credentials.exportCredential()
+            var bytes = document.withBytes(Array.init)
+            defer { for index in bytes.indices { bytes[index] = 0 } }
+            guard PrivateFile.create(file, with: bytes) else {
+                throw CommandLineError.usage(
+                    "\(file) can't be made: \(String(cString: strerror(errno))).",
+                    suggestion: "Name a file that is not there, in a folder that you may write to.")
+            }
+            program.console.note(Auth.warning)
+            var failure: (any Error)?
+            if remove { do { try await program.credentials.forgetWithoutRevoking() } catch { failure = error } }
+            if options.json {
+                program.console.json(["exported": .string(file), "removed": .bool(remove && failure == nil)])
+            } else {
+                program.console.line("Written to \(file), readable for you alone. Delete it once it is imported.")
+            }
+            // The file with live tokens has been named by then.
+            if let failure { throw failure }
+        }
+    }
+
+    /// `chappie auth import FILE`
+    struct Import: ProgramCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "import", abstract: "Take a sign-in over from a file that `chappie auth export` has written.",
+            discussion: "With --json: {\"imported\":FILE,\"account\":{…}}.")
+
+        @OptionGroup var options: GlobalOptions
+
+        @Argument(help: "The file.", completion: .file())
+        var file: String
+
+        func run(in program: Program) async throws {
+            let settings = program.settings
+            // The user deletes the file after this, so its content must be stored where it lasts.
+            guard settings.store != .memory else {
+                throw CommandLineError.usage(
+                    "What is imported into memory is lost when this command ends.",
+                    suggestion: settings.isSimulated
+                        ? "Leave out --simulate." : "Set CHAPPIE_CREDENTIAL_STORE to keyring or file.")
+            }
+            var bytes = try SmallFile.readPrivate(file)
+            defer { for index in bytes.indices { bytes[index] = 0 } }
+            let info = try await program.credentials.importCredential(Secret(bytes))
+            try await UserSettings.change(program.environment) {
+                $0.add(settings.configuration.keychainAccount, of: settings.issuer)
+            }
+            program.console.note(Auth.warning)
+            if options.json {
+                program.console.json(["imported": .string(file), "account": info.json])
+            } else {
+                let who = info.email ?? info.accountID ?? "an account without a name"
+                program.console.line("Signed in as \(who); stored \(program.place). Delete \(file) now.")
+            }
         }
     }
 }

@@ -34,41 +34,37 @@ struct SimulatorCommand: ProgramCommand {
     var listScenarios = false
 
     func run(in program: Program) async throws {
-        guard !listScenarios else { return list() }
+        let console = program.console
+        guard !listScenarios else {
+            guard options.json else { return SimulatorScenario.names.forEach { console.line($0) } }
+            return console.json(["scenarios": .array(SimulatorScenario.names.map(ChappieJSON.string))])
+        }
         let simulator = try await Simulator.start(
             SimulatorConfiguration(
                 port: port, autoApprove: autoApprove, deltasPerSecond: rate > 0 ? rate : nil,
                 scenario: try scenario.map(Self.scenario)))
-        announce(simulator)
+        announce(simulator, console)
         // The log ends with the simulator, and the loop with Ctrl-C.
-        for await exchange in simulator.log where options.verbose { Output.note(exchange.line) }
+        for await exchange in simulator.log where options.verbose { console.note(exchange.line) }
         await simulator.stop()
     }
 
-    /// A built-in name, or the path of a file: what has a slash or a dot in it.
+    /// A built-in name, or the path of a file, which has a slash or a dot in it.
     private static func scenario(_ argument: String) throws -> SimulatorScenario {
         guard argument.contains("/") || argument.contains(".") else { return try SimulatorScenario(named: argument) }
         return try SimulatorScenario(parsing: try SmallFile.read(argument))
     }
 
-    private func list() {
-        if options.json {
-            return Output.json(["scenarios": .array(SimulatorScenario.names.map(ChappieJSON.string))])
-        }
-        for name in SimulatorScenario.names { Output.line(name) }
-    }
-
-    private func announce(_ simulator: Simulator) {
-        let issuer = simulator.issuer.absoluteString
-        let backend = simulator.backend.absoluteString
+    private func announce(_ simulator: Simulator, _ console: Console) {
+        let (issuer, backend) = (simulator.issuer.absoluteString, simulator.backend.absoluteString)
         guard !options.json else {
-            return Output.json([
+            return console.json([
                 "issuer": .string(issuer), "backend": .string(backend), "port": .integer(simulator.port),
                 "pid": .integer(Int(getpid())),
             ])
         }
-        Output.line("export CHAPPIE_ISSUER=\(issuer)")
-        Output.line("export CHAPPIE_BACKEND=\(backend)")
-        Output.note("Listening on port \(simulator.port); Ctrl-C stops it.")
+        console.line("export CHAPPIE_ISSUER=\(issuer)")
+        console.line("export CHAPPIE_BACKEND=\(backend)")
+        console.note("Listening on port \(simulator.port); Ctrl-C stops it.")
     }
 }

@@ -4,6 +4,7 @@ import ChappieSDK
 /// `chappie doctor`: everything between this program and an answer, checked one by one.
 struct Doctor: ProgramCommand {
     static let configuration = CommandConfiguration(
+        commandName: "doctor",
         abstract: "Check everything between this program and an answer.",
         discussion: """
             Looks at the credential store, the way to the services (proxy, name, connection, TLS), the clock, device \
@@ -17,28 +18,79 @@ struct Doctor: ProgramCommand {
 
     func run(in program: Program) async throws {
         var findings: [Finding] = []
-        let examination = Examination(program: program) { finding in
-            if !options.json { Output.line(Self.line(finding)) }
+        let checks = DoctorChecks(program: program) { finding in
+            if !options.json { program.console.line(finding.line) }
             findings.append(finding)
         }
-        try await examination.run()
-        let isHealthy = !findings.contains { $0.status == .failed }
+        try await checks.run()
+        let failed = findings.count { $0.status == .failed }
         if options.json {
-            Output.json(["ok": .bool(isHealthy), "checks": .array(findings.map(\.json))])
+            program.console.json(["ok": .bool(failed == 0), "checks": .array(findings.map(\.json))])
         } else {
-            let failed = findings.count { $0.status == .failed }
-            Output.line(isHealthy ? "\nAll is well." : "\n\(failed) of \(findings.count) checks failed.")
+            program.console.line(failed == 0 ? "\nAll is well." : "\n\(failed) of \(findings.count) checks failed.")
         }
-        if !isHealthy { throw SilentExit(.unavailable) }
-    }
-
-    private static func line(_ finding: Finding) -> String {
-        let status = finding.status.rawValue.padded(to: 5)
-        let first = "\(status) \(finding.name.padded(to: 28)) \(finding.detail)"
-        return finding.remedy.map { "\(first)\n      \("".padded(to: 28)) → \($0)" } ?? first
+        if failed > 0 { throw SilentExit(.unavailable) }
     }
 }
 
-extension String {
-    fileprivate func padded(to width: Int) -> String { self + String(repeating: " ", count: max(0, width - count)) }
+/// What one check of `chappie doctor` has found.
+struct Finding: Sendable, Equatable {
+    enum Status: String, Sendable {
+        case ok
+        /// It works, and could be better.
+        case warning = "warn"
+        case failed = "fail"
+        /// Not checked, because something before it failed or is not there.
+        case skipped = "skip"
+    }
+
+    private(set) var name: String
+    let status: Status
+    /// What was found, in one line.
+    let detail: String
+    /// What to do next; every finding that is not `ok` has one, unless an earlier one says it.
+    var remedy: String?
+
+    static func ok(_ name: String, _ detail: String) -> Finding { Finding(name: name, status: .ok, detail: detail) }
+
+    static func warning(_ name: String, _ detail: String, _ remedy: String) -> Finding {
+        Finding(name: name, status: .warning, detail: detail, remedy: remedy)
+    }
+
+    static func failed(_ name: String, _ detail: String, _ remedy: String) -> Finding {
+        Finding(name: name, status: .failed, detail: detail, remedy: remedy)
+    }
+
+    static func skipped(_ name: String, _ detail: String) -> Finding {
+        Finding(name: name, status: .skipped, detail: detail)
+    }
+
+    /// An error as a finding: its own words and its own advice.
+    static func failed(_ name: String, _ error: any Error) -> Finding {
+        let report = ErrorReport(error)
+        return failed(name, report.message, report.suggestion ?? "Try again with --verbose.")
+    }
+
+    /// The same finding as part of a larger check: `service: TLS`.
+    func within(_ check: String) -> Finding {
+        var finding = self
+        finding.name = "\(check): \(name)"
+        return finding
+    }
+
+    var json: ChappieJSON {
+        [
+            "name": .string(name), "status": .string(status.rawValue), "detail": .string(detail),
+            "remedy": .optional(remedy),
+        ]
+    }
+
+    /// For people: status, name and detail in columns, the remedy below the detail.
+    var line: String {
+        func padded(_ text: String, to width: Int) -> String {
+            text + String(repeating: " ", count: max(0, width - text.count))
+        }
+        let first = "\(padded(status.rawValue, to: 5)) \(padded(name, to: 28)) \(detail)"
+        return remedy.map { "\(first)\n\(padded("", to: 34)) → \($0)" } ?? first
+    }
 }

@@ -1,0 +1,246 @@
+import ArgumentParser
+import ChappieAuth
+import ChappieSDK
+import FoundationEssentials
+
+/// `chappie login`: the device authorization grant, shown in a terminal.
+struct Login: ProgramCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "login",
+        abstract: "Sign in with your ChatGPT account.",
+        discussion: """
+            Shows an address and a code. Open the address in any browser, on any device, and enter the code. \
+            The credential is kept in the keyring.
+
+            With --json: {"type":"device_code",…} and then {"type":"linked",…}, one object a line.
+            """)
+
+    @OptionGroup var options: GlobalOptions
+
+    @Flag(name: .customLong("no-browser"), help: "Don't open a browser here.")
+    var noBrowser = false
+
+    func run(in program: Program) async throws {
+        let session = try await program.session()
+        try await Self.checkStore(of: session)
+        try await program.store.prepareToSave(in: program.settings.configuration.credentialSlot)
+        let updates = await session.deviceLinkStateUpdates
+        let code: ChappieDeviceCode
+        do { code = try await session.startDeviceCodeSignIn() } catch let error as ChappieAuthError {
+            throw Task.isCancelled ? CancellationError() : error
+        }
+        await present(code, program)
+        let statusLine = StatusLine(program.console)
+        let countdown = options.json ? nil : Task { try await Self.countDown(code, statusLine) }
+        defer {
+            countdown?.cancel()
+            statusLine.clear()
+        }
+        try await withTaskCancellationHandler {
+            for await state in updates {
+                switch state {
+                case .linked:
+                    countdown?.cancel()
+                    statusLine.clear()
+                    try await remember(program)
+                    return await congratulate(session, program)
+                case .expired: throw ChappieAuthError.expiredDeviceCode
+                case .cancelled: throw CancellationError()
+                case .failed(let error): throw await session.lastStoreError ?? error
+                default: continue
+                }
+            }
+            throw CancellationError()
+        } onCancel: {
+            Task { @MainActor in session.cancelSignIn() }
+        }
+    }
+
+    /// The user learns that the store can't keep a credential before typing a code. A store that holds something unreadable
+    /// is fine: the sign-in replaces it.
+    @MainActor
+    private static func checkStore(of session: ChappieAuthSession) throws {
+        switch session.lastStoreError {
+        case nil, .corrupt: return
+        case .some(let error): throw error
+        }
+    }
+
+    private func present(_ code: ChappieDeviceCode, _ program: Program) async {
+        let console = program.console
+        guard !options.json else {
+            return console.json([
+                "type": "device_code", "user_code": .string(code.userCode),
+                "verification_url": .string(code.verificationURL.absoluteString),
+                "expires_at": .optional(code.expiresAt?.formatted(.iso8601)),
+            ])
+        }
+        console.line(
+            """
+            Open this page in a browser and sign in to ChatGPT:
+
+                \(code.verificationURL.absoluteString)
+
+            Then enter this code:
+
+                \(code.userCode)
+
+            """)
+        guard !program.settings.isSimulated else { return }
+        do {
+            switch try await program.clipboard.copy(code.userCode) {
+            case .copied: console.line("The code is in your clipboard.")
+            case .requested:
+                console.line("The terminal was asked to copy the code; if pasting gives something else, type it.")
+            }
+        } catch { console.note(error.sentence) }
+        guard !noBrowser else { return }
+        do {
+            try await program.browser.open(code.verificationURL)
+            console.line("A browser was asked to open the page.")
+        } catch { console.note(error.sentence) }
+    }
+
+    private static func countDown(_ code: ChappieDeviceCode, _ statusLine: StatusLine) async throws {
+        guard let end = code.expiresAt else { return }
+        while true {
+            let left = Int(end.timeIntervalSinceNow)
+            guard left > 0 else { return }
+            let seconds = left % 60
+            statusLine.show(
+                "Waiting for approval: \(left / 60):\(seconds < 10 ? "0" : "")\(seconds) left (Ctrl-C cancels)")
+            try await Task.sleep(for: .seconds(1))
+        }
+    }
+
+    /// Keeps the account's name for `chappie accounts`.
+    private func remember(_ program: Program) async throws {
+        let settings = program.settings
+        guard !settings.isSimulated, settings.store != .memory else { return }
+        try await UserSettings.change(program.environment) {
+            $0.add(settings.configuration.keychainAccount, of: settings.issuer)
+        }
+    }
+
+    @MainActor
+    private func congratulate(_ session: ChappieAuthSession, _ program: Program) {
+        let info = session.accountInfo
+        guard !options.json else {
+            return program.console.json(["type": "linked", "account": info?.json ?? .null])
+        }
+        program.console.line("ChatGPT Linked! Return to the app")
+        guard let info else { return }
+        let who = info.email ?? info.accountID ?? "an account without a name"
+        program.console.line("Signed in as \(who)\(info.planInParentheses).")
+        program.console.line("The credential is stored \(program.place).")
+    }
+}
+
+/// `chappie status`: who is signed in, and where the credential is stored. It asks nothing but the store.
+struct Status: ProgramCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "status",
+        abstract: "Show who is signed in and where the credential is stored.",
+        discussion: """
+            Exits with 77 when nobody is signed in.
+
+            With --verbose: also how the last answer travelled.
+
+            With --json: {"signed_in":true,"account":{…},"expires_at":…,"store":…,"slot":…,"issuer":…,"backend":…, \
+            "last_answer":{"transport":{"kind":"websocket","reconnects":0,"fell_back":false},"at":…,"backend":…}}.
+            """)
+
+    @OptionGroup var options: GlobalOptions
+
+    func run(in program: Program) async throws {
+        let console = program.console
+        let info: ChappieAccountInfo
+        do { info = try await program.client().accountInfo() } catch ChappieClientError.missingCredential {
+            if options.json {
+                console.json(Self.json(program, nil, nil))
+            } else {
+                console.line("Nobody is signed in\(program.settings.issuer.map { " at \($0)" } ?? "").")
+            }
+            throw SilentExit(.signInNeeded)
+        }
+        let session = try await program.session()
+        let expiresAt: Date? = if case .signedIn(let date) = await session.state { date } else { nil }
+        guard !options.json else { return console.json(Self.json(program, info, expiresAt)) }
+        console.line("Signed in as \(info.email ?? "an account without an address")\(info.planInParentheses)")
+        console.line("Account   \(info.accountID ?? "unknown")")
+        if let expiresAt { console.line("Token     good until \(expiresAt.localMinute), renewed automatically") }
+        console.line("Stored    \(program.place)")
+        if options.verbose { console.line("Transport \(Self.words(program.lastAnswer?.read()))") }
+        console.line("Service   \(program.settings.configuration.endpoints.profile.backend.absoluteString)")
+    }
+
+    private static func words(_ lastAnswer: ChappieJSON?) -> String {
+        guard let lastAnswer, let transport = lastAnswer["transport"] else { return "nothing asked yet" }
+        let moment = lastAnswer["at"]?.string.flatMap { try? Date($0, strategy: .iso8601) }
+        return TransportSummary.words(transport) + (moment.map { ", at \($0.localMinute)" } ?? "")
+    }
+
+    private static func json(_ program: Program, _ info: ChappieAccountInfo?, _ expiresAt: Date?) -> ChappieJSON {
+        let configuration = program.settings.configuration
+        return [
+            "signed_in": .bool(info != nil), "account": info?.json ?? .null,
+            "expires_at": .optional(expiresAt?.formatted(.iso8601)),
+            "store": .string(program.settings.store.rawValue),
+            "slot": [
+                "service": .string(configuration.keychainService), "account": .string(configuration.keychainAccount),
+            ],
+            "issuer": .string(configuration.endpoints.profile.issuer.absoluteString),
+            "backend": .string(configuration.endpoints.profile.backend.absoluteString),
+            "last_answer": program.lastAnswer?.read() ?? .null,
+        ]
+    }
+}
+
+/// `chappie logout`: forgets the credential here and revokes it at the service.
+struct Logout: ProgramCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "logout",
+        abstract: "Sign out: delete the credential and revoke it at the service.",
+        discussion: """
+            A credential that can't be read is deleted all the same; the service is then not told.
+
+            With --json: {"signed_out":true,"revoked":true|false,"was_signed_in":true|false|null}, null where the \
+            credential could not be read.
+            """)
+
+    @OptionGroup var options: GlobalOptions
+
+    func run(in program: Program) async throws {
+        let session = try await program.session()
+        // A credential that can't be read may still be there: deleting it is what the user asked for.
+        let isReadable = await session.lastStoreError == nil
+        let wasSignedIn = await session.accountInfo != nil
+        var failure: (any Error)?
+        if isReadable, wasSignedIn {
+            do { try await session.signOutAndRevoke() } catch { failure = error }
+        } else {
+            try await program.credentials.signOut()
+        }
+        if let storeError = await failure == nil ? nil : session.lastStoreError { throw storeError }
+        guard !options.json else {
+            return program.console.json([
+                "signed_out": true, "revoked": .bool(isReadable && wasSignedIn && failure == nil),
+                "was_signed_in": isReadable ? .bool(wasSignedIn) : .null,
+            ])
+        }
+        guard isReadable else {
+            return program.console.line(
+                "The stored credential was removed; it could not be read, so the service was not told.")
+        }
+        program.console.line(wasSignedIn ? "Signed out." : "Nobody was signed in.")
+        guard let failure else { return }
+        program.console.note(
+            "chappie: the credential is deleted here, but revoking it at the service failed: "
+                + ErrorReport(failure).message)
+    }
+}
+
+extension ChappieAccountInfo {
+    /// ` (ChatGPT Plus)`, or nothing.
+    fileprivate var planInParentheses: String { plan.map { " (\($0.displayName))" } ?? "" }
+}

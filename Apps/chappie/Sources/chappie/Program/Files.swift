@@ -1,0 +1,151 @@
+@_spi(ChappieInternals) import ChappieCore
+import ChappieSDK
+import FoundationEssentials
+import Glibc
+
+/// Writes files that only this user can read.
+enum PrivateFile {
+    /// Replaces the file at `path` in one step, and makes the folders above it.
+    ///
+    /// The new content is written to a draft beside it first. Its name is random, because process ids repeat: the next
+    /// container on the same home has the same one. Drafts that a crash has left are removed after a minute.
+    ///
+    /// - Parameter isDurable: whether the file is on the disk when this returns. Default `true`.
+    /// - Returns: whether that worked; `errno` says why not, and the earlier file is then unchanged.
+    static func replace(_ path: String, with bytes: [UInt8], isDurable: Bool = true) -> Bool {
+        makeFolders(above: path)
+        removeStaleDrafts(of: path)
+        let draft = "\(path).\(String(UInt64.random(in: .min ... .max), radix: 36))"
+        guard create(draft, with: bytes, isDurable: isDurable) else { return false }
+        guard rename(draft, path) == 0 else {
+            let reason = errno
+            unlink(draft)
+            errno = reason
+            return false
+        }
+        return true
+    }
+
+    /// Makes a new file at `path`, which must not exist.
+    static func create(_ path: String, with bytes: [UInt8], isDurable: Bool = true) -> Bool {
+        let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard descriptor >= 0 else { return false }
+        var failure = bytes.withUnsafeBytes { writeAll($0, to: descriptor) }
+        if failure == 0, isDurable, fsync(descriptor) != 0 { failure = errno }
+        close(descriptor)
+        guard failure == 0 else {
+            unlink(path)
+            errno = failure
+            return false
+        }
+        guard isDurable else { return true }
+        // The name as well: an export may be the only copy from now on.
+        let folder = open(folder(of: path), O_RDONLY | O_CLOEXEC)
+        guard folder >= 0 else { return true }
+        fsync(folder)
+        close(folder)
+        return true
+    }
+
+    /// Makes the folders that are missing, for this user alone.
+    static func makeFolders(above path: String) {
+        var folder = ""
+        for part in path.split(separator: "/").dropLast() {
+            folder += "/" + part
+            mkdir(folder, 0o700)
+        }
+    }
+
+    private static func removeStaleDrafts(of path: String) {
+        let folder = folder(of: path)
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+        for draft in names.map({ folder + $0 }) where draft.hasPrefix(path + ".") {
+            var facts = stat()
+            guard lstat(draft, &facts) == 0, facts.st_mtim.tv_sec < time(nil) - 60 else { continue }
+            unlink(draft)
+        }
+    }
+
+    /// With its slash; `./` for a bare name.
+    private static func folder(of path: String) -> String {
+        path.lastIndex(of: "/").map { String(path[...$0]) } ?? "./"
+    }
+}
+
+/// Reads a whole file that the user named.
+enum SmallFile {
+    /// In bytes.
+    static let limit = 16 << 20
+
+    /// - Throws: ``CommandLineError`` that names the file and what is wrong with it.
+    static func read(_ path: String) throws -> [UInt8] {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw failure(path) }
+        defer { close(descriptor) }
+        return try read(descriptor, path)
+    }
+
+    /// Reads a file that others can't have read or put there: a plain file that this user owns and nobody else can open.
+    /// The open file is judged, because its name may lead somewhere else a moment later.
+    ///
+    /// - Throws: ``CommandLineError`` that names the file and what is wrong with it.
+    static func readPrivate(_ path: String) throws -> [UInt8] {
+        // Opening a pipe that nothing writes into would block.
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+        guard descriptor >= 0 else { throw errno == ELOOP ? notPrivate(path) : failure(path) }
+        defer { close(descriptor) }
+        var facts = stat()
+        guard fstat(descriptor, &facts) == 0 else { throw failure(path) }
+        guard facts.st_mode & S_IFMT == S_IFREG, facts.st_uid == geteuid(), facts.st_mode & 0o077 == 0 else {
+            throw notPrivate(path)
+        }
+        return try read(descriptor, path)
+    }
+
+    private static func read(_ descriptor: CInt, _ path: String) throws -> [UInt8] {
+        var bytes: [UInt8] = []
+        var chunk = [UInt8](repeating: 0, count: 64 << 10)
+        while true {
+            let count = Glibc.read(descriptor, &chunk, chunk.count)
+            if count == 0 { return bytes }
+            if count < 0 {
+                if errno == EINTR { continue }
+                throw failure(path)
+            }
+            bytes += chunk[..<count]
+            guard bytes.count <= limit else { throw CommandLineError.usage("\(path) is over \(limit >> 20) MiB.") }
+        }
+    }
+
+    private static func notPrivate(_ path: String) -> CommandLineError {
+        .usage(
+            "\(path) is not a plain file of yours that nobody else can read.",
+            suggestion: "If you trust what is in it: chmod 600 \(path)")
+    }
+
+    private static func failure(_ path: String) -> CommandLineError {
+        .usage("\(path) can't be read: \(String(cString: strerror(errno))).", suggestion: "Check the path.")
+    }
+}
+
+/// Keeps other processes of this program out while a file of a folder is read, changed and written. The system releases it
+/// when the holder dies.
+enum FolderLock {
+    /// A process that holds it longer has been stopped, and is not waited for.
+    private static let patience = Duration.seconds(5)
+
+    /// Runs `body` under the lock; without it where there can be none (some network folders).
+    ///
+    /// - Throws: whatever `body` throws; `CancellationError` while it waits.
+    static func holding(_ folder: String, _ body: () throws -> Void) async throws {
+        let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        defer { if descriptor >= 0 { close(descriptor) } }
+        let deadline = ContinuousClock.now + patience
+        while descriptor >= 0, flock(descriptor, LOCK_EX | LOCK_NB) != 0, errno == EWOULDBLOCK || errno == EINTR,
+            ContinuousClock.now < deadline
+        {
+            try await Task.sleep(for: .milliseconds(5))
+        }
+        try body()
+    }
+}

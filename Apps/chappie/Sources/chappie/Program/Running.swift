@@ -1,0 +1,179 @@
+import ArgumentParser
+import CSpawn
+import ChappieSDK
+import Dispatch
+import Glibc
+import Synchronization
+
+/// A command that runs inside a composed program.
+protocol ProgramCommand: ParsableCommand, Sendable {
+    var options: GlobalOptions { get }
+    /// Does the work; errors become messages and exit codes in one place.
+    func run(in program: Program) async throws
+}
+
+extension ProgramCommand {
+    /// Runs the command and ends the process with the right status.
+    func runAndExit() async -> Never {
+        let interruption = Interruption()
+        let console = Console(environment: .process)
+        let work = Task { () -> CInt in
+            var status = ExitStatus.success.rawValue
+            do {
+                try await compose(console)
+            } catch {
+                status = interruption.exitStatus ?? report(error, console)
+                if interruption.exitStatus != nil { console.note("") }
+            }
+            do { try await console.drained() } catch { status = interruption.exitStatus ?? status }
+            return status
+        }
+        interruption.whenReceived { work.cancel() }
+        let status = await work.value
+        TerminalEcho.restore()
+        // Without the libraries' clean-up at exit, which other threads of this process would run into.
+        _exit(status)
+    }
+
+    private func compose(_ console: Console) async throws {
+        let program = try await Program(
+            options: options, environment: .process, console: console, choosesStore: self is Login,
+            mayPrompt: !(self is Doctor))
+        let result: Result<Void, any Error>
+        do {
+            if program.simulator != nil, !(self is Login) { try await program.signInToSimulator() }
+            result = .success(try await run(in: program))
+        } catch {
+            result = .failure(error.naming(program.settings.issuer))
+        }
+        await settle(program)
+        try result.get()
+    }
+
+    /// Lets a token refresh finish, in a task of its own: Ctrl-C may have cancelled this one, and a refresh that is broken
+    /// off loses the sign-in.
+    private func settle(_ program: Program) async {
+        let note = Task {
+            try await Task.sleep(for: .seconds(2))
+            program.console.note(
+                "Waiting until the renewed sign-in is stored. Ctrl-C twice ends at once, and may lose it.")
+        }
+        await Task { await program.credentials.settle() }.value
+        note.cancel()
+    }
+
+    private func report(_ error: any Error, _ console: Console) -> CInt {
+        if let silent = error as? SilentExit { return silent.status.rawValue }
+        let report = ErrorReport(error)
+        if options.json { console.json(report.json) }
+        console.note("chappie: \(report.message)")
+        if let suggestion = report.suggestion { console.note("         \(suggestion)") }
+        return report.status.rawValue
+    }
+}
+
+extension Error {
+    /// The same error; where nobody is signed in to another issuer than the default one, a sentence that names it: the user
+    /// may have a sign-in, and it belongs elsewhere.
+    fileprivate func naming(_ issuer: String?) -> any Error {
+        guard let issuer else { return self }
+        switch self as any Error {
+        case ChappieClientError.missingCredential, AuthorizationError.missingCredential:
+            return CommandLineError(
+                .signInNeeded, code: "sign_in_needed",
+                "Nobody is signed in at \(issuer). A sign-in at another service is not used there.",
+                suggestion: "Run `chappie login`.")
+        default: return self
+        }
+    }
+}
+
+/// Ctrl-C, SIGTERM and a closed terminal: the first asks the work to end, the second ends the process.
+final class Interruption: Sendable {
+    private struct State {
+        var received: CInt?
+        var action: (@Sendable () -> Void)?
+    }
+
+    /// A signal handler may do little more than write: it writes the signal's number here.
+    private static let pipe: (reader: CInt, writer: CInt)? = {
+        var ends: [CInt] = [-1, -1]
+        guard Glibc.pipe(&ends) == 0 else { return nil }
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        return (ends[0], ends[1])
+    }()
+
+    private let state = Mutex(State())
+
+    /// Handles the signals from here on; not one that comes later is lost.
+    init() {
+        guard let reader = Self.pipe?.reader else { return }
+        for number in [SIGINT, SIGTERM, SIGHUP] {
+            // nohup: the program is to outlive its terminal.
+            if number == SIGHUP, Self.isIgnored(number) { continue }
+            var action = sigaction()
+            action.sa_flags = SA_RESTART
+            action.__sigaction_handler.sa_handler = { number in
+                let reason = errno
+                var byte = UInt8(truncatingIfNeeded: number)
+                _ = write(Interruption.pipe?.writer ?? -1, &byte, 1)
+                errno = reason
+            }
+            sigaction(number, &action, nil)
+        }
+        DispatchQueue(label: "chappie.signals").async {
+            var byte: UInt8 = 0
+            while true {
+                let count = read(reader, &byte, 1)
+                if count == 1 { self.received(CInt(byte)) } else if count == 0 || errno != EINTR { return }
+            }
+        }
+    }
+
+    /// Calls `action` at the first signal, also when that has come already.
+    func whenReceived(_ action: @escaping @Sendable () -> Void) {
+        let isLate = state.withLock { state in
+            state.action = action
+            return state.received != nil
+        }
+        if isLate { action() }
+    }
+
+    /// 129, 130 or 143 once a signal has come.
+    var exitStatus: CInt? { state.withLock { $0.received.map { 128 + $0 } } }
+
+    private func received(_ number: CInt) {
+        let (isFirst, action) = state.withLock { state in
+            defer { state.received = state.received ?? number }
+            return (state.received == nil, state.action)
+        }
+        if isFirst {
+            action?()
+        } else if number != SIGHUP {
+            // Both the system and the shell may tell of a closed terminal, and that is one interruption.
+            TerminalEcho.restore()
+            _exit(128 + number)
+        }
+    }
+
+    private static func isIgnored(_ number: CInt) -> Bool {
+        var action = sigaction()
+        guard sigaction(number, nil, &action) == 0 else { return false }
+        // C's functions can be compared by their addresses alone.
+        return unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self)
+            == unsafeBitCast(SIG_IGN, to: Int.self)
+    }
+}
+
+/// Keeps what is in memory there, also when the program crashes: tokens are in it.
+enum CoreDumps {
+    /// From here on there is no core file and no crash handler, and no other process of this user reads this one's memory.
+    static func forbid() {
+        var none = rlimit(rlim_cur: 0, rlim_max: 0)
+        setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &none)
+        // A handler that the kernel pipes the core to does not ask for the limit.
+        cspawn_forbid_dumps()
+        // Swift's own backtracer prints registers and memory, and can't attach any more: it would hang.
+        for fatal in [SIGSEGV, SIGBUS, SIGILL, SIGTRAP, SIGABRT, SIGFPE, SIGQUIT] { signal(fatal, SIG_DFL) }
+    }
+}

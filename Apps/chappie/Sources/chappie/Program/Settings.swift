@@ -1,0 +1,110 @@
+import ChappieSDK
+import FoundationEssentials
+import Glibc
+
+/// The environment variables the program was started with.
+struct ProgramEnvironment: Sendable {
+    private let lookUp: @Sendable (String) -> String?
+
+    init(_ lookUp: @escaping @Sendable (String) -> String?) { self.lookUp = lookUp }
+
+    /// The process's own.
+    static let process = ProgramEnvironment { name in getenv(name).map { String(cString: $0) } }
+
+    /// The value; an empty one counts as unset.
+    subscript(name: String) -> String? { lookUp(name).flatMap { $0.isEmpty ? nil : $0 } }
+}
+
+/// What arguments, environment and the user's settings say, checked before anything is done.
+struct Settings {
+    /// Where credentials are stored.
+    enum Store: String { case keyring, file, memory }
+
+    var configuration: ChappieConfiguration
+    var store: Store
+    /// Whether the user has chosen the store; else it is the default.
+    let isStoreChosen: Bool
+    let isSimulated: Bool
+    /// The addresses to check before anything is sent: both when the user has set anything about the network.
+    let givenURLs: [URL]
+    /// The file with the passphrase of the encrypted file.
+    let passphraseFile: String?
+    /// Names the issuer and the backend that sign-ins and accounts belong to; `nil` for the default ones.
+    var issuer: String? { configuration.credentialSlot.issuer }
+
+    init(options: GlobalOptions, environment: ProgramEnvironment) throws {
+        isSimulated = options.simulate
+        passphraseFile = environment["CHAPPIE_PASSPHRASE_FILE"]
+        var endpoints = ChappieEndpoints.chatGPT
+        if !options.simulate {
+            endpoints = ChappieEndpoints(
+                issuer: try Self.url("CHAPPIE_ISSUER", environment) ?? endpoints.profile.issuer,
+                backend: try Self.url("CHAPPIE_BACKEND", environment) ?? endpoints.profile.backend)
+        }
+        let isGiven = ["CHAPPIE_ISSUER", "CHAPPIE_BACKEND", "CHAPPIE_CA_FILE"].contains { environment[$0] != nil }
+        givenURLs = isGiven && !options.simulate ? [endpoints.profile.issuer, endpoints.profile.backend] : []
+        configuration = ChappieConfiguration(
+            endpoints: endpoints,
+            network: ChappieNetworkPolicy(
+                extraCAFile: try Self.caFile(environment),
+                minimumTLS: try Self.choice("CHAPPIE_MINIMUM_TLS", environment["CHAPPIE_MINIMUM_TLS"]) ?? .tls12,
+                deadlines: try Self.deadlines(options.timeout)))
+        let kept = options.simulate ? nil : try UserSettings(environment: environment)
+        let chosen = environment["CHAPPIE_CREDENTIAL_STORE"] ?? kept?.store
+        isStoreChosen = options.simulate || chosen != nil
+        store = options.simulate ? .memory : try Self.choice("CHAPPIE_CREDENTIAL_STORE", chosen) ?? .keyring
+        let account =
+            options.account ?? environment["CHAPPIE_ACCOUNT"]
+            ?? kept?.accounts(of: configuration.credentialSlot.issuer).current ?? "default"
+        guard !account.isEmpty else { throw CommandLineError.usage("The account name is empty.") }
+        configuration.keychainAccount = account
+    }
+
+    /// One of a few words; `nil` when none is set.
+    private static func choice<Choice: RawRepresentable & CaseIterable>(
+        _ name: String, _ text: String?
+    ) throws -> Choice? where Choice.RawValue == String {
+        guard let text else { return nil }
+        if let choice = Choice(rawValue: text) { return choice }
+        let words = Choice.allCases.map(\.rawValue)
+        let list = words.dropLast().joined(separator: ", ") + " or \(words.last ?? "")"
+        throw CommandLineError.usage("\(name) is \"\(text)\".", suggestion: "Set it to \(list), or unset it.")
+    }
+
+    private static func url(_ name: String, _ environment: ProgramEnvironment) throws -> URL? {
+        guard let text = environment[name] else { return nil }
+        guard let url = URL(string: text), let host = url.host(), !host.isEmpty, url.user() == nil,
+            url.query() == nil, url.fragment() == nil, ["http", "https"].contains(url.scheme?.lowercased())
+        else {
+            throw CommandLineError.usage(
+                "\(name) is not a web address.",
+                suggestion: "Set it to something like https://host\(name == "CHAPPIE_BACKEND" ? "/backend-api" : "").")
+        }
+        return url
+    }
+
+    private static func deadlines(_ seconds: Double?) throws -> ChappieDeadlines {
+        guard let seconds else { return .default }
+        guard seconds > 0, seconds <= 86_400 else {
+            throw CommandLineError.usage("--timeout takes seconds, more than 0 and at most 86400.")
+        }
+        let limit = Duration.seconds(seconds)
+        return ChappieDeadlines(
+            connect: min(limit, ChappieDeadlines.default.connect), responseHead: limit, firstByte: limit, idle: limit,
+            upgrade: min(limit, ChappieDeadlines.default.upgrade),
+            liveness: min(max(limit, .seconds(2)), ChappieDeadlines.default.liveness))
+    }
+
+    /// The path of a file that can be read; the transport judges its content.
+    private static func caFile(_ environment: ProgramEnvironment) throws -> String? {
+        guard let path = environment["CHAPPIE_CA_FILE"] else { return nil }
+        guard access(path, R_OK) == 0 else {
+            throw CommandLineError.usage(
+                "CHAPPIE_CA_FILE (\(path)) can't be read: \(String(cString: strerror(errno))).",
+                suggestion: "Point it at a PEM file of certificate authorities, or unset it.")
+        }
+        return path
+    }
+}
+
+extension Settings.Store: CaseIterable {}

@@ -1,0 +1,156 @@
+import ChappieSDK
+import FoundationEssentials
+import Glibc
+
+/// What the user has chosen, kept in `$XDG_CONFIG_HOME/chappie/settings.json`: where credentials are stored, and which
+/// accounts there are. Names only; nothing secret.
+struct UserSettings: Equatable {
+    /// The accounts that have signed in to one issuer and backend.
+    struct Accounts: Equatable {
+        /// In the order of their sign-ins.
+        var names: [String] = []
+        /// The account that commands use without `--account`.
+        var current: String?
+    }
+
+    /// `keyring` or `file`; `nil` while the user has not chosen.
+    var store: String?
+    private var accounts: [String?: Accounts] = [:]
+
+    /// - Parameter issuer: as a credential slot names it; `nil` for the default one.
+    func accounts(of issuer: String?) -> Accounts { accounts[issuer] ?? Accounts() }
+
+    /// Reads the file; the settings are empty where there is none.
+    ///
+    /// - Throws: ``CommandLineError`` that names a file which can't be read as what was written.
+    init(environment: ProgramEnvironment) throws {
+        guard let path = Self.folder(environment).map({ $0 + "/settings.json" }), access(path, F_OK) == 0 else {
+            return
+        }
+        guard let json = try? ChappieJSON(parsing: try SmallFile.read(path)), let object = json.object else {
+            throw CommandLineError.usage(
+                "\(path) is not what chappie wrote.", suggestion: "Fix it, or remove it: nothing secret is in it.")
+        }
+        store = object["store"]?.string
+        accounts[nil] = Accounts(json)
+        for issuer in object["issuers"]?.object?.members ?? [] { accounts[issuer.name] = Accounts(issuer.value) }
+    }
+
+    private static func folder(_ environment: ProgramEnvironment) -> String? {
+        let parent = environment["XDG_CONFIG_HOME"] ?? environment["HOME"].map { $0 + "/.config" }
+        return parent.flatMap { $0.hasPrefix("/") ? $0 + "/chappie" : nil }
+    }
+
+    /// Changes the file, and keeps what other processes change at the same time.
+    ///
+    /// - Throws: ``CommandLineError``; whatever `change` throws, and then the file is unchanged; `CancellationError`.
+    static func change(_ environment: ProgramEnvironment, _ change: (inout UserSettings) throws -> Void) async throws {
+        guard let folder = folder(environment) else {
+            throw CommandLineError.usage("There is no home directory for the settings.", suggestion: "Set HOME.")
+        }
+        PrivateFile.makeFolders(above: folder + "/settings.json")
+        try await FolderLock.holding(folder) {
+            let kept = try UserSettings(environment: environment)
+            var settings = kept
+            try change(&settings)
+            if settings != kept { try settings.save(in: folder) }
+        }
+    }
+
+    /// Notes that `account` has signed in.
+    mutating func add(_ account: String, of issuer: String?) {
+        guard !accounts(of: issuer).names.contains(account) else { return }
+        accounts[issuer, default: Accounts()].names.append(account)
+    }
+
+    /// - Throws: ``CommandLineError`` when the account has not signed in.
+    mutating func use(_ account: String, of issuer: String?) throws {
+        guard accounts(of: issuer).names.contains(account) else {
+            throw CommandLineError.usage(
+                "No account \"\(account)\" has signed in here.",
+                suggestion: "Run `chappie login --account \(account)`, or see `chappie accounts list`.")
+        }
+        accounts[issuer]?.current = account
+    }
+
+    mutating func remove(_ account: String, of issuer: String?) {
+        accounts[issuer]?.names.removeAll { $0 == account }
+        if accounts[issuer]?.current == account { accounts[issuer]?.current = nil }
+    }
+
+    private func save(in folder: String) throws {
+        let path = folder + "/settings.json"
+        var object = accounts(of: nil).json
+        object["store"] = store.map { .string($0) }
+        let others = accounts.compactMap { issuer, accounts -> (String, ChappieJSON)? in
+            guard let issuer, accounts != Accounts() else { return nil }
+            return (issuer, .object(accounts.json))
+        }
+        if !others.isEmpty { object["issuers"] = .object(ChappieJSONObject(others.sorted { $0.0 < $1.0 })) }
+        guard PrivateFile.replace(path, with: ChappieJSON.object(object).serializedBytes()) else {
+            throw CommandLineError.usage(
+                "\(path) can't be written: \(String(cString: strerror(errno))).", suggestion: "Check the folder.")
+        }
+    }
+}
+
+extension UserSettings.Accounts {
+    fileprivate init(_ json: ChappieJSON) {
+        current = json["account"]?.string
+        names = (json["accounts"]?.array ?? []).compactMap(\.string)
+    }
+
+    fileprivate var json: ChappieJSONObject {
+        var object = ChappieJSONObject()
+        object["account"] = current.map { .string($0) }
+        object["accounts"] = .array(names.map { .string($0) })
+        return object
+    }
+}
+
+/// How an account's last answer travelled, kept for `chappie status` in
+/// `$XDG_STATE_HOME/chappie/last-answer-ACCOUNT.json`: the kind of transport, reconnects, the moment; nothing of what was
+/// said.
+struct LastAnswer {
+    private let path: String
+    private let account: String
+    private let backend: String
+
+    /// `nil` where there is no home.
+    init?(environment: ProgramEnvironment, account: String, backend: URL) {
+        guard let state = environment["XDG_STATE_HOME"] ?? environment["HOME"].map({ $0 + "/.local/state" }),
+            state.hasPrefix("/")
+        else { return nil }
+        self.account = account
+        self.backend = backend.absoluteString
+        path = state + "/chappie/last-answer-\(Self.fileName(of: account)).json"
+    }
+
+    /// Another one for each account, whatever characters its name has. (A name too long for a file is not kept.)
+    private static func fileName(of account: String) -> String {
+        account.utf8.map { byte in
+            let character = Character(Unicode.Scalar(byte))
+            let isPlain = character.isASCII && (character.isLetter || character.isNumber || "-_".contains(character))
+            return isPlain ? String(character) : "%" + String(byte, radix: 16)
+        }.joined()
+    }
+
+    /// Keeps `summary`. A failure is no loss.
+    func keep(_ summary: TransportSummary, now: Date = Date()) {
+        guard summary.kind != nil || summary.reconnects > 0 else { return }
+        let record: ChappieJSON = [
+            "account": .string(account), "transport": summary.json, "at": .string(now.formatted(.iso8601)),
+            "backend": .string(backend),
+        ]
+        _ = PrivateFile.replace(path, with: record.serializedBytes(), isDurable: false)
+    }
+
+    /// The record; `nil` when there is none, or only one of another account or backend.
+    func read() -> ChappieJSON? {
+        guard access(path, R_OK) == 0, let bytes = try? SmallFile.read(path),
+            let record = try? ChappieJSON(parsing: bytes), record["account"]?.string == account,
+            record["backend"]?.string == backend
+        else { return nil }
+        return record
+    }
+}

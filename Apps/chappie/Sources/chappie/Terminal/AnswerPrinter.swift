@@ -1,0 +1,136 @@
+import ChappieSDK
+import FoundationEssentials
+import Glibc
+
+/// Prints a streamed answer: text to standard output, everything else to standard error; or JSON lines.
+struct AnswerPrinter {
+    private let console: Console
+    private let options: GlobalOptions
+    private let statusLine: StatusLine
+    private(set) var transport = TransportSummary()
+    private var isAtLineStart = true
+    private var limits: ChappieUsageLimitSnapshot?
+
+    init(_ console: Console, _ options: GlobalOptions) {
+        (self.console, self.options) = (console, options)
+        statusLine = StatusLine(console)
+    }
+
+    /// Prints the whole stream.
+    mutating func print(_ events: AsyncThrowingStream<ChappieStreamEvent, any Error>) async throws {
+        if !options.json { statusLine.show("Waiting for the answer…") }
+        defer { finishLine() }
+        for try await event in events {
+            if case .transport(let event) = event { transport.received(event) }
+            if options.json { console.json(line(event)) } else { show(event) }
+        }
+    }
+
+    private func line(_ event: ChappieStreamEvent) -> ChappieJSON {
+        guard case .completed = event, var object = event.json.object else { return event.json }
+        object["transport"] = transport.json
+        return .object(object)
+    }
+
+    private mutating func show(_ event: ChappieStreamEvent) {
+        switch event {
+        case .textDelta(let text):
+            statusLine.clear()
+            isAtLineStart = text.utf8.last == UInt8(ascii: "\n")
+            console.write(text)
+        case .reasoningSummaryDelta: showStatus("Thinking…")
+        case .transport(.reconnecting(let attempt, let maximum, _)):
+            showStatus("The connection broke; trying again (\(attempt) of \(maximum))…")
+        case .transport(.fellBack): showStatus("Going on without WebSocket…")
+        case .transport(.waiting(let attempt, let maximum, let delay)):
+            statusLine.clear()
+            console.note(
+                "chappie: rate limited; trying again in \(Int(delay.seconds.rounded(.up))) s (\(attempt) of \(maximum))"
+            )
+        case .usageLimits(let snapshot): limits = snapshot
+        case .completed(let response): finish(response)
+        default: break
+        }
+    }
+
+    private mutating func finish(_ response: ChappieResponse) {
+        finishLine()
+        if options.verbose { console.note("chappie: transport \(transport.words)") }
+        if let reason = response.incompleteReason {
+            console.note("chappie: the answer ended early (\(reason))")
+        }
+        for (name, window) in [("short-term", limits?.primary), ("long-term", limits?.secondary)] {
+            guard let window, window.usedPercent >= 80 else { continue }
+            let reset = window.resetsAt.map { "; it resets at \($0.localMinute)" } ?? ""
+            console.note("chappie: \(window.wholePercent) % of the \(name) usage limit is used\(reset)")
+        }
+    }
+
+    /// Only between lines: the status line would wipe out the text of its own line.
+    private func showStatus(_ text: String) {
+        if isAtLineStart { statusLine.show(text) }
+    }
+
+    private mutating func finishLine() {
+        statusLine.clear()
+        guard !options.json, !isAtLineStart else { return }
+        console.line()
+        isAtLineStart = true
+    }
+}
+
+/// How one answer has travelled, gathered from its events.
+struct TransportSummary {
+    /// `nil` while nothing has arrived.
+    private(set) var kind: ChappieTransportEvent.Kind?
+    private(set) var reconnects = 0
+    private(set) var hasFallenBack = false
+
+    mutating func received(_ event: ChappieTransportEvent) {
+        switch event {
+        case .connected(let kind): self.kind = kind
+        case .reconnecting: reconnects += 1
+        case .fellBack: hasFallenBack = true
+        default: break
+        }
+    }
+
+    var json: ChappieJSON {
+        [
+            "kind": .optional(kind?.rawValue), "reconnects": .integer(reconnects), "fell_back": .bool(hasFallenBack),
+        ]
+    }
+
+    /// For people: `websocket, 2 reconnects`.
+    var words: String { Self.words(json) }
+
+    /// The same for a summary that was kept as JSON.
+    static func words(_ json: ChappieJSON) -> String {
+        let reconnects = json["reconnects"]?.int ?? 0
+        let fellBack = json["fell_back"]?.bool == true ? ", after falling back" : ""
+        return "\(json["kind"]?.string ?? "none"), \(reconnects) reconnect\(reconnects == 1 ? "" : "s")\(fellBack)"
+    }
+}
+
+extension ChappieUsageWindow {
+    /// Without its fraction; 0 where no integer holds it.
+    var wholePercent: Int { Int(exactly: usedPercent.rounded(.towardZero)) ?? 0 }
+}
+
+extension Date {
+    /// `2026-11-21 14:05` in the machine's time zone.
+    var localMinute: String {
+        guard var seconds = time_t(exactly: timeIntervalSince1970.rounded(.down)) else { return "a time unknown" }
+        var parts = tm()
+        guard localtime_r(&seconds, &parts) != nil else { return "a time unknown" }
+        var buffer = [CChar](repeating: 0, count: 32)
+        let length = strftime(&buffer, buffer.count, "%Y-%m-%d %H:%M", &parts)
+        return String(decoding: buffer[..<length].map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+}
+
+extension Duration {
+    var seconds: Double { Double(components.seconds) + Double(components.attoseconds) / 1e18 }
+
+    var wholeMilliseconds: Int { Int((seconds * 1000).rounded(.up)) }
+}

@@ -1,0 +1,153 @@
+@_spi(ChappieInternals) import ChappieCore
+import ChappieSDK
+import Dispatch
+import Glibc
+import Synchronization
+
+/// Standard output for data and standard error for notes, written in the order of the calls by a thread of its own.
+///
+/// A reader that does not read (`chappie ask … | less`) therefore holds up neither an interruption nor a token refresh.
+final class Console: Sendable {
+    enum Stream: CInt, Sendable { case output = 1, error = 2 }
+
+    /// Which standard streams are terminals, and whether the one for notes draws.
+    struct Terminals: Sendable {
+        var input = false
+        var output = false
+        /// Standard error is a terminal that moves its cursor: neither `NO_COLOR` (no-color.org) nor `TERM=dumb` forbids it.
+        var draws = false
+        var error = false
+    }
+
+    private struct Queue {
+        var pieces: [(stream: Stream, bytes: [UInt8])] = []
+        var isWriting = false
+        var waiting: [Promise<Void>] = []
+    }
+
+    let terminals: Terminals
+    private let queue = Mutex(Queue())
+    private let writer = DispatchQueue(label: "chappie.console")
+    private let sink: @Sendable (Stream, [UInt8]) -> Void
+
+    /// - Parameter sink: writes the bytes, and may block.
+    init(_ terminals: Terminals, sink: @escaping @Sendable (Stream, [UInt8]) -> Void) {
+        self.terminals = terminals
+        self.sink = sink
+    }
+
+    /// The standard streams of this process.
+    convenience init(environment: ProgramEnvironment) {
+        let (input, output, error) = (isatty(0) == 1, isatty(1) == 1, isatty(2) == 1)
+        let draws = error && environment["NO_COLOR"] == nil && environment["TERM"] != "dumb"
+        self.init(Terminals(input: input, output: output, draws: draws, error: error), sink: Self.writeToProcess)
+    }
+
+    /// Writes data. A terminal gets no control characters, because the text comes from models and servers as well; in a file
+    /// or a pipe they stay.
+    func write(_ text: String) { enqueue(terminals.output ? UntrustedText.forTerminal(text) : text, .output) }
+
+    func line(_ text: String = "") { write(text + "\n") }
+
+    /// One JSON value on one line.
+    func json(_ value: ChappieJSON) { write(value.serialized() + "\n") }
+
+    /// A line for the user, which is never data.
+    func note(_ text: String) { enqueue(UntrustedText.forTerminal(text) + "\n", .error) }
+
+    /// Cursor movements and text of the program's own, as they are.
+    fileprivate func draw(_ text: String) { enqueue(text, .error) }
+
+    // MARK: Writing
+
+    private func enqueue(_ text: String, _ stream: Stream) {
+        let starts = queue.withLock { queue in
+            if let last = queue.pieces.indices.last, queue.pieces[last].stream == stream {
+                queue.pieces[last].bytes += text.utf8
+            } else {
+                queue.pieces.append((stream, Array(text.utf8)))
+            }
+            defer { queue.isWriting = true }
+            return !queue.isWriting
+        }
+        if starts { writer.async { self.writeAll() } }
+    }
+
+    private func writeAll() {
+        while true {
+            let (pieces, waiting) = queue.withLock { queue in
+                defer { queue.pieces = [] }
+                guard queue.pieces.isEmpty else { return (queue.pieces, [Promise<Void>]()) }
+                queue.isWriting = false
+                defer { queue.waiting = [] }
+                return ([], queue.waiting)
+            }
+            for promise in waiting { promise.fulfil(.success(())) }
+            guard !pieces.isEmpty else { return }
+            for piece in pieces { sink(piece.stream, piece.bytes) }
+        }
+    }
+
+    /// Waits until everything is written. A task that is cancelled waits 200 ms at most, in case the reader does read.
+    ///
+    /// - Throws: `CancellationError` when it is not written by then.
+    func drained() async throws {
+        let written = Promise<Void>()
+        let isIdle = queue.withLock { queue in
+            if queue.isWriting { queue.waiting.append(written) }
+            return !queue.isWriting
+        }
+        guard !isIdle else { return }
+        do {
+            try await written.value()
+        } catch {
+            let late = Task { try await written.value() }
+            let timer = Task {
+                try await Task.sleep(for: .milliseconds(200))
+                late.cancel()
+            }
+            defer { timer.cancel() }
+            try await late.value
+        }
+    }
+
+    private static func writeToProcess(_ stream: Stream, _ bytes: [UInt8]) {
+        let error = bytes.withUnsafeBytes { ChappieCore.writeAll($0, to: stream.rawValue) }
+        if error == EPIPE, stream == .output { endByBrokenPipe() }
+    }
+
+    /// A command in a pipe ends silently once nothing reads its output; this thread may have the signal blocked.
+    private static func endByBrokenPipe() -> Never {
+        var pipe = sigset_t()
+        sigemptyset(&pipe)
+        sigaddset(&pipe, SIGPIPE)
+        signal(SIGPIPE, SIG_DFL)
+        pthread_sigmask(SIG_UNBLOCK, &pipe, nil)
+        raise(SIGPIPE)
+        _exit(128 + SIGPIPE)
+    }
+}
+
+/// A line on the terminal of standard error that is drawn over and disappears; nothing where there is no such terminal, nor
+/// while a passphrase is typed.
+final class StatusLine: Sendable {
+    private let console: Console
+    private let isDrawn = Mutex(false)
+
+    init(_ console: Console) { self.console = console }
+
+    func show(_ text: String) {
+        guard console.terminals.draws, !TerminalEcho.isSilent else { return }
+        isDrawn.withLock { isDrawn in
+            isDrawn = true
+            console.draw("\r\u{1B}[2K\(text)")
+        }
+    }
+
+    func clear() {
+        isDrawn.withLock { isDrawn in
+            if isDrawn { console.draw("\r\u{1B}[2K") }
+            isDrawn = false
+        }
+    }
+}

@@ -1,0 +1,92 @@
+import ChappieCrypto
+import ChappieSDK
+import Glibc
+import Synchronization
+
+/// Asks the user for the passphrase, on the terminal itself: standard input may be a pipe.
+struct TerminalPassphrase: PassphraseSource {
+    /// - Returns: `nil` where there is no terminal.
+    func passphrase(for purpose: PassphrasePurpose) async throws(CredentialStoreError) -> Secret? {
+        do {
+            return try await onThread { try Self.ask(for: purpose) }
+        } catch let error as CredentialStoreError {
+            throw error
+        } catch {
+            throw .noPassphrase("the question was cancelled")
+        }
+    }
+
+    private static func ask(for purpose: PassphrasePurpose) throws -> Secret? {
+        let terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)
+        guard terminal >= 0 else { return nil }
+        defer { close(terminal) }
+        switch purpose {
+        case .opening(let path): return try ask("Passphrase for \(path): ", terminal)
+        case .creating(let path):
+            // A typing error is no reason to start the sign-in again.
+            for _ in 1...3 {
+                let first = try ask("New passphrase for \(path): ", terminal)
+                if first == (try ask("The same again: ", terminal)) { return first }
+                say("The two differ.\n", terminal)
+            }
+            throw CredentialStoreError.noPassphrase("the two entries differ")
+        }
+    }
+
+    private static func ask(_ question: String, _ terminal: CInt) throws -> Secret {
+        guard TerminalEcho.silence(terminal) else {
+            throw CredentialStoreError.noPassphrase("the terminal does not answer")
+        }
+        defer { TerminalEcho.restore() }
+        say(question, terminal)
+        var entry: [UInt8] = []
+        // Growing would leave copies behind.
+        entry.reserveCapacity(1024)
+        defer { for index in entry.indices { entry[index] = 0 } }
+        var byte: UInt8 = 0
+        while entry.count < 1024 {
+            let count = read(terminal, &byte, 1)
+            if count < 0, errno == EINTR { continue }
+            guard count == 1, byte != UInt8(ascii: "\n") else { break }
+            entry.append(byte)
+        }
+        guard !entry.isEmpty else { throw CredentialStoreError.noPassphrase("nothing was entered") }
+        return Secret(entry)
+    }
+
+    private static func say(_ text: String, _ terminal: CInt) { _ = write(terminal, text, text.utf8.count) }
+}
+
+/// Hides what the user types, and restores the terminal however the program ends.
+enum TerminalEcho {
+    private struct Silenced {
+        let terminal: CInt
+        var settings: termios
+    }
+
+    private static let silenced = Mutex<Silenced?>(nil)
+
+    /// Whether a passphrase is being asked for.
+    static var isSilent: Bool { silenced.withLock { $0 != nil } }
+
+    /// - Returns: whether it could be done.
+    static func silence(_ terminal: CInt) -> Bool {
+        silenced.withLock { silenced in
+            var settings = termios()
+            guard tcgetattr(terminal, &settings) == 0 else { return false }
+            silenced = Silenced(terminal: terminal, settings: settings)
+            settings.c_lflag &= ~tcflag_t(ECHO)
+            return tcsetattr(terminal, TCSAFLUSH, &settings) == 0
+        }
+    }
+
+    /// Does nothing where nothing is silenced. The program calls it before every `_exit`.
+    static func restore() {
+        silenced.withLock { silenced in
+            guard var old = silenced else { return }
+            tcsetattr(old.terminal, TCSAFLUSH, &old.settings)
+            _ = write(old.terminal, "\n", 1)
+            silenced = nil
+        }
+    }
+}
