@@ -11,6 +11,7 @@ let nio: [Target.Dependency] = [
     .product(name: "NIOCore", package: "swift-nio"),
     .product(name: "NIOPosix", package: "swift-nio"),
     .product(name: "NIOHTTP1", package: "swift-nio"),
+    .product(name: "NIOWebSocket", package: "swift-nio"),
 ]
 
 // MARK: Shapes
@@ -120,7 +121,7 @@ let package = Package(
         tests(of: "ChappieKeychainLinux", ["ChappieCore", "ChappieAuth", "ChappieTesting", "TestFixtures"]),
         tests(of: "ChappieCrypto", ["ChappieAuth", "ChappieTesting", "TestFixtures", "FileStoreWriter"]),
         tests(of: "ChappieSDK", ["ChappieTesting", httpTypes]),
-        tests(of: "ChappieSimulator", ["ChappieCore", "CZlib"]),
+        tests(of: "ChappieSimulator", ["ChappieCore", "CZlib", "TestFixtures"]),
         tests(of: "TestFixtures"),
         // Tests of the program
         .testTarget(

@@ -22,8 +22,8 @@ let package = Package(
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
-            ]),
-        .testTarget(name: "ChappieSimulatorTests", dependencies: ["ChappieSimulator", "ChappieCore", "CZlib"]),
+                .product(name: "NIOWebSocket", package: "swift-nio"),
+            ])
     ],
     swiftLanguageModes: [.v6],
     cLanguageStandard: .c11

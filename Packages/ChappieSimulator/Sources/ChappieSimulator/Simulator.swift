@@ -1,6 +1,4 @@
-import ChappieCore
 public import FoundationEssentials
-import Synchronization
 
 /// A ChatGPT backend on this machine, for development, demonstrations and tests: device sign-in with a page to approve
 /// it on, tokens that are used once, models, usage, and a "model" that repeats what it is asked, over server-sent
@@ -18,7 +16,7 @@ import Synchronization
 public final class Simulator: Sendable {
     /// Where sign-in and token requests go.
     public let issuer: URL
-    /// Everything else: ``issuer`` followed by `/backend-api`.
+    /// Where every other request goes: ``issuer`` followed by `/backend-api`.
     public let backend: URL
     /// Each exchange as it is answered, with nothing secret in it: for a log, by one reader. The newest 1,000 wait for
     /// it. Ends when the simulator stops.
@@ -45,8 +43,8 @@ public final class Simulator: Sendable {
         try configuration.validate()
         let core = SimulatorCore(configuration)
         let listener = try await LoopbackListener.start(
-            host: configuration.host, port: configuration.port, recordLimit: configuration.recordedRequestLimit,
-            recordByteLimit: 128 * 1024 * 1024,
+            host: configuration.host, port: configuration.port,
+            ledger: ConnectionLedger(recordLimit: configuration.recordedRequestLimit, byteLimit: 128 * 1024 * 1024),
             answer: { core.answer($0) })
         let authority = configuration.host.contains(":") ? "[\(configuration.host)]" : configuration.host
         guard let issuer = URL(string: "http://\(authority):\(listener.port)") else {
@@ -59,36 +57,38 @@ public final class Simulator: Sendable {
 
     /// The port it listens on.
     public var port: Int { listener.port }
-    /// The page where a person enters the code.
+    /// The page where the user enters the code.
     public var verificationPage: URL { issuer.appending(path: "codex").appending(path: "device") }
     /// The newest requests, tokens and all, for tests to look into. See ``SimulatorConfiguration/recordedRequestLimit``.
-    public var receivedRequests: [ReceivedRequest] { listener.ledger.receivedRequests }
+    public var receivedRequests: [ReceivedRequest] { listener.ledger.entries.receivedRequests }
     /// The newest WebSocket messages, for tests to look into. See ``SimulatorConfiguration/recordedRequestLimit``.
-    public var receivedMessages: [ReceivedMessage] { listener.ledger.receivedMessages }
+    public var receivedMessages: [ReceivedMessage] { listener.ledger.entries.receivedMessages }
     /// The connections that became WebSockets, in the order of their handshakes; the newest 20,000.
-    public var webSocketConnections: [SimulatorWebSocketConnection] { listener.ledger.webSocketConnections }
+    public var webSocketConnections: [SimulatorWebSocketConnection] {
+        listener.ledger.entries.webSocketConnections
+    }
     /// How many connections it has accepted since it started.
-    public var connectionCount: Int { listener.ledger.connectionCount }
+    public var connectionCount: Int { listener.ledger.entries.connectionCount }
     /// How many of them are still open.
-    public var openConnectionCount: Int { listener.ledger.openConnectionCount }
+    public var openConnectionCount: Int { listener.ledger.entries.openConnectionCount }
 
-    /// Approves a sign-in, as a person does on the page.
+    /// Approves a sign-in, as the user does on the page.
     ///
-    /// - Parameter accountID: who signs in; `nil`, the default, for ``SimulatorConfiguration/account``.
+    /// - Parameter accountID: the account that signs in; `nil`, the default, for ``SimulatorConfiguration/account``.
     /// - Throws: ``SimulatorError`` with code `.unknownUserCode` when none waits under that code, `.unknownAccount` when
     ///   there is no such account.
     public func approve(userCode: String, as accountID: String? = nil) throws(SimulatorError) {
         try core.approve(userCode, as: accountID)
     }
 
-    /// Refuses a sign-in, as a person does on the page.
+    /// Refuses a sign-in, as the user does on the page.
     ///
     /// - Throws: ``SimulatorError`` with code `.unknownUserCode` when none waits under that code.
     public func refuse(userCode: String) throws(SimulatorError) { try core.refuse(userCode) }
 
     /// Signs in without any request, and gives the credential.
     ///
-    /// - Parameter clientID: who the tokens are for; a refresh must come with the same, or with none.
+    /// - Parameter clientID: the client that the tokens are for; a refresh must come with the same, or with none.
     public func issueCredential(clientID: String = "app_EMoamEEZ73f0CkXaXp7hrann") -> SimulatorCredential {
         core.issueCredential(clientID: clientID)
     }

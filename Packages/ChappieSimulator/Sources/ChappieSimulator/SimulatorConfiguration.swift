@@ -1,4 +1,5 @@
-public import ChappieCore
+@_spi(ChappieInternals) public import ChappieCore
+public import FoundationEssentials
 
 /// How a simulator is set up. Every member has a default that suits tests.
 public struct SimulatorConfiguration: Sendable {
@@ -13,7 +14,7 @@ public struct SimulatorConfiguration: Sendable {
     public var host: String
     /// Where it listens; 0, the default, takes any free port.
     public var port: Int
-    /// Approves sign-ins without a person, on the second poll, so that clients see one that is pending; on the first when
+    /// Approves sign-ins without the user, on the second poll, so that clients see one that is pending; on the first when
     /// ``pollInterval`` is 0. Default false.
     public var autoApprove: Bool
     /// Seconds between polls, as clients are told. Default 1.
@@ -27,12 +28,11 @@ public struct SimulatorConfiguration: Sendable {
     /// Whether a refresh token that comes a second time ends every token of that sign-in. Default false: only the second
     /// use is refused.
     public var revokesFamilyOnReuse: Bool
-    /// Who signs in, unless the approval names another.
+    /// The account that signs in, unless the approval names another.
     public var account: SimulatorAccount
-    /// Who else can sign in: where there is anybody, the page lets the person choose. Every id must be another. Default
-    /// none.
+    /// More accounts that can sign in; with any, the page lets the user choose. Every id must be different. Default none.
     public var otherAccounts: [SimulatorAccount]
-    /// How much of the plan is used, for accounts that don't say.
+    /// How much of the plan is used, for accounts without a usage of their own.
     public var usage: SimulatorUsage
     /// Whether the Responses endpoint can be had over WebSocket. Default true; when false an upgrade is answered with 426
     /// (RFC 9110, 15.5.22), which sends clients to server-sent events at once.
@@ -41,7 +41,7 @@ public struct SimulatorConfiguration: Sendable {
     public var webSocketDeflate: Bool
     /// Time between the pings of the server, on every connection; `nil` or zero for none. Default 30 seconds.
     public var webSocketPingInterval: Duration?
-    /// What is to go wrong. Its settings win over the ones here.
+    /// The faults to play. Its settings win over the ones here.
     public var scenario: SimulatorScenario?
     /// How many requests ``Simulator/receivedRequests`` and messages ``Simulator/receivedMessages`` keep, the newest of
     /// each; 0 for none. Default 256; never more than 128 MiB of bodies together.
@@ -49,6 +49,7 @@ public struct SimulatorConfiguration: Sendable {
     /// The wall clock that tokens and codes expire by.
     public var clock: any ChappieClock
 
+    /// A configuration; the defaults are those of the members.
     public init(
         host: String = "127.0.0.1", port: Int = 0, autoApprove: Bool = false, pollInterval: Int = 1,
         deltasPerSecond: Double? = nil, accessTokenLifetime: Duration = .seconds(3600),
@@ -76,4 +77,153 @@ public struct SimulatorConfiguration: Sendable {
         self.recordedRequestLimit = recordedRequestLimit
         self.clock = clock
     }
+}
+
+/// A person and the account they sign in as.
+public struct SimulatorAccount: Sendable, Hashable {
+    /// The account (workspace) id: the claim `chatgpt_account_id`.
+    public var id: String
+    /// The claim `chatgpt_user_id`.
+    public var userID: String
+    /// The claim `email`.
+    public var email: String
+    /// The claim `name`.
+    public var name: String
+    /// The plan as it is on the wire: `free`, `plus`, `pro`, `team`, or any other word.
+    public var plan: String
+    /// How much of its plan is used; `nil`, the default, for ``SimulatorConfiguration/usage``.
+    public var usage: SimulatorUsage?
+    /// The slugs of the models that it may use; `nil`, the default, for all. Only those of the catalogue count.
+    public var models: [String]?
+
+    /// An account; every member has a default.
+    public init(
+        id: String = "acct_00000000-0000-4000-8000-000000000001",
+        userID: String = "user-simulated",
+        email: String = "ada@example.com",
+        name: String = "Ada Example",
+        plan: String = "plus",
+        usage: SimulatorUsage? = nil,
+        models: [String]? = nil
+    ) {
+        self.id = id
+        self.userID = userID
+        self.email = email
+        self.name = name
+        self.plan = plan
+        self.usage = usage
+        self.models = models
+    }
+}
+
+/// How much of the plan is used up, as the header fields of every answer and the usage endpoint tell it.
+public struct SimulatorUsage: Sendable, Hashable {
+    /// Percent of the short window, 0 to 100.
+    public var primaryUsedPercent: Double
+    /// Length of the short window; default 5 hours.
+    public var primaryWindowMinutes: Int
+    /// Percent of the long window, 0 to 100.
+    public var secondaryUsedPercent: Double
+    /// Length of the long window; default 7 days.
+    public var secondaryWindowMinutes: Int
+
+    /// Little is used by default.
+    public init(
+        primaryUsedPercent: Double = 12, primaryWindowMinutes: Int = 300, secondaryUsedPercent: Double = 3,
+        secondaryWindowMinutes: Int = 10_080
+    ) {
+        self.primaryUsedPercent = primaryUsedPercent
+        self.primaryWindowMinutes = primaryWindowMinutes
+        self.secondaryUsedPercent = secondaryUsedPercent
+        self.secondaryWindowMinutes = secondaryWindowMinutes
+    }
+}
+
+/// The tokens of a finished sign-in, for programs and tests that skip the sign-in. Prints without the tokens.
+public struct SimulatorCredential: Sendable, Hashable, CustomStringConvertible, CustomDebugStringConvertible {
+    /// The ID token, a JWT without a signature.
+    public let idToken: String
+    /// The access token, a JWT without a signature.
+    public let accessToken: String
+    /// The refresh token; it works once.
+    public let refreshToken: String
+    /// The account's id.
+    public let accountID: String
+    /// The account's email address.
+    public let email: String
+    /// The account's plan.
+    public let plan: String
+    /// When the access token expires.
+    public let expiresAt: Date
+
+    /// The email address alone.
+    public var description: String { "SimulatorCredential(\(email), tokens redacted)" }
+    /// The same.
+    public var debugDescription: String { description }
+}
+
+extension SimulatorConfiguration {
+    /// - Throws: ``SimulatorError`` for the first setting that is out of bounds.
+    func validate() throws(SimulatorError) {
+        guard Origin.isLoopback(host: host) else {
+            throw SimulatorError(.notLoopback, reason: "\"\(host)\" is not a loopback address")
+        }
+        try check(port, in: 0...65_535, "port")
+        try check(pollInterval, in: Self.pollIntervalBounds, "pollInterval")
+        try check(accessTokenLifetime.seconds, in: Self.lifetimeBounds, "accessTokenLifetime")
+        if let lifetime = refreshTokenLifetime {
+            try check(lifetime.seconds, in: Self.lifetimeBounds, "refreshTokenLifetime")
+        }
+        if let rate = deltasPerSecond { try check(rate, in: Self.rateBounds, "deltasPerSecond") }
+        if let interval = webSocketPingInterval {
+            try check(interval, in: .zero ... .seconds(86_400), "webSocketPingInterval")
+        }
+        try check(recordedRequestLimit, in: 0...1_000_000, "recordedRequestLimit")
+        let accounts = settings(issuer: "").accounts
+        guard Set(accounts.map(\.id)).count == accounts.count else {
+            throw SimulatorError(.invalidConfiguration, reason: "two accounts have the same id")
+        }
+    }
+
+    /// The rate, after the scenario's word.
+    var resolvedRate: Double? { scenario?.settings.deltasPerSecond ?? deltasPerSecond }
+
+    func settings(issuer: String) -> BackendSettings {
+        let wish = scenario?.settings ?? ScenarioSettings()
+        var account = account
+        if let plan = wish.plan { account.plan = plan }
+        var usage = usage
+        if let percent = wish.primaryUsedPercent { usage.primaryUsedPercent = percent }
+        if let percent = wish.secondaryUsedPercent { usage.secondaryUsedPercent = percent }
+        return BackendSettings(
+            issuer: issuer, account: account, otherAccounts: wish.otherAccounts?.map(\.account) ?? otherAccounts,
+            pollInterval: wish.pollInterval ?? pollInterval,
+            approvesOnPoll: wish.autoApprove ?? autoApprove ? (wish.pollInterval ?? pollInterval == 0 ? 1 : 2) : nil,
+            accessTokenLifetime: wish.accessTokenLifetime ?? accessTokenLifetime.seconds,
+            firstAccessTokenLifetime: wish.firstAccessTokenLifetime,
+            refreshTokenLifetime: wish.refreshTokenLifetime ?? refreshTokenLifetime?.seconds,
+            revokesFamilyOnReuse: wish.revokesFamilyOnReuse ?? revokesFamilyOnReuse, usage: usage,
+            offersWebSocket: wish.webSocket ?? webSocket)
+    }
+
+    /// Whether compression is agreed to, after the scenario's word.
+    var resolvedDeflate: Bool { scenario?.settings.webSocketDeflate ?? webSocketDeflate }
+
+    /// The time between pings, after the scenario's word; `nil` for none.
+    var resolvedPingInterval: Duration? {
+        let interval = scenario?.settings.webSocketPingInterval ?? webSocketPingInterval
+        return interval == .zero ? nil : interval
+    }
+
+    private func check<Value: Comparable>(
+        _ value: Value, in bounds: ClosedRange<Value>, _ name: String
+    ) throws(SimulatorError) {
+        guard !bounds.contains(value) else { return }
+        throw SimulatorError(
+            .invalidConfiguration, reason: "\(name) must be from \(bounds.lowerBound) to \(bounds.upperBound)")
+    }
+}
+
+extension Duration {
+    fileprivate var seconds: Int { Int(clamping: components.seconds) }
 }

@@ -1,4 +1,4 @@
-import ChappieCore
+@_spi(ChappieInternals) import ChappieCore
 import FoundationEssentials
 import Synchronization
 
@@ -17,11 +17,10 @@ final class SimulatorCore: Sendable {
 
     init(_ configuration: SimulatorConfiguration) {
         self.configuration = configuration
-        hasSeveralAccounts = configuration.settings(issuer: "").accounts.count > 1
+        let settings = configuration.settings(issuer: "http://\(configuration.host)")
+        hasSeveralAccounts = settings.accounts.count > 1
         state = Mutex(
-            State(
-                backend: Backend(settings: configuration.settings(issuer: "http://\(configuration.host)")),
-                progress: ScenarioProgress(configuration.scenario)))
+            State(backend: Backend(settings: settings), progress: ScenarioProgress(configuration.scenario)))
         (log, logged) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1000))
     }
 
@@ -32,6 +31,8 @@ final class SimulatorCore: Sendable {
 
     func closed() { logged.finish() }
 
+    // MARK: Requests
+
     func answer(_ received: ReceivedRequest) -> ServerReply {
         let request = BackendRequest(received)
         let now = self.now
@@ -40,53 +41,53 @@ final class SimulatorCore: Sendable {
             let owner = state.backend.owner(of: request)
             let settings = state.backend.settings
             let response =
-                effect?.replacement?.response(settings: settings, account: owner ?? settings.account, now: now)
-                ?? state.backend.respond(
-                    to: request, now: now, quirks: effect?.quirks ?? DeviceQuirks(),
-                    modelQuirks: ModelQuirks(divergesAfter: effect?.divergesAfter))
+                effect?.replacement(settings: settings, account: owner ?? settings.account, now: now)
+                ?? state.backend.respond(to: request, now: now, effect: effect ?? ScenarioEffect())
             return (effect?.changing(response) ?? response, effect, owner)
         }
         let caller = caller(owner, session: request.header("session-id"))
-        var response = answered
-        let faults = effect?.faults ?? WireFaults()
-        let isSilent = faults.cut?.place == .beforeHead || faults.stall == .beforeHead
         logged.yield(
             SimulatorExchange(
-                method: request.method, path: request.path, status: isSilent ? nil : response.status,
-                isScripted: effect != nil, caller: caller))
-        if response.status == 101, effect?.replacement == nil {
-            return upgrade(
-                request, response, owner, caller, faults: faults, handshake: effect?.handshake ?? HandshakeFaults())
-        }
+                method: request.method, path: request.path, status: effect?.isSilent == true ? nil : answered.status,
+                isScripted: effect != nil, webSocket: nil, caller: caller))
+        let renderer = AnswerRenderer(
+            deltasPerSecond: configuration.resolvedRate, effect: effect ?? ScenarioEffect())
+        // A scenario can't answer 101, so this is the backend's own.
+        if answered.status == 101 { return upgrade(request, answered, owner, caller, renderer) }
+        var response = answered
         // What follows an upgrade request is no longer HTTP, so the connection can't be used again.
         let isLast = request.header("upgrade") != nil
         if isLast { response.setHeader("connection", "close") }
-        let renderer = AnswerRenderer(
-            deltasPerSecond: configuration.resolvedRate, faults: faults,
-            format: effect?.edits.format ?? EventFormat())
-        let answer = renderer.render(request.method == "HEAD" ? response.withoutBody : response)
-        return .answer(isLast ? answer.finishing : answer)
+        // What follows the answer to a HEAD request is the next answer (RFC 9112, 6.3).
+        if request.method == "HEAD" { response.body = .bytes([]) }
+        let answer = renderer.render(response)
+        return .answer(isLast ? ScriptedAnswer(steps: answer.steps + [.finish]) : answer)
     }
 
     private func upgrade(
         _ request: BackendRequest, _ response: BackendResponse, _ owner: SimulatorAccount?,
-        _ caller: SimulatorExchange.Caller?, faults: WireFaults, handshake: HandshakeFaults
+        _ caller: SimulatorExchange.Caller?, _ renderer: AnswerRenderer
     ) -> ServerReply {
+        let handshake = renderer.effect.handshake ?? HandshakeFaults()
+        let wish: DeflateWish? =
+            switch handshake.deflate {
+            case .refused: nil
+            case .agreed(let wish): wish
+            case nil: configuration.resolvedDeflate ? DeflateWish() : nil
+            }
         let offers = request.received.headerFields.filter { $0.name.lowercased() == "sec-websocket-extensions" }
-        let deflate =
-            handshake.deflate ?? configuration.resolvedDeflate
-            ? DeflateTerms.accepting(offers.map(\.value).joined(separator: ","), wish: handshake.deflateWish) : nil
-        let renderer = HandshakeRenderer(faults: faults, handshake: handshake)
+        let deflate = wish.flatMap {
+            DeflateTerms.accepting(offers.map(\.value).joined(separator: ","), wish: $0)
+        }
         let pingInterval = handshake.pingInterval ?? configuration.resolvedPingInterval
         let terms = WebSocketTerms(
-            deflate: deflate?.terms, pingInterval: pingInterval == .zero ? nil : pingInterval,
-            answersPings: handshake.answersPings, requestLimit: handshake.requestLimit,
-            turnState: response.headers.first { $0.0 == "x-codex-turn-state" }?.1 ?? "", closure: handshake.closure,
+            deflate: deflate?.terms, pingInterval: pingInterval == .zero ? nil : pingInterval, handshake: handshake,
+            turnState: response.headers.first { $0.0 == "x-codex-turn-state" }?.1 ?? "",
             deltasPerSecond: configuration.resolvedRate,
             answer: { [self] message, conversation in
                 answer(message, path: request.path, owner, caller, &conversation)
             })
-        return .upgrade(renderer.render(response, extensions: deflate?.answer), terms)
+        return .upgrade(renderer.renderHandshake(response, extensions: deflate?.answer), terms)
     }
 
     private func answer(
@@ -101,27 +102,22 @@ final class SimulatorCore: Sendable {
                 connection: message.connection), over: .websocket)
         let now = self.now
         var remembered = conversation
-        let (outcome, effect) = state.withLock { state -> (Backend.MessageOutcome, ScenarioEffect?) in
+        let (response, effect) = state.withLock { state -> (BackendResponse, ScenarioEffect?) in
             let effect = state.progress.effect(for: request)
-            if let replacement = effect?.replacement {
-                let settings = state.backend.settings
-                let response = replacement.response(settings: settings, account: owner ?? settings.account, now: now)
-                return (.refusal(effect?.changing(response) ?? response), effect)
+            let settings = state.backend.settings
+            if let response = effect?.replacement(settings: settings, account: owner ?? settings.account, now: now) {
+                return (effect?.changing(response) ?? response, effect)
             }
-            guard body.object != nil else { return (.refusal(Backend.notAnObject), effect) }
-            guard body["type"] == "response.create" else {
-                return (.refusal(Backend.invalid("Only response.create is understood.", parameter: "type")), effect)
-            }
-            let outcome = state.backend.responseCreate(
+            let response = state.backend.responseCreate(
                 body, for: owner, byteCount: message.body.count, now: now, conversation: &remembered,
-                quirks: ModelQuirks(divergesAfter: effect?.divergesAfter), edits: effect?.edits ?? EventEdits())
-            return (outcome, effect)
+                effect: effect ?? ScenarioEffect())
+            return (response, effect)
         }
         conversation = remembered
-        let answer = MessageAnswer(outcome, effect: effect)
+        let answer = MessageAnswer(response, effect: effect ?? ScenarioEffect())
         logged.yield(
             SimulatorExchange(
-                method: request.method, path: path, status: answer.isSilent ? nil : outcome.status,
+                method: request.method, path: path, status: answer.isSilent ? nil : response.status,
                 isScripted: effect != nil,
                 webSocket: SimulatorExchange.WebSocketDetails(
                     isPrewarm: isPrewarm, isIncremental: body["previous_response_id"]?.isNull == false,
@@ -131,11 +127,13 @@ final class SimulatorCore: Sendable {
         return answer
     }
 
-    /// Who asks, where that is worth saying: in a simulator of one account it is always the same.
+    /// The caller, where that is worth telling: in a simulator of one account it is always the same.
     private func caller(_ owner: SimulatorAccount?, session: String?) -> SimulatorExchange.Caller? {
         guard let owner, hasSeveralAccounts else { return nil }
         return SimulatorExchange.Caller(accountID: owner.id, sessionID: session)
     }
+
+    // MARK: Sign-in
 
     func approve(_ typed: String, as accountID: String?) throws(SimulatorError) {
         let now = self.now

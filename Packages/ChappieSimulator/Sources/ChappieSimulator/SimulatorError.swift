@@ -2,7 +2,7 @@ public import FoundationEssentials
 
 /// A simulator that could not start, or a scenario that can't be played.
 public struct SimulatorError: Error, Sendable, Hashable {
-    /// What kind of trouble it is.
+    /// The kind of error.
     public enum Code: String, Sendable, Hashable, Codable {
         /// Something else listens on the port.
         case portInUse
@@ -20,14 +20,16 @@ public struct SimulatorError: Error, Sendable, Hashable {
         case invalidScenario
         /// No sign-in waits under that code.
         case unknownUserCode
-        /// Nobody has an account of that id.
+        /// No account has that id.
         case unknownAccount
     }
 
+    /// The kind of error.
     public let code: Code
     /// One clause in plain words, without a final stop.
     public let reason: String
 
+    /// An error of this kind.
     public init(_ code: Code, reason: String) {
         self.code = code
         self.reason = reason
@@ -35,8 +37,10 @@ public struct SimulatorError: Error, Sendable, Hashable {
 }
 
 extension SimulatorError: LocalizedError {
+    /// The reason as a sentence.
     public var errorDescription: String? { reason + "." }
 
+    /// What the caller can do about it.
     public var recoverySuggestion: String? {
         switch code {
         case .portInUse: "Stop the other program, choose another port, or use port 0 for any free one."

@@ -1,6 +1,6 @@
 /// One answered request, as a log may show it: nothing of its query, header or body.
 public struct SimulatorExchange: Sendable, Hashable {
-    /// What there is to say about a request that came as a WebSocket message.
+    /// Details of a request that came as a WebSocket message.
     public struct WebSocketDetails: Sendable, Hashable {
         /// Whether it only warms up (`generate: false`).
         public let isPrewarm: Bool
@@ -18,9 +18,9 @@ public struct SimulatorExchange: Sendable, Hashable {
         public let connection: Int
     }
 
-    /// Who asked, in a simulator of several accounts.
+    /// The caller, in a simulator of several accounts.
     public struct Caller: Sendable, Hashable {
-        /// The account whose token it was, whatever the request itself says.
+        /// The account whose token it was, and not the one that the request itself names.
         public let accountID: String
         /// The header field `session-id`; of a WebSocket message that of the handshake.
         public let sessionID: String?
@@ -33,24 +33,12 @@ public struct SimulatorExchange: Sendable, Hashable {
     /// The status answered, or the one an error message names; `nil` when the connection was closed or left silent
     /// instead.
     public let status: Int?
-    /// Whether the scenario had a hand in it.
+    /// Whether a rule of the scenario applied.
     public let isScripted: Bool
     /// `nil` for requests of HTTP.
     public let webSocket: WebSocketDetails?
-    /// `nil` where only one account can sign in, and for a request without a token that anybody knows.
+    /// `nil` where only one account can sign in, and for a request without a known token.
     public let caller: Caller?
-
-    init(
-        method: String, path: String, status: Int?, isScripted: Bool, webSocket: WebSocketDetails? = nil,
-        caller: Caller? = nil
-    ) {
-        self.method = method
-        self.path = path
-        self.status = status
-        self.isScripted = isScripted
-        self.webSocket = webSocket
-        self.caller = caller
-    }
 
     /// Such as `POST /oauth/token 200`, or
     /// `POST /backend-api/codex/responses 200 (websocket 3, incremental, 1 item, 812 bytes as 405)`; with several accounts

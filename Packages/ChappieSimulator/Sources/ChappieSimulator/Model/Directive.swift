@@ -1,5 +1,3 @@
-import ChappieCore
-
 /// A line of a message that tells the model what to do, instead of being repeated.
 ///
 /// | line | effect |
@@ -23,6 +21,8 @@ enum Directive: Sendable, Hashable {
     static let textLimit = 200_000
     /// Lines looked at, from the start of the message.
     static let lineLimit = 500
+    /// Bytes of arguments: many objects that never end must not make the search quadratic.
+    static let argumentLimit = 16 * 1024
 
     static func parse(_ text: String, tools: [DeclaredTool]) -> [Directive] {
         var found: [Directive] = []
@@ -105,10 +105,36 @@ enum Directive: Sendable, Hashable {
     ) -> (String?, Substring.Index) {
         let rest = text[start..<lineEnd].drop { $0.isWhitespace }
         guard let first = rest.first else { return (nil, lineEnd) }
-        if first == "{", let end = JSONSpan.end(of: text[rest.startIndex...]) {
+        if first == "{", let end = endOfObject(text[rest.startIndex...]) {
             return (String(text[rest.startIndex..<end]), end)
         }
         return (rest.trimmed, lineEnd)
+    }
+
+    /// Finds where a JSON object in running text ends.
+    ///
+    /// - Returns: the index past the brace that closes the first one; `nil` when that is not within ``argumentLimit``.
+    static func endOfObject(_ text: Substring) -> Substring.Index? {
+        var depth = 0
+        var isInString = false
+        var isEscaped = false
+        for index in text.utf8.indices.prefix(argumentLimit) {
+            let byte = text.utf8[index]
+            if isEscaped {
+                isEscaped = false
+            } else if isInString {
+                isEscaped = byte == UInt8(ascii: "\\")
+                isInString = byte != UInt8(ascii: "\"")
+            } else if byte == UInt8(ascii: "\"") {
+                isInString = true
+            } else if byte == UInt8(ascii: "{") {
+                depth += 1
+            } else if byte == UInt8(ascii: "}") {
+                depth -= 1
+                if depth == 0 { return text.utf8.index(after: index) }
+            }
+        }
+        return nil
     }
 }
 
@@ -117,5 +143,14 @@ extension Substring {
     fileprivate func droppingPrefix(_ prefix: String) -> Substring? {
         guard self.prefix(prefix.count).lowercased() == prefix else { return nil }
         return dropFirst(prefix.count)
+    }
+}
+
+extension StringProtocol {
+    /// Without white space at both ends.
+    var trimmed: String {
+        guard let start = firstIndex(where: { !$0.isWhitespace }), let end = lastIndex(where: { !$0.isWhitespace })
+        else { return "" }
+        return String(self[start...end])
     }
 }

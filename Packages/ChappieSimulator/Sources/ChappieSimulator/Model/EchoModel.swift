@@ -1,12 +1,39 @@
-import ChappieCore
+@_spi(ChappieInternals) import ChappieCore
+
+/// What the model says to a prompt: output items in order.
+struct Reply: Sendable, Hashable {
+    enum Output: Sendable, Hashable {
+        case reasoning(summary: String)
+        /// Streamed piece by piece; the pieces joined are the text.
+        case message(pieces: [String])
+        case functionCall(name: String, namespace: String?, arguments: String)
+        case customCall(name: String, namespace: String?, input: String)
+        case compaction(encryptedContent: String)
+    }
+
+    let outputs: [Output]
+}
 
 /// The "model": repeats and formats what it was asked, and does what a ``Directive`` says. The same prompt always gives
 /// the same reply.
 enum EchoModel {
+    /// - Parameter divergesAfter: pieces of its text after which it goes on with other words, as an answer that is asked
+    ///   for again may.
+    static func reply(to prompt: Prompt, divergesAfter: Int?) -> Reply {
+        let reply = reply(to: prompt)
+        guard let divergesAfter else { return reply }
+        return Reply(
+            outputs: reply.outputs.map { output in
+                guard case .message(let pieces) = output else { return output }
+                return .message(
+                    pieces: pieces.prefix(divergesAfter) + ["Or, ", "to ", "put ", "it ", "another ", "way."])
+            })
+    }
+
     static func reply(to prompt: Prompt) -> Reply {
         if prompt.wantsCompaction {
             return Reply(outputs: [
-                .compaction(encryptedContent: Base64URL.encode("compacted:" + prompt.text.prefix(400)))
+                .compaction(encryptedContent: Base64URL.encode(("compacted:" + prompt.text.prefix(400)).utf8))
             ])
         }
         let directives = Directive.parse(prompt.text, tools: prompt.tools)
@@ -167,5 +194,31 @@ enum EchoModel {
 
     private static func shortened(_ text: String) -> String {
         text.count <= 20_000 ? text : text.prefix(20_000) + "…"
+    }
+}
+
+/// Makes up arguments that fit a JSON schema: the required members of objects, the first of an enumeration.
+enum SampleArguments {
+    static func make(for schema: ChappieJSON, depth: Int = 0) -> ChappieJSON {
+        guard depth < 16 else { return .null }
+        if let constant = schema["const"] { return constant }
+        if let first = schema["enum"]?[0] { return first }
+        if let example = schema["default"] ?? schema["examples"]?[0] { return example }
+        if let choice = schema["anyOf"]?[0] ?? schema["oneOf"]?[0] { return make(for: choice, depth: depth + 1) }
+        switch schema["type"]?.string ?? schema["type"]?[0]?.string ?? "object" {
+        case "string": return "example"
+        case "integer", "number": return schema["minimum"] ?? 1
+        case "boolean": return true
+        case "null": return .null
+        case "array":
+            let count = min(max(schema["minItems"]?.int ?? 0, 0), 8)
+            return .array((0..<count).map { _ in make(for: schema["items"] ?? .null, depth: depth + 1) })
+        default:
+            let required = (schema["required"]?.array ?? []).compactMap(\.string).prefix(64)
+            return .object(
+                ChappieJSONObject(
+                    required.map { ($0, make(for: schema["properties"]?[$0] ?? ["type": "string"], depth: depth + 1)) })
+            )
+        }
     }
 }

@@ -1,4 +1,4 @@
-import ChappieCore
+@_spi(ChappieInternals) import ChappieCore
 
 /// Writes a reply as the sequence of events that the Responses API streams.
 struct ReplyWriter {
@@ -19,15 +19,6 @@ struct ReplyWriter {
         self.createdAt = createdAt
     }
 
-    /// - Parameters:
-    ///   - body: the request, of which the response object repeats some members.
-    ///   - now: Unix seconds.
-    static func events(
-        for reply: Reply, body: ChappieJSON, prompt: Prompt, now: Int, identifiers: inout IdentifierSource
-    ) -> [StreamedEvent] {
-        write(reply, body: body, prompt: prompt, now: now, identifiers: &identifiers).events
-    }
-
     /// A reply as it goes out, and what is to be remembered of it.
     struct Written: Sendable {
         let events: [StreamedEvent]
@@ -36,7 +27,9 @@ struct ReplyWriter {
         let items: [ChappieJSON]
     }
 
-    /// The same as ``events(for:body:prompt:now:identifiers:)``, with what a later request can start from.
+    /// - Parameters:
+    ///   - body: the request, of which the response object repeats some members.
+    ///   - now: Unix seconds.
     static func write(
         _ reply: Reply, body: ChappieJSON, prompt: Prompt, now: Int, identifiers: inout IdentifierSource
     ) -> Written {
@@ -93,7 +86,7 @@ struct ReplyWriter {
             item["summary"] = [part]
         }
         if body["include"]?.array?.contains("reasoning.encrypted_content") == true {
-            item["encrypted_content"] = .string(Base64URL.encode("simulated:" + id))
+            item["encrypted_content"] = .string(Base64URL.encode(("simulated:" + id).utf8))
         }
         reasoningSize += summary.utf8.count
         finish(.object(item))
@@ -218,5 +211,31 @@ struct ReplyWriter {
             "output_tokens": .integer(output), "output_tokens_details": ["reasoning_tokens": .integer(reasoning)],
             "total_tokens": .integer(input + output),
         ]
+    }
+}
+
+/// Cuts text into the pieces it is streamed in.
+enum TextPieces {
+    /// A word longer than this is cut, between characters.
+    static let lengthLimit = 64
+
+    /// One piece for each word, with the white space after it. Joined they are `text`, and none cuts a character apart.
+    static func split(_ text: String) -> [String] {
+        var pieces: [String] = []
+        var piece = ""
+        var length = 0
+        var endsWord = false
+        for character in text {
+            if (endsWord && !character.isWhitespace) || length == lengthLimit {
+                pieces.append(piece)
+                piece = ""
+                length = 0
+            }
+            piece.append(character)
+            length += 1
+            endsWord = character.isWhitespace
+        }
+        if !piece.isEmpty { pieces.append(piece) }
+        return pieces
     }
 }

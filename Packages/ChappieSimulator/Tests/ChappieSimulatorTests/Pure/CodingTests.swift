@@ -1,4 +1,4 @@
-import ChappieCore
+@_spi(ChappieInternals) import ChappieCore
 import Testing
 
 @testable import ChappieSimulator
@@ -25,13 +25,6 @@ struct CodingTests {
         }
     }
 
-    @Test(arguments: [
-        ("", ""), ("f", "Zg"), ("fo", "Zm8"), ("foo", "Zm9v"), ("foob", "Zm9vYg"), ("~~~???", "fn5-Pz8_"),
-    ])
-    func base64URLHasNoPaddingAndItsOwnTwoLetters(text: String, expected: String) {
-        #expect(Base64URL.encode(text) == expected)
-    }
-
     @Test func readsFormFieldsWithEscapesAndForgivesHalfOnes() {
         let form = FormFields(Array("a=1+2&b=%C3%A9%2f&c&d=%zz%4&a=later&e=x=y".utf8))
         #expect(form["a"] == "1 2")
@@ -43,20 +36,11 @@ struct CodingTests {
     }
 
     @Test(arguments: [
-        ("localhost", true), ("127.0.0.1", true), ("127.255.3.4", true), ("::1", true), ("LOCALHOST", true),
-        ("127.0.0.256", false), ("127.0.0", false), ("127.0.0.1.evil.example", false), ("10.0.0.1", false),
-        ("0.0.0.0", false), ("localhost.evil.example", false), ("", false), ("127.+1.0.1", false),
-    ])
-    func knowsItsOwnMachineByName(host: String, expected: Bool) {
-        #expect(LoopbackHost.isLoopback(host) == expected)
-    }
-
-    @Test(arguments: [
         ("localhost:80", true), ("127.0.0.1:8080", true), ("[::1]:1", true), ("[::1]", true), ("[::2]:1", false),
         ("evil.example:80", false), ("[::1", false), ("", false),
     ])
     func knowsItsOwnMachineByHostField(field: String, expected: Bool) {
-        #expect(LoopbackHost.isLoopback(authority: field) == expected)
+        #expect(Backend.namesThisMachine(authority: field) == expected)
     }
 
     @Test func escapesEverythingThatHTMLReads() {
@@ -64,11 +48,11 @@ struct CodingTests {
     }
 
     @Test func anUnsignedTokenHasThreePartsAndReadableClaims() throws {
-        let token = UnsignedJWT.encode(["exp": 5, "name": "Zoë"])
+        let token = TokenMint.unsignedJWT(["exp": 5, "name": "Zoë"])
         let parts = token.split(separator: ".")
         try #require(parts.count == 3)
         #expect(parts[0] == "eyJhbGciOiJub25lIiwidHlwIjoiSldUIn0")
-        #expect(String(parts[1]) == Base64URL.encode("{\"exp\":5,\"name\":\"Zoë\"}"))
+        #expect(String(parts[1]) == Base64URL.encode("{\"exp\":5,\"name\":\"Zoë\"}".utf8))
     }
 
     @Test func unzipsWhatTheRealToolZipsWithoutASize() throws {

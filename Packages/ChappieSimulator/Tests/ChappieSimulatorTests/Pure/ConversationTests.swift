@@ -7,7 +7,7 @@ struct ConversationTests {
     private func item(_ text: String) -> ChappieJSON { ["role": "user", "content": .string(text)] }
 
     @Test func remembersWhatTheLastResponseAnsweredAndSaid() {
-        var conversation = WebSocketConversation(connection: 0)
+        var conversation = WebSocketConversation()
         #expect(conversation.lastResponseID == nil)
         conversation.remember(
             response: "resp_1", input: [item("a")], output: [item("b")], byteCount: 10, continues: false)
@@ -16,7 +16,7 @@ struct ConversationTests {
     }
 
     @Test func forgetsWhatIsOverItsMemory() {
-        var conversation = WebSocketConversation(connection: 0)
+        var conversation = WebSocketConversation()
         let half = WebSocketConversation.memoryLimit / 2
         conversation.remember(response: "resp_1", input: [item("a")], output: [], byteCount: half, continues: false)
         conversation.remember(response: "resp_2", input: [item("a")], output: [], byteCount: half, continues: false)

@@ -225,8 +225,8 @@ struct ModelTests {
 
     @Test func findsTheEndOfAnObjectOnlyWhenItHasOne() {
         let text = "{\"a\":{\"b\":\"}\\\"\"}} rest"
-        #expect(JSONSpan.end(of: text[...]).map { String(text[..<$0]) } == "{\"a\":{\"b\":\"}\\\"\"}}")
-        #expect(JSONSpan.end(of: "{\"a\":\"}") == nil)
-        #expect(JSONSpan.end(of: String(repeating: "{", count: 1000)[...]) == nil)
+        #expect(Directive.endOfObject(text[...]).map { String(text[..<$0]) } == "{\"a\":{\"b\":\"}\\\"\"}}")
+        #expect(Directive.endOfObject("{\"a\":\"}") == nil)
+        #expect(Directive.endOfObject(String(repeating: "{", count: 1000)[...]) == nil)
     }
 }

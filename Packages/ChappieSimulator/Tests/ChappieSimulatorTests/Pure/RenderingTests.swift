@@ -11,8 +11,8 @@ struct RenderingTests {
             StreamedEvent(name: "y", data: Array("{}".utf8), isPaced: true),
         ]))
 
-    private func faults(_ json: String) throws -> WireFaults {
-        try WireFaults(ScenarioReader(try ChappieJSON(parsing: json)))
+    private func effect(_ json: String) throws -> ScenarioEffect {
+        try ScenarioDecoder(try ChappieJSON(parsing: json)).decode(ScenarioEffect.self)
     }
 
     private func sent(_ answer: ScriptedAnswer) -> String {
@@ -39,8 +39,8 @@ struct RenderingTests {
 
     @Test func aCutLeavesExactlyThatManyBytesOfTheBody() throws {
         for length in 0..<49 {
-            let cut = try faults("{\"framing\":\"close\",\"cut\":{\"afterBytes\":\(length),\"with\":\"rst\"}}")
-            let answer = AnswerRenderer(faults: cut).render(response)
+            let cut = try effect("{\"framing\":\"close\",\"cut\":{\"afterBytes\":\(length),\"with\":\"rst\"}}")
+            let answer = AnswerRenderer(effect: cut).render(response)
             #expect(answer.steps.last == .reset)
             let body = sent(answer).split(separator: "\r\n\r\n", maxSplits: 1, omittingEmptySubsequences: false)[1]
             #expect(body.utf8.count == length)
@@ -48,28 +48,28 @@ struct RenderingTests {
     }
 
     @Test func aCutAfterEventsKeepsThemWhole() throws {
-        let answer = AnswerRenderer(faults: try faults("{\"cut\":{\"afterEvents\":1}}")).render(response)
+        let answer = AnswerRenderer(effect: try effect("{\"cut\":{\"afterEvents\":1}}")).render(response)
         #expect(sent(answer).hasSuffix("\r\n\r\n1e\r\nevent: x\ndata: {\"a\":1,\"b\":2}\n\n\r\n"))
         #expect(answer.steps.last == .finish)
     }
 
     @Test func aCutBodyOfKnownLengthStillPromisesAllOfIt() throws {
         let whole = BackendResponse.json(["a": "bcdef"])
-        let answer = AnswerRenderer(faults: try faults("{\"cut\":{\"afterBytes\":3}}")).render(whole)
+        let answer = AnswerRenderer(effect: try effect("{\"cut\":{\"afterBytes\":3}}")).render(whole)
         #expect(sent(answer).hasSuffix("content-length: 13\r\n\r\n{\"a"))
     }
 
     @Test func dripsOneByteAtATime() throws {
-        let drip = try faults("{\"framing\":\"length\",\"drip\":{\"bytes\":1,\"pause\":0.001}}")
-        let answer = AnswerRenderer(faults: drip).render(response)
+        let drip = try effect("{\"framing\":\"length\",\"drip\":{\"bytes\":1,\"pause\":0.001}}")
+        let answer = AnswerRenderer(effect: drip).render(response)
         #expect(answer.steps.count { $0 == .wait(.milliseconds(1)) } == 49)
         #expect(answer.steps.count { if case .send(let bytes) = $0 { bytes.count == 1 } else { false } } == 49)
     }
 
     @Test func stallsInsteadOfEnding() throws {
         #expect(
-            AnswerRenderer(faults: try faults("{\"stall\":{\"beforeHead\":true}}")).render(response).steps == [.stall])
-        let answer = AnswerRenderer(faults: try faults("{\"stall\":{\"afterBytes\":0}}")).render(response)
+            AnswerRenderer(effect: try effect("{\"stall\":{\"beforeHead\":true}}")).render(response).steps == [.stall])
+        let answer = AnswerRenderer(effect: try effect("{\"stall\":{\"afterBytes\":0}}")).render(response)
         #expect(sent(answer).hasSuffix("chunked\r\n\r\n"))
         #expect(answer.steps.last == .stall)
     }
@@ -86,7 +86,7 @@ struct RenderingTests {
         ("{\"ids\":true}", "event: y\nid: 1\nretry: 3000\ndata: {}\n\n"),
     ])
     func writesEventsInEveryAllowedWay(json: String, expected: String) throws {
-        let format = try EventFormat(ScenarioReader(try ChappieJSON(parsing: json)))
+        let format = try ScenarioDecoder(try ChappieJSON(parsing: json)).decode(EventEdits.self)
         let bytes = format.write(StreamedEvent(name: "y", data: Array("{}".utf8)), isFirst: true, isLast: true)
         #expect(bytes == Array(expected.utf8))
     }
@@ -95,10 +95,11 @@ struct RenderingTests {
         var identifiers = IdentifierSource()
         let body = Simulator.turn("Hi")
         let prompt = Prompt(body)
-        let events = ReplyWriter.events(
-            for: EchoModel.reply(to: prompt), body: body, prompt: prompt, now: 0, identifiers: &identifiers)
+        let events = ReplyWriter.write(
+            EchoModel.reply(to: prompt), body: body, prompt: prompt, now: 0, identifiers: &identifiers
+        ).events
         func edited(_ json: String) throws -> [StreamedEvent] {
-            try EventEdits(ScenarioReader(try ChappieJSON(parsing: json))).applied(to: events)
+            try ScenarioDecoder(try ChappieJSON(parsing: json)).decode(EventEdits.self).applied(to: events)
         }
         #expect(try edited("{}") == events)
         #expect(try edited("{\"ending\":\"none\"}") == events.dropLast())

@@ -7,8 +7,9 @@ struct ReplyWriterTests {
     private func events(_ reply: Reply, _ more: [(String, ChappieJSON)] = []) throws -> [ChappieJSON] {
         var identifiers = IdentifierSource()
         let body = Simulator.turn("Hi", more)
-        let events = ReplyWriter.events(
-            for: reply, body: body, prompt: Prompt(body), now: 1_795_000_000, identifiers: &identifiers)
+        let events = ReplyWriter.write(
+            reply, body: body, prompt: Prompt(body), now: 1_795_000_000, identifiers: &identifiers
+        ).events
         return try events.map { event in
             let value = try ChappieJSON(parsing: event.data)
             #expect(value["type"]?.string == event.name)

@@ -87,8 +87,7 @@ struct ScenarioTests {
         var progress = ScenarioProgress(scenario)
         func status(_ method: String, _ target: String, _ body: String = "") -> Int? {
             let request = BackendRequest(ReceivedRequest(method: method, target: target, body: Array(body.utf8)))
-            guard case .response(let status, _) = progress.effect(for: request)?.replacement else { return nil }
-            return status
+            return progress.effect(for: request)?.status
         }
         #expect(status("POST", "/a") == nil)
         #expect(status("POST", "/a?q=1") == 500)
@@ -111,8 +110,7 @@ struct ScenarioTests {
         var progress = ScenarioProgress(scenario)
         func status(_ method: String, _ carrier: ScenarioMatch.Carrier) -> Int? {
             let request = BackendRequest(ReceivedRequest(method: method, target: "/a"), over: carrier)
-            guard case .response(let status, _) = progress.effect(for: request)?.replacement else { return nil }
-            return status
+            return progress.effect(for: request)?.status
         }
         #expect(status("PREWARM", .websocket) == 503)
         #expect(status("POST", .websocket) == 500)

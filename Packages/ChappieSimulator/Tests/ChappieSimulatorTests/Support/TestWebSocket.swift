@@ -1,5 +1,6 @@
 import ChappieCore
 import ChappieSimulator
+import TestFixtures
 
 /// A WebSocket client in its plainest form, that shares nothing with the server it talks to: it blocks, masks with a
 /// fixed key, and shows every frame.
@@ -153,7 +154,7 @@ extension Simulator {
         _ body: @escaping @Sendable (TestWebSocket, Simulator) throws -> Value
     ) async throws -> Value {
         try await during(configuration, scenario: scenario) { simulator in
-            try await OwnThread.run {
+            try await onOwnThread {
                 try body(try TestWebSocket(simulator, offer: offer, headers: headers), simulator)
             }
         }

@@ -89,14 +89,48 @@ struct ControlFrameTests {
 
     @Test(
         arguments: [
-            ([0x81, 0x01, 0x61], 1002), ([0xC1, 0x80, 0, 0, 0, 0], 1002), ([0x81, 0x81, 0, 0, 0, 0, 0xFF], 1007),
-            ([0x81, 0xFF, 0, 0, 0, 0, 1, 16, 0, 0, 0, 0, 0, 0], 1009),
-        ] as [([UInt8], Int)])
-    func aBrokenRuleIsAnsweredWithItsCloseCode(bytes: [UInt8], code: Int) async throws {
+            ([0x81, 0x01, 0x61], 1002, "an unmasked frame"),
+            ([0xC1, 0x80, 0, 0, 0, 0], 1002, "RSV1 without compression"),
+            ([0xA1, 0x80, 0, 0, 0, 0], 1002, "RSV2"),
+            ([0x83, 0x80, 0, 0, 0, 0], 1002, "a reserved opcode"),
+            ([0x8B, 0x80, 0, 0, 0, 0], 1002, "a reserved control opcode"),
+            ([0x80, 0x80, 0, 0, 0, 0], 1002, "a continuation of nothing"),
+            ([0x01, 0x80, 0, 0, 0, 0, 0x81, 0x80, 0, 0, 0, 0], 1002, "a message inside a message"),
+            ([0x09, 0x80, 0, 0, 0, 0], 1002, "a ping in fragments"),
+            ([0x89, 0xFE, 0, 126, 0, 0, 0, 0], 1002, "a ping of 126 bytes"),
+            ([0x88, 0x81, 0, 0, 0, 0, 3], 1002, "half a close code"),
+            ([0x88, 0x82, 0, 0, 0, 0, 0x03, 0xED], 1002, "close code 1005"),
+            ([0x88, 0x83, 0, 0, 0, 0, 0x03, 0xE8, 0xFF], 1007, "a close reason that is not UTF-8"),
+            ([0x81, 0x82, 0, 0, 0, 0, 0xC3, 0x28], 1007, "text that is not UTF-8"),
+            ([0x82, 0xFF, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0], 1009, "a frame of 16 MiB and a byte"),
+            ([0x82, 0xFF, 0xFF, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], 1009, "a length beyond any"),
+        ] as [([UInt8], Int, String)])
+    func aBrokenRuleIsAnsweredWithItsCloseCode(bytes: [UInt8], code: Int, name: String) async throws {
         try await Simulator.withWebSocket { client, _ in
             client.socket.send(bytes)
-            #expect(client.frame()?.closeCode == code)
+            #expect(client.frame()?.closeCode == code, "\(name)")
             #expect(client.socket.receiveToEnd() == .endOfStream(""))
+        }
+    }
+
+    @Test(arguments: [1, 3, 64])
+    func readsFramesInPiecesOfAnySize(size: Int) async throws {
+        func masked(_ opcode: UInt8, _ text: String, isFinal: Bool = true) -> [UInt8] {
+            TestWebSocket.bytes(of: .init(opcode: opcode, payload: Array(text.utf8), isFinal: isFinal, isMasked: true))
+        }
+        let question = TestWebSocket.create("Hello 🌙").serialized()
+        let (first, rest) = (String(question.prefix(5)), String(question.dropFirst(5)))
+        let bytes = masked(1, first, isFinal: false) + masked(9, "in") + masked(0, "", isFinal: false) + masked(0, rest)
+        try await Simulator.withWebSocket { client, simulator in
+            for start in stride(from: 0, to: bytes.count, by: size) {
+                client.socket.send(Array(bytes[start..<min(start + size, bytes.count)]))
+            }
+            #expect(client.answer().types.last == "response.completed")
+            let message = try #require(simulator.receivedMessages.first)
+            #expect(String(decoding: message.body, as: UTF8.self) == question)
+            #expect(message.frameCount == 3)
+            #expect(message.wireByteCount == bytes.count - 8)
+            #expect(client.controls.map(\.text) == ["in"])
         }
     }
 

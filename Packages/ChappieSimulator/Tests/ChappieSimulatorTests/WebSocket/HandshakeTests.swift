@@ -1,5 +1,6 @@
 import ChappieCore
 import ChappieSimulator
+import TestFixtures
 import Testing
 
 @Suite(.timeLimit(.minutes(1)))
@@ -34,7 +35,7 @@ struct HandshakeTests {
 
     @Test func letsNobodyInWithoutAToken() async throws {
         try await Simulator.during { simulator in
-            try await OwnThread.run {
+            try await onOwnThread {
                 let stranger = try TestWebSocket(simulator, token: "stolen")
                 #expect(stranger.status == 401)
                 #expect(stranger.header("connection") == "close")
@@ -57,7 +58,7 @@ struct HandshakeTests {
     ])
     func refusesWhatIsNoHandshake(line: String, instead: String, status: Int) async throws {
         try await Simulator.during { simulator in
-            let head = try await OwnThread.run {
+            let head = try await onOwnThread {
                 let socket = try TestSocket(port: simulator.port)
                 let lines = [
                     "GET /backend-api/codex/responses HTTP/1.1", "Host: x", "Connection: Upgrade", "Upgrade: websocket",
@@ -74,7 +75,7 @@ struct HandshakeTests {
 
     @Test func answersAHandshakeThatWaitsBehindAnotherRequest() async throws {
         try await Simulator.during { simulator in
-            let answers = try await OwnThread.run {
+            let answers = try await onOwnThread {
                 let socket = try TestSocket(port: simulator.port)
                 let token = simulator.issueCredential().accessToken
                 socket.send(
@@ -91,7 +92,7 @@ struct HandshakeTests {
 
     @Test func whatFollowsAHandshakeWithABodyIsNoRequest() async throws {
         try await Simulator.during { simulator in
-            let sizes = try await OwnThread.run {
+            let sizes = try await onOwnThread {
                 let token = simulator.issueCredential().accessToken
                 let request =
                     "GET /backend-api/codex/responses HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\n"
@@ -141,7 +142,7 @@ struct HandshakeTests {
     @Test func hangsWithoutAWord() async throws {
         let configuration = SimulatorConfiguration(scenario: try SimulatorScenario(named: "ws-hang-once"))
         try await Simulator.during(configuration) { simulator in
-            try await OwnThread.run {
+            try await onOwnThread {
                 let first = try TestWebSocket(simulator, patience: 0.2)
                 #expect(first.head.isEmpty)
                 #expect(simulator.webSocketConnections.isEmpty)

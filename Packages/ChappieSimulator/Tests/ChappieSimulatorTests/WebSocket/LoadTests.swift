@@ -1,13 +1,14 @@
 import ChappieCore
 import ChappieSimulator
 import Glibc
+import TestFixtures
 import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct LoadTests {
     @Test func aThousandIdleConnectionsAreKeptAndEveryOneAnswers() async throws {
         try await Simulator.during(SimulatorConfiguration(recordedRequestLimit: 10)) { simulator in
-            try await OwnThread.run {
+            try await onOwnThread {
                 let token = simulator.issueCredential().accessToken
                 // Each is one descriptor here and one in the simulator; the usual limit is 1024 in all.
                 var limit = rlimit()

@@ -1,5 +1,6 @@
 import ChappieCore
 import ChappieSimulator
+import TestFixtures
 import Testing
 
 @Suite(.timeLimit(.minutes(1)))
@@ -26,9 +27,9 @@ struct TurnTests {
         let question = "A quiet evening 🌙 with äöü\n\nand two lines"
         let more: [(String, ChappieJSON)] = [("reasoning", ["effort": "low"])]
         try await Simulator.during { simulator in
-            let post = try await OwnThread.run { try simulator.ask(question, more).events }
+            let post = try await onOwnThread { try simulator.ask(question, more).events }
             for offer in [nil, TestWebSocket.deflateOffer] {
-                let events = try await OwnThread.run {
+                let events = try await onOwnThread {
                     let client = try TestWebSocket(simulator, offer: offer)
                     return [client.ask(question, more), client.ask(question, more)]
                 }
@@ -122,7 +123,7 @@ struct TurnTests {
 
     @Test func logsWhatCameOverWebSocket() async throws {
         try await Simulator.during { simulator in
-            let size = try await OwnThread.run {
+            let size = try await onOwnThread {
                 let client = try TestWebSocket(simulator)
                 let first = client.ask("Hi", [("generate", false)])
                 _ = client.ask("Hi", [("previous_response_id", .string(try #require(first.responseID)))])
