@@ -9,7 +9,6 @@ let package = Package(
     dependencies: [
         .package(path: "../ChappieCore"),
         .package(path: "../ChappieAuth"),
-        .package(path: "../TestFixtures"),
     ],
     targets: [
         .target(name: "CSpawn"),
@@ -19,13 +18,6 @@ let package = Package(
                 "ChappieCore",
                 "ChappieAuth",
                 "CSpawn",
-            ]),
-        .testTarget(
-            name: "ChappieDesktopLinuxTests",
-            dependencies: [
-                "ChappieDesktopLinux",
-                "ChappieAuth",
-                "TestFixtures",
             ]),
     ],
     swiftLanguageModes: [.v6],

@@ -1,21 +1,16 @@
 #define _GNU_SOURCE
 #include "CSpawn.h"
 
+#include <errno.h>
+
 #if defined(__linux__)
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
-
-// A copy of `descriptor` that none of the descriptors 0, 1 and 2 can be in the way of.
-static int above_standard(int descriptor) {
-    return fcntl(descriptor, F_DUPFD_CLOEXEC, 3);
-}
 
 int cspawn_start(
     const char *path, char *const arguments[], char *const environment[], int input, int output, int error,
@@ -37,51 +32,30 @@ int cspawn_start(
     posix_spawnattr_setsigdefault(&attributes, &all);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 
-    int sources[3] = {above_standard(input), above_standard(output), above_standard(error)};
+    // Copies above the standard descriptors, so that none is overwritten before it was used.
+    int sources[3] = {input, output, error};
+    for (int target = 0; target < 3; target++) sources[target] = fcntl(sources[target], F_DUPFD_CLOEXEC, 3);
     for (int target = 0; target < 3 && status == 0; target++) {
-        status = sources[target] < 0 ? errno : posix_spawn_file_actions_adddup2(&actions, sources[target], target);
+        status = sources[target] < 0 ? EMFILE : posix_spawn_file_actions_adddup2(&actions, sources[target], target);
     }
     if (status == 0) status = posix_spawn_file_actions_addclosefrom_np(&actions, 3);
     if (status == 0) status = posix_spawn(child, path, &actions, &attributes, arguments, environment);
 
-    for (int index = 0; index < 3; index++) {
-        if (sources[index] >= 0) close(sources[index]);
+    for (int target = 0; target < 3; target++) {
+        if (sources[target] >= 0) close(sources[target]);
     }
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
     return status;
 }
 
-int cspawn_memory_file(void) {
-    return memfd_create("chappie", MFD_CLOEXEC);
-}
-
-void cspawn_await_end(pid_t child) {
-    siginfo_t info;
-    while (waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT) == -1 && errno == EINTR) {}
-}
-
-int cspawn_reap(pid_t child) {
-    int status = 0;
-    pid_t reaped;
-    do {
-        reaped = waitpid(child, &status, 0);
-    } while (reaped == -1 && errno == EINTR);
-    if (reaped != child) return -1;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
-void cspawn_kill(pid_t child) {
-    kill(-child, SIGKILL);
-}
+int cspawn_memory_file(void) { return memfd_create("chappie", MFD_CLOEXEC); }
 
 void cspawn_forbid_dumps(void) { prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
 
 #else
 
 // Only Linux has this adapter; elsewhere the module compiles and starts nothing.
-#include <errno.h>
-
 int cspawn_start(
     const char *path, char *const arguments[], char *const environment[], int input, int output, int error,
     pid_t *child) {
@@ -89,19 +63,7 @@ int cspawn_start(
     return ENOTSUP;
 }
 
-int cspawn_memory_file(void) {
-    errno = ENOTSUP;
-    return -1;
-}
-
-void cspawn_await_end(pid_t child) { (void)child; }
-
-int cspawn_reap(pid_t child) {
-    (void)child;
-    return -1;
-}
-
-void cspawn_kill(pid_t child) { (void)child; }
+int cspawn_memory_file(void) { return errno = ENOTSUP, -1; }
 
 void cspawn_forbid_dumps(void) {}
 

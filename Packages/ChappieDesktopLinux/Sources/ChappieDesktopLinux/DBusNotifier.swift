@@ -1,4 +1,5 @@
 public import ChappieAuth
+@_spi(ChappieInternals) import ChappieCore
 
 /// Shows notifications through the desktop's notification service, `org.freedesktop.Notifications`.
 ///
@@ -10,7 +11,7 @@ public struct DBusNotifier: Notifier {
     private let environment: DesktopEnvironment
 
     /// - Parameters:
-    ///   - applicationName: Who says it, as the desktop shows it. Default `Chappie`.
+    ///   - applicationName: The sender's name, as the desktop shows it. Default `Chappie`.
     ///   - environment: Where it looks for the session bus and for programs. Default: this process's.
     public init(applicationName: String = "Chappie", environment: DesktopEnvironment = .current) {
         self.applicationName = applicationName
@@ -20,7 +21,7 @@ public struct DBusNotifier: Notifier {
     /// Shows `title` (256 characters at most) and `body` (1024), both plain text; what is longer is cut.
     ///
     /// - Throws: ``DesktopError`` when there is no session bus, no notification service or no program to ask it with,
-    ///   and when it does not answer within 2 seconds. That the desktop shows nothing, because the person does not want
+    ///   and when it does not answer within 2 seconds. A desktop that shows nothing, because the person does not want
     ///   to be disturbed, is not an error.
     public func notify(title: String, body: String) async throws(DesktopError) {
         let notification = DesktopNotification(applicationName: applicationName, title: title, body: body)
@@ -34,46 +35,97 @@ public struct DBusNotifier: Notifier {
         guard environment.hasSessionBus else {
             throw DesktopError("No notification was shown: there is no desktop session bus here.")
         }
-        let path: String
-        let arguments: [String]
+        let command: (path: String, arguments: [String])
         if let program = environment.executable("busctl") {
-            (path, arguments) = (program, notification.busctlArguments)
+            command = (program, notification.busctlArguments)
         } else if let program = environment.executable("gdbus") {
-            (path, arguments) = (program, notification.gdbusArguments)
+            command = (program, notification.gdbusArguments)
         } else {
             throw DesktopError(
                 "No notification was shown: busctl and gdbus are missing. Install the package systemd or libglib2.0-bin."
             )
         }
         return ChildProcess(
-            path: path, arguments: arguments, environment: environment.variables, limit: .seconds(2), atLimit: .kill)
+            path: command.path, arguments: command.arguments, environment: environment.variables, limit: .seconds(2),
+            atLimit: .kill)
     }
 
     static func error(for outcome: ChildOutcome) -> DesktopError? {
-        switch outcome {
-        case .exited(code: 0, _), .exited(code: -1, _):
-            nil
-        case .exited(_, let words):
-            DesktopError("No notification was shown: \(firstLine(of: words)).")
-        case .stillRunning:
-            DesktopError("No notification was shown: the notification service did not answer within 2 s.")
-        case .notStarted(let reason):
-            DesktopError("No notification was shown: \(reason).")
-        }
+        let reason =
+            switch outcome {
+            case .exited(code: 0, _), .exited(code: -1, _): nil as String?
+            case .exited(_, let words): firstLine(of: words)
+            case .stillRunning: "the notification service did not answer within 2 s"
+            case .notStarted(let reason): reason
+            }
+        return reason.map { DesktopError("No notification was shown: \($0).") }
     }
 
     /// A program's words as the end of a sentence.
     private static func firstLine(of words: String) -> String {
-        let line = words.split(whereSeparator: \.isNewline).first.map { $0.prefix(200) } ?? ""
-        let text = DesktopNotification.plain(String(line), limit: 200).trimmingSuffix { $0 == "." || $0 == " " }
-        return text.isEmpty ? "the notification service refused" : String(text)
+        let line = words.split(whereSeparator: \.isNewline).first.map { String($0.prefix(200)) } ?? ""
+        var text = UntrustedText.forTerminal(line)
+        while text.last == "." || text.last == " " { text.removeLast() }
+        return text.isEmpty ? "the notification service refused" : text
     }
 }
 
-extension String {
-    fileprivate func trimmingSuffix(while matches: (Character) -> Bool) -> Substring {
-        var rest = Substring(self)
-        while let last = rest.last, matches(last) { rest.removeLast() }
-        return rest
+/// One notification, as arguments of two programs.
+struct DesktopNotification: Hashable {
+    let applicationName: String
+    let title: String
+    /// With markup characters escaped: servers that understand markup show `&lt;` as `<`, and text from outside must
+    /// not become a link. A server without markup shows the escape, which is the lesser evil.
+    let body: String
+
+    /// Control characters other than line breaks and tabs are replaced.
+    init(applicationName: String, title: String, body: String) {
+        self.applicationName = UntrustedText.forTerminal(String(applicationName.prefix(256)))
+        self.title = UntrustedText.forTerminal(String(title.prefix(256)))
+        self.body = Self.escaped(UntrustedText.forTerminal(String(body.prefix(1024))))
+    }
+
+    /// `Notify` takes the sender, the notification to replace, an icon, title, body, actions, hints, and a time in
+    /// milliseconds, -1 for the server's own.
+    var busctlArguments: [String] {
+        [
+            "--user", "--timeout=2", "--quiet", "call", "--", Self.service, Self.path, Self.service, "Notify",
+            "susssasa{sv}i", applicationName, "0", "", title, body, "0", "0", "-1",
+        ]
+    }
+
+    /// As ``busctlArguments``, in GVariant's text format.
+    var gdbusArguments: [String] {
+        [
+            "call", "--session", "--timeout", "2", "--dest", Self.service, "--object-path", Self.path, "--method",
+            "\(Self.service).Notify", Self.quoted(applicationName), "uint32 0", "''", Self.quoted(title),
+            Self.quoted(body), "@as []", "@a{sv} {}", "int32 -1",
+        ]
+    }
+
+    private static let service = "org.freedesktop.Notifications"
+    private static let path = "/org/freedesktop/Notifications"
+
+    private static func escaped(_ text: String) -> String {
+        text.reduce(into: "") { escaped, character in
+            switch character {
+            case "&": escaped += "&amp;"
+            case "<": escaped += "&lt;"
+            case ">": escaped += "&gt;"
+            default: escaped.append(character)
+            }
+        }
+    }
+
+    /// A string in GVariant's text format; unquoted, gdbus would read `true` or `[]` as something else.
+    private static func quoted(_ text: String) -> String {
+        let inside = text.reduce(into: "") { inside, character in
+            switch character {
+            case "'", "\\": inside += "\\\(character)"
+            case "\n": inside += "\\n"
+            default: inside.append(character)
+            }
+        }
+        return "'\(inside)'"
     }
 }

@@ -30,7 +30,7 @@ public struct XDGOpenBrowser: Browser {
     /// patience is over.
     ///
     /// - Throws: ``DesktopError`` when `url` is not http or https, when there is no display or no xdg-open, and when
-    ///   xdg-open fails. That no browser window appears can't be known and is not an error.
+    ///   xdg-open fails. Whether a browser window appears can't be known.
     public func open(_ url: URL) async throws(DesktopError) {
         let process = try Self.process(for: url, in: environment, patience: patience)
         if let error = Self.error(for: await environment.run(process)) { throw error }
@@ -61,7 +61,7 @@ public struct XDGOpenBrowser: Browser {
     /// xdg-open(1), "Exit codes".
     static func error(for outcome: ChildOutcome) -> DesktopError? {
         switch outcome {
-        // -1: somebody else reaped it, so its end is not known; it was there, at least.
+        // -1: its end is not known, but it was started.
         case .stillRunning, .exited(code: 0, _), .exited(code: -1, _):
             nil
         case .exited(code: 3, _):

@@ -8,6 +8,7 @@ import Testing
 struct ClipboardTests {
     private static let wlCopy = "/usr/bin/wl-copy"
     private static let xclip = "/first/xclip"
+    private static let xclips = [SystemProgram.xclip, .xvfb]
     private static let wayland = ClipboardRoute.program(path: wlCopy, arguments: ["--type", "text/plain"])
     private static let x11 = ClipboardRoute.program(path: xclip, arguments: ["-selection", "clipboard", "-in"])
 
@@ -23,7 +24,7 @@ struct ClipboardTests {
         (["TERM": "linux"], []),
         (["TERM": "", "DISPLAY": ""], []),
     ])
-    func knowsTheWays(variables: [String: String], routes: [ClipboardRoute]) {
+    func knowsTheRoutes(variables: [String: String], routes: [ClipboardRoute]) {
         let scene = Scene(variables, programs: [Self.wlCopy, Self.xclip])
         #expect(ClipboardRoute.routes(in: scene.environment) == routes)
     }
@@ -38,7 +39,7 @@ struct ClipboardTests {
     }
 
     @Test(arguments: [.exited(code: 1, words: "no display"), .stillRunning, .notStarted("no")] as [ChildOutcome])
-    func aWayThatFailsIsFollowedByTheNext(outcome: ChildOutcome) async throws {
+    func aRouteThatFailsIsFollowedByTheNext(outcome: ChildOutcome) async throws {
         let scene = Scene(
             ["WAYLAND_DISPLAY": "w", "DISPLAY": ":0"], programs: [Self.wlCopy, Self.xclip],
             outcomes: [Self.wlCopy: outcome])
@@ -60,7 +61,7 @@ struct ClipboardTests {
             ([:], [xclip], "there is neither a display nor a terminal"),
             (["TERM": "xterm"], [], "there is neither a display nor a terminal"),
         ] as [([String: String], [String], String)])
-    func noWayIsASentence(variables: [String: String], programs: [String], words: String) async {
+    func noRouteIsASentence(variables: [String: String], programs: [String], words: String) async {
         let scene = Scene(variables, programs: Set(programs), outcomes: [Self.xclip: .exited(code: 1, words: "")])
         let error = await #expect(throws: DesktopError.self) {
             try await LinuxClipboard(environment: scene.environment).copy("ABCD-1234")
@@ -70,12 +71,34 @@ struct ClipboardTests {
         #expect(error?.sentence.contains("ABCD") == false)
     }
 
+    // MARK: The terminal's sequence
+
+    @Test func asksForTheClipboard() {
+        #expect(OSC52.sequence(copying: "ABCD-1234", insideTmux: false) == Array("\u{1B}]52;c;QUJDRC0xMjM0\u{7}".utf8))
+    }
+
+    @Test func passesThroughTmux() {
+        let sequence = OSC52.sequence(copying: "ABCD-1234", insideTmux: true)
+        #expect(sequence == Array("\u{1B}Ptmux;\u{1B}\u{1B}]52;c;QUJDRC0xMjM0\u{7}\u{1B}\\".utf8))
+    }
+
+    @Test func textCantEscapeFromTheSequence() throws {
+        let sequence = try #require(OSC52.sequence(copying: "\u{7}\u{1B}[31m;\u{1B}\\", insideTmux: false))
+        #expect(sequence.filter { $0 < 0x20 } == [0x1B, 0x07])
+    }
+
+    @Test func refusesWhatTerminalsRefuse() {
+        #expect(OSC52.sequence(copying: String(repeating: "x", count: 74_994), insideTmux: false) != nil)
+        #expect(OSC52.sequence(copying: String(repeating: "x", count: 74_995), insideTmux: false) == nil)
+    }
+
     // MARK: Real programs
 
-    @Test(arguments: ["ABCD-1234", "", "two\nlines\n", "ünï „Grüße“ 🔑", String(repeating: "x", count: 200_000)])
+    @Test(
+        .enabled(if: xclips.areUsable, "\(xclips.absence)"),
+        arguments: ["ABCD-1234", "", "two\nlines\n", "ünï „Grüße“ 🔑", String(repeating: "x", count: 200_000)])
     func xclipHoldsTheText(text: String) async throws {
         let display = try await VirtualDisplay()
-        _ = try SystemProgram.xclip.path()
         let outcome = try await LinuxClipboard(environment: DesktopEnvironment(variables: display.variables)).copy(text)
         #expect(outcome == .copied)
         // xclip answers an empty selection with an error, so there is nothing to read back.
@@ -92,8 +115,8 @@ struct ClipboardTests {
         withExtendedLifetime(display) {}
     }
 
-    @Test func aDisplayThatIsNotThereIsASentence() async throws {
-        _ = try SystemProgram.xclip.path()
+    @Test(.enabled(if: SystemProgram.xclip.isUsable, "\(SystemProgram.xclip.absence)"))
+    func aDisplayThatIsNotThereIsASentence() async throws {
         let variables = ["DISPLAY": ":4095", "PATH": "/usr/bin:/bin"]
         await #expect(
             throws: DesktopError("Nothing was copied: the display's clipboard can't be reached. Copy by hand.")

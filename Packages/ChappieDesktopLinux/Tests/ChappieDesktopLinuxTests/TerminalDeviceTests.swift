@@ -41,7 +41,7 @@ struct TerminalDeviceTests {
 
     @Test func aFileIsNoTerminal() throws {
         let folder = try Folder()
-        try Data().write(to: folder.url.appendingPathComponent("file"))
+        try folder.write("", to: "file")
         #expect(TerminalDevice(path: folder.path("file")) == nil)
         #expect(TerminalDevice(path: "/dev/null") == nil)
         #expect(TerminalDevice(path: folder.path("missing")) == nil)

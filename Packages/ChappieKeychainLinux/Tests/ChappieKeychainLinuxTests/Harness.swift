@@ -11,16 +11,9 @@ extension SystemProgram {
     static let secretTool = SystemProgram("secret-tool", packages: "libsecret-tools")
     static let keePassXC = SystemProgram("keepassxc", packages: "keepassxc")
     static let keePassXCTool = SystemProgram("keepassxc-cli", packages: "keepassxc")
-    /// What every private bus with a counterpart on it takes.
+    /// The programs that tests with a private bus take.
     static let keyrings = [dbusDaemon, gdbus, keyringDaemon, secretTool, python]
-}
-
-extension Trait where Self == ConditionTrait {
-    /// Skips with a sentence where one of `programs` is missing.
-    static func needs(_ programs: [SystemProgram]) -> ConditionTrait {
-        let missing = programs.first { !$0.isUsable }
-        return .enabled(if: missing == nil, "\(missing?.absence ?? "")")
-    }
+    static let keePassXCs = [dbusDaemon, gdbus, secretTool, keePassXC, keePassXCTool]
 }
 
 extension SecretServiceCredentialStore {

@@ -7,7 +7,7 @@ import Testing
 @testable import ChappieKeychainLinux
 
 /// What stays between two calls, and for how long.
-@Suite(.needs(SystemProgram.keyrings))
+@Suite(.enabled(if: SystemProgram.keyrings.areUsable, "\(SystemProgram.keyrings.absence)"))
 struct KeptConnectionTests {
     private let slot = CredentialSlot()
 

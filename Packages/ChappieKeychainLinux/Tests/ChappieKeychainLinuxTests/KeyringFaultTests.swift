@@ -7,7 +7,7 @@ import Testing
 @testable import ChappieKeychainLinux
 
 /// Everything that can be wrong with a keyring is a different error, and none is a hang.
-@Suite(.needs(SystemProgram.keyrings))
+@Suite(.enabled(if: SystemProgram.keyrings.areUsable, "\(SystemProgram.keyrings.absence)"))
 struct KeyringFaultTests {
     private let slot = CredentialSlot()
 

@@ -7,7 +7,7 @@ import Testing
 @testable import ChappieKeychainLinux
 
 /// Against the real gnome-keyring.
-@Suite(.needs(SystemProgram.keyrings))
+@Suite(.enabled(if: SystemProgram.keyrings.areUsable, "\(SystemProgram.keyrings.absence)"))
 struct KeyringTests {
     private let slot = CredentialSlot()
 

@@ -6,7 +6,7 @@ import Testing
 @testable import ChappieKeychainLinux
 
 /// Whether the login session is locked, from python-dbusmock's logind.
-@Suite(.needs(SystemProgram.keyrings))
+@Suite(.enabled(if: SystemProgram.keyrings.areUsable, "\(SystemProgram.keyrings.absence)"))
 struct LogindTests {
     private let outside = SessionLockState.noSession("this program runs outside of a login session")
 

@@ -5,7 +5,7 @@ import Testing
 @testable import ChappieKeychainLinux
 
 /// A locked keyring is opened only by a person who is asked, and only where that is allowed.
-@Suite(.needs(SystemProgram.keyrings))
+@Suite(.enabled(if: SystemProgram.keyrings.areUsable, "\(SystemProgram.keyrings.absence)"))
 struct UnlockingTests {
     private let slot = CredentialSlot()
     private let unlocking = SecretServiceCredentialStore.Unlocking.promptAllowed(deadline: .seconds(60))

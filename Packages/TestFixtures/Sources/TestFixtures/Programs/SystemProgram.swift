@@ -91,3 +91,11 @@ public struct SystemProgram: Sendable {
         }
     }
 }
+
+extension [SystemProgram] {
+    /// Whether a test that needs all of them runs.
+    public var areUsable: Bool { allSatisfy(\.isUsable) }
+
+    /// Why a test is skipped without one of them.
+    public var absence: String { filter { !$0.isUsable }.map(\.absence).joined(separator: "; ") }
+}
