@@ -172,9 +172,9 @@ http {
 }
 """
 
-    def __init__(self, target, certificate=None, versions=None, refuses_upgrades=False, keep_alive=75):
+    def __init__(self, target, certificate=None, versions=None, refuses_upgrades=False, keep_alive=75, port=None):
         super().__init__()
-        self.port = free_port()
+        self.port = port or free_port()
         if not certificate:
             authority = Authority(self.folder)
             self.authority, certificate = authority.file, authority.issue("localhost")

@@ -9,8 +9,9 @@ from counterparts import Keyring, free_port
 
 def test_a_machine_that_is_well(simulate, signed_in, front):
     simulator = simulate()
-    user, front = signed_in(simulator), front(simulator)
-    for user in (user, user.having(CHAPPIE_BACKEND=front.before("/backend-api"), CHAPPIE_CA_FILE=front.authority)):
+    front = front(simulator)
+    secured = {"CHAPPIE_BACKEND": front.before("/backend-api"), "CHAPPIE_CA_FILE": front.authority}
+    for user in (signed_in(simulator), signed_in(simulator, **secured)):
         status, checks = user.doctor()
         assert status == 0 and {row["status"] for row in checks.values()} <= {"ok", "skip"}, checks
     assert "test authority" in checks["service: TLS"]["detail"], checks
@@ -30,7 +31,7 @@ def late(seconds=3600):
 def test_a_finding(check, status, says, code, settings, simulate, signed_in, front):
     simulator = simulate()
     front = front(simulator, refuses_upgrades=check == "WebSocket")
-    user = signed_in(simulator).having(CHAPPIE_BACKEND=front.before("/backend-api"), CHAPPIE_CA_FILE=front.authority)
+    user = signed_in(simulator, CHAPPIE_BACKEND=front.before("/backend-api"), CHAPPIE_CA_FILE=front.authority)
     settings(user, front).expect_finding(check, status, says, code)
 
 

@@ -112,7 +112,7 @@ def test_a_conversation_uses_one_web_socket(simulate, signed_in):
 def test_web_socket_obeys_authority_and_proxy(simulate, signed_in, front, stack, reference):
     simulator, proxy = simulate(), stack.enter_context(Proxy())
     front = front(simulator)
-    user = signed_in(simulator).having(CHAPPIE_BACKEND=front.before("/backend-api"))
+    user = signed_in(simulator, CHAPPIE_BACKEND=front.before("/backend-api"))
     trusting = user.having(CHAPPIE_CA_FILE=front.authority)
 
     def expect_answer(user):
@@ -135,7 +135,7 @@ def test_nothing_is_sent_to_a_server_with_an_untrusted_certificate(simulate, sig
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(*Authority(tmp_path).self_signed("localhost"))
     server = stack.enter_context(Listener(context))
-    user = signed_in(simulate()).having(CHAPPIE_BACKEND=f"https://localhost:{server.port}/backend-api")
+    user = signed_in(simulate(), CHAPPIE_BACKEND=f"https://localhost:{server.port}/backend-api")
     assert "certificate" in user.ask(status=UNAVAILABLE, says="localhost").errors.lower()
     assert not any(server.heard)
 
@@ -155,13 +155,13 @@ class Flood(Listener):
 
 def test_an_event_without_end_is_refused(simulate, signed_in, stack):
     flood = stack.enter_context(Flood())
-    signed_in(simulate()).having(CHAPPIE_BACKEND=f"http://127.0.0.1:{flood.port}/backend-api").ask(status=BAD_DATA, timeout=120)
+    signed_in(simulate(), CHAPPIE_BACKEND=f"http://127.0.0.1:{flood.port}/backend-api").ask(status=BAD_DATA, timeout=120)
 
 
 def test_an_address_that_answers_otherwise_is_named(simulate, signed_in):
     simulator = simulate()
+    signed_in(simulator, CHAPPIE_BACKEND=f"https://127.0.0.1:{simulator.port}/backend-api").ask(status=UNAVAILABLE, says="127.0.0.1")
     user = signed_in(simulator)
-    user.having(CHAPPIE_BACKEND=f"https://127.0.0.1:{simulator.port}/backend-api").ask(status=UNAVAILABLE, says="127.0.0.1")
     simulator.close()
     user.ask(status=UNAVAILABLE, says="127.0.0.1")
 

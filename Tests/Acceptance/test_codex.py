@@ -1,0 +1,146 @@
+"""The unmodified Codex CLI against `chappie simulator`, in a private home whose configuration names loopback only."""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+
+import pytest
+
+from counterparts import CLIENT_ID, PATIENCE
+
+pytestmark = [pytest.mark.conformance, pytest.mark.slow]
+
+# `chatgpt_base_url` must be another origin than the model's address: from its own origin the client would take the answer of
+# wham/accounts/check as a command to send the turn to the public host instead. The one command that is run is the `echo` below;
+# the client's sandbox needs namespaces that containers often withhold.
+CONFIGURATION = """
+model = "gpt-5.5"
+model_provider = "{provider}"
+check_for_update_on_startup = false
+cli_auth_credentials_store = "file"
+sandbox_mode = "danger-full-access"
+chatgpt_base_url = "http://localhost:{port}/backend-api/"
+openai_base_url = "http://127.0.0.1:{port}/backend-api/codex"
+[features]
+apps = false
+plugins = false
+[analytics]
+enabled = false
+[model_providers.sse]
+name = "{name}"
+base_url = "http://127.0.0.1:{port}/backend-api/codex"
+wire_api = "responses"
+requires_openai_auth = true
+supports_websockets = false
+"""
+
+# What the simulator's log says of a message: POST /backend-api/codex/responses 200 (websocket 3, whole, 4 items, …)
+MESSAGE = re.compile(
+    r"(?P<method>POST|PREWARM) /backend-api/codex/responses (?P<status>\d+) \(websocket (?P<connection>\d+), "
+    r"(?P<form>whole|incremental), (?P<items>\d+) items?, (?P<size>\d+) bytes(?: as (?P<wire>\d+))?\)")
+PREWARMED = [("PREWARM", "whole"), ("POST", "incremental")]
+
+
+class Codex:
+    def __init__(self, simulator, home):
+        binary = pytest.importorskip("codex_cli_bin", reason="the Codex CLI is not installed: openai-codex-cli-bin")
+        self.binary = os.path.join(os.path.dirname(binary.__file__), "bin", "codex")
+        self.simulator, self.home, self.folder = simulator, home, pathlib.Path(home, "codex")
+        self.folder.mkdir()
+        self.environment = {
+            "PATH": os.environ["PATH"], "HOME": home, "CODEX_HOME": str(self.folder), "TERM": "dumb",
+            "CODEX_REFRESH_TOKEN_URL_OVERRIDE": simulator.issuer + "/oauth/token",
+            "CODEX_REVOKE_TOKEN_URL_OVERRIDE": simulator.issuer + "/oauth/revoke",
+        }
+        self.configure("OpenAI")
+        self.run("login", "--device-auth", "--experimental_issuer", simulator.issuer)
+        self.tokens = json.loads((self.folder / "auth.json").read_text())["tokens"]
+        assert self.tokens["access_token"] and self.tokens["refresh_token"] and self.tokens["account_id"], "a token is missing"
+
+    def configure(self, name, provider="sse"):
+        """The display name "OpenAI" switches on compressed bodies and workspace routing; any other is plain. The provider
+        "openai" is the built-in one, which tries WebSocket first."""
+        (self.folder / "config.toml").write_text(CONFIGURATION.format(port=self.simulator.port, name=name, provider=provider))
+
+    def run(self, *arguments):
+        done = subprocess.run([self.binary, *arguments], env=self.environment, cwd=self.home, stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=90 * PATIENCE)
+        assert done.returncode == 0, f"codex {arguments[0]} ended with {done.returncode}: {done.stdout[-800:]}{done.stderr[-800:]}"
+        return done.stdout
+
+    def turn(self, *arguments):
+        """The items of one turn."""
+        printed = self.run("exec", *(arguments[:-1] or ("--ephemeral",)), "--json", "--skip-git-repo-check", arguments[-1])
+        events = [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
+        return [event["item"] for event in events if event.get("type") == "item.completed"]
+
+    def over_web_socket(self, wanted, compresses, *arguments):
+        """The items of a turn whose every message came over one WebSocket, as the simulator's log shows, and those messages.
+
+        `wanted` lists method, "incremental" or "whole" of each message."""
+        mark, items = len(self.simulator.log), self.turn(*arguments)
+        messages = lambda lines: [match.groupdict() for match in map(MESSAGE.fullmatch, lines) if match]
+        lines = self.simulator.wait_for_log(lambda lines: len(messages(lines)) >= len(wanted), mark)
+        seen = messages(lines)
+        assert [(message["method"], message["form"]) for message in seen] == wanted, lines
+        assert {message["status"] for message in seen} == {"200"}, lines
+        assert len({message["connection"] for message in seen}) == 1, lines
+        assert sum("GET /backend-api/codex/responses 101" in line for line in lines) == 1, lines
+        assert not any(re.match(r"POST /backend-api/codex/responses \d+$", line) for line in lines), lines
+        assert all((message["wire"] is not None) == compresses for message in seen), lines
+        large = [message for message in seen if compresses and int(message["size"]) > 10_000]
+        assert all(int(message["wire"]) < int(message["size"]) / 2 for message in large), lines
+        return items, [int(message["items"]) for message in seen]
+
+    def signs_out(self):
+        self.run("logout")
+        assert not (self.folder / "auth.json").exists(), "the credential is still there"
+        form = {"client_id": CLIENT_ID, "grant_type": "refresh_token", "refresh_token": self.tokens["refresh_token"]}
+        assert self.simulator.post("/oauth/token", form)[0] == 401, "after the log-out, its refresh token is still good"
+
+
+def says(items, text):
+    return any(text in item.get("text", "") for item in items if item.get("type") == "agent_message")
+
+
+def has_run(items, text):
+    outputs = [item["aggregated_output"] for item in items if item.get("type") == "command_execution"]
+    return outputs and text in outputs[0] and says(items, text)
+
+
+@pytest.fixture
+def codex(simulate, request):
+    def start(**settings):
+        # The client refuses to put its helpers below the temporary directory, and warns.
+        home = tempfile.TemporaryDirectory(dir=pathlib.Path.home(), prefix=".chappie-codex-", ignore_cleanup_errors=True)
+        request.addfinalizer(home.cleanup)
+        return Codex(simulate(**settings), home.name)
+    return start
+
+
+def test_codex_over_server_sent_events(codex):
+    codex = codex()
+    assert says(codex.turn("good evening from codex"), "good evening from codex")
+    assert has_run(codex.turn("run: echo hello-from-a-tool"), "hello-from-a-tool")
+    codex.configure("Simulator")
+    assert says(codex.turn("a plain evening"), "a plain evening")
+    codex.signs_out()
+
+
+@pytest.mark.parametrize("compresses", [True, False], ids=["compressed", "plain"])
+def test_codex_over_web_socket(compresses, codex):
+    codex = codex(webSocketDeflate=compresses)
+    codex.configure("OpenAI", provider="openai")
+    items, counts = codex.over_web_socket(PREWARMED, compresses, "-C", codex.home, "a first evening by the fire")
+    # The instructions went ahead, and nothing else.
+    assert says(items, "a first evening by the fire") and counts[0] == 1 < counts[1], (items, counts)
+    # The simulated model counts the answers that it finds in the input.
+    items, _ = codex.over_web_socket(PREWARMED, compresses, "resume", "--last", "a second evening by the sea")
+    assert says(items, "a second evening by the sea") and says(items, "- Turn: 2"), items
+    with_tool = PREWARMED + [("POST", "incremental")]
+    items, counts = codex.over_web_socket(with_tool, compresses, "--ephemeral", "run: echo hello-from-a-socket")
+    assert has_run(items, "hello-from-a-socket") and counts[2] == 1, (items, counts)
+    codex.signs_out()

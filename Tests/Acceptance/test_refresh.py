@@ -1,0 +1,82 @@
+"""One single-use refresh token and many processes: the simulator ends the whole sign-in when a refresh token comes twice."""
+
+import random
+import time
+
+import pytest
+
+from conftest import SIGN_IN_NEEDED, TURN
+from counterparts import PATIENCE
+
+PROCESSES = 16
+SETTINGS = {"pollInterval": 0, "revokesFamilyOnReuse": True}
+OVER_HTTP = {**TURN, "over": "http"}
+
+pytestmark = pytest.mark.slow
+
+
+def start(user):
+    return user.start("ask", "--transport", "sse", "reply: here")
+
+
+def have_all_asked(lines):
+    return sum("POST /backend-api/codex/responses" in line for line in lines) >= PROCESSES
+
+
+def refreshes(simulator, since):
+    return sum("POST /oauth/token" in line for line in simulator.log[since:])
+
+
+def race(simulator, user):
+    """All of them ask at once: there must be exactly one refresh, and an answer for each."""
+    since = len(simulator.log)
+    for process in [start(user) for _ in range(PROCESSES)]:
+        output, errors = process.communicate(timeout=90 * PATIENCE)
+        assert (process.returncode, output) == (0, "here\n"), errors
+    # The log is a pipe that may lag behind.
+    simulator.wait_for_log(have_all_asked, since)
+    assert refreshes(simulator, since) == 1
+
+
+def test_sixteen_processes_renew_an_expired_token_once(simulate, signed_in, full):
+    simulator = simulate(**SETTINGS, firstAccessTokenLifetime=1)
+    users = [signed_in(simulator) for _ in range(50 if full else 5)]
+    time.sleep(1.1)  # Until the last token has ended: the subject of the test, not a signal.
+    for user in users:
+        race(simulator, user)
+
+
+def test_sixteen_processes_renew_once_when_one_refusal_comes_late(simulate, signed_in, full):
+    # Each process has to have asked before the first is refused: what is refused is the old token, not a new one.
+    simulator = simulate(**SETTINGS)
+    user, begin, since = signed_in(simulator), time.monotonic(), len(simulator.log)
+    processes = [start(user) for _ in range(PROCESSES)]
+    simulator.wait_for_log(have_all_asked, since, timeout=90)
+    delay = max(3, 3 * (time.monotonic() - begin))
+    for process in processes:
+        process.communicate(timeout=90 * PATIENCE)
+    for _ in range(50 if full else 1):
+        simulator = simulate(**SETTINGS, rules=[
+            {"match": {**OVER_HTTP, "nth": 1}, "effect": {"unauthorized": True, "delayBeforeHead": 1.5 * delay}},
+            {"match": {**OVER_HTTP, "to": PROCESSES}, "effect": {"unauthorized": True, "delayBeforeHead": delay}},
+        ])
+        race(simulator, signed_in(simulator))
+        simulator.close()
+
+
+def test_the_next_process_goes_on_after_one_that_was_killed(simulate, signed_in, full):
+    """Under five minutes are left of each first token, so that a process renews before it asks. The moments are spread over the
+    whole of what one takes that is not killed. Where the server had changed the token already, a new sign-in is needed."""
+    simulator = simulate(**SETTINGS, firstAccessTokenLifetime=60)
+    whole = max(signed_in(simulator).ask("reply: here").seconds for _ in range(3))
+    for kill in range(200 if full else 15):
+        user = signed_in(simulator)
+        with start(user) as victim:
+            time.sleep(random.uniform(0, whole))  # The random moment.
+            victim.kill()
+        following = user.ask("reply: here", status=None)
+        assert following.seconds < 20 * PATIENCE, f"kill {kill}: {following}"
+        if following.status == 0:
+            assert following.output == "here\n", following
+        else:
+            following.expect(SIGN_IN_NEEDED, "login")

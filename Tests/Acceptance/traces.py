@@ -1,0 +1,301 @@
+"""Runs the program under strace, and searches all that others could see of it for secrets."""
+
+import base64
+import collections
+import contextlib
+import json
+import os
+import re
+import secrets
+import select
+import signal
+import subprocess
+import urllib.parse
+
+from conftest import Outcome
+from counterparts import PATIENCE, Simulator
+from witnesses import Forwarder, legible
+
+# So many bytes in a row of a secret are a leak; of shorter secrets, the whole.
+WINDOW = 16
+BLOCK = WINDOW // 2
+
+
+class Needles:
+    """Secrets that a search looks for, in every form in which they could have got out."""
+
+    def __init__(self):
+        self.secrets, self.blocks = set(), set()
+        self.windows, self.short = collections.defaultdict(set), collections.defaultdict(set)
+
+    def add(self, kind, secret):
+        # strace prints such characters as they are, so that a plain search of its text is right.
+        assert secret.isascii() and secret.isprintable() and not set(secret) & set('"\\'), f"an unforeseen {kind}"
+        if secret in self.secrets:
+            return
+        self.secrets.add(secret)
+        header, *others = secret.split(".")
+        if secret.startswith("eyJ") and len(others) == 2:
+            # The header of a token is the same for all users; its number is in the claims.
+            self._add_forms(kind, secret[len(header) + 1 :])
+            secret = json.loads(base64.urlsafe_b64decode(others[0] + "==")).get("jti")
+        if secret:
+            self._add_forms(kind, secret)
+
+    def _add_forms(self, kind, text):
+        data = text.encode()
+        forms = {data, data.hex().encode(), data.hex().upper().encode(), urllib.parse.quote(text, safe="").encode()}
+        for before in range(3):
+            coded = base64.b64encode(bytes(before) + data)
+            # What stands at the edges depends on the neighbours as well.
+            coded = coded[4 if before else 0 : -4 if (before + len(data)) % 3 else None]
+            forms |= {coded, coded.translate(bytes.maketrans(b"+/", b"-_"))}
+        for form in forms:
+            if len(form) < WINDOW:
+                self.short[form].add(kind)
+                continue
+            for start in range(len(form) - WINDOW + 1):
+                self.windows[form[start : start + WINDOW]].add(kind)
+                self.blocks |= {form[start : start + BLOCK], form[start + BLOCK : start + WINDOW]}
+
+    def find(self, data, allowed=()):
+        """The kinds of the secrets in `data`, without those `allowed` there."""
+        hits = {form for form in self.short if form in data}
+        # Every window has a whole block in it that starts at a multiple of its length: few of them are looked at.
+        if any(data[start : start + BLOCK] in self.blocks for start in range(0, len(data), BLOCK)):
+            hits |= {data[start : start + WINDOW] for start in range(len(data) - WINDOW + 1)} & self.windows.keys()
+        # Two tokens of one user have parts in common: those are allowed where one of the two is.
+        owners = [self.short.get(hit) or self.windows[hit] for hit in hits]
+        owners = [kinds for kinds in owners if not kinds & set(allowed)]
+        return set().union(*([kinds for kinds in owners if len(kinds) == 1] or owners))
+
+
+# What a program takes in, and waiting: everything else that it says to the system is recorded.
+UNSEEN = ("read pread64 readv preadv preadv2 recvfrom recvmsg recvmmsg getrandom futex poll ppoll select pselect6 epoll_wait "
+          "epoll_pwait epoll_pwait2").split()
+SENDING = {b"write", b"pwrite64", b"writev", b"pwritev", b"pwritev2", b"sendto", b"sendmsg", b"sendmmsg"}
+HIDDEN = {b"sendfile", b"copy_file_range", b"splice", b"vmsplice", b"tee", b"io_uring_setup", b"process_vm_writev"}
+# Not files: the names of a program's threads, and what swallows everything.
+HARMLESS = re.compile(r"/dev/null|/dev/tty|/proc/(thread-)?self/(task/\d+/)?comm")
+
+LINE = re.compile(rb"(\d+) +(\w+)\((.*)", re.DOTALL)
+DESCRIPTOR = re.compile(rb"\d+<((?:->|[^<>]|<[^<>]*>)*)>")
+STRING = re.compile(rb'"((?:[^"\\]|\\.)*)"')
+WRITABLE = re.compile(rb'(?:(?:AT_FDCWD|\d+)<([^>]*)>, )?"((?:[^"\\]|\\.)*)"(.*)', re.DOTALL)
+LIST = rb'\[((?:"(?:[^"\\]|\\.)*"(?:, )?)*)\]'
+EXECUTION = re.compile(rb'("(?:[^"\\]|\\.)*"), ' + LIST + b", " + LIST)
+ENTRY = re.compile(rb'"(?:[^"\\]|\\.)*"')
+CONNECTION = re.compile(rb'\d+<(socket:\[\d+\])>, \{sa_family=\w+, '
+                        rb'(?:sun_path=(@?)"([^"]*)"|sin_port=htons\((\d+)\), sin_addr=inet_addr\("([^"]+)"\))')
+
+
+class Traced:
+    """A program that runs under strace, in a session of its own.
+
+    The program forbids others to look into its memory, and unless strace is root's that means strace as well: so the call that
+    does it, prctl, only seems to succeed.
+    """
+
+    def __init__(self, words, log, **options):
+        self.program, self.label, self.log, self.begun = words[0], " ".join(words[1:]), log, b""
+        unseen = ",".join("?" + name for name in UNSEEN)
+        command = ["strace", "-f", "-y", "-v", "-s", str(1 << 24), "--seccomp-bpf", "-e", "inject=prctl:retval=0",
+                   "-e", "trace=!" + unseen, "-o", log, *words]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0, start_new_session=True, **options)
+        # strace's names of its two outputs.
+        streams = (self.process.stdout, self.process.stderr)
+        self.printed = {f"pipe:[{os.fstat(stream.fileno()).st_ino}]".encode() for stream in streams}
+
+    def interrupt_answer(self):
+        """Ctrl-C as soon as it has printed something: every process in the foreground gets it; strace does not mind."""
+        assert select.select([self.process.stdout], [], [], 60 * PATIENCE)[0], "it does not answer"
+        self.begun = self.process.stdout.read(1)
+        os.killpg(self.process.pid, signal.SIGINT)
+
+    def end(self, status, input=None):
+        output, self.errors = self.process.communicate(input, timeout=120 * PATIENCE)
+        self.output = self.begun + output
+        outcome = Outcome(self.process.returncode, self.output.decode(), self.errors.decode(), 0)
+        assert outcome.status == status, f"`{self.label}` should end with {status}: {outcome}"
+        return outcome.output
+
+    def kill(self):
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.communicate()
+
+    def calls(self):
+        """(line, name, arguments) of every call."""
+        with open(self.log, "rb") as stream:
+            for line in filter(None, stream.read().split(b"\n")):
+                match = LINE.match(line)
+                yield line, *(match.groups()[1:] if match else (b"", b""))
+
+
+# What may travel to which server; nothing else may hold any of it but the store.
+ISSUER = {"device id", "user code", "authorization code", "code verifier", "refresh token"}
+BACKEND = {"access token"}
+PROXY = {"proxy password"}
+EXPORT = {"access token", "refresh token", "id token"}
+ISSUED = re.compile(rb'"(access_token|id_token|refresh_token|authorization_code|code_verifier|device_auth_id|user_code)": ?"([^"\\]+)"')
+COOKIE = re.compile(rb"(?i)\r\nset-cookie: [^=]+=([^;\r]+)")
+
+
+class Story(contextlib.ExitStack):
+    """What one user does on a machine of their own: `story.run(…)` for each command, then `story.finish(…)`."""
+
+    def __init__(self, program, keyring, folder, store, account):
+        super().__init__()
+        self.program, self.keyring, self.store, self.account = program, keyring, store, account
+        self.needles, self.wires, self.runs, self.leaks, self.proxies, self.exported = Needles(), {}, [], [], set(), set()
+        self.simulator, self.base, self.folder = None, folder, str(folder / "home")
+        desktop, self.secrets_folder = folder / "desktop", folder / "secrets"
+        parts = {"XDG_RUNTIME_DIR": "run", "TMPDIR": "tmp", **{f"XDG_{name.upper()}_HOME": name for name in ("data", "config", "cache", "state")}}
+        for path in (desktop, self.secrets_folder, *(folder / "home" / part for part in parts.values())):
+            path.mkdir(mode=0o700, parents=True)
+        for name in ("xclip", "xdg-open"):
+            (desktop / name).write_text("#!/bin/sh\nexit 0\n")
+            (desktop / name).chmod(0o755)
+        self.environment = {
+            **keyring.environment, **{name: os.path.join(self.folder, part) for name, part in parts.items()},
+            "HOME": self.folder, "PATH": f"{desktop}:{os.environ['PATH']}", "DISPLAY": ":77", "CHAPPIE_ACCOUNT": account,
+        }
+        if store == "file":
+            passphrase = secrets.token_urlsafe(12) + " and " + secrets.token_urlsafe(12)
+            self.needles.add("passphrase", passphrase)
+            self.environment |= {"CHAPPIE_CREDENTIAL_STORE": "file",
+                                 "CHAPPIE_PASSPHRASE_FILE": self.secret_file("passphrase", passphrase + "\n")}
+
+    def secret_file(self, name, text):
+        """The path of a file with a secret that the user has put there, outside of what is searched."""
+        path = self.secrets_folder / name
+        path.touch(mode=0o600)
+        path.write_text(text)
+        return str(path)
+
+    def wire(self, listener, label, allowed=frozenset()):
+        """Lets the program talk to a listener: what reaches that one is searched there, and `allowed` may be in it."""
+        listener = self.enter_context(listener)
+        self.wires[listener.port] = (label, listener, set(allowed))
+        return listener
+
+    def service(self, context=None, **options):
+        """A simulator, with a witness before each of its two halves, which is where the program is sent."""
+        self.simulator = self.enter_context(Simulator(self.program, **{"pollInterval": 0, **options}))
+        self.issuer = self.wire(Forwarder(self.simulator.port, context), "the issuer", ISSUER)
+        self.backend = self.wire(Forwarder(self.simulator.port, context), "the backend", BACKEND)
+        scheme = "https://localhost" if context else "http://127.0.0.1"
+        self.environment["CHAPPIE_ISSUER"] = f"{scheme}:{self.issuer.port}"
+        self.environment["CHAPPIE_BACKEND"] = f"{scheme}:{self.backend.port}/backend-api"
+        return self
+
+    def start(self, *words, program=None, stdin=subprocess.DEVNULL, **environment):
+        log = str(self.base / f"{len(self.runs)}.strace")
+        traced = Traced([program or self.program, *words], log, env={**self.environment, **environment}, cwd=self.folder, stdin=stdin)
+        self.callback(traced.kill)
+        self.runs.append(traced)
+        return traced
+
+    def run(self, *words, status=0, input=None, **options):
+        """What it printed, once it has ended with `status`."""
+        if input is None:
+            return self.start(*words, **options).end(status)
+        return self.start(*words, stdin=subprocess.PIPE, **options).end(status, input.encode())
+
+    def sign_in(self):
+        self.run("login", "--no-browser")
+        return self
+
+    def learn(self):
+        """Takes over every secret that a server has handed out."""
+        for _, listener, _ in self.wires.values():
+            for told in listener.told:
+                for name, secret in ISSUED.findall(told):
+                    self.needles.add("device id" if name == b"device_auth_id" else name.decode().replace("_", " "), secret.decode())
+                for cookie in COOKIE.findall(told):
+                    self.needles.add("cookie", cookie.decode())
+
+    def finish(self, *carried):
+        """Searches everything; an AssertionError for whatever is found, and where a secret of the kinds `carried` was not seen on
+        its way to a server: that would mean that the search has looked for the wrong things."""
+        self.learn()
+        for run in self.runs:
+            self.look(f"standard output of `{run.label}`", run.output, {"user code"})
+            self.look(f"standard error of `{run.label}`", run.errors, {"user code"})
+            self.look_at_calls(run)
+        seen = set()
+        for label, listener, allowed in self.wires.values():
+            for heard in [legible(bytes(heard)) for heard in listener.heard]:
+                self.look(f"what reached {label}", heard, allowed)
+                seen |= self.needles.find(heard)
+        if self.simulator:
+            self.look("the simulator's log", "\n".join(self.simulator.log).encode())
+        for folder in [self.folder] + ([self.keyring.folder] if self.store == "keyring" else []):
+            for path in [os.path.join(place, name) for place, _, names in os.walk(folder) for name in names]:
+                self.look("the name of a file", path.encode())
+                # The keyring writes a new file in another story's name, and renames it.
+                with contextlib.suppress(FileNotFoundError, OSError), open(path, "rb") as file:
+                    self.look(f"the file {os.path.basename(path)}", file.read(), EXPORT if path in self.exported else ())
+        assert seen >= set(carried), f"only {seen} were seen on their way"
+        assert not self.leaks, "; ".join(dict.fromkeys(self.leaks))
+
+    def look(self, place, data, allowed=()):
+        self.leaks += [f"{kind} in {place}" for kind in sorted(self.needles.find(data, allowed))]
+
+    def look_at_calls(self, run):
+        """What the program has said to the system: all that it has written to one place together, and all else."""
+        others, written, connections = [], collections.defaultdict(bytes), {}
+        for line, name, arguments in run.calls():
+            sends = name in SENDING
+            assert not ((sends or name.startswith(b"exec")) and re.search(rb'"\.\.\.', arguments)), f"strace has cut something of `{run.label}`"
+            if name in HIDDEN or name == b"mmap" and re.search(rb"PROT_WRITE.*MAP_SHARED.*<", arguments):
+                self.leaks.append(f"`{run.label}` uses {name.decode()}, whose bytes are not seen")
+            if name == b"connect" and (match := CONNECTION.match(arguments)):
+                connections[match[1]] = (match[5] + b":" + match[4] if match[4] else match[2] + match[3]).decode()
+            if name in (b"open", b"openat", b"openat2", b"creat"):
+                self.look_at_opening(run, name, arguments)
+            if sends:
+                match = DESCRIPTOR.match(arguments)
+                written[match[1] if match else b""] += b"".join(STRING.findall(arguments))
+            elif name == b"execve" and (match := EXECUTION.search(arguments)):
+                others += [match[1], *ENTRY.findall(match[2])] + [entry for entry in ENTRY.findall(match[3]) if not self.is_setting(entry)]
+            else:
+                others.append(line)
+        others = b"\n".join(others)
+        self.look(f"the calls of `{run.label}`", others)
+        if run.program == self.program:
+            assert b"PR_SET_DUMPABLE, SUID_DUMP_DISABLE" in others, f"`{run.label}` lets others read its memory"
+        bus = re.fullmatch(r"unix:path=([^,]+)(,.*)?", self.environment["DBUS_SESSION_BUS_ADDRESS"])[1]
+        for destination, data in written.items():
+            place = connections.get(destination, destination.decode(errors="replace"))
+            # The keyring is spoken to over the session's bus.
+            if destination not in run.printed and not (self.store == "keyring" and destination in connections and place == bus):
+                self.look(f"what `{run.label}` wrote to {place}", data, self.allowance(place))
+
+    def look_at_opening(self, run, name, arguments):
+        match = WRITABLE.match(arguments)
+        if match and (name == b"creat" or re.search(rb"O_WRONLY|O_RDWR|O_CREAT|O_TRUNC", match[3])):
+            path = os.path.join(match[1] or b"", match[2]).decode(errors="replace")
+            if not path.startswith(self.folder + "/") and not HARMLESS.fullmatch(path):
+                self.leaks.append(f"`{run.label}` opens {path} for writing")
+
+    def allowance(self, place):
+        """What may be written to a path or an address."""
+        host, _, port = place.rpartition(":")
+        if host == "127.0.0.1" and int(port) in self.wires:
+            return self.wires[int(port)][2]
+        if place in self.exported:
+            return EXPORT
+        # The user pastes the code: the clipboard's program gets it as its standard input.
+        return {"user code"} if place.startswith("/memfd:chappie") else ()
+
+    def is_setting(self, entry):
+        """Whether it is the proxy, as the user has put it into the environment."""
+        name, _, value = entry.strip(b'"').decode(errors="replace").partition("=")
+        return name == "HTTPS_PROXY" and value in self.proxies
+
+    def export(self, name):
+        """A path in this home where a sign-in may be written to."""
+        path = os.path.join(self.folder, name)
+        self.exported.add(path)
+        return path
