@@ -101,6 +101,13 @@ let package = Package(
         .executableTarget(
             name: "ExitWhileConnecting", dependencies: ["ChappieCore", "ChappieWebSocket", httpTypes],
             path: "Packages/ChappieCurl/Tests/ExitWhileConnecting"),
+        // Programs that Tests/Acceptance and Scripts/bench run
+        .executableTarget(
+            name: "autobahn", dependencies: ["ChappieCore", "ChappieWebSocket", httpTypes],
+            path: "Tests/Autobahn/Sources/autobahn"),
+        .executableTarget(
+            name: "load", dependencies: ["ChappieCore", "ChappieWebSocket", httpTypes],
+            path: "Tests/Bench/Sources/load"),
         // Tests of one package
         tests(of: "ChappieCore", [httpTypes]),
         tests(of: "ChappieAuth", ["ChappieCore", httpTypes]),

@@ -4,193 +4,198 @@ import argparse
 import contextlib
 import json
 import os
-import shlex
+import pathlib
+import socketserver
+import ssl
 import statistics
 import subprocess
-import sys
 import tempfile
+import threading
 import time
 
-from secret_service import SecretService
-from simulator import Simulator
-from tls_front import TLSFront
+from counterparts import Authority, Keyring, Simulator, TLSFront
+from test_codex import Codex
+from witnesses import field, handshake
 
-RUNS = 15
-TURNS = 40
-GOALS = {"start-up": 1.5, "CPU": 2.0, "memory": 25.0}
-MODEL = "gpt-5.5"
+RUNS, STARTS, TURNS = 11, 60, 40
+GOALS = {"start-up": 1.3, "CPU": 3.0, "Codex CLI": 8.0, "memory": 25.0}
 
 
-def hyperfine(commands, environment, *options):
-    """What hyperfine measured of each command: its results as objects."""
-    with tempfile.NamedTemporaryFile(suffix=".json") as report:
-        subprocess.run(
-            ["hyperfine", "--shell=none", "--export-json", report.name, *options, *map(shlex.join, commands)],
-            env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True,
-        )
-        return json.load(report)["results"]
+class Packets(socketserver.ThreadingTCPServer):
+    """A backend that has one answer: each event is sent by itself, over server-sent events and over WebSocket."""
+
+    allow_reuse_address = daemon_threads = True
+
+    def __init__(self, events, context=None):
+        super().__init__(("127.0.0.1", 0), Answer)
+        self.lines = [b"data: " + event + b"\n\n" for event in events]
+        self.frames = [frame(event) for event in events]
+        self.context, self.port = context, self.server_address[1]
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def get_request(self):
+        connection, address = super().get_request()
+        connection.setsockopt(6, 1, True)  # TCP_NODELAY
+        return (self.context.wrap_socket(connection, server_side=True) if self.context else connection), address
+
+    def handle_error(self, *_):
+        """A client that leaves early is no trouble."""
 
 
-def start_up(program, environment):
-    """Median seconds of `--version`: (chappie, curl)"""
-    commands = [[program, "--version"], ["curl", "--version"]]
-    return [result["median"] for result in hyperfine(commands, environment, "--warmup=5", "--runs=100")]
+class Answer(socketserver.BaseRequestHandler):
+    def handle(self):
+        head = b""
+        while b"\r\n\r\n" not in head:
+            head += self.request.recv(65536)
+        if b"upgrade: websocket" in head.lower():
+            self.request.sendall(handshake(head))
+            self.request.recv(65536)
+            pieces = self.server.frames
+        else:
+            self.request.sendall(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n")
+            pieces = self.server.lines
+            # Closing with unread bytes would reset the connection.
+            length, body = int(field(head, b"content-length", b"0")), head.partition(b"\r\n\r\n")[2]
+            while len(body) < length:
+                body += self.request.recv(65536)
+        for piece in pieces:
+            self.request.sendall(piece)
+        if pieces is self.server.frames:
+            self.request.recv(65536)  # The client closes first.
+
+
+def frame(data):
+    """A text message in one frame (RFC 6455, 5.2)."""
+    size = bytes([len(data)]) if len(data) < 126 else b"\x7e" + len(data).to_bytes(2, "big") if len(data) < 65536 else b"\x7f" + len(data).to_bytes(8, "big")
+    return b"\x81" + size + data
+
+
+def measure(command, environment, runs=RUNS):
+    """Median seconds of wall clock and CPU, and what the last run printed."""
+    walls, cpus = [], []
+    for _ in range(runs):
+        with tempfile.TemporaryFile() as printed:
+            begin = time.perf_counter()
+            process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=printed, stderr=subprocess.DEVNULL)
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            walls.append(time.perf_counter() - begin)
+            cpus.append(usage.ru_utime + usage.ru_stime)
+            assert process.returncode == 0, f"{command} ended with {process.returncode}"
+            printed.seek(0)
+            output = printed.read()
+    return {"wall": statistics.median(walls), "CPU": statistics.median(cpus)}, output
 
 
 def peak_memory(command, environment, folder):
-    """(MB, bytes printed) of one run under GNU time."""
-    measured, printed = os.path.join(folder, "measured"), os.path.join(folder, "printed")
-    with open(printed, "wb") as stream:
-        subprocess.run(
-            ["/usr/bin/time", "-f", "%M", "-o", measured, *command],
-            env=environment, stdin=subprocess.DEVNULL, stdout=stream, check=True, timeout=120,
-        )
-    with open(measured, encoding="ascii") as stream:
-        return int(stream.read()) / 1024, os.path.getsize(printed)
+    report = os.path.join(folder, "peak")
+    subprocess.run(["/usr/bin/time", "-f", "%M", "-o", report, *command], env=environment, stdin=subprocess.DEVNULL,
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+    return int(pathlib.Path(report).read_text()) / 1024
 
 
-class Bench:
-    """The ways an answer can come, each with its simulator and a person who is signed in there."""
-
-    def __init__(self, program, stack):
-        self.program, self.stack = program, stack
-        self.service = stack.enter_context(SecretService())
-        self.folder = stack.enter_context(tempfile.TemporaryDirectory())
-
-    def simulator(self, account, *options):
-        simulator = self.stack.enter_context(Simulator(self.program, "--auto-approve", *options))
-        environment = {
-            **self.service.environment, "CHAPPIE_ACCOUNT": account,
-            "CHAPPIE_ISSUER": simulator.issuer, "CHAPPIE_BACKEND": simulator.backend,
-        }
-        subprocess.run([self.program, "login", "--no-browser"], env=environment, check=True, capture_output=True, stdin=subprocess.DEVNULL)
-        return simulator, environment
-
-    def secured(self, simulator, environment, **options):
-        """The same through TLS."""
-        front = self.stack.enter_context(TLSFront(simulator.port, **options))
-        return front, {**environment, "CHAPPIE_BACKEND": f"https://localhost:{front.port}/backend-api", "CHAPPIE_CA_FILE": front.authority}
-
-    def curl_settings(self, simulator, words):
-        """The request as a file: arguments are for everybody to see, and it holds a token."""
-        path = os.path.join(self.folder, "curl")
-        body = {
-            "model": MODEL, "stream": True, "store": False,
-            "input": [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": f"repeat {words} words"}]}],
-        }
-        with open(path, "w", encoding="utf-8") as file:
-            os.fchmod(file.fileno(), 0o600)
-            file.write(f'header = "authorization: Bearer {simulator.sign_in()["access_token"]}"\n')
-            file.write('header = "content-type: application/json"\n')
-            file.write(f"data = {json.dumps(json.dumps(body))}\n")
-        return path
-
-    def measure(self, command, environment, words):
-        result = hyperfine([command], environment, "--warmup=2", f"--runs={RUNS}")[0]
-        peaks = [peak_memory(command, environment, self.folder) for _ in range(3)]
-        assert min(count for _, count in peaks) > words, f"{command[0]} printed {peaks}"
-        return {"wall": result["median"], "CPU": result["user"] + result["system"], "memory": statistics.median(peak for peak, _ in peaks)}
-
-    def answers(self, words):
-        """{way: {wall, CPU, memory}} of an answer of so many deltas."""
-        simulator, environment = self.simulator("bench")
-        _, plain = self.simulator("plain", "--scenario", "ws-no-deflate")
-        front, secured = self.secured(simulator, environment)
-        plain_simulator, plain_environment = self.simulator("plain-tls", "--scenario", "ws-no-deflate")
-        _, plain_secured = self.secured(plain_simulator, plain_environment)
-        settings = self.curl_settings(simulator, words)
-        curl = ["curl", "-sSN", "--fail", "-K", settings]
-        ask = lambda transport: [self.program, "ask", "--transport", transport, f"repeat {words} words"]
-        ways = {
-            "curl -N, http": ([*curl, simulator.backend + "/codex/responses"], environment),
-            "sse, http": (ask("sse"), environment),
-            "ws": (ask("websocket"), plain),
-            "ws, deflate": (ask("websocket"), environment),
-            "curl -N, https": ([*curl, "--http1.1", "--cacert", front.authority, secured["CHAPPIE_BACKEND"] + "/codex/responses"], environment),
-            "sse, https": (ask("sse"), secured),
-            "wss": (ask("websocket"), plain_secured),
-            "wss, deflate": (ask("websocket"), secured),
-        }
-        return {way: self.measure(command, env, words) for way, (command, env) in ways.items()}
-
-    def first_deltas(self):
-        """{way: median seconds} from a question to the first delta of its answer, in one running program, through TLS."""
-        simulator, environment = self.simulator("first")
-        _, kept = self.secured(simulator, environment)
-        _, closed = self.secured(simulator, environment, keep_alive=0)
-        return {
-            "websocket, kept": self.first_delta("websocket", kept),
-            "sse, connection kept": self.first_delta("sse", kept),
-            "sse, fresh": self.first_delta("sse", closed),
-        }
-
-    def first_delta(self, transport, environment):
-        chat = subprocess.Popen(
-            [self.program, "chat", "--json", "--transport", transport],
-            env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-        )
-        times = []
-        for _ in range(TURNS):
-            begin = time.perf_counter()
-            chat.stdin.write("repeat 3 words\n")
-            chat.stdin.flush()
-            first = None
-            for line in chat.stdout:
-                kind = json.loads(line)["type"]
-                if kind == "text_delta" and first is None:
-                    first = time.perf_counter() - begin
-                if kind in ("completed", "error"):
-                    break
-            assert kind == "completed", line
-            times.append(first)
-        chat.stdin.close()
-        chat.wait(timeout=20)
-        chat.stdout.close()
-        return statistics.median(times[1:])
+def answers(program, words, stack):
+    """{way: {wall, CPU, memory}} of an answer of so many deltas."""
+    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="chappie-bench-"))
+    keyring, simulator = stack.enter_context(Keyring()), stack.enter_context(Simulator(program))
+    plain = stack.enter_context(Simulator(program, webSocketDeflate=False))
+    body = {"model": "gpt-5.5", "stream": True, "store": False,
+            "input": [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": f"repeat {words} words"}]}]}
+    # The request as a file: arguments are for all to see, and it holds a token.
+    settings = os.path.join(folder, "curl")
+    with open(os.open(settings, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as file:
+        file.write(f'header = "authorization: Bearer {simulator.sign_in()["access_token"]}"\nheader = "content-type: application/json"\n'
+                   f"data = {json.dumps(json.dumps(body))}\n")
+    authority = Authority(folder)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*authority.issue("localhost"))
+    curl = ["curl", "-sSN", "--fail", "--http1.1", "--cacert", authority.file, "-K", settings]
+    _, recorded = measure([*curl, simulator.backend + "/codex/responses"], None, 1)
+    events = [line[6:] for line in recorded.splitlines() if line.startswith(b"data: ")]
+    packets, secured = Packets(events), Packets(events, context)
+    stack.callback(packets.shutdown)
+    stack.callback(secured.shutdown)
+    ways = {
+        "curl -N, http": ("curl", f"http://127.0.0.1:{packets.port}/backend-api"),
+        "sse, http": ("sse", f"http://127.0.0.1:{packets.port}/backend-api"),
+        "websocket": ("websocket", f"http://127.0.0.1:{packets.port}/backend-api"),
+        "websocket, deflate": ("websocket", simulator.backend),
+        "curl -N, https": ("curl", f"https://localhost:{secured.port}/backend-api"),
+        "sse, https": ("sse", f"https://localhost:{secured.port}/backend-api"),
+        "websocket, tls": ("websocket", f"https://localhost:{secured.port}/backend-api"),
+    }
+    rows = {}
+    for way, (transport, backend) in ways.items():
+        environment = {**keyring.environment, "CHAPPIE_ACCOUNT": way, "CHAPPIE_ISSUER": simulator.issuer, "CHAPPIE_BACKEND": backend,
+                       "CHAPPIE_CA_FILE": authority.file}
+        command = [*curl, backend + "/codex/responses"]
+        if transport != "curl":
+            subprocess.run([program, "login", "--no-browser"], env=environment, check=True, capture_output=True)
+            command = [program, "ask", "--transport", transport, f"repeat {words} words"]
+        rows[way], output = measure(command, environment)
+        assert len(output) > words, f"{way} printed {len(output)} bytes"
+        rows[way]["memory"] = peak_memory(command, environment, folder)
+    codex = Codex(plain, stack.enter_context(tempfile.TemporaryDirectory(dir=pathlib.Path.home(), prefix=".chappie-codex-")))
+    for provider, way in (("sse", "Codex CLI, sse"), ("openai", "Codex CLI, websocket")):
+        codex.configure("Simulator" if provider == "sse" else "OpenAI", provider)
+        os.chdir(codex.home)
+        rows[way], _ = measure([codex.binary, "exec", "--ephemeral", "--json", "--skip-git-repo-check", f"repeat {words} words"], codex.environment, 3)
+    return rows
 
 
-def codec(program):
-    """[(measure, GB/s)] of masking and frames, in memory."""
-    printed = subprocess.run([program], check=True, capture_output=True, text=True, timeout=300).stdout
-    return [(row["measure"], row["gigabytes_per_second"]) for row in map(json.loads, printed.splitlines())]
+def first_deltas(program, stack):
+    """{way: median seconds} from a question to the first delta of its answer, in one running program, through TLS."""
+    keyring, simulator, found = stack.enter_context(Keyring()), stack.enter_context(Simulator(program)), {}
+    for way, transport, keep_alive in (("websocket, kept", "websocket", 75), ("sse, kept", "sse", 75), ("sse, fresh", "sse", 0)):
+        front = stack.enter_context(TLSFront(simulator.port, keep_alive=keep_alive))
+        environment = {**keyring.environment, "CHAPPIE_ACCOUNT": way, "CHAPPIE_ISSUER": simulator.issuer,
+                       "CHAPPIE_BACKEND": front.before("/backend-api"), "CHAPPIE_CA_FILE": front.authority}
+        subprocess.run([program, "login", "--no-browser"], env=environment, check=True, capture_output=True)
+        with subprocess.Popen([program, "chat", "--json", "--transport", transport], env=environment, text=True,
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as chat:
+            times = []
+            for _ in range(TURNS):
+                begin, first, kind = time.perf_counter(), None, ""
+                print("repeat 3 words", file=chat.stdin, flush=True)
+                while kind not in ("completed", "error"):
+                    kind = json.loads(chat.stdout.readline())["type"]
+                    if kind == "text_delta":
+                        first = first or time.perf_counter() - begin
+                times.append(first)
+            chat.stdin.close()
+        found[way] = statistics.median(times[1:])
+    return found
 
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("program")
+    parser.add_argument("program", type=os.path.abspath)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--words", type=int, default=20000)
     parser.add_argument("--codec")
     options = parser.parse_args()
-    kept = {key: value for key, value in os.environ.items() if not key.startswith("CHAPPIE_")}
-    ours, theirs = start_up(options.program, kept)
+    ours, theirs = (measure([name, "--version"], None, STARTS)[0]["wall"] for name in (options.program, "curl"))
     with contextlib.ExitStack() as stack:
-        bench = Bench(options.program, stack)
-        answers = bench.answers(options.words)
-        first = bench.first_deltas()
-    rates = codec(options.codec) if options.codec else []
-    report = {
-        "start_up_s": {"chappie": ours, "curl": theirs, "ratio": ours / theirs, "goal_ratio": GOALS["start-up"]},
-        "words": options.words, "answers": answers, "goal_cpu_ratio": GOALS["CPU"], "goal_peak_memory_mb": GOALS["memory"],
-        "first_delta_s": first, "codec_gb_per_s": dict(rates),
-    }
+        rows = answers(options.program, options.words, stack)
+        first = first_deltas(options.program, stack)
+    for way, row in rows.items():
+        base = rows["curl -N, https" if "https" in way or "tls" in way else "curl -N, http"]
+        row |= {"wall_ratio": row["wall"] / base["wall"], "CPU_ratio": row["CPU"] / base["CPU"]}
+    printed = subprocess.run([options.codec], check=True, capture_output=True, text=True).stdout if options.codec else ""
+    rates = {row["measure"]: row["gigabytes_per_second"] for row in map(json.loads, printed.splitlines())}
     if options.json:
-        print(json.dumps(report))
-        return
-    print(f"start-up: chappie {ours * 1000:.1f} ms, curl {theirs * 1000:.1f} ms, ratio {ours / theirs:.2f} (goal ≤ {GOALS['start-up']})")
-    print(f"\n{options.words} deltas          wall, s     CPU, s   peak, MB   wall/curl  CPU/curl  (goals: CPU ≤ {GOALS['CPU']}, {GOALS['memory']:.0f} MB)")
-    for way, row in answers.items():
-        base = answers["curl -N, https" if "https" in way or "wss" in way else "curl -N, http"]
-        print(f"{way:20} {row['wall']:10.4f} {row['CPU']:10.4f} {row['memory']:10.1f} {row['wall'] / base['wall']:10.2f} {row['CPU'] / base['CPU']:10.2f}")
-    print("\nfirst delta of a turn, through TLS:")
-    base = first["sse, fresh"]
-    for way, seconds in first.items():
-        print(f"{way:24} {seconds * 1000:8.2f} ms  {seconds / base:6.2f} of a fresh request")
-    if rates:
-        print("\nin memory:")
-        for measure, rate in rates:
-            print(f"{measure:56} {rate:8.2f} GB/s")
+        return print(json.dumps({"start_up": {"chappie": ours, "curl": theirs, "ratio": ours / theirs}, "words": options.words, "goals": GOALS,
+                                 "answers": rows, "first_delta_s": first, "codec_gb_per_s": rates}))
+    print(f"start-up: chappie {ours * 1000:.1f} ms, curl {theirs * 1000:.1f} ms, ratio {ours / theirs:.2f} (goal ≤ {GOALS['start-up']})\n")
+    print(f"{options.words} deltas             wall, s    CPU, s  peak, MB   wall/curl   CPU/curl  (goal: CPU ≤ {GOALS['CPU']})")
+    for way, row in rows.items():
+        print(f"{way:22} {row['wall']:10.3f} {row['CPU']:9.3f} {row.get('memory', 0):9.1f} {row['wall_ratio']:11.2f} {row['CPU_ratio']:10.2f}")
+    for transport, way in (("sse", "sse, http"), ("websocket", "websocket")):
+        print(f"Codex CLI / chappie, {transport}: {rows['Codex CLI, ' + transport]['CPU'] / rows[way]['CPU']:.1f} × the CPU (goal ≥ {GOALS['Codex CLI']})")
+    print("\nfirst delta of a turn, through TLS: " + ", ".join(f"{way} {seconds * 1000:.2f} ms" for way, seconds in first.items()))
+    for name, rate in rates.items():
+        print(f"{name:56} {rate:8.2f} GB/s")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

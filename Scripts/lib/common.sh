@@ -1,13 +1,12 @@
-# Shared by every script: where the repository is, how to say things, a temporary directory, a count of checks.
-# Source it; it runs nothing on its own but `set`.
+# Shared by every script: where the repository is, how to say things, a temporary folder, a count of checks.
 # shellcheck shell=bash
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
 lib=$root/Scripts/lib
-passed=0
-failed=0
-started=$SECONDS
+passed=0 failed=0 started=$SECONDS work=
+# Debian keeps some daemons where an ordinary user's PATH doesn't look.
+export PATH=$PATH:/usr/sbin:/sbin
 
 say() { printf '%s\n' "$*" >&2; }
 
@@ -20,60 +19,52 @@ die() {
 # Prints the comment block at the top of the calling script, without its marks.
 usage() { sed -n '2,/^[^#]/{/^#/!q;s/^# \{0,1\}//;p}' "$0"; }
 
-# A private directory that goes away with the script. Processes listed in $children end with it.
-children=()
-work=
-make_work_directory() {
+# A private folder that goes away with the script, as do the jobs that it has started.
+make_work_folder() {
     work=$(mktemp -d "${TMPDIR:-/tmp}/chappie.XXXXXX")
-    trap clean_up EXIT
+    trap 'status=$?; jobs -p | xargs -r kill 2>/dev/null || :; wait; rm -rf "$work"; exit $status' EXIT
     trap 'exit 130' INT
     trap 'exit 143' TERM
 }
 
-clean_up() {
-    local status=$? child
-    for child in "${children[@]}"; do
-        kill "$child" 2>/dev/null && wait "$child" 2>/dev/null || true
-    done
-    [ -z "$work" ] || rm -rf "$work"
-    return "$status"
-}
-
 # Runs a command as one check: `check NAME COMMAND…`. Its output is shown only when it fails.
 check() {
-    local name=$1 log begin=$SECONDS
+    local name=$1 begin=$SECONDS
     shift
-    log=$(mktemp "$work/check.XXXXXX")
-    if "$@" >"$log" 2>&1 </dev/null; then
+    if "$@" >"$work/check.log" 2>&1 </dev/null; then
         passed=$((passed + 1))
         say "  ok    $name ($((SECONDS - begin)) s)"
     else
         failed=$((failed + 1))
         say "  FAIL  $name ($((SECONDS - begin)) s)"
-        sed 's/^/        /' "$log" | tail -n "${CHECK_LINES:-60}" >&2
+        sed 's/^/        /' "$work/check.log" | tail -n "${CHECK_LINES:-60}" >&2
     fi
-    rm -f "$log"
 }
 
-# Adds the numbers of a command whose last line is "N passed, M failed", and shows what it prints.
+# Runs a command whose last line is "N passed, M failed", shows what it prints and adds its numbers.
 check_counted() {
-    local name=$1 log line begin=$SECONDS
+    local name=$1 status=0 line
     shift
-    log=$(mktemp "$work/check.XXXXXX")
-    local status=0
-    "$@" </dev/null 2>&1 | tee "$log" >&2 || status=$?
-    line=$(tail -n 1 "$log")
+    "$@" </dev/null 2>&1 | tee "$work/counted.log" >&2 || status=$?
+    line=$(tail -n 1 "$work/counted.log")
     if [[ $line =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed$ ]]; then
-        passed=$((passed + BASH_REMATCH[1]))
-        failed=$((failed + BASH_REMATCH[2]))
+        passed=$((passed + BASH_REMATCH[1])) failed=$((failed + BASH_REMATCH[2]))
         # A command that fails without a failed check has broken down on the way.
         [ "$status" -eq 0 ] || [ "${BASH_REMATCH[2]}" -gt 0 ] || failed=$((failed + 1))
     else
         failed=$((failed + 1))
         say "  FAIL  $name ended without a count"
     fi
-    say "  $name took $((SECONDS - begin)) s"
-    rm -f "$log"
+}
+
+# Adds what a run has recorded in $work/results*.xml to the count. A run that ended badly without a failed test has crashed.
+count_results() {
+    local name=$1 status=$2 line
+    line=$(python3 "$lib/results.py" "$work"/results*.xml || echo "0 0")
+    passed=$((passed + ${line% *})) failed=$((failed + ${line#* }))
+    if [ "${line#* }" -eq 0 ] && { [ "$status" -ne 0 ] || [ "$line" = "0 0" ]; }; then failed=$((failed + 1)); fi
+    rm -f "$work"/results*.xml
+    say "  $name: ${line% *} passed, ${line#* } failed ($((SECONDS - $3)) s)"
 }
 
 # The last line of every counting script, and its exit code.
@@ -83,14 +74,11 @@ finish() {
     [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
 }
 
-# A person's own settings must not reach the tests, nor the tests a person's files.
-private_environment() {
-    local home=$work/home
-    mkdir -p "$home/.config" "$home/.cache" "$home/.local/share" "$home/.local/state" "$home/run"
-    chmod 700 "$home" "$home/run"
-    export HOME=$home XDG_CONFIG_HOME=$home/.config XDG_CACHE_HOME=$home/.cache
-    export XDG_DATA_HOME=$home/.local/share XDG_STATE_HOME=$home/.local/state XDG_RUNTIME_DIR=$home/run
-    unset DBUS_SESSION_BUS_ADDRESS DISPLAY WAYLAND_DISPLAY TMUX SSL_CERT_FILE SSL_CERT_DIR
-    unset http_proxy https_proxy all_proxy no_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY
-    unset "${!CHAPPIE_@}"
+# `build_chappie debug|release`. A release carries the Swift runtime in itself and starts faster for it.
+build_chappie() {
+    local flags=()
+    [ "$1" != release ] || flags=(--static-swift-stdlib)
+    swift build --package-path "$root" -c "$1" --product chappie "${flags[@]}"
 }
+
+chappie_program() { printf '%s/.build/%s/chappie\n' "$root" "$1"; }

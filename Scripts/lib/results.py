@@ -1,25 +1,19 @@
-"""Prints "PASSED FAILED" of the xUnit files in a folder, and lists what was skipped on standard error.
+"""Prints "PASSED FAILED" of xUnit files, and lists what was skipped on standard error. Swift Testing and XCTest each write a
+file of their own; the one that ran nothing is empty."""
 
-Swift Testing and XCTest each write a file of their own; the one that ran nothing is empty.
-"""
-
-import glob
-import os
 import sys
-import xml.etree.ElementTree
+import xml.etree.ElementTree as ElementTree
 
 passed = failed = 0
-for path in sorted(glob.glob(os.path.join(sys.argv[1], "results*.xml"))):
+for path in sys.argv[1:]:
     try:
-        cases = xml.etree.ElementTree.parse(path).getroot().iter("testcase")
-    except xml.etree.ElementTree.ParseError:
+        cases = list(ElementTree.parse(path).getroot().iter("testcase"))
+    except (OSError, ElementTree.ParseError):
         continue  # The run ended before the file did; its exit code tells.
     for case in cases:
-        name = f"{case.get('classname')}.{case.get('name')}"
-        if case.find("failure") is not None or case.find("error") is not None:
-            failed += 1
-        elif case.find("skipped") is not None:
-            print(f"  skipped: {name}", file=sys.stderr)
-        else:
-            passed += 1
+        kinds = {child.tag for child in case}
+        failed += bool(kinds & {"failure", "error"})
+        passed += not kinds & {"failure", "error", "skipped"}
+        if "skipped" in kinds:
+            print(f"  skipped: {case.get('classname')}.{case.get('name')}", file=sys.stderr)
 print(passed, failed)

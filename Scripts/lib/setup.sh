@@ -1,154 +1,89 @@
-# What a machine needs, and how it gets it: `ensure build test …`. Source it after common.sh.
-# Each line: Debian package, then how to see that what it brings is there already.
-#   cmd:NAME a program in PATH · hdr:PATH a C header · lib:SONAME a shared library · link:NAME one to link with
-#   py:MODULE of /usr/bin/python3 · pc:NAME of pkg-config · venv: Python's own · file:PATH
+# What a machine needs, and how it gets it: `demand build check` only looks, `ensure build test` installs what is missing and
+# says so. Source it after common.sh.
 # shellcheck shell=bash
 
+# Each word is a Debian package, then where to see that it is there: a program in PATH, a header, or a path; lib: a shared
+# library; py: a module of /usr/bin/python3; pc: a name of pkg-config.
 needs() {
     case $1 in
-    build)
-        cat <<'LIST'
-libncurses6 lib:libncurses.so.6
-libsqlite3-0 lib:libsqlite3.so.0
-libxml2 lib:libxml2.so.2
-gcc cmd:cc
-libc6-dev hdr:stdlib.h
-g++ link:libstdc++.so
-git cmd:git
-ca-certificates file:/etc/ssl/certs/ca-certificates.crt
-libcurl4-openssl-dev hdr:curl/curl.h
-libzstd-dev hdr:zstd.h
-zlib1g-dev hdr:zlib.h
-libssl-dev hdr:openssl/evp.h
-LIST
-        ;;
-    test)
-        cat <<'LIST'
-python3 cmd:python3
-curl cmd:curl
-openssl cmd:openssl
-zstd cmd:zstd
-systemd cmd:busctl
-procps cmd:ps
-strace cmd:strace
-nginx cmd:nginx
-tinyproxy cmd:tinyproxy
-microsocks cmd:microsocks
-libnss-wrapper link:libnss_wrapper.so
-dbus cmd:dbus-daemon
-gnome-keyring cmd:gnome-keyring-daemon
-libsecret-1-0 lib:libsecret-1.so.0
-libsecret-tools cmd:secret-tool
-libglib2.0-bin cmd:gdbus
-python3-dbus py:dbus
-python3-gi py:gi
-python3-dbusmock py:dbusmock
-gir1.2-gcr-3 py:gi.repository.Gcr
-keepassxc cmd:keepassxc
-xvfb cmd:Xvfb
-xclip cmd:xclip
-LIST
-        ;;
-    page)
-        cat <<'LIST'
-python3 cmd:python3
-chromium cmd:chromium
-chromium-driver cmd:chromedriver
-fonts-dejavu-core file:/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf
-LIST
-        ;;
-    check)
-        cat <<'LIST'
-python3 cmd:python3
-pkg-config cmd:pkg-config
-libsecret-1-dev pc:libsecret-1
-LIST
-        ;;
-    python)
-        cat <<'LIST'
-python3 cmd:python3
-python3-venv venv:
-LIST
-        ;;
-    bench)
-        cat <<'LIST'
-python3 cmd:python3
-curl cmd:curl
-hyperfine cmd:hyperfine
-time file:/usr/bin/time
-LIST
-        ;;
-    *) die "setup.sh knows no list called $1" 70 ;;
+    build) echo libncurses6=lib:libncurses.so.6 libsqlite3-0=lib:libsqlite3.so.0 libxml2=lib:libxml2.so.2 gcc=cc libc6-dev=stdlib.h \
+        g++=g++ git=git ca-certificates=/etc/ssl/certs/ca-certificates.crt libcurl4-openssl-dev=curl/curl.h \
+        libzstd-dev=zstd.h zlib1g-dev=zlib.h libssl-dev=openssl/evp.h ;;
+    test) echo python3=python3 python3-venv=py:ensurepip curl=curl openssl=openssl zstd=zstd systemd=busctl procps=ps strace=strace \
+        nginx=nginx tinyproxy=tinyproxy microsocks=microsocks libnss-wrapper=lib:libnss_wrapper.so dbus=dbus-daemon \
+        gnome-keyring=gnome-keyring-daemon libsecret-1-0=lib:libsecret-1.so.0 libsecret-tools=secret-tool libglib2.0-bin=gdbus \
+        python3-dbus=py:dbus python3-gi=py:gi python3-dbusmock=py:dbusmock gir1.2-gcr-3=py:gi.repository.Gcr \
+        keepassxc=keepassxc xvfb=Xvfb xclip=xclip chromium=chromium chromium-driver=chromedriver \
+        fonts-dejavu-core=/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf ;;
+    check) echo python3=python3 pkg-config=pkg-config libsecret-1-dev=pc:libsecret-1 ;;
+    bench) echo time=/usr/bin/time ;;
     esac
 }
 
-present() {
-    local what=${1#*:}
+is_there() {
     case $1 in
-    cmd:*) PATH=$PATH:/usr/sbin:/sbin command -v "$what" >/dev/null ;;
-    hdr:*) [ -n "$(find /usr/include /usr/local/include -path "*/$what" -print -quit 2>/dev/null)" ] ;;
-    lib:*) PATH=$PATH:/usr/sbin:/sbin ldconfig -p 2>/dev/null | grep -F "$what " >/dev/null ;;
-    link:*) [[ $(cc -print-file-name="$what" 2>/dev/null) == */* ]] ;;
-    py:*) /usr/bin/python3 -c "import $what" 2>/dev/null ;;
-    pc:*) command -v pkg-config >/dev/null && pkg-config --exists "$what" ;;
-    venv:*) python3 -c 'import ensurepip, venv' 2>/dev/null ;;
-    file:*) [ -e "$what" ] ;;
+    /*) [ -e "$1" ] ;;
+    *.h) [ -n "$(find /usr/include /usr/local/include -path "*/$1" -print -quit 2>/dev/null)" ] ;;
+    lib:*) ldconfig -p | grep -qF "${1#*:}" || [[ $(cc -print-file-name="${1#*:}" 2>/dev/null) == */* ]] ;;
+    py:*) /usr/bin/python3 -c "import ${1#*:}" 2>/dev/null ;;
+    pc:*) pkg-config --exists "${1#*:}" 2>/dev/null ;;
+    *) command -v "$1" >/dev/null ;;
     esac
 }
 
-# Makes sure that everything on the named lists is there.
-ensure() {
-    local list package probe missing=()
-    command -v swift >/dev/null ||
-        die "Swift isn't installed. Chappie needs Swift 6.2 or newer: https://www.swift.org/install" 69
+# Sets `missing` to the packages on these lists that are not there, and wants a Swift that is new enough.
+look_for() {
+    local list need version
+    missing=()
     for list in "$@"; do
-        while read -r package probe; do
-            present "$probe" || missing+=("$package")
-        done < <(needs "$list")
+        for need in $(needs "$list"); do
+            is_there "${need#*=}" || missing+=("${need%%=*}")
+        done
     done
-    [ ${#missing[@]} -eq 0 ] || install_packages "${missing[@]}"
-    # Debian keeps some daemons where an ordinary person's PATH doesn't look.
-    export PATH=$PATH:/usr/sbin:/sbin
-    swift_is_new_enough
+    version=$(swift --version 2>/dev/null | sed -n 's/.*Swift version \([0-9]*\.[0-9]*\).*/\1/p') || :
+    [ "$(printf '%s\n6.2\n' "${version:-0}" | sort -V | head -n 1)" = 6.2 ] ||
+        die "Chappie needs Swift 6.2 or newer, and here is ${version:-none}: https://www.swift.org/install" 69
 }
 
-swift_is_new_enough() {
-    local printed version
-    printed=$(swift --version 2>&1) || die "Swift doesn't run here: $printed" 69
-    version=$(sed -n 's/.*Swift version \([0-9]*\.[0-9]*\).*/\1/p' <<<"$printed")
-    [ "$(printf '%s\n6.2\n' "$version" | sort -V | head -n 1)" = 6.2 ] ||
-        die "this is Swift ${version:-of an unknown version}; Chappie needs 6.2 or newer: https://www.swift.org/install" 69
+demand() {
+    look_for "$@"
+    [ ${#missing[@]} -eq 0 ] || die "missing: ${missing[*]}. With Debian: apt-get install ${missing[*]}" 69
 }
 
-install_packages() {
-    command -v apt-get >/dev/null ||
-        die "missing here: what Debian calls $*. Install your system's counterparts, then run this again." 69
+ensure() {
     local as_root=()
-    if [ "$(id -u)" -ne 0 ]; then
-        command -v sudo >/dev/null || die "missing: $*. As root: apt-get install $*" 69
-        as_root=(sudo)
-    fi
-    say "Installing from Debian: $*"
-    local log
-    log=$(mktemp "${TMPDIR:-/tmp}/chappie-apt.XXXXXX")
-    # One `update` is enough, and needed only when the lists are older than what is asked for.
-    apt_install "${as_root[@]}" -- "$@" >"$log" 2>&1 ||
-        { "${as_root[@]}" apt-get update >>"$log" 2>&1 && apt_install "${as_root[@]}" -- "$@" >>"$log" 2>&1; } ||
-        { tail -n 20 "$log" >&2; die "apt-get could not install: $* (everything it printed: $log)" 69; }
-    rm -f "$log"
+    look_for "$@"
+    [ ${#missing[@]} -gt 0 ] || return 0
+    [ "$(id -u)" -eq 0 ] || as_root=(sudo)
+    command -v apt-get "${as_root[@]}" >/dev/null || demand "$@"
+    say "Installing from Debian: ${missing[*]}"
+    # One `update` is needed only when the lists are older than what is asked for.
+    install_packages "${as_root[@]}" >"$work/apt.log" 2>&1 ||
+        { "${as_root[@]}" apt-get update >>"$work/apt.log" 2>&1 && install_packages "${as_root[@]}" >>"$work/apt.log" 2>&1; } ||
+        { tail -n 20 "$work/apt.log" >&2; die "apt-get could not install: ${missing[*]}" 69; }
 }
 
 # Installing a server must not start one: a policy that forbids it stands there for as long as apt runs.
-apt_install() {
-    local as_root=() policy=/usr/sbin/policy-rc.d status=0 ours=
-    while [ "$1" != -- ]; do as_root+=("$1"); shift; done
-    shift
-    if [ ! -e "$policy" ]; then
-        ours=yes
-        printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee "$policy" >/dev/null
-        "${as_root[@]}" chmod 755 "$policy"
-    fi
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends "$@" || status=$?
-    [ -z "$ours" ] || "${as_root[@]}" rm -f "$policy"
+install_packages() {
+    local policy=/usr/sbin/policy-rc.d ours= status=0
+    [ -e "$policy" ] || { ours=yes; printf '#!/bin/sh\nexit 101\n' | "$@" tee "$policy" >/dev/null; "$@" chmod 755 "$policy"; }
+    "$@" env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends "${missing[@]}" || status=$?
+    [ -z "$ours" ] || "$@" rm -f "$policy"
     return "$status"
+}
+
+# Sets `python` to an environment with what Tests/Acceptance needs from PyPI; made once, and again when the list has changed.
+ensure_python() {
+    local there=${XDG_CACHE_HOME:-$HOME/.cache}/chappie-tests/python list=$root/Tests/Acceptance/requirements.txt
+    python=$there/bin/python
+    ! cmp -s "$list" "$there/complete" || return 0
+    say "Installing from PyPI into $there: $(grep -o '^[^=#]*' "$list" | paste -sd ' ')"
+    rm -rf "$there" && python3 -m venv "$there" && "$python" -m pip install --quiet --disable-pip-version-check -r "$list" ||
+        die "pip could not install what $list names" 69
+    # It pins a certifi that mirrors may not have yet; certificates play no part on loopback.
+    "$python" -m pip install --quiet --disable-pip-version-check --no-deps litellm==1.109.1 &&
+        "$python" -c 'import importlib.metadata as m; print(*(l for l in m.requires("litellm") if "extra" not in l and "certifi" not in l), sep="\n")' \
+            >"$there/litellm.txt" && "$python" -m pip install --quiet --disable-pip-version-check -r "$there/litellm.txt" ||
+        die "pip could not install litellm" 69
+    cp "$list" "$there/complete"
 }

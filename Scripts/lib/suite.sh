@@ -1,85 +1,109 @@
-# The Swift test suite and small checks around it: source it after common.sh and build.sh.
+# The parts of Scripts/test: source it after common.sh and setup.sh.
 # shellcheck shell=bash
 
-# Builds and runs the tests of the root manifest, which are those of every package and those that cross packages; adds
-# their number to the count. Options go to SwiftPM.
+build_tests() {
+    say "Building; the first time takes a few minutes."
+    swift build --package-path "$root" --build-tests --explicit-target-dependency-import-check error "$@" >"$work/build.log" 2>&1 && return
+    tail -n 60 "$work/build.log" >&2
+    failed=$((failed + 1))
+    return 1
+}
+
+build_programs() {
+    local product
+    for product in chappie load autobahn; do swift build --package-path "$root" --product "$product" || return; done
+}
+
+# A process for each target: a test that measures time or counts threads must not meet another target's. A pattern selects
+# tests of all of them. Then options for SwiftPM.
 run_suite() {
-    local options=() filter=() status=0
-    while [ $# -gt 0 ]; do
-        case $1 in
-        --filter) filter=(--filter "$2"); shift ;;
-        *) options+=("$1") ;;
-        esac
-        shift
-    done
-    say "Building the tests; the first time takes a few minutes."
-    swift build --package-path "$root" --build-tests --explicit-target-dependency-import-check error "${options[@]}" \
-        >"$work/build.log" 2>&1 || {
-        tail -n 60 "$work/build.log" >&2
-        failed=$((failed + 1))
-        return
-    }
-    if [ ${#filter[@]} -gt 0 ]; then
-        run_tests "every test that matches" "${options[@]}" "${filter[@]}"
-        return
-    fi
-    # A process for each target: a test that measures time or counts threads must not meet another target's.
-    local target
-    for target in $(python3 "$lib/targets.py"); do
-        run_tests "$target" "${options[@]}" --filter "^$target\\."
+    local pattern=${1:-} target begin status
+    for target in ${pattern:-$(python3 "$lib/tree.py" test-targets)}; do
+        begin=$SECONDS status=0
+        [ -n "$pattern" ] || target="^$target\\."
+        (
+            private_environment
+            # Swift's own backtracer was seen to hang on a crash with many threads. The first report of a sanitizer ends the process.
+            export SWIFT_BACKTRACE=enable=no ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=halt_on_error=1
+            [ ! -e "$work/mutex.so" ] || export LD_PRELOAD=$work/mutex.so
+            swift test --package-path "$root" --skip-build --xunit-output "$work/results.xml" --filter "$target" "${@:2}"
+        ) >"$work/test.log" 2>&1 </dev/null || status=$?
+        if [ "$status" -ne 0 ]; then
+            grep -E '^(✘|.*(error:|recorded an issue|Fatal error|ERROR: AddressSanitizer|WARNING: ThreadSanitizer))' "$work/test.log" |
+                head -n 60 >&2 || :
+            tail -n 40 "$work/test.log" >&2
+        fi
+        # What tests have counted or measured, and why some were skipped.
+        grep -E '^measured: | skipped: ' "$work/test.log" | sed 's/^/        /' >&2 || :
+        count_results "${target//[^A-Za-z|]/}" "$status" "$begin"
     done
 }
 
-run_tests() {
-    local name=$1 status=0 begin=$SECONDS
-    shift
-    (
-        private_environment
-        sanitizer_settings
-        swift test --package-path "$root" --skip-build --xunit-output "$work/results.xml" "$@"
-    ) >"$work/test.log" 2>&1 </dev/null || status=$?
-    count_results "$name" "$status" $((SECONDS - begin))
-}
-
-# The first report of a sanitizer ends the process, so that none of them passes for a success.
-sanitizer_settings() {
-    # Swift's own backtracer was seen to hang on a crash with many threads, and the whole run with it.
-    export SWIFT_BACKTRACE=${SWIFT_BACKTRACE:-enable=no}
-    export ASAN_OPTIONS=detect_leaks=0
-    export TSAN_OPTIONS=halt_on_error=1
-    [ ! -e "$work/mutex.so" ] || export LD_PRELOAD=$work/mutex.so
-}
-
-# What ThreadSanitizer has to be told: see the file. The compiler is the one that comes with Swift.
-teach_thread_sanitizer() {
+run_sanitized() {
     local clang
-    clang=$(dirname "$(readlink -f "$(command -v swift)")")/clang
-    "$clang" -O1 -fPIC -shared -Wall -Werror -o "$work/mutex.so" "$lib/thread-sanitizer-mutex.c"
+    say "Under the $1 sanitizer:"
+    # Bounds in time are for the program as people run it.
+    export TEST_PATIENCE=10
+    rm -f "$work/mutex.so"
+    build_tests --scratch-path "$root/.build/$1" --sanitize="$1" || return 0
+    if [ "$1" = thread ]; then
+        # What ThreadSanitizer has to be told: see the file. The compiler is the one that comes with Swift.
+        clang=$(dirname "$(readlink -f "$(command -v swift)")")/clang
+        "$clang" -O1 -fPIC -shared -Wall -Werror -o "$work/mutex.so" "$lib/thread-sanitizer-mutex.c"
+    fi
+    run_suite "" --scratch-path "$root/.build/$1" --sanitize="$1"
 }
 
-# Counts what the run has written down, and shows what went wrong.
-count_results() {
-    local name=$1 status=$2 line
-    line=$(python3 "$lib/results.py" "$work" || echo "0 0")
-    passed=$((passed + ${line% *}))
-    failed=$((failed + ${line#* }))
-    # A run that ends badly without a failed test has crashed, or was not there.
-    if [ "${line#* }" -eq 0 ] && { [ "$status" -ne 0 ] || [ "$line" = "0 0" ]; }; then failed=$((failed + 1)); fi
-    if [ "$status" -ne 0 ] || [ "${line#* }" -gt 0 ]; then
-        grep -E '^(✘|.*(error:|recorded an issue|Fatal error|ERROR: AddressSanitizer|WARNING: ThreadSanitizer))' "$work/test.log" |
-            head -n 60 >&2 || true
-        say "  …and the end of the log:"
-        tail -n 40 "$work/test.log" >&2
-    fi
-    # What tests have counted or measured.
-    sed -n 's/^measured: /        /p' "$work/test.log"
-    say "  $name: ${line% *} passed, ${line#* } failed ($3 s)"
-    rm -f "$work"/results*.xml
+# Tests/Acceptance; options go to pytest. Most of a test is waiting for polls and deadlines.
+run_acceptance() {
+    local status=0 begin=$SECONDS
+    (cd "$root/Tests/Acceptance" && TEST_PATIENCE=${TEST_PATIENCE:-3} "$python" -m pytest -q -n "${ACCEPTANCE_WORKERS:-4}" -p no:cacheprovider \
+        --junitxml "$work/results-acceptance.xml" "$@") >&2 </dev/null || status=$?
+    count_results "Acceptance" "$status" "$begin"
+}
+
+# Packages from their own manifests (these two reach every other package), from outside, and the first conversation.
+packages_build_alone() {
+    local package
+    for package in ChappieSDK ChappieTesting; do
+        check "Packages/$package builds alone" nice swift build --package-path "$root/Packages/$package"
+    done
+    check_counted "consumers" nice "$root/Tests/Consumer/run"
+    check "Scripts/try prints a sign-in and an answer" try_prints_a_conversation
 }
 
 try_prints_a_conversation() {
     local printed
-    printed=$("$root/Scripts/try" </dev/null) || return
+    printed=$(TRY_PROGRAM=$(chappie_program debug) "$root/Scripts/try" </dev/null) || return
     echo "$printed"
     grep -q 'ChatGPT Linked! Return to the app' <<<"$printed" && grep -q 'good evening' <<<"$printed"
+}
+
+# Runs a counting function beside the rest: `in_background NAME FUNCTION…`, then `await NAME`.
+in_background() {
+    local name=$1
+    mkdir "$work/$name"
+    shift
+    (
+        trap - EXIT
+        passed=0 failed=0 work=$work/$name
+        "$@"
+        finish
+    ) >"$work/$name.log" 2>&1 </dev/null &
+}
+
+await() {
+    say "Beside that, $1:"
+    while [ -n "$(jobs -rp)" ] && ! tail -n 1 "$work/$1.log" | grep -qE ' passed, [0-9]+ failed$'; do sleep 1; done
+    check_counted "$1" cat "$work/$1.log"
+}
+
+# A user's own settings must not reach the tests, nor the tests a user's files.
+private_environment() {
+    local home=$work/home demanded=$CHAPPIE_REQUIRE_COUNTERPARTS
+    mkdir -p -m 700 "$home" "$home"/{config,cache,data,state,run}
+    unset DBUS_SESSION_BUS_ADDRESS DISPLAY WAYLAND_DISPLAY TMUX SSL_CERT_FILE SSL_CERT_DIR
+    unset http_proxy https_proxy all_proxy no_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY "${!CHAPPIE_@}"
+    export HOME=$home XDG_CONFIG_HOME=$home/config XDG_CACHE_HOME=$home/cache XDG_DATA_HOME=$home/data
+    export XDG_STATE_HOME=$home/state XDG_RUNTIME_DIR=$home/run CHAPPIE_REQUIRE_COUNTERPARTS=$demanded
 }

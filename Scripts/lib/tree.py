@@ -1,4 +1,10 @@
-"""The source tree as the checks see it: Swift files, manifests, the law of imports."""
+"""What the manifests and the imports say: tree.py test-targets|layers|manifests
+
+test-targets   prints the names of the root manifest's test targets
+layers         checks imports against the table in ARCHITECTURE.md and against what each target declares; the table's columns
+               `module` and `may import` hold names of modules
+manifests      checks that the root manifest and the nested manifests say the same of every target's sources
+"""
 
 import json
 import os
@@ -7,33 +13,28 @@ import subprocess
 import sys
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
+# What every module may import, as the table's introduction says. Full Foundation is never among it.
+EVERYWHERE = {"FoundationEssentials", "Swift", "Synchronization", "Dispatch", "HTTPTypes", "Glibc", "Musl", "Darwin", "Bionic", "Android"}
+# Products that the root names otherwise than the package, and one of a package that the root does not have.
+RENAMED = {"ChappieTesting": "ChappieSDKTesting", "ChappieCurl": None}
+IMPORT = re.compile(r"^\s*(?:@\w+(?:\([^)]*\))?\s+)*(?:public |package |internal |fileprivate |private )?import\s+"
+                    r"(?:(?:struct|class|enum|protocol|func|var|let|typealias)\s+)?(\w+)")
 
 
 def relative(path):
     return os.path.relpath(path, ROOT)
 
 
-def files(*endings, under=ROOT):
-    """Files below a folder, build products and dot folders left out."""
+def files(under, ending=".swift"):
+    """Files below a folder, build products left out."""
     for folder, folders, names in os.walk(under):
-        folders[:] = sorted(name for name in folders if not name.startswith(".") or name == ".ci")
-        for name in sorted(names):
-            if name.endswith(endings):
-                yield os.path.join(folder, name)
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        yield from (os.path.join(folder, name) for name in sorted(names) if name.endswith(ending))
 
 
 def read(path):
     with open(path, encoding="utf-8") as stream:
         return stream.read()
-
-
-def manifest(folder):
-    """What `swift package dump-package` says of one manifest; nothing is resolved."""
-    command = ["swift", "package", "--package-path", folder, "dump-package"]
-    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    if done.returncode != 0:
-        sys.exit(f"{relative(folder) or '.'}: its manifest doesn't load:\n{done.stderr}")
-    return json.loads(done.stdout)
 
 
 def packages():
@@ -42,48 +43,128 @@ def packages():
     return [os.path.join(folder, name) for name in sorted(os.listdir(folder)) if os.path.exists(os.path.join(folder, name, "Package.swift"))]
 
 
-def source_folders():
-    """Folders of all modules: Packages/*/Sources/* and Apps/*/Sources/*."""
-    for upper in ("Packages", "Apps"):
-        for name in sorted(os.listdir(os.path.join(ROOT, upper))):
-            sources = os.path.join(ROOT, upper, name, "Sources")
-            for module in sorted(os.listdir(sources)) if os.path.isdir(sources) else []:
-                yield os.path.join(sources, module)
+def manifest(folder):
+    """What `swift package dump-package` says of one manifest; nothing is resolved."""
+    command = ["swift", "package", "--package-path", folder, "dump-package"]
+    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    if done.returncode != 0:
+        sys.exit(f"{relative(folder)}: its manifest doesn't load:\n{done.stderr}")
+    return json.loads(done.stdout)
 
 
 def dependency_names(target):
     """Names of what a target may import, without saying where each comes from."""
-    names = set()
-    for dependency in target["dependencies"]:
-        kind, parts = next(iter(dependency.items()))
-        if kind in ("byName", "target", "product"):
-            names.add(parts[0])
-    return names
-
-
-def imports(text):
-    """(line, module) for every import of a Swift file, comments and strings left out."""
-    plain = re.sub(r'/\*.*?\*/', lambda found: "\n" * found.group().count("\n"), text, flags=re.S)
-    plain = re.sub(r'"""(.*?)"""', lambda found: "\n" * found.group().count("\n"), plain, flags=re.S)
-    pattern = re.compile(
-        r"^\s*(?:@\w+(?:\([^)]*\))?\s+)*(?:public |package |internal |fileprivate |private )?import\s+"
-        r"(?:(?:struct|class|enum|protocol|func|var|let|typealias)\s+)?(\w+)"
-    )
-    for number, line in enumerate(plain.splitlines(), 1):
-        found = pattern.match(line)
-        if found:
-            yield number, found.group(1)
-
-
-def conditional_imports(text):
-    """Modules that a file imports only where they exist: `#if canImport(Combine)`. Foundation exists everywhere."""
-    return set(re.findall(r"^\s*#if canImport\((\w+)\)\s*\n\s*(?:public |internal )?import \1$", text, flags=re.M)) - {"Foundation"}
+    parts = [next(iter(dependency.items())) for dependency in target["dependencies"]]
+    return {values[0] for kind, values in parts if kind in ("byName", "target", "product")}
 
 
 def report(problems, fine):
-    """Prints what is wrong and leaves with 1, or says what was looked at and leaves with 0."""
-    for problem in problems:
-        print(problem)
-    if problems:
-        sys.exit(1)
-    print(fine)
+    """Prints what is wrong and leaves with 1, or says what was looked at."""
+    print("\n".join(problems) or fine)
+    sys.exit(1 if problems else 0)
+
+
+def imports(text):
+    """(line, module) of the imports of a Swift file; those that exist on another platform alone can't be judged here."""
+    for pattern in (r"/\*.*?\*/", r'"""(.*?)"""'):
+        text = re.sub(pattern, lambda found: "\n" * found.group().count("\n"), text, flags=re.S)
+    elsewhere = set(re.findall(r"^\s*#(?:else)?if canImport\((\w+)\)", text, flags=re.M)) - {"Foundation"}
+    for number, line in enumerate(text.splitlines(), 1):
+        found = IMPORT.match(line)
+        if found and found[1] not in elsewhere:
+            yield number, found[1]
+
+
+def law():
+    """module -> the modules that its row lets it import"""
+    table = re.search(r"^\| module \| may import \|.*\n\|[- |]+\n((?:\|.*\n)+)", read(f"{ROOT}/ARCHITECTURE.md"), flags=re.M)
+    if not table:
+        sys.exit("ARCHITECTURE.md has no table with the columns `module` and `may import`")
+    rows = [[cell.strip().replace("`", "") for cell in line.strip("| ").split("|")] for line in table[1].splitlines()]
+    return {row[0]: {name.strip() for name in row[1].split(",")} - {""} for row in rows}
+
+
+def layers():
+    problems, looked_at, rows = [], 0, law()
+    targets = [target for target in manifest(ROOT)["targets"] if target["type"] != "test"]
+    paths = {os.path.normpath(target["path"]) for target in targets}
+    for upper in ("Packages", "Apps"):
+        for package in sorted(os.listdir(f"{ROOT}/{upper}")):
+            sources = f"{upper}/{package}/Sources"
+            modules = os.listdir(f"{ROOT}/{sources}") if os.path.isdir(f"{ROOT}/{sources}") else []
+            problems += [f"{sources}/{name}: the root manifest has no target here" for name in modules if f"{sources}/{name}" not in paths]
+    for name in sorted(set(rows) - {target["name"] for target in targets}):
+        problems.append(f"ARCHITECTURE.md: its table has a row for {name}, which the root manifest doesn't know")
+    for target in targets:
+        name, declared = target["name"], dependency_names(target)
+        if name not in rows:
+            problems.append(f"{name}: has no row in ARCHITECTURE.md's table; a new module needs one, and a reason")
+            continue
+        allowed = rows[name] | EVERYWHERE
+        problems += [f"Package.swift: the table doesn't let {name} depend on {other}" for other in sorted(declared - allowed)]
+        for path in files(os.path.join(ROOT, target["path"])):
+            looked_at += 1
+            for line, imported in imports(read(path)):
+                place = f"{relative(path)}:{line}"
+                if imported == "Foundation":
+                    problems.append(f"{place}: imports Foundation; libraries import FoundationEssentials")
+                elif imported not in allowed:
+                    problems.append(f"{place}: the table doesn't let {name} import {imported}")
+                elif imported not in declared and imported not in EVERYWHERE - {"HTTPTypes"}:
+                    problems.append(f"{place}: {name} imports {imported} without declaring it")
+    report(problems, f"{looked_at} files obey the table")
+
+
+def summary(target, folder):
+    """What must be equal, in a form that doesn't say which manifest it comes from."""
+    listed = lambda key: sorted(json.dumps(value, sort_keys=True) for value in target.get(key) or [])
+    path = os.path.normpath(os.path.join(folder, target.get("path") or f"Sources/{target['name']}"))
+    lists = {key: listed(key) for key in ("settings", "exclude", "resources", "pluginUsages")}
+    return {"type": target["type"], "path": relative(path), "dependencies": sorted(dependency_names(target)), **lists}
+
+
+def requirements(package):
+    """URL -> version requirement of the dependencies that come from elsewhere."""
+    remotes = [remote for dependency in package["dependencies"] for remote in dependency.get("sourceControl", [])]
+    return {json.dumps(remote["location"]["remote"][0]): json.dumps([remote["requirement"], remote.get("traits")], sort_keys=True)
+            for remote in remotes}
+
+
+def manifests():
+    problems, nested, root = [], set(), manifest(ROOT)
+    targets = {target["name"]: target for target in root["targets"]}
+    products = {product["name"] for product in root["products"]}
+    for folder in packages():
+        name, package = os.path.basename(folder), manifest(folder)
+        if package["name"] != name:
+            problems.append(f"{name}: its manifest calls it {package['name']}")
+        for key in ("platforms", "swiftLanguageVersions", "cLanguageStandard", "cxxLanguageStandard"):
+            if package[key] != root[key]:
+                problems.append(f"{name}: {key} is {json.dumps(package[key])}, at the root {json.dumps(root[key])}")
+        for url, requirement in requirements(package).items():
+            if requirements(root).get(url) != requirement:
+                problems.append(f"{name}: asks for {url} otherwise than the root does")
+        for product in package["products"]:
+            wanted = RENAMED.get(product["name"], product["name"])
+            if "library" in product["type"] and wanted and wanted.startswith("Chappie") and wanted not in products:
+                problems.append(f"{name}: its product {wanted} isn't a product of the root")
+        for target in package["targets"]:
+            nested.add(target["name"])
+            if target["type"] == "test":
+                problems.append(f"{name}: {target['name']} belongs into the root manifest; a nested one proves sources")
+            elif target["name"] not in targets:
+                problems.append(f"{name}: the root manifest has no target {target['name']}")
+            elif (here := summary(target, folder)) != (there := summary(targets[target["name"]], ROOT)):
+                problems.append(f"{target['name']}:\n    in {name}: {here}\n    at the root: {there}")
+    for name, target in targets.items():
+        if re.match(r"Packages/.*/Sources/", target.get("path") or "") and name not in nested:
+            problems.append(f"{name}: only the root manifest knows it")
+    report(problems, f"{len(nested)} targets are the same in both manifests")
+
+
+def test_targets():
+    print("\n".join(target["name"] for target in manifest(ROOT)["targets"] if target["type"] == "test"))
+
+
+if __name__ == "__main__":
+    {"test-targets": test_targets, "layers": layers, "manifests": manifests}[sys.argv[1]]()

@@ -74,9 +74,9 @@ class FuzzingServer(Counterpart):
 
 @pytest.mark.parametrize("scheme", ["ws", "wss"])
 def test_autobahn(scheme, python2, full, tmp_path):
-    client = os.environ.get("AUTOBAHN_CLIENT", ROOT / "Tests/Autobahn/.build/release/autobahn")
-    if not os.access(client, os.X_OK):
-        subprocess.run(["swift", "build", "-c", "release", "--package-path", ROOT / "Tests/Autobahn"], check=True)
+    configuration = "release" if full else "debug"
+    subprocess.run(["swift", "build", "-c", configuration, "--product", "autobahn", "--package-path", ROOT], check=True)
+    client = ROOT / ".build" / configuration / "autobahn"
     authority = trustme.CA(key_type=trustme.KeyType.RSA)
     authority.cert_pem.write_to_path(tmp_path / "authority.pem")
     issued = authority.issue_cert("127.0.0.1", key_type=trustme.KeyType.RSA)

@@ -1,7 +1,6 @@
 """A thousand idle WebSockets and a hundred busy ones in one process."""
 
 import json
-import os
 import subprocess
 
 import pytest
@@ -17,7 +16,7 @@ def test_a_thousand_web_sockets_need_no_more_threads_than_one(simulate, tmp_path
     simulator, token = simulate(), tmp_path / "token"
     token.touch(mode=0o600)
     token.write_text(simulator.sign_in()["access_token"])
-    client = os.environ.get("LOAD_CLIENT", ROOT / "Tests/Bench/.build/debug/load")
+    client = ROOT / ".build/debug/load"
     done = subprocess.run([client, simulator.backend + "/codex/responses", token, str(IDLE), str(ACTIVE)],
                           capture_output=True, text=True, timeout=300 * PATIENCE)
     assert done.returncode == 0, done.stderr

@@ -1,0 +1,62 @@
+# The parts of Scripts/check: source it after common.sh.
+# shellcheck shell=bash
+
+# Files of ours, committed or not, whose paths match.
+our_files() { git -C "$root" ls-files -co --exclude-standard -- "$@"; }
+
+format_is_ours() { our_files '*.swift' | xargs swift format lint --strict --parallel --configuration .swift-format; }
+
+# Paths of one machine, marks of unfinished work, build products. The patterns are written so that they don't find themselves.
+no_forbidden_words() {
+    ! git grep --untracked -nIE '(^|[^A-Za-z0-9_.])/(work|root|opt/swift)/|TOD[O]|FIXM[E]|XX[X]:' -- . ':!LICENSE' &&
+        ! git ls-files --cached -- '*.build/*' 'Package.resolved' '*/Package.resolved' | grep .
+}
+
+list_long_files() {
+    our_files '*.swift' | xargs wc -l 2>/dev/null | awk '$1 > 400 && $2 != "total" { print "  note  " $2 " has " $1 " lines: give it a second look" }'
+}
+
+scripts_answer_for_help() {
+    local script
+    for script in $(our_files Scripts .ci/run 'Tests/*/run' '*.py'); do
+        case $script in
+        *.py) python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read(), sys.argv[1])' "$script" || return ;;
+        *.sh) bash -n "$script" || return ;;
+        *.c) ;;
+        *) [ -n "$("./$script" --help </dev/null)" ] || { echo "$script --help prints nothing"; return 1; } ;;
+        esac
+    done
+}
+
+shim_matches_headers() {
+    local package=$root/Packages/ChappieKeychainLinux
+    # shellcheck disable=SC2046 # the flags are words
+    cc -std=c11 -Wall -Werror -fsyntax-only $(pkg-config --cflags libsecret-1) -I "$package/Sources/CSecret/include" \
+        "$package/Checks/secret-declarations.c"
+}
+
+# What an adapter opens at run time, and full Foundation, must not be linked: they would cost every start.
+links_little() {
+    ldd "$1" || return
+    ! ldd "$1" | grep -E 'libsecret|libglib|libFoundation\.so|libFoundationNetworking'
+}
+
+# Bounded runs of libFuzzer, the one in Swift's toolchain. SwiftPM knows the address sanitizer; the fuzzer's instrumentation
+# needs lld, because gold stumbles over it.
+fuzz_everything() {
+    local seconds=$1 package=$root/Tests/Fuzz target
+    check "fuzzers build" swift build --package-path "$package" -c release --sanitize=address -Xswiftc -sanitize=fuzzer -Xswiftc -use-ld=lld
+    # The runtime's own crash reports wait for a terminal; libFuzzer reports better.
+    export SWIFT_BACKTRACE=enable=no
+    for target in $("$package/.build/release/fuzz" || :); do
+        check "fuzz $target for $seconds s" fuzz_one "$package" "$target" "$seconds"
+    done
+}
+
+# What it finds stays in .build/findings.
+fuzz_one() {
+    local found=$1/.build/findings/$2 corpus=$work/corpus-$2
+    mkdir -p "$found" && cp -R "$1/Corpus/$2" "$corpus" || return
+    timeout $(($3 + 60)) "$1/.build/release/fuzz" "$2" -max_total_time="$3" -timeout=10 -rss_limit_mb=2048 -max_len=4096 \
+        -print_final_stats=1 -verbosity=0 -artifact_prefix="$found/" "$corpus"
+}
