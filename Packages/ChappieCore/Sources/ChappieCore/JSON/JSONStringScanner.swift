@@ -2,8 +2,10 @@
 enum JSONStringScanner {
     /// The string whose opening quote is at `start`, and the offset past its closing quote.
     ///
-    /// - Returns: `nil` when the string does not end, holds a control character, an unknown escape, half a surrogate
-    ///   pair, or bytes that are not UTF-8.
+    /// Half a surrogate pair becomes U+FFFD.
+    ///
+    /// - Returns: `nil` when the string does not end, holds a control character, an unknown escape, or bytes that are not
+    ///   UTF-8.
     static func scan(_ bytes: UnsafeBufferPointer<UInt8>, from start: Int) -> (String, end: Int)? {
         guard start < bytes.count, bytes[start] == UInt8(ascii: "\"") else { return nil }
         var isASCII = true
@@ -83,15 +85,15 @@ enum JSONStringScanner {
         guard let first = hexUnit(bytes, at: index) else { return nil }
         var end = index + 4
         var scalar = UInt32(first)
-        if (0xD800...0xDBFF).contains(first) {
-            guard end + 1 < bytes.count, bytes[end] == UInt8(ascii: "\\"), bytes[end + 1] == UInt8(ascii: "u"),
-                let second = hexUnit(bytes, at: end + 2), (0xDC00...0xDFFF).contains(second)
-            else { return nil }
+        if (0xD800...0xDBFF).contains(first), end + 1 < bytes.count, bytes[end] == UInt8(ascii: "\\"),
+            bytes[end + 1] == UInt8(ascii: "u"), let second = hexUnit(bytes, at: end + 2),
+            (0xDC00...0xDFFF).contains(second)
+        {
             scalar = 0x10000 + ((UInt32(first) - 0xD800) << 10) + (UInt32(second) - 0xDC00)
             end += 6
         }
-        guard let character = Unicode.Scalar(scalar) else { return nil }
-        output.append(contentsOf: UTF8.encode(character) ?? .init())
+        // Half a pair stands for no character. Servers that cut text by UTF-16 units send it, and the rest is good.
+        output.append(contentsOf: UTF8.encode(Unicode.Scalar(scalar) ?? "\u{FFFD}") ?? .init())
         return end
     }
 

@@ -146,6 +146,29 @@ import Testing
         }
     }
 
+    @Test(arguments: [
+        (
+            #"{"type":"response.output_text.delta","delta":"a\ud83d"}"#,
+            ResponsesEvent.outputTextDelta("a\u{FFFD}", itemID: nil)
+        ),
+        (
+            #"{"delta":"\ude00b","type":"response.output_text.delta"}"#,
+            .outputTextDelta("\u{FFFD}b", itemID: nil)
+        ),
+        (
+            #"{"type":"response.completed","response":{"id":"\ud83d"}}"#,
+            .completed(ChappieResponse(["id": "\u{FFFD}"], .completed))
+        ),
+    ])
+    func halfASurrogatePairLosesNoEvent(payload: String, event: ResponsesEvent) throws {
+        #expect(try ResponsesEvent.parse(payload) == event, "as a WebSocket message")
+        Chunking.forEach(Array("data: \(payload)\n\n".utf8)) { chunks, label in
+            var decoder = ResponsesEventDecoder()
+            #expect(chunks.flatMap { (try? decoder.receivedBytes($0)) ?? [] } == [event], "\(label)")
+            #expect(decoder.skippedPayloads == 0, "\(label)")
+        }
+    }
+
     @Test func thePayloadDecidesAndNotTheEventField() throws {
         var decoder = ResponsesEventDecoder()
         let events = try decoder.receivedBytes(
