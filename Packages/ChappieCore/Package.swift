@@ -15,12 +15,6 @@ let package = Package(
             dependencies: [
                 .product(name: "HTTPTypes", package: "swift-http-types")
             ]),
-        .testTarget(
-            name: "ChappieCoreTests",
-            dependencies: [
-                "ChappieCore",
-                .product(name: "HTTPTypes", package: "swift-http-types"),
-            ]),
     ],
     swiftLanguageModes: [.v6],
     cLanguageStandard: .c11

@@ -1,5 +1,5 @@
 @_spi(ChappieInternals) public import ChappieAuth
-public import ChappieCore
+@_spi(ChappieInternals) public import ChappieCore
 import FoundationEssentials
 import HTTPTypes
 

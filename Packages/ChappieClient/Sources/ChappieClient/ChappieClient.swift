@@ -245,7 +245,7 @@ extension ChappieResponseRequest {
     fileprivate var effectiveOptions: ChappieMessageOptions {
         let last = messages.last?.options ?? ChappieMessageOptions()
         return ChappieMessageOptions(
-            reasoningEffort: options.reasoningEffort ?? last.reasoningEffort,
+            reasoningEffort: options.reasoningEffort == .automatic ? last.reasoningEffort : options.reasoningEffort,
             verbosity: options.verbosity ?? last.verbosity)
     }
 }

@@ -34,7 +34,7 @@ struct AnswerOptions: ParsableArguments {
     /// Asks `text` in the conversation of `client`, and prints the answer.
     func ask(_ text: String, _ client: ChappieClient, _ program: Program) async throws {
         let options = ChappieMessageOptions(
-            fastMode: fast, reasoningEffort: effort.map(ChappieReasoningEffort.init(rawValue:)))
+            fastMode: fast, reasoningEffort: effort.map(ChappieReasoningEffort.init(rawValue:)) ?? .automatic)
         var printer = AnswerPrinter(program.console, program.options)
         defer { program.lastAnswer?.keep(printer.transport) }
         try await printer.print(

@@ -41,7 +41,8 @@ extension ChappieModel {
         [
             "slug": .string(slug), "display_name": .string(displayName), "description": .optional(description),
             "context_window": .optional(contextWindow),
-            "default_reasoning_level": .optional(defaultReasoningLevel?.rawValue),
+            "default_reasoning_level": .optional(
+                defaultReasoningLevel == .automatic ? nil : defaultReasoningLevel.rawValue),
             "supported_reasoning_levels": .array(supportedReasoningLevels.map { .string($0.rawValue) }),
             "input_modalities": .array(inputModalities.map(ChappieJSON.string)),
         ]

@@ -1,4 +1,4 @@
-import ChappieCore
+@_spi(ChappieInternals) import ChappieCore
 
 /// Who the assistant is inside the host app: the first item of every transcript.
 ///

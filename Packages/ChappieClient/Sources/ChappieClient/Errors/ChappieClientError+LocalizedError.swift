@@ -1,5 +1,5 @@
 import ChappieAuth
-import ChappieCore
+@_spi(ChappieInternals) import ChappieCore
 public import FoundationEssentials
 
 extension ChappieClientError: LocalizedError {

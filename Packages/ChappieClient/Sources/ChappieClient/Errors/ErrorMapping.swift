@@ -1,5 +1,5 @@
 import ChappieAuth
-import ChappieCore
+@_spi(ChappieInternals) import ChappieCore
 import FoundationEssentials
 import HTTPTypes
 

@@ -1,4 +1,4 @@
-import ChappieCore
+@_spi(ChappieInternals) import ChappieCore
 import HTTPTypes
 
 /// One attempt at a turn over HTTP: request, server-sent events up to the terminal one.

@@ -16,7 +16,7 @@ struct ResponsesRequestBuilder: Sendable {
             ("tools", []), ("tool_choice", "auto"), ("parallel_tool_calls", true),
         ])
         var reasoning = ChappieJSONObject()
-        reasoning["effort"] = options.reasoningEffort.map { .string($0.rawValue) }
+        if options.reasoningEffort != .automatic { reasoning["effort"] = .string(options.reasoningEffort.rawValue) }
         reasoning["summary"] = "auto"
         body["reasoning"] = .object(reasoning)
         for member in required.members { body[member.name] = member.value }

@@ -1,4 +1,4 @@
-import ChappieCore
+@_spi(ChappieInternals) import ChappieCore
 
 /// What the model is shown: the harness first, then everything said so far, byte for byte the same from turn to turn.
 struct Transcript: Sendable {

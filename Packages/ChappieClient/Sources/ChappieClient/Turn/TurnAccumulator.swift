@@ -1,4 +1,4 @@
-import ChappieCore
+@_spi(ChappieInternals) import ChappieCore
 
 /// Turns the events of a turn's attempts into what the host sees, each thing once; sans-IO.
 struct TurnAccumulator: Sendable {

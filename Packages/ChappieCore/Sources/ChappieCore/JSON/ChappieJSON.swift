@@ -7,13 +7,22 @@
 /// value["model"]?.string                // "gpt-5.5"
 /// ```
 public enum ChappieJSON: Sendable, Hashable {
+    /// `null`.
     case null
+    /// `true` or `false`.
     case bool(Bool)
+    /// A number with its digits as written.
     case number(ChappieJSONNumber)
+    /// A string without its escapes.
     case string(String)
+    /// Elements in order.
     case array([ChappieJSON])
+    /// Members in order.
     case object(ChappieJSONObject)
 }
+
+/// The name that the documents use for ``ChappieJSON``.
+public typealias ChappieJSONValue = ChappieJSON
 
 // MARK: Reading
 
@@ -28,10 +37,15 @@ extension ChappieJSON {
         if case .array(let array) = self, array.indices.contains(index) { array[index] } else { nil }
     }
 
+    /// Whether the value is `null`.
     public var isNull: Bool { self == .null }
+    /// The value of `true` or `false`.
     public var bool: Bool? { if case .bool(let value) = self { value } else { nil } }
+    /// The text of a string.
     public var string: String? { if case .string(let value) = self { value } else { nil } }
+    /// The elements of an array.
     public var array: [ChappieJSON]? { if case .array(let value) = self { value } else { nil } }
+    /// The members of an object.
     public var object: ChappieJSONObject? { if case .object(let value) = self { value } else { nil } }
     /// The number as an integer, if it is one and fits.
     public var int: Int? { if case .number(let value) = self { value.int } else { nil } }
@@ -50,11 +64,116 @@ extension ChappieJSON: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, 
     public init(nilLiteral: ()) { self = .null }
     public init(arrayLiteral elements: ChappieJSON...) { self = .array(elements) }
     public init(dictionaryLiteral elements: (String, ChappieJSON)...) { self = .object(ChappieJSONObject(elements)) }
-    /// A value that is not finite becomes `null`: JSON has no other word for it.
+    /// A number. A value that is not finite becomes `null`, because JSON has no word for it.
     public init(floatLiteral value: Double) { self = ChappieJSONNumber(value).map(ChappieJSON.number) ?? .null }
 
     /// An integer as a JSON number.
     public static func integer(_ value: Int) -> ChappieJSON { .number(ChappieJSONNumber(value)) }
     /// A double as a JSON number; `null` when it is not finite.
     public static func double(_ value: Double) -> ChappieJSON { ChappieJSON(floatLiteral: value) }
+}
+
+// MARK: Objects
+
+/// The members of a JSON object, in the order they were written.
+///
+/// Look-up is linear: objects on this wire have few members. When a name occurs twice, the last one counts.
+public struct ChappieJSONObject: Sendable, Hashable, ExpressibleByDictionaryLiteral {
+    /// One name and its value.
+    public struct Member: Sendable, Hashable {
+        /// The name, without escapes.
+        public var name: String
+        /// What the name stands for.
+        public var value: ChappieJSON
+
+        /// A member of the two.
+        public init(name: String, value: ChappieJSON) {
+            self.name = name
+            self.value = value
+        }
+    }
+
+    /// All members, doubled names included.
+    public private(set) var members: [Member]
+
+    /// Members in the order given.
+    public init(_ members: [(String, ChappieJSON)] = []) {
+        self.members = members.map { Member(name: $0.0, value: $0.1) }
+    }
+
+    /// Members in the order given.
+    public init(members: [Member]) { self.members = members }
+
+    public init(dictionaryLiteral elements: (String, ChappieJSON)...) { self.init(elements) }
+
+    /// Whether there is no member.
+    public var isEmpty: Bool { members.isEmpty }
+    /// The names in order, doubled ones included.
+    public var names: [String] { members.map(\.name) }
+
+    /// The value of `name`. Setting replaces in place or appends; setting `nil` removes every occurrence.
+    public subscript(name: String) -> ChappieJSON? {
+        get { members.last { $0.name == name }?.value }
+        set {
+            guard let newValue else { return members.removeAll { $0.name == name } }
+            if let index = members.lastIndex(where: { $0.name == name }) {
+                members[index].value = newValue
+            } else {
+                members.append(Member(name: name, value: newValue))
+            }
+        }
+    }
+}
+
+// MARK: Numbers
+
+/// A JSON number, kept as it was written, so that integers of any size survive a round trip.
+public struct ChappieJSONNumber: Sendable, Hashable {
+    /// The number in JSON's grammar (RFC 8259, 6).
+    public let literal: String
+
+    /// An integer.
+    public init(_ value: Int) { literal = String(value) }
+
+    /// - Returns: `nil` for NaN and the infinities, which JSON can't express.
+    public init?(_ value: Double) {
+        guard value.isFinite else { return nil }
+        let integer = Int(exactly: value)
+        literal = integer.map { String($0) } ?? String(describing: value)
+    }
+
+    /// Takes text that was checked against the grammar.
+    init(checked literal: String) { self.literal = literal }
+
+    /// The value, when it is an integer (also written `1.0` or `1e3`) that fits; exact, never rounded.
+    public var int: Int? { Int(literal) ?? integerWithFractionOrExponent }
+    /// The nearest double; `nil` when it is out of range.
+    public var double: Double? { Double(literal).flatMap { $0.isFinite ? $0 : nil } }
+
+    /// Works on the digits: by way of `Double`, `9007199254740993.0` would lose its last one.
+    private var integerWithFractionOrExponent: Int? {
+        let isNegative = literal.utf8.first == UInt8(ascii: "-")
+        let parts = literal.utf8.dropFirst(isNegative ? 1 : 0).split {
+            $0 == UInt8(ascii: "e") || $0 == UInt8(ascii: "E")
+        }
+        guard let mantissa = parts.first?.split(separator: UInt8(ascii: ".")) else { return nil }
+        let fractionDigits = mantissa.count > 1 ? mantissa[1].count : 0
+        let digits = mantissa.joined().map { $0 - UInt8(ascii: "0") }
+        guard let last = digits.lastIndex(where: { $0 != 0 }) else { return 0 }
+        guard let exponent = parts.count > 1 ? Int(Substring(parts[1])) : 0,
+            exponent.magnitude <= literal.utf8.count + 19
+        else { return nil }
+        // The digits up to the last one that is not 0, and how many zeros follow those before the decimal point.
+        let zeros = exponent - fractionDigits + (digits.count - 1 - last)
+        guard zeros >= 0 else { return nil }
+        var value = 0
+        for index in 0...(last + zeros) {
+            let (product, overflow) = value.multipliedReportingOverflow(by: 10)
+            let (sum, carry) = product.subtractingReportingOverflow(index > last ? 0 : Int(digits[index]))
+            guard !overflow, !carry else { return nil }
+            value = sum
+        }
+        // Summed up below zero, where there is one more integer.
+        return isNegative ? value : (value == .min ? nil : -value)
+    }
 }

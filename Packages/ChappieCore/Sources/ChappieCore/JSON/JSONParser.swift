@@ -1,3 +1,35 @@
+public import FoundationEssentials
+
+extension ChappieJSON {
+    /// Parses a whole JSON text.
+    ///
+    /// Linear in time, at most 256 objects and arrays deep. Strict: RFC 8259's grammar, valid UTF-8, no trailing text.
+    /// The last of two equal names counts, and half a surrogate pair in a string becomes U+FFFD.
+    ///
+    /// - Throws: ``ChappieJSONError`` with the offset of the trouble.
+    public init(parsing bytes: [UInt8]) throws(ChappieJSONError) {
+        self = try bytes.withUnsafeBufferPointer { bytes throws(ChappieJSONError) in try ChappieJSON(parsing: bytes) }
+    }
+
+    /// Parses a whole JSON text. See ``init(parsing:)-([UInt8])``.
+    public init(parsing text: String) throws(ChappieJSONError) { try self.init(parsing: Array(text.utf8)) }
+
+    init(parsing bytes: UnsafeBufferPointer<UInt8>) throws(ChappieJSONError) {
+        var parser = JSONParser(bytes)
+        self = try parser.parseDocument()
+    }
+}
+
+/// Text that is not JSON, or is nested too deeply.
+public struct ChappieJSONError: Error, Sendable, Hashable, LocalizedError {
+    /// What was wrong, in a few words; never the text itself.
+    public let reason: String
+    /// Bytes from the start of the text to where it went wrong.
+    public let offset: Int
+
+    public var errorDescription: String? { "The text is not valid JSON: \(reason) at byte \(offset)." }
+}
+
 /// A recursive-descent parser over bytes: linear in time, bounded in depth, strict about RFC 8259 and UTF-8.
 struct JSONParser {
     /// Objects and arrays inside each other: deeper than any real payload, shallow enough for a small thread's stack.

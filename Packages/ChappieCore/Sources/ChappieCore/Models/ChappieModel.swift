@@ -2,8 +2,11 @@
 public struct ChappieModel: Sendable, Hashable, Codable, Identifiable {
     /// The name that requests carry.
     public var slug: String
+    /// The name for people.
     public var displayName: String
+    /// A sentence about the model.
     public var description: String?
+    /// Whether requests may name it.
     public var supportedInAPI: Bool
     /// Lower comes first.
     public var priority: Int
@@ -11,37 +14,70 @@ public struct ChappieModel: Sendable, Hashable, Codable, Identifiable {
     public var isListed: Bool
     /// `text`, `image`, …
     public var inputModalities: [String]
+    /// The efforts that requests may name.
     public var supportedReasoningLevels: [ChappieReasoningEffort]
-    public var defaultReasoningLevel: ChappieReasoningEffort?
+    /// The effort of a request that names none; `.automatic` when the backend does not say.
+    public var defaultReasoningLevel: ChappieReasoningEffort
     /// In tokens.
     public var contextWindow: Int?
+    /// Whether the model can search the web.
     public var supportsSearchTool: Bool
+    /// Whether several tools may be called in one round.
     public var supportsParallelToolCalls: Bool
+    /// Whether requests may name a verbosity.
     public var supportsVerbosity: Bool
     /// The model wants the backend's "lite" request shape, which this version does not send.
     public var usesResponsesLite: Bool
 
     public var id: String { slug }
 
+    /// A model with the given properties.
+    public init(
+        slug: String, displayName: String? = nil, description: String? = nil, supportedInAPI: Bool = true,
+        priority: Int = .max, isListed: Bool = true, inputModalities: [String] = ["text"],
+        supportedReasoningLevels: [ChappieReasoningEffort] = [],
+        defaultReasoningLevel: ChappieReasoningEffort = .automatic, contextWindow: Int? = nil,
+        supportsSearchTool: Bool = false, supportsParallelToolCalls: Bool = true, supportsVerbosity: Bool = false,
+        usesResponsesLite: Bool = false
+    ) {
+        self.slug = slug
+        self.displayName = displayName ?? slug
+        self.description = description
+        self.supportedInAPI = supportedInAPI
+        self.priority = priority
+        self.isListed = isListed
+        self.inputModalities = inputModalities
+        self.supportedReasoningLevels = supportedReasoningLevels
+        self.defaultReasoningLevel = defaultReasoningLevel
+        self.contextWindow = contextWindow
+        self.supportsSearchTool = supportsSearchTool
+        self.supportsParallelToolCalls = supportsParallelToolCalls
+        self.supportsVerbosity = supportsVerbosity
+        self.usesResponsesLite = usesResponsesLite
+    }
+}
+
+@_spi(ChappieInternals) extension ChappieModel {
     /// Reads one entry of the model list; `nil` when it has no slug. Everything else has a default.
     public init?(_ json: ChappieJSON) {
         guard let slug = json["slug"]?.string ?? json["id"]?.string, !slug.isEmpty else { return nil }
-        self.slug = slug
-        displayName = json["display_name"]?.string ?? slug
-        description = json["description"]?.string
-        supportedInAPI = json["supported_in_api"]?.bool ?? true
-        priority = json["priority"]?.int ?? Int.max
-        isListed = (json["visibility"]?.string ?? "list") == "list"
-        inputModalities = json["input_modalities"]?.array?.compactMap(\.string) ?? ["text"]
-        supportedReasoningLevels = (json["supported_reasoning_levels"]?.array ?? []).compactMap {
-            ($0["effort"]?.string ?? $0.string).map(ChappieReasoningEffort.init(rawValue:))
+        func effort(_ json: ChappieJSON?) -> ChappieReasoningEffort? {
+            json?.string.map(ChappieReasoningEffort.init(rawValue:))
         }
-        defaultReasoningLevel = json["default_reasoning_level"]?.string.map(ChappieReasoningEffort.init(rawValue:))
-        contextWindow = json["context_window"]?.int
-        supportsSearchTool = json["supports_search_tool"]?.bool ?? false
-        usesResponsesLite = json["use_responses_lite"]?.bool ?? false
-        supportsParallelToolCalls = json["supports_parallel_tool_calls"]?.bool ?? !usesResponsesLite
-        supportsVerbosity = json["support_verbosity"]?.bool ?? false
+        let isLite = json["use_responses_lite"]?.bool ?? false
+        self.init(
+            slug: slug, displayName: json["display_name"]?.string, description: json["description"]?.string,
+            supportedInAPI: json["supported_in_api"]?.bool ?? true, priority: json["priority"]?.int ?? .max,
+            isListed: (json["visibility"]?.string ?? "list") == "list",
+            inputModalities: json["input_modalities"]?.array?.compactMap(\.string) ?? ["text"],
+            supportedReasoningLevels: (json["supported_reasoning_levels"]?.array ?? []).compactMap {
+                effort($0["effort"]) ?? effort($0)
+            },
+            defaultReasoningLevel: effort(json["default_reasoning_level"]) ?? .automatic,
+            contextWindow: json["context_window"]?.int,
+            supportsSearchTool: json["supports_search_tool"]?.bool ?? false,
+            supportsParallelToolCalls: json["supports_parallel_tool_calls"]?.bool ?? !isLite,
+            supportsVerbosity: json["support_verbosity"]?.bool ?? false, usesResponsesLite: isLite)
     }
 
     /// Reads the model list, best first; both the backend's `{"models":[…]}` and an OpenAI-style `{"data":[…]}`.
@@ -51,5 +87,47 @@ public struct ChappieModel: Sendable, Hashable, Codable, Identifiable {
         guard let entries = body["models"]?.array ?? body["data"]?.array else { return nil }
         return entries.compactMap(ChappieModel.init).enumerated()
             .sorted { ($0.element.priority, $0.offset) < ($1.element.priority, $1.offset) }.map(\.element)
+    }
+}
+
+/// Which models to list. By default: those the backend lists for people.
+public struct ChappieModelFilter: Sendable, Hashable, Codable {
+    /// Whether the API supports the model; `nil` takes both.
+    public var supportedInAPI: Bool?
+    /// An input that the model takes: `text`, `image`, …; `nil` takes all.
+    public var inputModality: String?
+    /// Whether the model can search the web; `nil` takes both.
+    public var supportsSearchTool: Bool?
+    /// Whether several tools may be called in one round; `nil` takes both.
+    public var supportsParallelToolCalls: Bool?
+    /// A reasoning effort that requests may name, in the backend's word; `nil` takes all.
+    public var reasoningLevel: String?
+    /// Also models that the backend hides from lists. Default `false`.
+    public var includesHidden: Bool
+
+    /// A filter; without arguments, the models that the backend lists for people.
+    public init(
+        supportedInAPI: Bool? = nil, inputModality: String? = nil, supportsSearchTool: Bool? = nil,
+        supportsParallelToolCalls: Bool? = nil, reasoningLevel: String? = nil, includesHidden: Bool = false
+    ) {
+        self.supportedInAPI = supportedInAPI
+        self.inputModality = inputModality
+        self.supportsSearchTool = supportsSearchTool
+        self.supportsParallelToolCalls = supportsParallelToolCalls
+        self.reasoningLevel = reasoningLevel
+        self.includesHidden = includesHidden
+    }
+
+    /// Models for text that the API supports.
+    public static let textInAPI = ChappieModelFilter(supportedInAPI: true, inputModality: "text")
+
+    /// Whether `model` may be listed.
+    public func matches(_ model: ChappieModel) -> Bool {
+        func agrees<Value: Equatable>(_ wanted: Value?, _ value: Value) -> Bool { wanted == nil || wanted == value }
+        return (includesHidden || model.isListed) && agrees(supportedInAPI, model.supportedInAPI)
+            && agrees(supportsSearchTool, model.supportsSearchTool)
+            && agrees(supportsParallelToolCalls, model.supportsParallelToolCalls)
+            && inputModality.map(model.inputModalities.contains) != false
+            && reasoningLevel.map { model.supportedReasoningLevels.map(\.rawValue).contains($0) } != false
     }
 }

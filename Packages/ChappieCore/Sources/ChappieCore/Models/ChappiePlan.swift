@@ -1,7 +1,11 @@
 /// A ChatGPT plan; unknown ones keep their raw value.
 public enum ChappiePlan: Sendable, Hashable {
-    case free, go, plus, pro, proLite, proMax, team, business, selfServeBusinessUsageBased
-    case enterprise, enterpriseUsageBased, edu, eduPro
+    /// A plan of a person.
+    case free, go, plus, pro, proLite, proMax
+    /// A plan of a group or a company.
+    case team, business, selfServeBusinessUsageBased, enterprise, enterpriseUsageBased
+    /// A plan of a school or a university.
+    case edu, eduPro
     /// A plan this version does not know; the string is the backend's.
     case other(String)
 
@@ -37,6 +41,7 @@ public enum ChappiePlan: Sendable, Hashable {
 }
 
 extension ChappiePlan: Codable {
+    /// Decodes the backend's word.
     public init(from decoder: any Decoder) throws {
         self.init(rawValue: try decoder.singleValueContainer().decode(String.self))
     }

@@ -10,10 +10,31 @@ public enum ChappieStreamEvent: Sendable, Hashable {
     case reasoningSummaryDelta(String)
     /// The account's limits, as the answer's headers or an event say.
     indirect case usageLimits(ChappieUsageLimitSnapshot)
-    /// What the transport does.
+    /// A change on the wire below.
     case transport(ChappieTransportEvent)
     /// An item is complete; unknown kinds included.
     case item(ChappieOutputItem)
     /// The turn is over; always the last event of a stream that did not throw.
     indirect case completed(ChappieResponse)
+}
+
+/// What happens on the wire below a stream.
+public enum ChappieTransportEvent: Sendable, Hashable {
+    /// How an answer travels.
+    public enum Kind: String, Sendable, Hashable, Codable {
+        /// Server-sent events over HTTP.
+        case serverSentEvents = "sse"
+        /// Messages of a WebSocket.
+        case webSocket = "websocket"
+    }
+
+    /// The answer has begun to arrive.
+    case connected(Kind)
+    /// Waiting before another try after a rate limit: try `attempt` of `maximum`, `delay` from now.
+    case waiting(attempt: Int, maximum: Int, delay: Duration)
+    /// The connection broke, or would not open: attempt `attempt` of `maximum` follows, `delay` from now. What has been
+    /// shown of the answer is not shown again.
+    case reconnecting(attempt: Int, maximum: Int, delay: Duration)
+    /// The answer comes another way from here on.
+    case fellBack(Kind)
 }

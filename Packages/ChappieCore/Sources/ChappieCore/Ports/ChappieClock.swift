@@ -1,6 +1,14 @@
 public import FoundationEssentials
 
-/// Time as an adapter: what the wall says, how much has passed, and waiting.
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// Time as an adapter: the wall clock, the time that has passed, and waiting.
 ///
 /// The two readings differ on purpose: people set the wall clock, nothing sets ``elapsed``. Deadlines use `elapsed`;
 /// token expiry uses `now`.
@@ -15,11 +23,23 @@ public protocol ChappieClock: Sendable {
 
 /// The machine's clocks.
 public struct SystemClock: ChappieClock {
-    private static let start = ContinuousClock.now
-
+    /// The clocks of this machine.
     public init() {}
 
+    /// The machine's wall clock.
     public var now: Date { Date() }
-    public var elapsed: Duration { ContinuousClock.now - Self.start }
+
+    /// Time since the machine started.
+    public var elapsed: Duration {
+        var time = timespec()
+        #if os(Linux)
+            clock_gettime(CLOCK_BOOTTIME, &time)
+        #else
+            clock_gettime(CLOCK_MONOTONIC, &time)
+        #endif
+        return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
+    }
+
+    /// Waits on the machine's continuous clock.
     public func sleep(for duration: Duration) async throws { try await Task.sleep(for: duration, clock: .continuous) }
 }

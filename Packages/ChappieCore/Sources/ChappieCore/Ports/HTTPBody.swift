@@ -1,8 +1,11 @@
+import Synchronization
+
 /// A response body: chunks of bytes, pulled one at a time by a single reader.
 ///
 /// Nothing is read from the network beyond a small buffer until ``next()`` is called, so a slow reader slows the sender.
 /// Letting go of the last copy, or calling ``cancel()``, ends the transfer.
 public struct HTTPBody: AsyncSequence, AsyncIteratorProtocol, Sendable {
+    /// One chunk, never empty.
     public typealias Element = [UInt8]
 
     private let source: Source
@@ -35,6 +38,7 @@ public struct HTTPBody: AsyncSequence, AsyncIteratorProtocol, Sendable {
     /// - Throws: ``ChappieTransportError`` when the body ends early or a deadline passes; `CancellationError`.
     public func next() async throws -> [UInt8]? { try await source.next() }
 
+    /// The body itself: it has one reader.
     public func makeAsyncIterator() -> HTTPBody { self }
 
     /// Ends the transfer now. Reading on throws `CancellationError` or gives `nil`.
@@ -67,4 +71,13 @@ public struct HTTPBody: AsyncSequence, AsyncIteratorProtocol, Sendable {
 
         deinit { cancel() }
     }
+}
+
+/// A queue of byte chunks that can be emptied from any thread.
+private final class ChunkList: Sendable {
+    private let rest: Mutex<ArraySlice<[UInt8]>>
+
+    init(_ chunks: [[UInt8]]) { rest = Mutex(chunks[...]) }
+
+    func removeFirst() -> [UInt8]? { rest.withLock { $0.popFirst() } }
 }

@@ -1,3 +1,6 @@
+public import FoundationEssentials
+public import HTTPTypes
+
 /// Performs one HTTP exchange: a request goes in, a head and a back-pressured body come out.
 ///
 /// A status of 400 or more is a response, not an error: what it means is decided above. Adapters follow redirects only
@@ -17,4 +20,113 @@ public protocol HTTPTransport: Sendable {
     /// - Throws: ``ChappieTransportError`` when there is no response; `CancellationError` when the task was cancelled
     ///   (within 100 ms, the connection closed). Not an error: any status code.
     func send(_ request: HTTPExchangeRequest) async throws -> HTTPExchangeResponse
+}
+
+/// The request of one HTTP exchange, whole in memory.
+public struct HTTPExchangeRequest: Sendable, Hashable {
+    /// A request body and how it travels.
+    public struct Body: Sendable, Hashable {
+        /// The body before any content coding.
+        public var bytes: [UInt8]
+        /// `.zstd` asks the adapter to compress and to add `content-encoding: zstd`. Default `.identity`.
+        public var coding: Coding
+
+        /// The content codings an adapter must know (RFC 9110, 8.4.1; zstd: RFC 8878).
+        public enum Coding: Sendable, Hashable { case identity, zstd }
+
+        /// A body that travels in `coding`.
+        public init(bytes: [UInt8], coding: Coding = .identity) {
+            self.bytes = bytes
+            self.coding = coding
+        }
+    }
+
+    /// Default `GET`.
+    public var method: HTTPRequest.Method
+    /// An absolute `https` URL, or `http` to a loopback host; adapters refuse everything else.
+    public var url: URL
+    /// Sent as given. The adapter adds `host`, `content-length`, and `content-encoding` where the body asks for it, and
+    /// nothing else: no user agent, no accept of its own.
+    public var headerFields: HTTPFields
+    /// Default `nil`: no body.
+    public var body: Body?
+    /// Deadlines for this exchange only; `nil` (the default) takes those of the adapter's ``ChappieNetworkPolicy``.
+    public var deadlines: ChappieDeadlines?
+
+    /// A request with the given properties.
+    public init(
+        method: HTTPRequest.Method = .get, url: URL, headerFields: HTTPFields = [:], body: Body? = nil,
+        deadlines: ChappieDeadlines? = nil
+    ) {
+        self.method = method
+        self.url = url
+        self.headerFields = headerFields
+        self.body = body
+        self.deadlines = deadlines
+    }
+}
+
+/// The response of one HTTP exchange: the final head (informational and redirect heads are gone) and the body to come.
+public struct HTTPExchangeResponse: Sendable {
+    /// The final status.
+    public var status: HTTPResponse.Status
+    /// All fields in order.
+    public var headerFields: HTTPFields
+    /// The body, to be pulled.
+    public var body: HTTPBody
+
+    /// A response with the given properties.
+    public init(status: HTTPResponse.Status, headerFields: HTTPFields = [:], body: HTTPBody = HTTPBody(bytes: [])) {
+        self.status = status
+        self.headerFields = headerFields
+        self.body = body
+    }
+}
+
+// MARK: Middleware
+
+/// A layer between a caller and an ``HTTPTransport``: adds headers, retries, logs.
+///
+/// ```swift
+/// struct Tagging: HTTPMiddleware {
+///     func intercept(
+///         _ request: HTTPExchangeRequest,
+///         next: @Sendable (HTTPExchangeRequest) async throws -> HTTPExchangeResponse
+///     ) async throws -> HTTPExchangeResponse {
+///         var request = request
+///         request.headerFields[.userAgent] = "chappie/1.0"
+///         return try await next(request)
+///     }
+/// }
+/// ```
+public protocol HTTPMiddleware: Sendable {
+    /// Handles `request`, calling `next` as often as it needs (not at all, once, or again after a refresh).
+    ///
+    /// - Throws: whatever `next` throws, and the middleware's own documented errors.
+    func intercept(
+        _ request: HTTPExchangeRequest,
+        next: @Sendable (HTTPExchangeRequest) async throws -> HTTPExchangeResponse
+    ) async throws -> HTTPExchangeResponse
+}
+
+/// An ``HTTPTransport`` that passes every request through a list of middleware, first one outermost.
+public struct MiddlewareTransport: HTTPTransport {
+    private let transport: any HTTPTransport
+    private let middleware: [any HTTPMiddleware]
+
+    /// Wraps `transport`; `middleware[0]` sees the request first and the response last.
+    public init(_ transport: any HTTPTransport, middleware: [any HTTPMiddleware]) {
+        self.transport = transport
+        self.middleware = middleware
+    }
+
+    /// Sends `request` through all middleware.
+    public func send(_ request: HTTPExchangeRequest) async throws -> HTTPExchangeResponse {
+        try await send(request, from: 0)
+    }
+
+    private func send(_ request: HTTPExchangeRequest, from index: Int) async throws -> HTTPExchangeResponse {
+        guard index < middleware.count else { return try await transport.send(request) }
+        return try await middleware[index].intercept(request) { try await send($0, from: index + 1) }
+    }
 }

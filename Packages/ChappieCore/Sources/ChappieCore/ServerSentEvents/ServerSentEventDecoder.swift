@@ -1,3 +1,36 @@
+public import FoundationEssentials
+
+/// One event of an event stream (WHATWG HTML, 9.2).
+public struct ServerSentEvent: Sendable, Hashable {
+    /// The `event` field; `message` when there was none.
+    public var type: String
+    /// The `data` fields, joined by line feeds; bytes that are not UTF-8 show as U+FFFD.
+    public var data: String
+    /// The last `id` field seen so far in the stream; empty when there was none.
+    public var lastEventID: String
+
+    /// An event with the given fields.
+    public init(type: String = "message", data: String, lastEventID: String = "") {
+        self.type = type
+        self.data = data
+        self.lastEventID = lastEventID
+    }
+}
+
+/// An event stream that can't be decoded any further.
+public enum ServerSentEventError: Error, Sendable, Hashable {
+    /// One event, or one line, is over the limit.
+    case eventTooLarge(limitBytes: Int)
+}
+
+extension ServerSentEventError: LocalizedError {
+    public var errorDescription: String? {
+        switch self {
+        case .eventTooLarge(let limit): "The server sent a single event of more than \(limit) bytes."
+        }
+    }
+}
+
 /// Decodes an event stream (WHATWG HTML, 9.2.6 "Interpreting an event stream") from bytes in any chunking.
 ///
 /// Lines end in CR, LF or CRLF; a byte order mark at the start and comments are dropped; `data` lines are joined. One
@@ -14,7 +47,8 @@ public struct ServerSentEventDecoder: Sendable {
     public static let defaultMaximumEventBytes = 64 << 20
 
     private let limit: Int
-    private var start = StreamStart.expecting(matched: 0)
+    /// The first line may begin with a byte order mark.
+    private var isFirstLine = true
     /// The beginning of a line whose end has not been received.
     private var pendingLine: [UInt8] = []
     /// The last line ended in CR, so that a LF right after it belongs to that ending.
@@ -24,14 +58,6 @@ public struct ServerSentEventDecoder: Sendable {
     private var type: [UInt8] = []
     private var lastEventID: [UInt8] = []
     private var failure: ServerSentEventError?
-
-    /// Whether a byte order mark may still come.
-    private enum StreamStart: Sendable {
-        /// That many of its three bytes have matched; → `.over`.
-        case expecting(matched: Int)
-        /// The first three bytes are behind us.
-        case over
-    }
 
     private static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
     /// Buffers larger than this are given back after the event that needed them.
@@ -85,18 +111,12 @@ public struct ServerSentEventDecoder: Sendable {
         _ bytes: [UInt8], deliver: (Dispatched) -> Void
     ) throws(ServerSentEventError) {
         if let failure { throw failure }
-        var rest = bytes[...]
-        if case .expecting(let matched) = start { rest = try dropByteOrderMark(rest, matched: matched) }
-        let failed = rest.withUnsafeBufferPointer { readLines($0, deliver: deliver) }
+        let failed = bytes.withUnsafeBufferPointer { readLines($0, deliver: deliver) }
         try fail(with: failed)
     }
 
     mutating func connectionClosed(deliver: (Dispatched) -> Void) throws(ServerSentEventError) {
         if let failure { throw failure }
-        if case .expecting(let matched) = start, matched > 0 {
-            pendingLine.append(contentsOf: Self.byteOrderMark[..<matched])
-        }
-        start = .over
         let line = pendingLine
         pendingLine = []
         var failed: ServerSentEventError?
@@ -114,28 +134,6 @@ public struct ServerSentEventDecoder: Sendable {
     }
 
     // MARK: Bytes to lines
-
-    private mutating func dropByteOrderMark(
-        _ bytes: ArraySlice<UInt8>, matched: Int
-    ) throws(ServerSentEventError) -> ArraySlice<UInt8> {
-        var matched = matched
-        var rest = bytes
-        while let byte = rest.first {
-            guard byte == Self.byteOrderMark[matched] else {
-                pendingLine.append(contentsOf: Self.byteOrderMark[..<matched])
-                start = .over
-                return rest
-            }
-            rest.removeFirst()
-            matched += 1
-            if matched == Self.byteOrderMark.count {
-                start = .over
-                return rest
-            }
-        }
-        start = .expecting(matched: matched)
-        return rest
-    }
 
     /// - Returns: the error that ends decoding, or `nil`.
     private mutating func readLines(
@@ -157,7 +155,7 @@ public struct ServerSentEventDecoder: Sendable {
             let (end, next) = lineEnd(base, from: position, feed: feed, count: bytes.count)
             guard let end else {
                 let tail = UnsafeBufferPointer(start: base + position, count: bytes.count - position)
-                guard pendingLine.count + tail.count <= limit + Self.fieldAllowance else { return tooLarge }
+                guard allowsLine(with: tail) else { return tooLarge }
                 pendingLine.append(contentsOf: tail)
                 return nil
             }
@@ -170,6 +168,13 @@ public struct ServerSentEventDecoder: Sendable {
 
     /// Room for a field's name, its colon and its space in the bound for a line.
     private static let fieldAllowance = 8
+
+    /// Whether the line is within its bound when `piece` follows what is pending; a byte order mark does not count.
+    private func allowsLine(with piece: UnsafeBufferPointer<UInt8>) -> Bool {
+        let hasMark =
+            isFirstLine && (pendingLine.isEmpty ? Array(piece.prefix(3)) : pendingLine).starts(with: Self.byteOrderMark)
+        return pendingLine.count + piece.count <= limit + Self.fieldAllowance + (hasMark ? 3 : 0)
+    }
 
     private var tooLarge: ServerSentEventError { .eventTooLarge(limitBytes: limit) }
 
@@ -191,7 +196,7 @@ public struct ServerSentEventDecoder: Sendable {
         with piece: UnsafeBufferPointer<UInt8>, deliver: (Dispatched) -> Void
     ) -> ServerSentEventError? {
         guard !pendingLine.isEmpty else { return readLine(piece, deliver: deliver) }
-        guard pendingLine.count + piece.count <= limit + Self.fieldAllowance else { return tooLarge }
+        guard allowsLine(with: piece) else { return tooLarge }
         var line: [UInt8] = []
         swap(&line, &pendingLine)
         line.append(contentsOf: piece)
@@ -208,6 +213,11 @@ public struct ServerSentEventDecoder: Sendable {
     private mutating func readLine(
         _ line: UnsafeBufferPointer<UInt8>, deliver: (Dispatched) -> Void
     ) -> ServerSentEventError? {
+        var line = line
+        if isFirstLine {
+            isFirstLine = false
+            if line.starts(with: Self.byteOrderMark) { line = UnsafeBufferPointer(rebasing: line.dropFirst(3)) }
+        }
         guard let base = line.baseAddress, !line.isEmpty else {
             dispatch(deliver)
             return nil

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import ChappieCore
+@_spi(ChappieInternals) @testable import ChappieCore
 
 @Suite struct ByteScannerTests {
     /// One byte at a time, as the standard says it.

@@ -1,4 +1,4 @@
-import ChappieCore
+@_spi(ChappieInternals) import ChappieCore
 import Testing
 
 /// One text, and what it comes out as when it is parsed and written again; `nil` where it is to be refused.

@@ -1,4 +1,4 @@
-import ChappieCore
+@_spi(ChappieInternals) import ChappieCore
 import FoundationEssentials
 import Testing
 
@@ -31,9 +31,16 @@ import Testing
         #expect(message.inputItem["content"]?[0]?["text"]?.string == "\"q\" \\ é😀\n")
     }
 
+    @Test func noEffortIsAnEffortAndNotAMissingOne() throws {
+        let options = ChappieMessageOptions(reasoningEffort: .none)
+        #expect(options.reasoningEffort.rawValue == "none")
+        #expect(try JSONDecoder().decode(ChappieMessageOptions.self, from: JSONEncoder().encode(options)) == options)
+        #expect(try JSONDecoder().decode(ChappieMessageOptions.self, from: Data("{}".utf8)) == ChappieMessageOptions())
+    }
+
     @Test func fastModeIsLowEffort() {
         #expect(ChappieInputMessage.user("x", fastMode: true).options.reasoningEffort == .low)
-        #expect(ChappieInputMessage.user("x", fastMode: false).options.reasoningEffort == nil)
+        #expect(ChappieInputMessage.user("x", fastMode: false).options.reasoningEffort == .automatic)
         #expect(ChappieInputMessage.user("x").options == ChappieMessageOptions())
         #expect(ChappieMessageOptions(fastMode: true, reasoningEffort: .high).reasoningEffort == .high)
     }

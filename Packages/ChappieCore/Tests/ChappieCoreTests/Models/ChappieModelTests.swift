@@ -1,4 +1,4 @@
-import ChappieCore
+@_spi(ChappieInternals) import ChappieCore
 import FoundationEssentials
 import Testing
 
@@ -20,7 +20,7 @@ import Testing
         let model = try #require(ChappieModel(json(#"{"slug":"m"}"#)))
         #expect(model.displayName == "m" && model.description == nil && model.supportedInAPI && model.isListed)
         #expect(model.priority == .max && model.inputModalities == ["text"] && model.supportedReasoningLevels == [])
-        #expect(model.defaultReasoningLevel == nil && model.contextWindow == nil && !model.supportsSearchTool)
+        #expect(model.defaultReasoningLevel == .automatic && model.contextWindow == nil && !model.supportsSearchTool)
         for entry in ["{}", "null", "[]", #"{"slug":""}"#, #"{"slug":7}"#, #""m""#] {
             #expect(ChappieModel(json(entry)) == nil, "\(entry)")
         }
@@ -69,13 +69,24 @@ import Testing
         func slugs(_ filter: ChappieModelFilter) -> [String] { list.filter(filter.matches).map(\.slug) }
         #expect(slugs(ChappieModelFilter()) == ["plain", "seeing"])
         #expect(slugs(.textInAPI) == ["plain"])
-        #expect(slugs(ChappieModelFilter(inputModalities: ["image"])) == ["seeing"])
+        #expect(slugs(ChappieModelFilter(inputModality: "image")) == ["seeing"])
+        #expect(slugs(ChappieModelFilter(supportedInAPI: false)) == ["seeing"])
         #expect(slugs(ChappieModelFilter(includesHidden: true)) == ["plain", "seeing", "hidden", "none"])
+        let able = ChappieModel(
+            slug: "able", supportedReasoningLevels: [.none, .low], supportsSearchTool: true,
+            supportsParallelToolCalls: false)
+        let matching = [
+            ChappieModelFilter(supportsSearchTool: true), .init(supportsParallelToolCalls: false),
+            .init(reasoningLevel: "none"),
+        ]
+        for filter in matching {
+            #expect(filter.matches(able) && slugs(filter) == [])
+        }
     }
 
     @Test func survivesARoundTrip() throws {
         let model = try #require(ChappieModel(json(#"{"slug":"m","default_reasoning_level":"cosmic","priority":3}"#)))
         #expect(try JSONDecoder().decode(ChappieModel.self, from: JSONEncoder().encode(model)) == model)
-        #expect(model.defaultReasoningLevel?.rawValue == "cosmic")
+        #expect(model.defaultReasoningLevel.rawValue == "cosmic")
     }
 }

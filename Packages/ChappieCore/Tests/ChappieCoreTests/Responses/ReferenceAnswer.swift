@@ -1,4 +1,4 @@
-import ChappieCore
+@_spi(ChappieInternals) import ChappieCore
 
 /// A whole answer as the backend streams it, with what such streams may hold between the lines, and what it means.
 enum ReferenceAnswer {

@@ -1,4 +1,4 @@
-import ChappieCore
+@_spi(ChappieInternals) import ChappieCore
 
 extension ResponsesEventCase {
     static let table: [ResponsesEventCase] = text + items + rest

@@ -1,4 +1,4 @@
-import ChappieCore
+@_spi(ChappieInternals) import ChappieCore
 import Testing
 
 /// One payload and the event that it is; `nil` for a payload that says nothing.

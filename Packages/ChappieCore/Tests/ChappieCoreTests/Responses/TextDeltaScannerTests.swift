@@ -1,6 +1,6 @@
 import Testing
 
-@testable import ChappieCore
+@_spi(ChappieInternals) @testable import ChappieCore
 
 /// The fast path may pass, but it may never say something that the full parser would not.
 @Suite struct TextDeltaScannerTests {

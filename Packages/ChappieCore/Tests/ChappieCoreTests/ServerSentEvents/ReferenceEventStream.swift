@@ -1,4 +1,4 @@
-import ChappieCore
+@_spi(ChappieInternals) import ChappieCore
 
 /// A second reading of WHATWG HTML 9.2.6, written for clarity only: the whole stream at once, scalar by scalar. The
 /// decoder is compared with it on streams that no table foresees.

@@ -1,4 +1,4 @@
-import ChappieCore
+@_spi(ChappieInternals) import ChappieCore
 
 extension ServerSentEventCase {
     static let table: [ServerSentEventCase] = lineEndings + starts + data + fields + ends + bytes

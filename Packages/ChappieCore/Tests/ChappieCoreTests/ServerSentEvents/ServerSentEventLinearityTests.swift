@@ -1,4 +1,4 @@
-import ChappieCore
+@_spi(ChappieInternals) import ChappieCore
 import Testing
 
 /// Sixteen times the bytes is about sixteen times the work, whatever the bytes are.

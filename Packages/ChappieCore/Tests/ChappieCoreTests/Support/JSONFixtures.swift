@@ -1,4 +1,4 @@
-import ChappieCore
+@_spi(ChappieInternals) import ChappieCore
 import Testing
 
 /// A JSON value written as text; a text that is not JSON fails the test that uses it.

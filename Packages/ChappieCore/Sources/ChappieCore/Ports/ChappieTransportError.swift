@@ -38,20 +38,26 @@ public struct ChappieTransportError: Error, Sendable, Hashable {
 
     /// How far the exchange had come.
     public enum Stage: String, Sendable, Hashable, Codable {
-        case configuration, connect, tls, request, responseHead, firstByte, responseBody
+        /// Before anything was sent, or while connecting.
+        case configuration, connect, tls
+        /// While an HTTP exchange ran.
+        case request, responseHead, firstByte, responseBody
         /// Waiting for the next message of a WebSocket.
         case message
         /// A WebSocket's peer was silent, pings included.
         case liveness
     }
 
+    /// What kind of failure it was.
     public let code: Code
+    /// How far the exchange had come.
     public let stage: Stage
     /// Host and, where it is not the scheme's own, port; empty when there was none to name.
     public let host: String
     /// One clause in plain words, without a final stop.
     public let reason: String
 
+    /// An error with the given properties.
     public init(_ code: Code, stage: Stage, host: String, reason: String) {
         self.code = code
         self.stage = stage
@@ -66,6 +72,7 @@ extension ChappieTransportError: LocalizedError {
         return code == .timedOut ? "Timed out \(place): \(reason)." : "Failed \(place): \(reason)."
     }
 
+    /// What a person can do about it.
     public var recoverySuggestion: String? {
         switch code {
         case .invalidURL, .insecureURL: "Check the configured address; only https is allowed, except to this machine."
