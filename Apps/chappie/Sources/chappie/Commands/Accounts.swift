@@ -162,8 +162,7 @@ struct Auth: ParsableCommand {
             if options.json {
                 program.console.json(["imported": .string(file), "account": info.json])
             } else {
-                let who = info.email ?? info.accountID ?? "an account without a name"
-                program.console.line("Signed in as \(who); stored \(program.place). Delete \(file) now.")
+                program.console.line("Signed in as \(info.name); stored \(program.place). Delete \(file) now.")
             }
         }
     }

@@ -30,18 +30,13 @@ struct Login: ProgramCommand {
             throw Task.isCancelled ? CancellationError() : error
         }
         await present(code, program)
-        let statusLine = StatusLine(program.console)
-        let countdown = options.json ? nil : Task { try await Self.countDown(code, statusLine) }
-        defer {
-            countdown?.cancel()
-            statusLine.clear()
-        }
+        let countdown = options.json ? nil : Task { try await Self.countDown(code, program.console) }
+        defer { countdown?.cancel() }
         try await withTaskCancellationHandler {
             for await state in updates {
                 switch state {
                 case .linked:
                     countdown?.cancel()
-                    statusLine.clear()
                     try await remember(program)
                     return await congratulate(session, program)
                 case .expired: throw ChappieAuthError.expiredDeviceCode
@@ -101,13 +96,13 @@ struct Login: ProgramCommand {
         } catch { console.note(error.sentence) }
     }
 
-    private static func countDown(_ code: ChappieDeviceCode, _ statusLine: StatusLine) async throws {
+    private static func countDown(_ code: ChappieDeviceCode, _ console: Console) async throws {
         guard let end = code.expiresAt else { return }
         while true {
             let left = Int(end.timeIntervalSinceNow)
             guard left > 0 else { return }
             let seconds = left % 60
-            statusLine.show(
+            console.status(
                 "Waiting for approval: \(left / 60):\(seconds < 10 ? "0" : "")\(seconds) left (Ctrl-C cancels)")
             try await Task.sleep(for: .seconds(1))
         }
@@ -130,8 +125,7 @@ struct Login: ProgramCommand {
         }
         program.console.line("ChatGPT Linked! Return to the app")
         guard let info else { return }
-        let who = info.email ?? info.accountID ?? "an account without a name"
-        program.console.line("Signed in as \(who)\(info.planInParentheses).")
+        program.console.line("Signed in as \(info.name)\(info.planInParentheses).")
         program.console.line("The credential is stored \(program.place).")
     }
 }
@@ -161,7 +155,7 @@ struct Status: ProgramCommand {
             } else {
                 console.line("Nobody is signed in\(program.settings.issuer.map { " at \($0)" } ?? "").")
             }
-            throw SilentExit(.signInNeeded)
+            throw ExitCode(ExitStatus.signInNeeded.rawValue)
         }
         let session = try await program.session()
         let expiresAt: Date? = if case .signedIn(let date) = await session.state { date } else { nil }
@@ -238,9 +232,4 @@ struct Logout: ProgramCommand {
             "chappie: the credential is deleted here, but revoking it at the service failed: "
                 + ErrorReport(failure).message)
     }
-}
-
-extension ChappieAccountInfo {
-    /// ` (ChatGPT Plus)`, or nothing.
-    fileprivate var planInParentheses: String { plan.map { " (\($0.displayName))" } ?? "" }
 }

@@ -29,7 +29,7 @@ struct Doctor: ProgramCommand {
         } else {
             program.console.line(failed == 0 ? "\nAll is well." : "\n\(failed) of \(findings.count) checks failed.")
         }
-        if failed > 0 { throw SilentExit(.unavailable) }
+        if failed > 0 { throw ExitCode(ExitStatus.unavailable.rawValue) }
     }
 }
 

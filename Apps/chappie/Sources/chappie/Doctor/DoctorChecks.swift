@@ -9,36 +9,63 @@ struct DoctorChecks {
     let program: Program
     let tell: (Finding) -> Void
 
-    private var profile: ChappieEndpointProfile { program.settings.configuration.endpoints.profile }
-
     /// - Throws: `CancellationError`.
     func run() async throws {
-        try await checkSessionLock()
+        let endpoints = program.settings.configuration.endpoints
+        let profile = endpoints.profile
+        let lockless = program.settings.store == .keyring ? nil : "the credential is not in a keyring"
+        try await check("session lock", unless: lockless) { .sessionLock(try await program.sessionLock.state()) }
         let isSignedIn = try await checkStore()
-        let reachesIssuer = try await checkConnection(to: profile.issuer, called: "sign-in service")
-        let reachesBackend = try await checkConnection(to: profile.backend, called: "service")
-        try await checkClock(reachesIssuer || reachesBackend)
-        try await checkDeviceSignIn(reachesIssuer)
-        try await checkHTTP(reachesBackend)
-        try await checkAccount(isSignedIn, reachesBackend)
-        try await checkWebSocket(isSignedIn, reachesBackend)
+        let noIssuer = try await checkConnection(to: profile.issuer, called: "sign-in service")
+        let noBackend = try await checkConnection(to: profile.backend, called: "service")
+        let noServer = noIssuer != nil && noBackend != nil ? "no server to compare with" : nil
+        try await check("clock", unless: noServer) {
+            guard let head = try? await head(HTTPExchangeRequest(url: profile.issuer)) else {
+                return .skipped("clock", "no server to compare with")
+            }
+            return .clock(at: Date(), serverDate: head.headerFields[.date])
+        }
+        try await check("device sign-in", unless: noIssuer) {
+            let body: ChappieJSON = ["client_id": .string(endpoints.registration.clientID)]
+            let request = HTTPExchangeRequest(
+                method: .post, url: profile.deviceUserCodeURL,
+                headerFields: [.contentType: "application/json", .accept: "application/json"],
+                body: .init(bytes: body.serializedBytes()))
+            return .deviceSignIn(status: try await head(request).status.code)
+        }
+        try await check("HTTP", unless: noBackend) {
+            let head = try await head(HTTPExchangeRequest(url: profile.modelsURL))
+            return .http(status: head.status.code, contentType: head.headerFields[.contentType] ?? "")
+        }
+        let noAccount = noBackend ?? (isSignedIn ? nil : "nobody is signed in")
+        var usage: ChappieUsageLimitSnapshot?
+        try await check("account", unless: noAccount) {
+            usage = try await program.client().usageLimits()
+            return .ok("account", "the service knows it\(usage?.plan.map { ": \($0.displayName)" } ?? "")")
+        }
+        tell(usage.map(Finding.limits) ?? .skipped("limits", noAccount ?? "not known"))
+        let noWebSocket = profile.webSocket == nil ? "this service has none" : noAccount
+        try await check("WebSocket", unless: noWebSocket) { .webSocket(refusal: await webSocketRefusal(profile)) }
     }
 
-    // MARK: The credential
-
-    private func checkSessionLock() async throws {
-        guard program.settings.store == .keyring else {
-            return tell(.skipped("session lock", "the credential is not in a keyring"))
-        }
-        do throws(CredentialStoreError) {
-            tell(Judgement.sessionLock(try await program.sessionLock.state()))
+    /// Tells of one check: why it is left out, what it found, or what went wrong.
+    private func check(
+        _ name: String, unless reason: String?, _ finding: () async throws -> Finding
+    ) async throws {
+        if let reason { return tell(.skipped(name, reason)) }
+        do {
+            let finding = try await finding()
+            try Task.checkCancellation()
+            tell(finding)
         } catch {
             try Task.checkCancellation()
-            tell(.failed("session lock", error))
+            tell(.failed(name, error))
         }
     }
 
     /// One look answers two questions: whether the store can be read, and what is in it.
+    ///
+    /// - Returns: whether somebody is signed in.
     private func checkStore() async throws -> Bool {
         let (check, name) =
             switch program.settings.store {
@@ -53,12 +80,10 @@ struct DoctorChecks {
                 try await program.store.prepareToSave(in: program.settings.configuration.credentialSlot)
             }
             tell(.ok(check, "\(name) can be read"))
-            guard let info else {
-                tell(.warning("credential", "nobody is signed in (\(program.place))", "Run `chappie login`."))
-                return false
-            }
-            tell(.ok("credential", "\(info.email ?? info.accountID ?? "an account without a name") \(program.place)"))
-            return true
+            tell(
+                info.map { .ok("credential", "\($0.name) \(program.place)") }
+                    ?? .warning("credential", "nobody is signed in (\(program.place))", "Run `chappie login`."))
+            return info != nil
         } catch {
             try Task.checkCancellation()
             switch error {
@@ -73,102 +98,46 @@ struct DoctorChecks {
         }
     }
 
-    // MARK: The network
-
-    private func checkConnection(to url: URL, called name: String) async throws -> Bool {
+    /// - Returns: `nil`, or why nothing there can be checked.
+    private func checkConnection(to url: URL, called name: String) async throws -> String? {
         let diagnosis = await program.diagnose(url)
         try Task.checkCancellation()
         for finding in diagnosis.findings(at: Date()) { tell(finding.within(name)) }
-        return diagnosis.isReachable
+        return diagnosis.isReachable ? nil : "the \(name) can't be reached"
     }
 
-    private func checkClock(_ isReachable: Bool) async throws {
-        guard isReachable, let response = try await exchange(HTTPExchangeRequest(url: profile.issuer)) else {
-            return tell(.skipped("clock", "no server to compare with"))
-        }
-        tell(Judgement.clock(at: Date(), serverDate: response.headerFields[.date]))
+    /// The head of an answer without sign-in.
+    private func head(_ request: HTTPExchangeRequest) async throws -> HTTPExchangeResponse {
+        let response = try await program.transport.send(request)
+        response.body.cancel()
+        return response
     }
 
-    private func checkDeviceSignIn(_ isReachable: Bool) async throws {
-        let name = "device sign-in"
-        guard isReachable else { return tell(.skipped(name, "the sign-in service can't be reached")) }
-        let body: ChappieJSON = ["client_id": .string(program.settings.configuration.endpoints.registration.clientID)]
-        let request = HTTPExchangeRequest(
-            method: .post, url: profile.deviceUserCodeURL,
-            headerFields: [.contentType: "application/json", .accept: "application/json"],
-            body: .init(bytes: body.serializedBytes()))
-        guard let response = try await exchange(request, as: name) else { return }
-        tell(Judgement.deviceSignIn(status: response.status.code))
-    }
-
-    private func checkHTTP(_ isReachable: Bool) async throws {
-        let name = "HTTP"
-        guard isReachable else { return tell(.skipped(name, "the service can't be reached")) }
-        guard let response = try await exchange(HTTPExchangeRequest(url: profile.modelsURL), as: name) else { return }
-        tell(Judgement.http(status: response.status.code, contentType: response.headerFields[.contentType] ?? ""))
-    }
-
-    /// An exchange without sign-in, of which only the head matters; `nil` when there is none, which has then been told under
-    /// `name`.
-    private func exchange(_ request: HTTPExchangeRequest, as name: String? = nil) async throws -> HTTPExchangeResponse?
-    {
+    /// Why no WebSocket opens; `nil` when one does.
+    private func webSocketRefusal(_ profile: ChappieEndpointProfile) async -> String? {
         do {
-            let response = try await program.transport.send(request)
-            response.body.cancel()
-            return response
-        } catch {
-            try Task.checkCancellation()
-            if let name { tell(.failed(name, error)) }
-            return nil
-        }
-    }
-
-    // MARK: The account
-
-    private func checkAccount(_ isSignedIn: Bool, _ isReachable: Bool) async throws {
-        guard isSignedIn, isReachable else {
-            let reason = isReachable ? "nobody is signed in" : "the service can't be reached"
-            tell(.skipped("account", reason))
-            return tell(.skipped("limits", reason))
-        }
-        do {
-            let usage = try await program.client().usageLimits()
-            tell(.ok("account", usage.plan.map { "the service knows it: \($0.displayName)" } ?? "the service knows it"))
-            tell(Judgement.limits(usage))
-        } catch {
-            try Task.checkCancellation()
-            tell(.failed("account", error))
-            tell(.skipped("limits", "not known"))
-        }
-    }
-
-    private func checkWebSocket(_ isSignedIn: Bool, _ isReachable: Bool) async throws {
-        let name = "WebSocket"
-        guard let web = profile.webSocket else { return tell(.skipped(name, "this service has none")) }
-        guard isReachable else { return tell(.skipped(name, "the service can't be reached")) }
-        guard isSignedIn else { return tell(.skipped(name, "nobody is signed in")) }
-        do {
-            let refusal = try await program.credentials.authorization.authorized { fields in
-                switch try await program.webSocket.open(profile.responsesURL, headerFields: web.headerFields + fields) {
+            return try await program.credentials.authorization.authorized { fields in
+                let fields = (profile.webSocket?.headerFields ?? [:]) + fields
+                switch try await program.webSocket.open(profile.responsesURL, headerFields: fields) {
                 case .opened(let connection, _):
                     await connection.close(.normal)
-                    return AuthorizedAttempt<Int?>.value(nil)
+                    return .value(nil)
                 case .refused(let response):
                     response.body.cancel()
-                    guard response.status.code == 401 else { return .value(response.status.code) }
+                    guard response.status.code == 401 else {
+                        return .value("the upgrade is refused with status \(response.status.code)")
+                    }
                     return .unauthorized(headerFields: response.headerFields, body: [])
                 }
             }
-            tell(Judgement.webSocket(refusal: refusal.map { "the upgrade is refused with status \($0)" }))
         } catch {
-            try Task.checkCancellation()
-            tell(Judgement.webSocket(refusal: ErrorReport(error).message))
+            return ErrorReport(error).message
         }
     }
 }
 
 /// What `chappie doctor` makes of an answer: no network, no clock.
-enum Judgement {
+extension Finding {
     static func sessionLock(_ state: SessionLockState) -> Finding {
         let name = "session lock"
         return switch state {

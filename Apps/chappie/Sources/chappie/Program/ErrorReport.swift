@@ -21,13 +21,6 @@ enum ExitStatus: Int32 {
     case interrupted = 130
 }
 
-/// Ends the program with a status when the command has said everything already.
-struct SilentExit: Error {
-    let status: ExitStatus
-
-    init(_ status: ExitStatus) { self.status = status }
-}
-
 /// An error of the program itself: a sentence, what to do, and how to exit.
 struct CommandLineError: Error {
     let code: String
@@ -89,80 +82,52 @@ struct ErrorReport {
         }
     }
 
-    private typealias Classification = (ExitStatus, String)
-
-    private static func classify(_ error: any Error) -> Classification {
+    /// Errors inside errors come first; the rest is a table of what they mean to a script.
+    private static func classify(_ error: any Error) -> (ExitStatus, String) {
         switch error {
-        case is CancellationError: (.interrupted, "interrupted")
-        case let error as ChappieClientError: classify(error)
-        case let error as ChappieAuthError: classify(error)
-        case let error as AuthorizationError: classify(error)
-        case let error as CredentialStoreError: classify(error)
-        case let error as ChappieTransportError: classify(error)
-        case let error as SimulatorError:
-            switch error.code {
-            case .portInUse, .listenFailed: (.unavailable, "simulator_unavailable")
-            default: (.usage, "simulator_settings")
-            }
-        default: (.internalError, "internal")
-        }
-    }
+        case ChappieClientError.transportFailed(let error): classify(error)
+        case ChappieClientError.credentialStoreFailed(let error), AuthorizationError.store(let error): classify(error)
+        case AuthorizationError.auth(let error): classify(error)
 
-    private static func classify(_ error: ChappieClientError) -> Classification {
-        switch error {
-        case .missingCredential, .missingRefreshToken, .missingAccountID, .reauthenticationRequired:
+        case is CancellationError, ChappieAuthError.cancelledSignIn: (.interrupted, "interrupted")
+        case let error as ChappieAuthError where error.requiresReauthentication: (.signInNeeded, "sign_in_needed")
+        case ChappieAuthError.expiredDeviceCode, ChappieAuthError.pollingTimeout, ChappieAuthError.callbackTimeout:
+            (.signInNeeded, "sign_in_timed_out")
+        case ChappieAuthError.authorizationDenied: (.signInNeeded, "authorization_denied")
+        case ChappieAuthError.networkFailure, ChappieAuthError.tokenExchangeFailed, ChappieClientError.renewalFailed:
+            (.unavailable, "sign_in_unavailable")
+        case ChappieAuthError.invalidResponse, ChappieClientError.invalidResponse: (.badData, "invalid_response")
+        case is ChappieAuthError: (.internalError, "sign_in_failed")
+
+        case AuthorizationError.foreignOrigin: (.usage, "configuration")
+        case is AuthorizationError, ChappieClientError.missingCredential, ChappieClientError.missingRefreshToken,
+            ChappieClientError.missingAccountID, ChappieClientError.reauthenticationRequired:
             (.signInNeeded, "sign_in_needed")
-        case .usageLimitReached: (.usageLimit, "usage_limit_reached")
-        case .httpError: (.unavailable, "http_error")
-        case .invalidResponse: (.badData, "invalid_response")
-        case .transportFailed(let error): classify(error)
-        case .renewalFailed: (.unavailable, "sign_in_unavailable")
-        case .contextWindowExceeded: (.unavailable, "context_window_exceeded")
-        case .messageTooLarge: (.usage, "message_too_large")
-        case .credentialStoreFailed(let error): classify(error)
-        case .missingToolHandler: (.unavailable, "missing_tool_handler")
-        default: (.unavailable, "response_failed")
-        }
-    }
+        case ChappieClientError.usageLimitReached: (.usageLimit, "usage_limit_reached")
+        case ChappieClientError.httpError: (.unavailable, "http_error")
+        case ChappieClientError.contextWindowExceeded: (.unavailable, "context_window_exceeded")
+        case ChappieClientError.messageTooLarge: (.usage, "message_too_large")
+        case ChappieClientError.missingToolHandler: (.unavailable, "missing_tool_handler")
+        case is ChappieClientError: (.unavailable, "response_failed")
 
-    private static func classify(_ error: ChappieAuthError) -> Classification {
-        switch error {
-        case _ where error.requiresReauthentication: (.signInNeeded, "sign_in_needed")
-        case .cancelledSignIn: (.interrupted, "interrupted")
-        case .expiredDeviceCode, .pollingTimeout, .callbackTimeout: (.signInNeeded, "sign_in_timed_out")
-        case .authorizationDenied: (.signInNeeded, "authorization_denied")
-        case .networkFailure, .tokenExchangeFailed: (.unavailable, "sign_in_unavailable")
-        case .invalidResponse: (.badData, "invalid_response")
-        default: (.internalError, "sign_in_failed")
-        }
-    }
+        case CredentialStoreError.corrupt: (.signInNeeded, "credential_corrupt")
+        case CredentialStoreError.wrongPassphrase: (.unavailable, "wrong_passphrase")
+        case CredentialStoreError.noPassphrase: (.unavailable, "no_passphrase")
+        case CredentialStoreError.locked: (.unavailable, "keyring_locked")
+        case CredentialStoreError.absent: (.unavailable, "keyring_absent")
+        case CredentialStoreError.busy: (.unavailable, "credential_busy")
+        case is CredentialStoreError: (.unavailable, "credential_store")
 
-    private static func classify(_ error: AuthorizationError) -> Classification {
-        switch error {
-        case .store(let error): classify(error)
-        case .auth(let error): classify(error)
-        case .foreignOrigin: (.usage, "configuration")
-        default: (.signInNeeded, "sign_in_needed")
-        }
-    }
-
-    private static func classify(_ error: CredentialStoreError) -> Classification {
-        switch error {
-        case .corrupt: (.signInNeeded, "credential_corrupt")
-        case .wrongPassphrase: (.unavailable, "wrong_passphrase")
-        case .noPassphrase: (.unavailable, "no_passphrase")
-        case .locked: (.unavailable, "keyring_locked")
-        case .absent: (.unavailable, "keyring_absent")
-        case .busy: (.unavailable, "credential_busy")
-        default: (.unavailable, "credential_store")
-        }
-    }
-
-    private static func classify(_ error: ChappieTransportError) -> Classification {
-        switch error.code {
-        case .invalidURL, .insecureURL, .invalidCAFile: (.usage, "configuration")
-        case .protocolViolation, .bodyTooLarge: (.badData, "invalid_response")
-        default: (.unavailable, "transport_failed")
+        case let error as ChappieTransportError:
+            switch error.code {
+            case .invalidURL, .insecureURL, .invalidCAFile: (.usage, "configuration")
+            case .protocolViolation, .bodyTooLarge: (.badData, "invalid_response")
+            default: (.unavailable, "transport_failed")
+            }
+        case let error as SimulatorError where [.portInUse, .listenFailed].contains(error.code):
+            (.unavailable, "simulator_unavailable")
+        case is SimulatorError: (.usage, "simulator_settings")
+        default: (.internalError, "internal")
         }
     }
 }

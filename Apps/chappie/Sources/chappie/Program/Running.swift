@@ -63,7 +63,7 @@ extension ProgramCommand {
     }
 
     private func report(_ error: any Error, _ console: Console) -> CInt {
-        if let silent = error as? SilentExit { return silent.status.rawValue }
+        if let silent = error as? ExitCode { return silent.rawValue }
         let report = ErrorReport(error)
         if options.json { console.json(report.json) }
         console.note("chappie: \(report.message)")

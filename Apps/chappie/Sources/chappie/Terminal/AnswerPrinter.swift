@@ -6,19 +6,17 @@ import Glibc
 struct AnswerPrinter {
     private let console: Console
     private let options: GlobalOptions
-    private let statusLine: StatusLine
     private(set) var transport = TransportSummary()
     private var isAtLineStart = true
     private var limits: ChappieUsageLimitSnapshot?
 
     init(_ console: Console, _ options: GlobalOptions) {
         (self.console, self.options) = (console, options)
-        statusLine = StatusLine(console)
     }
 
     /// Prints the whole stream.
     mutating func print(_ events: AsyncThrowingStream<ChappieStreamEvent, any Error>) async throws {
-        if !options.json { statusLine.show("Waiting for the answer…") }
+        if !options.json { showStatus("Waiting for the answer…") }
         defer { finishLine() }
         for try await event in events {
             if case .transport(let event) = event { transport.received(event) }
@@ -35,7 +33,6 @@ struct AnswerPrinter {
     private mutating func show(_ event: ChappieStreamEvent) {
         switch event {
         case .textDelta(let text):
-            statusLine.clear()
             isAtLineStart = text.utf8.last == UInt8(ascii: "\n")
             console.write(text)
         case .reasoningSummaryDelta: showStatus("Thinking…")
@@ -43,7 +40,6 @@ struct AnswerPrinter {
             showStatus("The connection broke; trying again (\(attempt) of \(maximum))…")
         case .transport(.fellBack): showStatus("Going on without WebSocket…")
         case .transport(.waiting(let attempt, let maximum, let delay)):
-            statusLine.clear()
             console.note(
                 "chappie: rate limited; trying again in \(Int(delay.seconds.rounded(.up))) s (\(attempt) of \(maximum))"
             )
@@ -66,15 +62,14 @@ struct AnswerPrinter {
         }
     }
 
-    /// Only between lines: the status line would wipe out the text of its own line.
+    /// Only between lines: the status would wipe out the text of its own line.
     private func showStatus(_ text: String) {
-        if isAtLineStart { statusLine.show(text) }
+        if isAtLineStart { console.status(text) }
     }
 
     private mutating func finishLine() {
-        statusLine.clear()
-        guard !options.json, !isAtLineStart else { return }
-        console.line()
+        guard !options.json else { return }
+        if isAtLineStart { console.clearStatus() } else { console.line() }
         isAtLineStart = true
     }
 }

@@ -22,7 +22,16 @@ final class Console: Sendable {
     private struct Queue {
         var pieces: [(stream: Stream, bytes: [UInt8])] = []
         var isWriting = false
+        var hasStatus = false
         var waiting: [Promise<Void>] = []
+
+        mutating func append(_ text: String, _ stream: Stream) {
+            if let last = pieces.indices.last, pieces[last].stream == stream {
+                pieces[last].bytes += text.utf8
+            } else {
+                pieces.append((stream, Array(text.utf8)))
+            }
+        }
     }
 
     let terminals: Terminals
@@ -55,18 +64,22 @@ final class Console: Sendable {
     /// A line for the user, which is never data.
     func note(_ text: String) { enqueue(UntrustedText.forTerminal(text) + "\n", .error) }
 
-    /// Cursor movements and text of the program's own, as they are.
-    fileprivate func draw(_ text: String) { enqueue(text, .error) }
+    /// Shows a line on the terminal of standard error that the next output, or the next status, replaces. It is not shown
+    /// where there is no such terminal, nor while a passphrase is typed.
+    func status(_ text: String) {
+        guard terminals.draws, !TerminalEcho.isSilent else { return }
+        enqueue(text, .error, isStatus: true)
+    }
+
+    func clearStatus() { enqueue("", .error) }
 
     // MARK: Writing
 
-    private func enqueue(_ text: String, _ stream: Stream) {
+    private func enqueue(_ text: String, _ stream: Stream, isStatus: Bool = false) {
         let starts = queue.withLock { queue in
-            if let last = queue.pieces.indices.last, queue.pieces[last].stream == stream {
-                queue.pieces[last].bytes += text.utf8
-            } else {
-                queue.pieces.append((stream, Array(text.utf8)))
-            }
+            if queue.hasStatus || isStatus { queue.append("\r\u{1B}[2K", .error) }
+            queue.hasStatus = isStatus
+            queue.append(text, stream)
             defer { queue.isWriting = true }
             return !queue.isWriting
         }
@@ -125,29 +138,5 @@ final class Console: Sendable {
         pthread_sigmask(SIG_UNBLOCK, &pipe, nil)
         raise(SIGPIPE)
         _exit(128 + SIGPIPE)
-    }
-}
-
-/// A line on the terminal of standard error that is drawn over and disappears; nothing where there is no such terminal, nor
-/// while a passphrase is typed.
-final class StatusLine: Sendable {
-    private let console: Console
-    private let isDrawn = Mutex(false)
-
-    init(_ console: Console) { self.console = console }
-
-    func show(_ text: String) {
-        guard console.terminals.draws, !TerminalEcho.isSilent else { return }
-        isDrawn.withLock { isDrawn in
-            isDrawn = true
-            console.draw("\r\u{1B}[2K\(text)")
-        }
-    }
-
-    func clear() {
-        isDrawn.withLock { isDrawn in
-            if isDrawn { console.draw("\r\u{1B}[2K") }
-            isDrawn = false
-        }
     }
 }

@@ -4,6 +4,12 @@ import FoundationEssentials
 // How values look under --json. Stable: members may be added, never renamed or removed.
 
 extension ChappieAccountInfo {
+    /// For people: the best name there is.
+    var name: String { email ?? accountID ?? "an account without a name" }
+
+    /// ` (ChatGPT Plus)`, or nothing.
+    var planInParentheses: String { plan.map { " (\($0.displayName))" } ?? "" }
+
     var json: ChappieJSON {
         [
             "email": .optional(email), "user_id": .optional(userID), "account_id": .optional(accountID),
