@@ -133,7 +133,7 @@ let package = Package(
         // Tests of the program
         .testTarget(
             name: "chappieTests",
-            dependencies: ["chappie", "ChappieCore", "ChappieAuth", "ChappieCurl", "ChappieSDK", argumentParser],
+            dependencies: ["chappie", "ChappieCurl", "ChappieSDK", "ChappieSimulator", argumentParser],
             path: "Apps/chappie/Tests/chappieTests"),
         // Tests that cross packages
         crossing(

@@ -6,24 +6,57 @@ import Testing
 
 @Suite struct FilesTests {
     private let folder = TemporaryFolder()
+    private var path: String { folder.path + "/deep/er/settings.json" }
+
+    private func names() throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: folder.path + "/deep/er")
+    }
 
     @Test func aDraftOfTheSameProcessIDDoesNotBlockTheSettings() throws {
-        let path = folder.path + "/settings.json"
+        PrivateFile.makeFolders(above: path)
         #expect(PrivateFile.create("\(path).\(getpid())", with: [1]))
         #expect(PrivateFile.replace(path, with: [2]))
         #expect(try SmallFile.read(path) == [2])
     }
-}
 
-/// A folder that goes away with the test.
-final class TemporaryFolder {
-    let path: String
-
-    init() {
-        var template = Array(
-            (String(cString: getenv("TMPDIR") ?? strdup("/tmp")) + "/chappie-tests.XXXXXX").utf8CString)
-        path = mkdtemp(&template).map { String(cString: $0) } ?? "/nonexistent"
+    @Test func aStaleDraftGoesAndAFreshOneStays() throws {
+        PrivateFile.makeFolders(above: path)
+        for name in ["stale", "fresh"] { #expect(PrivateFile.create("\(path).\(name)", with: [1])) }
+        var old = [timespec(tv_sec: time(nil) - 3600, tv_nsec: 0), timespec(tv_sec: time(nil) - 3600, tv_nsec: 0)]
+        #expect(utimensat(AT_FDCWD, "\(path).stale", &old, 0) == 0)
+        #expect(PrivateFile.replace(path, with: [2]))
+        #expect(try Set(names()) == ["settings.json", "settings.json.fresh"])
     }
 
-    deinit { try? FileManager.default.removeItem(atPath: path) }
+    @Test func aFileIsForItsOwnerAloneAndNeverReplacedByCreating() throws {
+        #expect(PrivateFile.replace(path, with: [1]))
+        var facts = stat()
+        #expect(stat(path, &facts) == 0 && facts.st_mode & 0o777 == 0o600)
+        #expect(!PrivateFile.create(path, with: [2]) && errno == EEXIST)
+        #expect(try SmallFile.read(path) == [1])
+    }
+
+    @Test func aReplacementThatFailsLeavesNoDraft() throws {
+        PrivateFile.makeFolders(above: path)
+        #expect(mkdir(path, 0o700) == 0)
+        #expect(!PrivateFile.replace(path, with: [1]) && errno == EISDIR)
+        #expect(try names() == ["settings.json"])
+    }
+
+    @Test func onlyAPlainFileOfOnesOwnIsPrivate() throws {
+        #expect(PrivateFile.replace(path, with: [7]))
+        #expect(try SmallFile.readPrivate(path) == [7])
+        #expect(
+            symlink(path, path + "-link") == 0 && mkfifo(path + "-pipe", 0o600) == 0
+                && mkdir(path + "-folder", 0o700) == 0)
+        for kind in ["-link", "-pipe", "-folder"] {
+            let error = try #require(throws: CommandLineError.self) { try SmallFile.readPrivate(path + kind) }
+            #expect(error.message.contains("plain file"))
+        }
+        #expect(chmod(path, 0o640) == 0)
+        let error = try #require(throws: CommandLineError.self) { try SmallFile.readPrivate(path) }
+        #expect(error.suggestion?.contains("chmod 600") == true)
+        let missing = try #require(throws: CommandLineError.self) { try SmallFile.read(path + "-missing") }
+        #expect(missing.message.contains("No such file"))
+    }
 }

@@ -1,0 +1,102 @@
+import ChappieSDK
+import FoundationEssentials
+import Testing
+
+@testable import chappie
+
+@Suite struct AnswerPrinterTests {
+    private let recorder = Recorder()
+
+    /// Prints the events, and gives what standard output and standard error got.
+    private func printed(
+        _ events: [ChappieStreamEvent], _ arguments: String..., drawing: Bool = false, failing: Bool = false
+    ) async throws -> (output: String, errors: String, transport: TransportSummary) {
+        let console = recorder.console(.init(draws: drawing, error: drawing))
+        var printer = AnswerPrinter(console, try GlobalOptions.parse(arguments))
+        let stream = AsyncThrowingStream<ChappieStreamEvent, any Error> { stream in
+            for event in events { stream.yield(event) }
+            stream.finish(throwing: failing ? ChappieClientError.invalidResponse : nil)
+        }
+        do { try await printer.print(stream) } catch ChappieClientError.invalidResponse where failing {}
+        try await console.drained()
+        return (recorder.text(of: .output), recorder.text(of: .error), printer.transport)
+    }
+
+    private static func response(_ text: String = #"{"id":"r","status":"completed"}"#) throws -> ChappieResponse {
+        ChappieResponse(try ChappieJSON(parsing: Array(text.utf8)), .completed)
+    }
+
+    @Test(arguments: [(["Hello", ", you"], "Hello, you\n"), (["Hello\n"], "Hello\n"), (["", "x"], "x\n"), ([], "")])
+    func textGoesToStandardOutputAndEndsItsLine(_ deltas: [String], _ expected: String) async throws {
+        let events = deltas.map(ChappieStreamEvent.textDelta) + [.completed(try Self.response())]
+        let (output, errors, _) = try await printed(events)
+        #expect(output == expected && errors.isEmpty)
+    }
+
+    @Test func aLineThatBreaksOffIsEndedToo() async throws {
+        #expect(try await printed([.textDelta("Hel")], failing: true).output == "Hel\n")
+    }
+
+    @Test func theStatusIsOnlyDrawnBetweenLines() async throws {
+        let events: [ChappieStreamEvent] = [
+            .reasoningSummaryDelta("hm"), .textDelta("Hel"),
+            .transport(.reconnecting(attempt: 1, maximum: 5, delay: .seconds(1))), .textDelta("lo\n"),
+            .transport(.fellBack(.serverSentEvents)),
+        ]
+        let (output, errors, _) = try await printed(events, drawing: true)
+        #expect(output == "Hello\n")
+        #expect(errors.contains("Waiting for the answer…") && errors.contains("Thinking…"))
+        #expect(!errors.contains("trying again") && errors.contains("Going on without WebSocket…"))
+        #expect(errors.hasSuffix("\r\u{1B}[2K"))
+    }
+
+    @Test func waitingLimitsAndAnEarlyEndAreNoted() async throws {
+        let limits = ChappieUsageLimitSnapshot(
+            primary: ChappieUsageWindow(usedPercent: 93.7), secondary: ChappieUsageWindow(usedPercent: 79))
+        let events: [ChappieStreamEvent] = [
+            .transport(.waiting(attempt: 1, maximum: 2, delay: .milliseconds(1500))), .usageLimits(limits),
+            .transport(.connected(.webSocket)), .transport(.fellBack(.serverSentEvents)),
+            .transport(.connected(.serverSentEvents)),
+            .completed(
+                try Self.response(
+                    #"{"id":"r","status":"incomplete","incomplete_details":{"reason":"max_output_tokens"}}"#)),
+        ]
+        let errors = try await printed(events, "--verbose").errors
+        #expect(errors.contains("rate limited; trying again in 2 s (1 of 2)"))
+        #expect(errors.contains("the answer ended early (max_output_tokens)"))
+        #expect(errors.contains("93 % of the short-term usage limit") && !errors.contains("long-term"))
+        #expect(errors.contains("transport sse, 0 reconnects, after falling back"))
+    }
+
+    @Test func underJSONEachEventIsALine() async throws {
+        let events: [ChappieStreamEvent] = [
+            .transport(.connected(.webSocket)), .created("r"), .textDelta("Hi\u{1B}"),
+            .transport(.waiting(attempt: 1, maximum: 2, delay: .seconds(3))), .completed(try Self.response()),
+        ]
+        let (output, errors, transport) = try await printed(events, "--json")
+        let lines = output.split(separator: "\n").map(String.init)
+        #expect(
+            lines.prefix(4) == [
+                #"{"type":"connected","transport":"websocket"}"#, #"{"type":"created","response_id":"r"}"#,
+                #"{"type":"text_delta","text":"Hi\u001b"}"#,
+                #"{"type":"waiting","attempt":1,"maximum":2,"seconds":3}"#,
+            ])
+        let last = try ChappieJSON(parsing: Array(try #require(lines.last).utf8))
+        #expect(last["type"] == "completed" && last["response"]?["status"] == "completed")
+        #expect(last["transport"] == ["kind": "websocket", "reconnects": 0, "fell_back": false])
+        #expect(errors.isEmpty && transport.kind == .webSocket)
+    }
+
+    @Test(arguments: [
+        (0.0, Int?(300), "░░░░░░░░░░░░░░░░░░░░ 0 % of 5 h"), (55.9, 10_080, "███████████░░░░░░░░░ 55 % of 7 d"),
+        (1e300, 90, "░░░░░░░░░░░░░░░░░░░░ 0 % of 90 min"), (150, nil, "████████████████████ 150 % of limit"),
+    ])
+    func aWindowIsABarAndALength(_ percent: Double, _ minutes: Int?, _ expected: String) {
+        #expect(Usage.describe(ChappieUsageWindow(usedPercent: percent, windowMinutes: minutes)) == expected)
+    }
+
+    @Test func aMomentNoCalendarHoldsIsATimeUnknown() {
+        #expect(Date(timeIntervalSince1970: 1e300).localMinute == "a time unknown")
+        #expect(Date(timeIntervalSince1970: 0).localMinute.hasPrefix("19"))
+    }
+}

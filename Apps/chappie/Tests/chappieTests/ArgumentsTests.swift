@@ -1,0 +1,61 @@
+import ArgumentParser
+import Testing
+
+@testable import chappie
+
+@Suite struct ArgumentsTests {
+    @Test(arguments: [
+        ("ask hello", "ask hello"),
+        ("--json ask hello", "ask --json hello"),
+        ("--json -v --simulate ask --fast hello", "ask --json -v --simulate --fast hello"),
+        ("--account me status", "status --account me"),
+        ("--account=me --timeout=5 ask x", "ask --account=me --timeout=5 x"),
+        ("--timeout 5 models", "models --timeout 5"),
+        ("--json accounts use me", "accounts use --json me"),
+        ("--json accounts", "accounts --json"),
+        ("--json auth export --remove f", "auth export --json --remove f"),
+        ("--verbose accounts --json", "accounts --verbose --json"),
+        ("--help", "--help"),
+        ("--json --help", "--json --help"),
+        ("--account", "--account"),
+        ("--unknown ask x", "--unknown ask x"),
+        ("", ""),
+    ])
+    func optionsBeforeTheCommandMoveBehindIt(_ given: String, _ expected: String) {
+        #expect(
+            GlobalOptions.normalized(given.split(separator: " ").map(String.init)).joined(separator: " ") == expected)
+    }
+
+    @Test(arguments: [
+        "login --no-browser", "logout", "status --json", "ask --model m --effort high --transport sse what is it",
+        "chat --fast", "models --all", "usage", "accounts", "accounts list", "accounts use me", "accounts remove me",
+        "auth export --remove f", "auth import f", "doctor --timeout 3",
+        "simulator --port 8080 --auto-approve --rate 3",
+        "ask --account me --verbose --simulate -",
+    ])
+    func everyCommandParses(_ line: String) throws {
+        let command = try ChappieCommand.parseAsRoot(line.split(separator: " ").map(String.init))
+        #expect(command is any ProgramCommand)
+    }
+
+    @Test(arguments: [
+        "ask --transport pigeon x", "ask --effort", "models extra", "accounts use", "auth", "nothing", "login -x",
+    ])
+    func anythingElseIsWrongUsage(_ line: String) {
+        do {
+            let command = try ChappieCommand.parseAsRoot(line.split(separator: " ").map(String.init))
+            #expect(!(command is any ProgramCommand))
+        } catch {
+            #expect([ExitStatus.usage.rawValue, 0].contains(ChappieCommand.exitCode(for: error).rawValue))
+        }
+    }
+
+    /// Without a name the parser derives one by reflection at each start.
+    @Test func everyCommandHasItsNameWrittenDown() {
+        func names(_ command: any ParsableCommand.Type) -> [String?] {
+            [command.configuration.commandName] + command.configuration.subcommands.flatMap(names)
+        }
+        #expect(!names(ChappieCommand.self).contains(nil))
+        #expect(names(ChappieCommand.self).count == 17)
+    }
+}

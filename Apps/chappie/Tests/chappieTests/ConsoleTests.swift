@@ -1,0 +1,133 @@
+import ChappieSDK
+import Dispatch
+import Glibc
+import Testing
+
+@testable import chappie
+
+@Suite struct ConsoleTests {
+    private let recorder = Recorder()
+
+    @Test func everythingIsWrittenInTheOrderOfTheCalls() async throws {
+        let console = recorder.console()
+        for number in 0..<100 {
+            console.write("\(number) ")
+            console.note("n\(number)")
+        }
+        try await console.drained()
+        #expect(recorder.text(of: .output) == (0..<100).map { "\($0) " }.joined())
+        #expect(recorder.text(of: .error) == (0..<100).map { "n\($0)\n" }.joined())
+        #expect(recorder.streams == (0..<100).flatMap { _ in [Console.Stream.output, .error] })
+    }
+
+    @Test(arguments: [(true, "\u{FFFD}[2Jab\tc\n"), (false, "\u{1B}[2Ja\rb\tc\n")])
+    func onlyATerminalLosesControlCharacters(_ isTerminal: Bool, _ expected: String) async throws {
+        let console = recorder.console(.init(output: isTerminal))
+        console.line("\u{1B}[2Ja\rb\tc")
+        console.note("\u{1B}[2J")
+        try await console.drained()
+        #expect(recorder.text(of: .output) == expected)
+        #expect(recorder.text(of: .error) == "\u{FFFD}[2J\n")
+    }
+
+    @Test func aStatusIsDrawnOverByWhateverComesNext() async throws {
+        let console = recorder.console(.init(draws: true, error: true))
+        console.status("one")
+        console.status("two")
+        console.line("text")
+        console.line("more")
+        try await console.drained()
+        let clear = "\r\u{1B}[2K"
+        #expect(recorder.text(of: .error) == "\(clear)one\(clear)two\(clear)")
+        #expect(recorder.text(of: .output) == "text\nmore\n")
+    }
+
+    @Test func withoutATerminalThereIsNoStatus() async throws {
+        let console = recorder.console()
+        console.status("one")
+        console.clearStatus()
+        try await console.drained()
+        #expect(recorder.text(of: .error).isEmpty)
+    }
+
+    @Test func aReaderThatDoesNotReadHoldsUpNeitherWritersNorACancelledTask() async throws {
+        let reads = DispatchSemaphore(value: 0)
+        let console = Console(.init()) { _, _ in reads.wait() }
+        console.write("blocked")
+        let waiting = Task { try await console.drained() }
+        console.write("more")
+        waiting.cancel()
+        await #expect(throws: CancellationError.self) { try await waiting.value }
+        for _ in 0..<2 { reads.signal() }
+        try await console.drained()
+    }
+}
+
+@Suite struct StandardInputTests {
+    @Test(
+        arguments: [
+            ("", []), ("one", ["one"]), ("one\n", ["one"]), ("one\r\ntwo\n\nfour", ["one", "two", "", "four"]),
+            ("ä\n", ["ä"]),
+        ] as [(String, [String])])
+    func linesEndAtLineFeeds(_ text: String, _ expected: [String]) async throws {
+        let descriptor = pipeHolding(Array(text.utf8))
+        defer { close(descriptor) }
+        var input = StandardInput(descriptor: descriptor)
+        var lines: [String] = []
+        while let line = try await input.readLine() { lines.append(line) }
+        #expect(lines == expected)
+        #expect(try await input.readLine() == nil)
+    }
+
+    @Test func whatIsNotUTF8IsRefused() async {
+        let descriptor = pipeHolding([0xFF, 0x0A])
+        defer { close(descriptor) }
+        await #expect(throws: CommandLineError.self) {
+            var input = StandardInput(descriptor: descriptor)
+            return try await input.readToEnd()
+        }
+    }
+
+    @Test func aCancelledReaderDoesNotWaitForInput() async throws {
+        var ends: [CInt] = [-1, -1]
+        try #require(pipe(&ends) == 0)
+        let reading = Task { [descriptor = ends[0]] in
+            var input = StandardInput(descriptor: descriptor)
+            return try await input.readLine()
+        }
+        reading.cancel()
+        await #expect(throws: CancellationError.self) { try await reading.value }
+        close(ends[1])
+    }
+
+    @Test(
+        arguments: [
+            (["what", "is", "it"], "", "what is it"), (["what"], "a file\n", "what\n\na file"), ([], "piped", "piped"),
+            (["-"], "piped\n", "piped"), (["-", "sum"], "piped", "sum\n\npiped"),
+        ] as [([String], String, String)])
+    func aQuestionIsArgumentsAndThenInput(_ words: [String], _ piped: String, _ expected: String) async throws {
+        let descriptor = pipeHolding(Array(piped.utf8))
+        defer { close(descriptor) }
+        let input = StandardInput(descriptor: descriptor)
+        #expect(try await Ask.question(words, input, Recorder().console()) == expected)
+    }
+
+    @Test func aSilentPipeBesideArgumentsIsLeftOutAndSaidSo() async throws {
+        var ends: [CInt] = [-1, -1]
+        try #require(pipe(&ends) == 0)
+        defer { for end in ends { close(end) } }
+        let recorder = Recorder()
+        let console = recorder.console()
+        #expect(try await Ask.question(["hello"], StandardInput(descriptor: ends[0]), console) == "hello")
+        try await console.drained()
+        #expect(recorder.text(of: .error).contains("left out"))
+    }
+
+    @Test func nothingAtAllIsWrongUsage() async {
+        let descriptor = pipeHolding([])
+        defer { close(descriptor) }
+        await #expect(throws: CommandLineError.self) {
+            try await Ask.question([], StandardInput(descriptor: descriptor), Recorder().console())
+        }
+    }
+}

@@ -1,0 +1,124 @@
+import ChappieSDK
+import FoundationEssentials
+import Testing
+
+@testable import ChappieCurl
+@testable import chappie
+
+@Suite struct DoctorTests {
+    private static let now = Date(timeIntervalSince1970: 1_795_239_452)  // Sat, 21 Nov 2026 05:37:32 GMT
+
+    @Test(
+        arguments: [
+            ("Sat, 21 Nov 2026 05:37:32 GMT", Finding.Status.ok, "within two minutes"),
+            ("Sat, 21 Nov 2026 05:36:00 GMT", .ok, "within two minutes"),
+            ("Sat, 21 Nov 2026 04:37:32 GMT", .failed, "60 minutes ahead of"),
+            ("Sat, 21 Nov 2026 05:47:32 GMT", .failed, "10 minutes behind"),
+            ("yesterday", .skipped, "does not say"), (nil, .skipped, "does not say"),
+        ] as [(String?, Finding.Status, String)])
+    func theClockIsComparedWithTheServers(_ date: String?, _ status: Finding.Status, _ says: String) {
+        let finding = Finding.clock(at: Self.now, serverDate: date)
+        #expect(finding.status == status && finding.detail.contains(says))
+    }
+
+    @Test(arguments: [
+        (Finding.deviceSignIn(status: 200), Finding.Status.ok, ""), (.deviceSignIn(status: 404), .failed, "Security"),
+        (.deviceSignIn(status: 500), .failed, "again"), (.http(status: 401, contentType: ""), .ok, ""),
+        (.http(status: 200, contentType: "application/json"), .ok, ""),
+        (.http(status: 200, contentType: "text/html; charset=utf-8"), .failed, "browser"),
+        (.http(status: 503, contentType: "text/html"), .failed, "later"),
+        (.sessionLock(.unlocked), .ok, ""), (.sessionLock(.locked), .failed, "Unlock"),
+        (.sessionLock(.noSession("a container")), .skipped, ""), (.webSocket(refusal: nil), .ok, ""),
+        (.webSocket(refusal: "status 403"), .warning, "proxy"),
+    ])
+    func eachAnswerHasItsJudgement(_ finding: Finding, _ status: Finding.Status, _ advice: String) {
+        #expect(finding.status == status)
+        #expect(advice.isEmpty ? finding.remedy == nil : finding.remedy?.contains(advice) == true)
+    }
+
+    @Test(
+        arguments: [
+            ([], Finding.Status.ok, "names none"), ([79], .ok, "79 %"), ([10, 80], .warning, "80 %"),
+            ([100, 3], .failed, "100 %"),
+            ([1e6], .failed, "1000000 %"),
+        ] as [([Double], Finding.Status, String)])
+    func theFullestWindowCounts(_ percents: [Double], _ status: Finding.Status, _ says: String) {
+        let windows = percents.map { ChappieUsageWindow(usedPercent: $0) }
+        let finding = Finding.limits(
+            ChappieUsageLimitSnapshot(primary: windows.first, secondary: windows.dropFirst().first))
+        #expect(finding.status == status && finding.detail.contains(says))
+    }
+
+    @Test func aFindingIsALineForPeopleAndAnObjectForScripts() {
+        let finding = Finding.failed("clock", "late", "Set it.").within("service")
+        let column = String(repeating: " ", count: 34)
+        #expect(finding.line == "fail  service: clock               late\n\(column) → Set it.")
+        #expect(finding.json == ["name": "service: clock", "status": "fail", "detail": "late", "remedy": "Set it."])
+        #expect(Finding.ok("TCP", "connected").json["remedy"] == .null)
+    }
+
+    @Test func anErrorKeepsItsOwnWordsAndAdvice() {
+        let finding = Finding.failed("keyring", CredentialStoreError.locked("it is late"))
+        #expect(finding.detail.contains("it is late") && finding.remedy?.contains("Unlock") == true)
+        struct Surprise: Error {}
+        #expect(Finding.failed("HTTP", Surprise()).remedy == "Try again with --verbose.")
+    }
+}
+
+@Suite struct ConnectionDiagnosisTests {
+    private func findings(_ url: String, _ change: (inout ConnectionReport) -> Void) throws -> [String] {
+        var report = ConnectionReport()
+        change(&report)
+        let diagnosis = ConnectionDiagnosis(try #require(URL(string: url)), report)
+        #expect(diagnosis.isReachable == (report.error == nil))
+        return diagnosis.findings(at: Date(timeIntervalSince1970: 1_795_239_452))
+            .map { "\($0.status.rawValue) \($0.name): \($0.detail)" }
+    }
+
+    private func certificate(expires: String) -> ConnectionReport.Certificate {
+        .init(subject: "C = US, CN = service.example", issuer: "O = Authority, CN = R3", expires: expires)
+    }
+
+    @Test func everyStageThatWasReachedIsNamed() throws {
+        let lines = try findings("https://service.example/backend-api") {
+            $0.address = "192.0.2.1"
+            ($0.nameLookup, $0.connect, $0.tls) = (.microseconds(1200), .milliseconds(20), .milliseconds(40))
+            $0.certificates = [certificate(expires: "Nov  5 05:37:32 2027 GMT")]
+        }
+        #expect(
+            lines == [
+                "ok DNS: service.example is 192.0.2.1, after 2 ms", "ok TCP: connected, after 20 ms",
+                "ok TLS: service.example from R3, good until Nov  5 05:37:32 2027 GMT, after 40 ms",
+            ])
+    }
+
+    @Test func withoutTLSThereIsNothingToSayOfIt() throws {
+        let lines = try findings("http://127.0.0.1:8080") { ($0.address, $0.connect) = ("127.0.0.1", .milliseconds(1)) }
+        #expect(lines == ["ok TCP: connected, after 1 ms"])
+    }
+
+    @Test(arguments: [("Dec  4 05:37:32 2026 GMT", "warn"), ("Dec  6 05:37:32 2026 GMT", "ok"), ("some day", "ok")])
+    func aCertificateThatEndsWithinAFortnightIsAWarning(_ expires: String, _ status: String) throws {
+        let lines = try findings("https://service.example") { $0.certificates = [certificate(expires: expires)] }
+        #expect(lines.last?.hasPrefix("\(status) TLS: ") == true)
+    }
+
+    @Test(
+        arguments: [
+            (ChappieTransportError.Code.unknownHost, ChappieTransportError.Stage.connect, ["fail DNS"]),
+            (.proxyFailed, .connect, ["ok DNS", "fail proxy"]),
+            (.certificateRejected, .tls, ["ok proxy", "ok DNS", "ok TCP", "fail TLS"]),
+            (.connectionLost, .tls, ["ok proxy", "ok DNS", "ok TCP", "fail TLS"]),
+            (.connectFailed, .connect, ["ok proxy", "ok DNS", "fail TCP"]),
+        ] as [(ChappieTransportError.Code, ChappieTransportError.Stage, [String])])
+    func aFailureStandsAtItsStage(
+        _ code: ChappieTransportError.Code, _ stage: ChappieTransportError.Stage, _ expected: [String]
+    ) throws {
+        let lines = try findings("https://service.example") {
+            if code != .unknownHost { ($0.proxy, $0.address) = ("proxy.example:3128", "192.0.2.7") }
+            $0.error = ChappieTransportError(code, stage: stage, host: "service.example", reason: "it failed")
+        }
+        #expect(lines.map { String($0.prefix { $0 != ":" }) } == expected)
+        if code == .connectFailed { #expect(lines[1].contains("proxy.example is 192.0.2.7")) }
+    }
+}

@@ -1,0 +1,71 @@
+import ChappieSDK
+import ChappieSimulator
+import Testing
+
+@testable import chappie
+
+@Suite struct ErrorReportTests {
+    private static let lost = ChappieTransportError(
+        .connectionLost, stage: .responseBody, host: "host", reason: "it broke")
+    private static let badCA = ChappieTransportError(
+        .invalidCAFile, stage: .configuration, host: "", reason: "the extra CA file x")
+    private static let strange = ChappieTransportError(
+        .protocolViolation, stage: .responseHead, host: "host", reason: "nonsense")
+
+    @Test(
+        arguments: [
+            (CancellationError() as any Error, 130, "interrupted", nil),
+            (ChappieAuthError.cancelledSignIn, 130, "interrupted", nil),
+            (ChappieClientError.missingCredential, 77, "sign_in_needed", "chappie login"),
+            (ChappieClientError.reauthenticationRequired("Enough."), 77, "sign_in_needed", "chappie login"),
+            (ChappieAuthError.missingRefreshToken, 77, "sign_in_needed", "chappie login"),
+            (AuthorizationError.missingCredential, 77, "sign_in_needed", "chappie login"),
+            (AuthorizationError.foreignOrigin("host"), 64, "configuration", "address"),
+            (AuthorizationError.auth(.networkFailure("Down.")), 69, "sign_in_unavailable", nil),
+            (AuthorizationError.store(.locked("it is late")), 69, "keyring_locked", "Unlock"),
+            (ChappieAuthError.expiredDeviceCode, 77, "sign_in_timed_out", nil),
+            (ChappieAuthError.authorizationDenied("No."), 77, "authorization_denied", nil),
+            (ChappieAuthError.tokenExchangeFailed(statusCode: 500, body: ""), 69, "sign_in_unavailable", nil),
+            (ChappieAuthError.secureRandomFailed(statusCode: 1), 70, "sign_in_failed", nil),
+            (ChappieClientError.renewalFailed(.networkFailure("Down.")), 69, "sign_in_unavailable", nil),
+            (ChappieClientError.usageLimitReached(ChappieUsageLimit()), 75, "usage_limit_reached", nil),
+            (ChappieClientError.httpError(429, ""), 69, "http_error", nil),
+            (ChappieClientError.invalidResponse, 65, "invalid_response", nil),
+            (ChappieClientError.contextWindowExceeded, 69, "context_window_exceeded", nil),
+            (ChappieClientError.messageTooLarge(bytes: 2, limit: 1), 64, "message_too_large", nil),
+            (ChappieClientError.toolLoopLimitExceeded(1), 69, "response_failed", nil),
+            (ChappieClientError.transportFailed(lost), 69, "transport_failed", nil),
+            (ChappieClientError.transportFailed(badCA), 64, "configuration", "CHAPPIE_CA_FILE"),
+            (strange, 65, "invalid_response", nil),
+            (ChappieClientError.credentialStoreFailed(.absent("none")), 69, "keyring_absent", nil),
+            (CredentialStoreError.corrupt("torn"), 77, "credential_corrupt", "chappie login"),
+            (CredentialStoreError.noPassphrase("none is set up"), 69, "no_passphrase", "CHAPPIE_PASSPHRASE_FILE"),
+            (CredentialStoreError.wrongPassphrase("file"), 69, "wrong_passphrase", nil),
+            (CredentialStoreError.busy(.seconds(1)), 69, "credential_busy", nil),
+            (CredentialStoreError.notVerified, 69, "credential_store", nil),
+            (SimulatorError(.portInUse, reason: "Taken"), 69, "simulator_unavailable", nil),
+            (CommandLineError.usage("Wrong.", suggestion: "Do it right."), 64, "usage", "right"),
+        ] as [(any Error, Int32, String, String?)])
+    func eachErrorHasItsCodeItsStatusAndItsAdvice(
+        _ error: any Error, _ status: Int32, _ code: String, _ advice: String?
+    ) {
+        let report = ErrorReport(error)
+        #expect(report.status.rawValue == status && report.code == code)
+        #expect(advice.map { report.suggestion?.contains($0) == true } ?? true)
+        #expect(!report.message.isEmpty && !report.message.contains("inside chappie"))
+    }
+
+    @Test func anythingElseIsAFaultOfTheProgram() {
+        struct Surprise: Error {}
+        #expect(ErrorReport(Surprise()).status == .internalError)
+    }
+
+    @Test func aReportInJSONHasStableMembers() {
+        let report = ErrorReport(CommandLineError.usage("Wrong.", suggestion: "Right."))
+        #expect(
+            report.json.serialized()
+                == #"{"type":"error","error":{"code":"usage","message":"Wrong.","suggestion":"Right.","exit_code":64}}"#
+        )
+        #expect(ErrorReport(CommandLineError.usage("Wrong.")).json["error"]?["suggestion"] == nil)
+    }
+}

@@ -1,0 +1,154 @@
+import ChappieSDK
+import FoundationEssentials
+import Testing
+
+@testable import chappie
+
+@Suite struct SettingsTests {
+    private let home = TemporaryFolder()
+
+    private func settings(_ variables: [String: String] = [:], _ arguments: [String] = []) throws -> Settings {
+        try Settings(options: GlobalOptions.parse(arguments), environment: home.environment(variables))
+    }
+
+    @Test func withoutAnythingSetEverythingIsTheDefault() throws {
+        let settings = try settings()
+        #expect(settings.store == .keyring && !settings.isStoreChosen && !settings.isSimulated)
+        #expect(settings.configuration.keychainAccount == "default")
+        #expect(settings.configuration.endpoints == .chatGPT)
+        #expect(settings.configuration.network == .default)
+        #expect(settings.issuer == nil && settings.givenURLs.isEmpty)
+    }
+
+    @Test func argumentsWinOverTheEnvironmentAndThatOverWhatIsKept() async throws {
+        let environment = home.environment()
+        try await UserSettings.change(environment) {
+            $0.add("kept", of: nil)
+            try $0.use("kept", of: nil)
+            $0.store = "file"
+        }
+        #expect(try settings().configuration.keychainAccount == "kept")
+        #expect(try settings().store == .file && settings().isStoreChosen)
+        let variables = ["CHAPPIE_ACCOUNT": "variable", "CHAPPIE_CREDENTIAL_STORE": "memory"]
+        #expect(try settings(variables).configuration.keychainAccount == "variable")
+        #expect(try settings(variables).store == .memory)
+        #expect(try settings(variables, ["--account", "argument"]).configuration.keychainAccount == "argument")
+    }
+
+    @Test func aSimulationIgnoresTheRest() throws {
+        let settings = try settings(
+            ["CHAPPIE_ISSUER": "no address", "CHAPPIE_CREDENTIAL_STORE": "nowhere"], ["--simulate"])
+        #expect(settings.store == .memory && settings.isStoreChosen && settings.givenURLs.isEmpty)
+    }
+
+    @Test func addressesAreTakenOverAndCheckedBeforeUse() throws {
+        let settings = try settings(["CHAPPIE_ISSUER": "http://127.0.0.1:8080", "CHAPPIE_BACKEND": ""])
+        #expect(settings.configuration.endpoints.profile.issuer.absoluteString == "http://127.0.0.1:8080")
+        #expect(settings.givenURLs.count == 2)
+    }
+
+    @Test(arguments: [
+        ("0.5", Duration.milliseconds(500), Duration.milliseconds(500)), ("86400", .seconds(86_400), .seconds(15)),
+    ])
+    func aTimeoutBoundsEveryWait(_ text: String, _ idle: Duration, _ connect: Duration) throws {
+        let deadlines = try settings([:], ["--timeout", text]).configuration.network.deadlines
+        #expect(deadlines.idle == idle && deadlines.responseHead == idle)
+        #expect(deadlines.connect == min(connect, ChappieDeadlines.default.connect))
+    }
+
+    @Test(
+        arguments: [
+            (["CHAPPIE_CREDENTIAL_STORE": "cloud"], [], "keyring, file or memory"),
+            (["CHAPPIE_MINIMUM_TLS": "1.1"], [], "1.2 or 1.3"),
+            (["CHAPPIE_CA_FILE": "/nonexistent"], [], "PEM"),
+            (["CHAPPIE_ISSUER": "ftp://host"], [], "https://host"),
+            (["CHAPPIE_ISSUER": "https://user@host"], [], "https://host"),
+            (["CHAPPIE_BACKEND": "https://host?query"], [], "/backend-api"),
+            (["CHAPPIE_BACKEND": "host"], [], "/backend-api"),
+            ([:], ["--timeout", "0"], nil), ([:], ["--timeout", "86401"], nil), ([:], ["--timeout", "nan"], nil),
+            ([:], ["--account", ""], nil),
+        ] as [([String: String], [String], String?)])
+    func whatCannotBeUsedIsNamed(_ variables: [String: String], _ arguments: [String], _ advice: String?) throws {
+        let error = try #require(throws: CommandLineError.self) { try settings(variables, arguments) }
+        #expect(error.status == .usage)
+        #expect(error.message.contains(variables.keys.first ?? (arguments[0] == "--timeout" ? "--timeout" : "account")))
+        #expect(advice.map { error.suggestion?.contains($0) == true } ?? true)
+    }
+}
+
+@Suite struct UserSettingsTests {
+    private let home = TemporaryFolder()
+    private var file: String { home.path + "/.config/chappie/settings.json" }
+    private let elsewhere = "http://127.0.0.1:1 http://127.0.0.1:1"
+
+    private func kept() throws -> UserSettings { try UserSettings(environment: home.environment()) }
+
+    @Test func accountsBelongToTheirIssuer() async throws {
+        try await UserSettings.change(home.environment()) {
+            $0.add("one", of: nil)
+            $0.add("two", of: nil)
+            $0.add("two", of: nil)
+            $0.add("other", of: elsewhere)
+            try $0.use("two", of: nil)
+        }
+        #expect(try kept().accounts(of: nil) == .init(names: ["one", "two"], current: "two"))
+        #expect(try kept().accounts(of: elsewhere) == .init(names: ["other"]))
+        await #expect(throws: CommandLineError.self) {
+            try await UserSettings.change(home.environment()) { try $0.use("one", of: elsewhere) }
+        }
+        try await UserSettings.change(home.environment()) {
+            $0.remove("two", of: nil)
+            $0.remove("one", of: elsewhere)
+        }
+        #expect(try kept().accounts(of: nil) == .init(names: ["one"]))
+        #expect(try kept().accounts(of: elsewhere).names == ["other"])
+    }
+
+    @Test func theDefaultIssuersMembersAreWhereTheyHaveAlwaysBeen() async throws {
+        try await UserSettings.change(home.environment()) {
+            $0.store = "file"
+            $0.add("me", of: nil)
+        }
+        let text = String(decoding: try SmallFile.read(file), as: UTF8.self)
+        #expect(try ChappieJSON(parsing: Array(text.utf8)) == ["accounts": ["me"], "store": "file"])
+        #expect(PrivateFile.replace(file, with: Array(#"{"account":"b","accounts":["a","b"]}"#.utf8)))
+        #expect(try kept().accounts(of: nil) == .init(names: ["a", "b"], current: "b"))
+    }
+
+    @Test(arguments: ["", "{", "[]", "\"text\""])
+    func anotherFileIsNamedAndLeftAlone(_ text: String) async throws {
+        #expect(PrivateFile.replace(file, with: Array(text.utf8)))
+        await #expect(throws: CommandLineError.self) {
+            try await UserSettings.change(home.environment()) { $0.store = "file" }
+        }
+        #expect(try SmallFile.read(file) == Array(text.utf8))
+    }
+
+    @Test func changesAtTheSameTimeAreAllKept() async throws {
+        let environment = home.environment()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for number in 0..<20 {
+                group.addTask { try await UserSettings.change(environment) { $0.add("\(number)", of: nil) } }
+            }
+            try await group.waitForAll()
+        }
+        #expect(try Set(kept().accounts(of: nil).names) == Set((0..<20).map(String.init)))
+    }
+
+    @Test func aLastAnswerIsOfItsAccountAndBackend() throws {
+        func last(_ account: String, _ backend: String) throws -> LastAnswer {
+            let backend = try #require(URL(string: backend))
+            return try #require(LastAnswer(environment: home.environment(), account: account, backend: backend))
+        }
+        var summary = TransportSummary()
+        try last("a/b", "https://x").keep(summary)
+        #expect(try last("a/b", "https://x").read() == nil)
+        summary.received(.connected(.webSocket))
+        summary.received(.reconnecting(attempt: 1, maximum: 5, delay: .zero))
+        try last("a/b", "https://x").keep(summary)
+        let transport = try #require(try last("a/b", "https://x").read()?["transport"])
+        #expect(TransportSummary.words(transport) == "websocket, 1 reconnect")
+        #expect(try last("a/b", "https://y").read() == nil)
+        #expect(try last("a", "https://x").read() == nil)
+    }
+}
