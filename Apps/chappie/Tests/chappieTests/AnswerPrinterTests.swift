@@ -1,3 +1,4 @@
+import ArgumentParser
 import ChappieSDK
 import FoundationEssentials
 import Testing

@@ -1,3 +1,4 @@
+import ArgumentParser
 import ChappieSDK
 import FoundationEssentials
 import Testing
@@ -127,12 +128,12 @@ import Testing
     @Test func changesAtTheSameTimeAreAllKept() async throws {
         let environment = home.environment()
         try await withThrowingTaskGroup(of: Void.self) { group in
-            for number in 0..<20 {
+            for number in 0..<8 {
                 group.addTask { try await UserSettings.change(environment) { $0.add("\(number)", of: nil) } }
             }
             try await group.waitForAll()
         }
-        #expect(try Set(kept().accounts(of: nil).names) == Set((0..<20).map(String.init)))
+        #expect(try Set(kept().accounts(of: nil).names) == Set((0..<8).map(String.init)))
     }
 
     @Test func aLastAnswerIsOfItsAccountAndBackend() throws {
