@@ -37,7 +37,7 @@ let package = Package(
     platforms: [.macOS(.v15), .iOS(.v18)],
     products: [
         .library(name: "ChappieSDK", targets: ["ChappieSDK"]),
-        .library(name: "ChappieSDKTesting", targets: ["ChappieTesting"]),
+        .library(name: "ChappieSDKTesting", targets: ["ChappieSDKTesting", "ChappieTesting"]),
         .library(name: "ChappieCore", targets: ["ChappieCore"]),
         .library(name: "ChappieAuth", targets: ["ChappieAuth"]),
         .library(name: "ChappieClient", targets: ["ChappieClient"]),
@@ -82,6 +82,7 @@ let package = Package(
         // Tools
         module("ChappieSimulator", ["ChappieCore", "CZstd", "CZlib"] + nio),
         module("ChappieTesting", ["ChappieCore", "ChappieAuth", "ChappieClient", "ChappieSimulator", httpTypes]),
+        module("ChappieSDKTesting", in: "ChappieTesting", ["ChappieTesting", "ChappieSimulator"]),
         // Test support (no product: for our own tests)
         module("TestFixtures", []),
         // Programs (no product: see ARCHITECTURE.md, "Facts about SwiftPM")
@@ -127,13 +128,16 @@ let package = Package(
         tests(of: "ChappieDesktopLinux", ["ChappieAuth", "TestFixtures"]),
         tests(of: "ChappieKeychainLinux", ["ChappieCore", "ChappieAuth", "ChappieTesting", "TestFixtures"]),
         tests(of: "ChappieCrypto", ["ChappieAuth", "ChappieTesting", "TestFixtures", "FileStoreWriter"]),
-        tests(of: "ChappieSDK", ["ChappieTesting", httpTypes]),
+        tests(of: "ChappieSDK", ["ChappieCore", "ChappieAuth", "ChappieClient", "ChappieTesting", httpTypes]),
         tests(of: "ChappieSimulator", ["ChappieCore", "CZlib", "TestFixtures"]),
         tests(of: "TestFixtures"),
         // Tests of the program
         .testTarget(
             name: "chappieTests",
-            dependencies: ["chappie", "ChappieCurl", "ChappieSDK", "ChappieSimulator", argumentParser],
+            dependencies: [
+                "chappie", "ChappieCore", "ChappieAuth", "ChappieCurl", "ChappieSDK", "ChappieSimulator",
+                argumentParser,
+            ],
             path: "Apps/chappie/Tests/chappieTests"),
         // Tests that cross packages
         crossing(

@@ -15,8 +15,6 @@ let package = Package(
         .package(path: "../ChappieWebSocket"),
         .package(path: "../ChappieKeychainLinux"),
         .package(path: "../ChappieDesktopLinux"),
-        .package(path: "../ChappieTesting"),
-        .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
     ],
     targets: [
         .target(
@@ -30,14 +28,7 @@ let package = Package(
                 "ChappieWebSocket",
                 "ChappieKeychainLinux",
                 "ChappieDesktopLinux",
-            ]),
-        .testTarget(
-            name: "ChappieSDKTests",
-            dependencies: [
-                "ChappieSDK",
-                "ChappieTesting",
-                .product(name: "HTTPTypes", package: "swift-http-types"),
-            ]),
+            ])
     ],
     swiftLanguageModes: [.v6],
     cLanguageStandard: .c11

@@ -5,7 +5,7 @@ import PackageDescription
 let package = Package(
     name: "ChappieTesting",
     platforms: [.macOS(.v15), .iOS(.v18)],
-    products: [.library(name: "ChappieTesting", targets: ["ChappieTesting"])],
+    products: [.library(name: "ChappieTesting", targets: ["ChappieSDKTesting", "ChappieTesting"])],
     dependencies: [
         .package(path: "../ChappieCore"),
         .package(path: "../ChappieAuth"),
@@ -22,7 +22,8 @@ let package = Package(
                 "ChappieClient",
                 "ChappieSimulator",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
-            ])
+            ]),
+        .target(name: "ChappieSDKTesting", dependencies: ["ChappieTesting", "ChappieSimulator"]),
     ],
     swiftLanguageModes: [.v6],
     cLanguageStandard: .c11

@@ -1,3 +1,4 @@
+import ChappieAuth
 import ChappieSDK
 import FoundationEssentials
 import Testing

@@ -1,3 +1,4 @@
+import ChappieAuth
 import ChappieSDK
 import ChappieSimulator
 import Testing

@@ -44,3 +44,21 @@ public enum Chappie {
             credentials: PlatformComposition.shared.credentials(for: configuration))
     }
 }
+
+/// Keeps credentials in this process's memory; they are gone with it.
+///
+/// For throw-away sign-ins, and for machines where the user wants nothing stored. It is never a fallback: a program
+/// chooses it.
+public actor ChappieEphemeralCredentialStore: CredentialStore {
+    private var secrets: [CredentialSlot: Secret] = [:]
+
+    /// An empty store.
+    public init() {}
+
+    /// The secret saved last.
+    public func load(_ slot: CredentialSlot) -> Secret? { secrets[slot] }
+    /// Keeps the secret.
+    public func save(_ secret: Secret, in slot: CredentialSlot) { secrets[slot] = secret }
+    /// Drops the secret.
+    public func delete(_ slot: CredentialSlot) { secrets[slot] = nil }
+}

@@ -1,4 +1,5 @@
 import ArgumentParser
+import ChappieAuth
 import ChappieSDK
 import Glibc
 

@@ -1,4 +1,5 @@
 import ChappieAuth
+import ChappieCore
 import ChappieCrypto
 import ChappieCurl
 import ChappieDesktopLinux
@@ -73,7 +74,7 @@ struct Program: Sendable {
             return try EncryptedFileCredentialStore(
                 passphrase: FirstPassphrase(file + [SystemdPassphrase(), TerminalPassphrase()]))
         case .memory:
-            return EphemeralCredentialStore()
+            return ChappieEphemeralCredentialStore()
         }
     }
 

@@ -1,3 +1,4 @@
+import ChappieCore
 import ChappieSDK
 import FoundationEssentials
 import HTTPTypes

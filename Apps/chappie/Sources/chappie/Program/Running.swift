@@ -1,5 +1,6 @@
 import ArgumentParser
 import CSpawn
+import ChappieAuth
 import ChappieSDK
 import Dispatch
 import Glibc

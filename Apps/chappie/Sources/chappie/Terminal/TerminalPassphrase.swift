@@ -1,3 +1,4 @@
+import ChappieAuth
 import ChappieCrypto
 import ChappieSDK
 import Glibc
