@@ -24,13 +24,11 @@ import Testing
         return (recorder.text(of: .output), recorder.text(of: .error), printer.transport)
     }
 
-    private static func response(_ text: String = #"{"id":"r","status":"completed"}"#) throws -> ChappieResponse {
-        ChappieResponse(try ChappieJSON(parsing: Array(text.utf8)), .completed)
-    }
+    private static let response = ChappieResponse(id: "r", status: .completed)
 
     @Test(arguments: [(["Hello", ", you"], "Hello, you\n"), (["Hello\n"], "Hello\n"), (["", "x"], "x\n"), ([], "")])
     func textGoesToStandardOutputAndEndsItsLine(_ deltas: [String], _ expected: String) async throws {
-        let events = deltas.map(ChappieStreamEvent.textDelta) + [.completed(try Self.response())]
+        let events = deltas.map(ChappieStreamEvent.textDelta) + [.completed(Self.response)]
         let (output, errors, _) = try await printed(events)
         #expect(output == expected && errors.isEmpty)
     }
@@ -59,9 +57,7 @@ import Testing
             .transport(.waiting(attempt: 1, maximum: 2, delay: .milliseconds(1500))), .usageLimits(limits),
             .transport(.connected(.webSocket)), .transport(.fellBack(.serverSentEvents)),
             .transport(.connected(.serverSentEvents)),
-            .completed(
-                try Self.response(
-                    #"{"id":"r","status":"incomplete","incomplete_details":{"reason":"max_output_tokens"}}"#)),
+            .completed(ChappieResponse(id: "r", status: .incomplete, incompleteReason: "max_output_tokens")),
         ]
         let errors = try await printed(events, "--verbose").errors
         #expect(errors.contains("rate limited; trying again in 2 s (1 of 2)"))
@@ -73,7 +69,7 @@ import Testing
     @Test func underJSONEachEventIsALine() async throws {
         let events: [ChappieStreamEvent] = [
             .transport(.connected(.webSocket)), .created("r"), .textDelta("Hi\u{1B}"),
-            .transport(.waiting(attempt: 1, maximum: 2, delay: .seconds(3))), .completed(try Self.response()),
+            .transport(.waiting(attempt: 1, maximum: 2, delay: .seconds(3))), .completed(Self.response),
         ]
         let (output, errors, transport) = try await printed(events, "--json")
         let lines = output.split(separator: "\n").map(String.init)
