@@ -20,14 +20,15 @@ struct Program: Sendable {
     let webSocket: any WebSocketTransport
     let store: any CredentialStore
     let credentials: CredentialManager
-    let browser: any Browser = XDGOpenBrowser()
-    let clipboard: any Clipboard = LinuxClipboard()
-    let notifier: any Notifier = DBusNotifier()
-    let sessionLock: any SessionLock = LogindSessionLock()
     /// Opens a connection to the host of a URL, and says what came of it.
     let diagnose: @Sendable (URL) async -> ConnectionDiagnosis
     /// Runs in this process when `--simulate` asks for it.
     let simulator: Simulator?
+
+    // Most commands need none of these, so that starting doesn't make them.
+    var browser: any Browser { XDGOpenBrowser() }
+    var clipboard: any Clipboard { LinuxClipboard() }
+    var sessionLock: any SessionLock { LogindSessionLock() }
 
     /// - Parameters:
     ///   - choosesStore: whether this command may ask the user where to store credentials.
@@ -153,7 +154,7 @@ struct Program: Sendable {
     /// - Throws: `CancellationError`.
     @MainActor
     func session() async throws -> ChappieAuthSession {
-        try await ChappieAuthSession(loading: credentials, notifier: notifier)
+        try await ChappieAuthSession(loading: credentials, notifier: DBusNotifier())
     }
 
     /// Signs in to the simulator, so that every command has a credential to work with.
