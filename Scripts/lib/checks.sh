@@ -35,12 +35,6 @@ shim_matches_headers() {
         "$package/Checks/secret-declarations.c"
 }
 
-# What an adapter opens at run time, and full Foundation, must not be linked: they would cost every start.
-links_little() {
-    ldd "$1" || return
-    ! ldd "$1" | grep -E 'libsecret|libglib|libFoundation\.so|libFoundationNetworking'
-}
-
 # Bounded runs of libFuzzer, the one in Swift's toolchain. SwiftPM knows the address sanitizer; the fuzzer's instrumentation
 # needs lld, because gold stumbles over it.
 fuzz_everything() {

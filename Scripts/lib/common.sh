@@ -57,14 +57,13 @@ check_counted() {
     fi
 }
 
-# Adds what a run has recorded in $work/results*.xml to the count. A run that ended badly without a failed test has crashed.
+# `count_results NAME STATUS BEGIN FILE…` counts what a run has recorded. One that ended badly without a failed test has crashed.
 count_results() {
-    local name=$1 status=$2 line
-    line=$(python3 "$lib/results.py" "$work"/results*.xml || echo "0 0")
+    local line
+    line=$(python3 "$lib/results.py" "${@:4}")
     passed=$((passed + ${line% *})) failed=$((failed + ${line#* }))
-    if [ "${line#* }" -eq 0 ] && { [ "$status" -ne 0 ] || [ "$line" = "0 0" ]; }; then failed=$((failed + 1)); fi
-    rm -f "$work"/results*.xml
-    say "  $name: ${line% *} passed, ${line#* } failed ($((SECONDS - $3)) s)"
+    if [ "${line#* }" -eq 0 ] && { [ "$2" -ne 0 ] || [ "$line" = "0 0" ]; }; then failed=$((failed + 1)); fi
+    say "  $1: ${line% *} passed, ${line#* } failed ($((SECONDS - $3)) s)"
 }
 
 # The last line of every counting script, and its exit code.

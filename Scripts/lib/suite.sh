@@ -1,17 +1,13 @@
 # The parts of Scripts/test: source it after common.sh and setup.sh.
 # shellcheck shell=bash
 
+# Builds the tests and every program; options go to SwiftPM.
 build_tests() {
     say "Building; the first time takes a few minutes."
     swift build --package-path "$root" --build-tests --explicit-target-dependency-import-check error "$@" >"$work/build.log" 2>&1 && return
     tail -n 60 "$work/build.log" >&2
     failed=$((failed + 1))
     return 1
-}
-
-build_programs() {
-    local product
-    for product in chappie load autobahn; do swift build --package-path "$root" --product "$product" || return; done
 }
 
 # A process for each target: a test that measures time or counts threads must not meet another target's. A pattern selects
@@ -26,7 +22,7 @@ run_suite() {
             # Swift's own backtracer was seen to hang on a crash with many threads. The first report of a sanitizer ends the process.
             export SWIFT_BACKTRACE=enable=no ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=halt_on_error=1
             [ ! -e "$work/mutex.so" ] || export LD_PRELOAD=$work/mutex.so
-            swift test --package-path "$root" --skip-build --xunit-output "$work/results.xml" --filter "$target" "${@:2}"
+            swift test --package-path "$root" --skip-build --xunit-output "$work/swift.xml" --filter "$target" "${@:2}"
         ) >"$work/test.log" 2>&1 </dev/null || status=$?
         if [ "$status" -ne 0 ]; then
             grep -E '^(✘|.*(error:|recorded an issue|Fatal error|ERROR: AddressSanitizer|WARNING: ThreadSanitizer))' "$work/test.log" |
@@ -35,7 +31,8 @@ run_suite() {
         fi
         # What tests have counted or measured, and why some were skipped.
         grep -E '^measured: | skipped: ' "$work/test.log" | sed 's/^/        /' >&2 || :
-        count_results "${target//[^A-Za-z|]/}" "$status" "$begin"
+        count_results "${target//[^A-Za-z|]/}" "$status" "$begin" "$work"/swift*.xml
+        rm -f "$work"/swift*.xml
     done
 }
 
@@ -54,48 +51,10 @@ run_sanitized() {
     run_suite "" --scratch-path "$root/.build/$1" --sanitize="$1"
 }
 
-# Tests/Acceptance; options go to pytest. Most of a test is waiting for polls and deadlines.
-run_acceptance() {
-    local status=0 begin=$SECONDS
-    (cd "$root/Tests/Acceptance" && TEST_PATIENCE=${TEST_PATIENCE:-3} "$python" -m pytest -q -n "${ACCEPTANCE_WORKERS:-4}" -p no:cacheprovider \
-        --junitxml "$work/results-acceptance.xml" "$@") >&2 </dev/null || status=$?
-    count_results "Acceptance" "$status" "$begin"
-}
-
-# Packages from their own manifests (these two reach every other package), from outside, and the first conversation.
-packages_build_alone() {
-    local package
-    for package in ChappieSDK ChappieTesting; do
-        check "Packages/$package builds alone" nice swift build --package-path "$root/Packages/$package"
-    done
-    check_counted "consumers" nice "$root/Tests/Consumer/run"
-    check "Scripts/try prints a sign-in and an answer" try_prints_a_conversation
-}
-
-try_prints_a_conversation() {
-    local printed
-    printed=$(TRY_PROGRAM=$(chappie_program debug) "$root/Scripts/try" </dev/null) || return
-    echo "$printed"
-    grep -q 'ChatGPT Linked! Return to the app' <<<"$printed" && grep -q 'good evening' <<<"$printed"
-}
-
-# Runs a counting function beside the rest: `in_background NAME FUNCTION…`, then `await NAME`.
-in_background() {
-    local name=$1
-    mkdir "$work/$name"
-    shift
-    (
-        trap - EXIT
-        passed=0 failed=0 work=$work/$name
-        "$@"
-        finish
-    ) >"$work/$name.log" 2>&1 </dev/null &
-}
-
-await() {
-    say "Beside that, $1:"
-    while [ -n "$(jobs -rp)" ] && ! tail -n 1 "$work/$1.log" | grep -qE ' passed, [0-9]+ failed$'; do sleep 1; done
-    check_counted "$1" cat "$work/$1.log"
+# `acceptance NAME OPTION…` runs Tests/Acceptance; options go to pytest. Most of a test is waiting for polls and deadlines.
+acceptance() {
+    (cd "$root/Tests/Acceptance" && TEST_PATIENCE=${TEST_PATIENCE:-3} "$python" -m pytest -q -n "${ACCEPTANCE_WORKERS:-4}" --dist worksteal \
+        -p no:cacheprovider --junitxml "$work/$1.xml" "${@:2}") >&2 </dev/null
 }
 
 # A user's own settings must not reach the tests, nor the tests a user's files.

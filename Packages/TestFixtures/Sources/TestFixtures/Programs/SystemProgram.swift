@@ -1,6 +1,7 @@
 import Dispatch
 import FoundationEssentials
 import Glibc
+import Testing
 
 /// A program that the tests need on the machine.
 public struct SystemProgram: Sendable {
@@ -8,43 +9,63 @@ public struct SystemProgram: Sendable {
     public let name: String
     /// The Debian packages that bring it.
     public let packages: String
+    /// A file that has to be there as well.
+    private let companion: String?
 
-    public init(_ name: String, packages: String) {
+    /// A program in `PATH`, or at a path, that these Debian packages bring, and a file that has to be there as well.
+    public init(_ name: String, packages: String, companion: String? = nil) {
         self.name = name
         self.packages = packages
+        self.companion = companion
     }
 
     /// Longer than the programs' own limits.
     private static let limit = Patience.limit * 2
 
+    /// A server with TLS.
     public static let nginx = SystemProgram("nginx", packages: "nginx")
+    /// A CONNECT proxy.
     public static let tinyproxy = SystemProgram("tinyproxy", packages: "tinyproxy")
+    /// It makes certificates.
     public static let openssl = SystemProgram("openssl", packages: "openssl")
+    /// A bus of the session.
     public static let dbusDaemon = SystemProgram("dbus-daemon", packages: "dbus-daemon")
+    /// It waits for names on a bus.
     public static let gdbus = SystemProgram("gdbus", packages: "libglib2.0-bin")
     /// Debian's own: it is the one that has the modules.
-    public static let python = SystemProgram("/usr/bin/python3", packages: "python3 python3-dbusmock gir1.2-gcr-3")
+    public static let python = SystemProgram(
+        "/usr/bin/python3", packages: "python3 python3-dbusmock gir1.2-gcr-3",
+        companion: "/usr/lib/python3/dist-packages/dbusmock")
+    /// It decompresses bodies.
     public static let zstd = SystemProgram("zstd", packages: "zstd")
 
-    /// Where it is.
+    /// Where it is. On a plain machine the test that asks ends here as skipped, with a sentence.
     ///
-    /// - Throws: ``FixtureFailure``, whose words say what to install.
+    /// - Throws: ``FixtureFailure``, whose words say what to install, where counterparts are demanded.
     public func path() throws -> String {
-        // Debian keeps some servers where an ordinary person's PATH doesn't look.
-        let folders = (ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin") + ":/usr/sbin:/sbin"
-        let candidates = name.hasPrefix("/") ? [name] : folders.split(separator: ":").map { "\($0)/\(name)" }
-        guard let path = candidates.first(where: FileManager.default.isExecutableFile(atPath:)) else {
-            throw FixtureFailure("\(name) is missing; install it with: apt-get install \(packages)")
+        if let found { return found }
+        if Test.current != nil, !Self.areDemanded {
+            print("skipped: \(absence)")
+            try Test.cancel(Comment(rawValue: absence))
         }
-        return path
+        throw FixtureFailure("\(name) is missing; install it with: apt-get install \(packages)")
     }
 
-    /// Whether a test that needs it runs: the program is there, or `CHAPPIE_REQUIRE_COUNTERPARTS` demands every counterpart.
-    ///
-    /// For `.enabled(if:_:)`, with ``absence`` as its comment.
-    public var isUsable: Bool {
-        ProcessInfo.processInfo.environment["CHAPPIE_REQUIRE_COUNTERPARTS"] != nil || (try? path()) != nil
+    private var found: String? {
+        // Debian keeps some servers where an ordinary user's PATH doesn't look.
+        let folders = (ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin") + ":/usr/sbin:/sbin"
+        let candidates = name.hasPrefix("/") ? [name] : folders.split(separator: ":").map { "\($0)/\(name)" }
+        guard companion.map(FileManager.default.fileExists(atPath:)) ?? true else { return nil }
+        return candidates.first(where: FileManager.default.isExecutableFile(atPath:))
     }
+
+    /// Whether `CHAPPIE_REQUIRE_COUNTERPARTS` demands every counterpart, as `Scripts/test` does.
+    private static var areDemanded: Bool {
+        ProcessInfo.processInfo.environment["CHAPPIE_REQUIRE_COUNTERPARTS"] != nil
+    }
+
+    /// Whether a test that needs it runs, for `.enabled(if:_:)` with ``absence`` as its comment.
+    public var isUsable: Bool { Self.areDemanded || found != nil }
 
     /// Why a test is skipped without it.
     public var absence: String { "\(name) is not installed here; Debian has it in \(packages)" }

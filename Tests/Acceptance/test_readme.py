@@ -1,0 +1,65 @@
+"""README.md is true: its help texts, its commands, the options of the scripts that it names."""
+
+import os
+import re
+import shlex
+import subprocess
+
+import pytest
+
+from conftest import ROOT
+
+
+def blocks():
+    """(info string, first line number, lines) of every fenced block."""
+    info, start, lines = None, 0, []
+    for number, line in enumerate((ROOT / "README.md").read_text(encoding="utf-8").splitlines(), 1):
+        if not line.startswith("```"):
+            lines.append(line)
+        elif info is None:
+            info, start, lines = line[3:].strip(), number, []
+        else:
+            yield info, start, lines
+            info = None
+
+
+def commands():
+    for info, start, lines in blocks():
+        for offset, line in enumerate(lines, 1):
+            if info.split()[:1] == ["console"] and line.startswith("$ ") or info.split()[:1] in (["sh"], ["bash"]):
+                yield pytest.param(line.removeprefix("$ ").split("  #")[0].strip(), id=f"line {start + offset}")
+
+
+def output(command, **options):
+    return subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120, **options)
+
+
+def test_help_texts_are_those_of_the_program(program):
+    """A block fenced as ```text help:ask``` is what `chappie ask --help` prints."""
+    shown = [(word[5:], lines) for info, _, lines in blocks() for word in info.split() if word.startswith("help:")]
+    assert shown, "README.md shows no --help text"
+    for command, lines in shown:
+        printed = output([program, *filter(None, command.split(",")), "--help"], env={**os.environ, "COLUMNS": "80", "NO_COLOR": "1"}).stdout
+        assert [line.rstrip() for line in lines] == [line.rstrip() for line in printed.strip().splitlines()]
+
+
+@pytest.mark.parametrize("line", commands())
+def test_a_command_works(line, program, tmp_path):
+    """`chappie …` runs against the embedded simulator; a script exists and knows the options that it is given."""
+    first, *words = line.split()
+    if re.search(r"(?:^|[|;&(]\s*)chappie\s", line):
+        # A server runs forever: for it, the options are what can be checked.
+        (tmp_path / "chappie").write_text(
+            f'#!/usr/bin/env bash\nprogram={shlex.quote(program)}\ncase " $* " in\n*" simulator "*) exec "$program" "$@" --help ;;\n'
+            '" -"* | *" --simulate "*) exec "$program" "$@" ;;\n*) exec "$program" "$1" --simulate "${@:2}" ;;\nesac\n')
+        (tmp_path / "chappie").chmod(0o755)
+        done = output(["bash", "-o", "pipefail", "-c", line], cwd=ROOT, env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"})
+        assert done.returncode == 0, done
+    elif first.removeprefix("./").startswith(("Scripts/", ".ci/")):
+        printed = output([ROOT / first, "--help"]).stdout
+        assert printed and all(word in printed for word in words if word.startswith("--")), printed
+
+
+def test_the_first_conversation_is_printed_without_a_terminal(program):
+    printed = output([ROOT / "Scripts/try"], env={**os.environ, "TRY_PROGRAM": program}).stdout
+    assert "ChatGPT Linked! Return to the app" in printed and "good evening" in printed
