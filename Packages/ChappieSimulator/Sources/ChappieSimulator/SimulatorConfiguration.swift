@@ -48,6 +48,8 @@ public struct SimulatorConfiguration: Sendable {
     public var recordedRequestLimit: Int
     /// The wall clock that tokens and codes expire by.
     public var clock: any ChappieClock
+    /// The lifetime of a sign-in's access token where it differs from those of refreshes; only scenarios set it.
+    var firstAccessTokenLifetime: Duration?
 
     /// A configuration; the defaults are those of the members.
     public init(
@@ -170,50 +172,51 @@ extension SimulatorConfiguration {
         }
         try check(port, in: 0...65_535, "port")
         try check(pollInterval, in: Self.pollIntervalBounds, "pollInterval")
-        try check(accessTokenLifetime.seconds, in: Self.lifetimeBounds, "accessTokenLifetime")
+        try check(accessTokenLifetime.wholeSeconds, in: Self.lifetimeBounds, "accessTokenLifetime")
         if let lifetime = refreshTokenLifetime {
-            try check(lifetime.seconds, in: Self.lifetimeBounds, "refreshTokenLifetime")
+            try check(lifetime.wholeSeconds, in: Self.lifetimeBounds, "refreshTokenLifetime")
         }
         if let rate = deltasPerSecond { try check(rate, in: Self.rateBounds, "deltasPerSecond") }
         if let interval = webSocketPingInterval {
             try check(interval, in: .zero ... .seconds(86_400), "webSocketPingInterval")
         }
         try check(recordedRequestLimit, in: 0...1_000_000, "recordedRequestLimit")
-        let accounts = settings(issuer: "").accounts
+        let accounts = applyingScenario().accounts
         guard Set(accounts.map(\.id)).count == accounts.count else {
             throw SimulatorError(.invalidConfiguration, reason: "two accounts have the same id")
         }
     }
 
-    /// The rate, after the scenario's word.
-    var resolvedRate: Double? { scenario?.settings.deltasPerSecond ?? deltasPerSecond }
-
-    func settings(issuer: String) -> BackendSettings {
-        let wish = scenario?.settings ?? ScenarioSettings()
-        var account = account
-        if let plan = wish.plan { account.plan = plan }
-        var usage = usage
-        if let percent = wish.primaryUsedPercent { usage.primaryUsedPercent = percent }
-        if let percent = wish.secondaryUsedPercent { usage.secondaryUsedPercent = percent }
-        return BackendSettings(
-            issuer: issuer, account: account, otherAccounts: wish.otherAccounts?.map(\.account) ?? otherAccounts,
-            pollInterval: wish.pollInterval ?? pollInterval,
-            approvesOnPoll: wish.autoApprove ?? autoApprove ? (wish.pollInterval ?? pollInterval == 0 ? 1 : 2) : nil,
-            accessTokenLifetime: wish.accessTokenLifetime ?? accessTokenLifetime.seconds,
-            firstAccessTokenLifetime: wish.firstAccessTokenLifetime,
-            refreshTokenLifetime: wish.refreshTokenLifetime ?? refreshTokenLifetime?.seconds,
-            revokesFamilyOnReuse: wish.revokesFamilyOnReuse ?? revokesFamilyOnReuse, usage: usage,
-            offersWebSocket: wish.webSocket ?? webSocket)
+    /// The same with the scenario's settings, which win.
+    func applyingScenario() -> SimulatorConfiguration {
+        guard let settings = scenario?.settings else { return self }
+        var result = self
+        func set<Value>(_ member: WritableKeyPath<SimulatorConfiguration, Value>, _ value: Value?) {
+            if let value { result[keyPath: member] = value }
+        }
+        set(\.autoApprove, settings.autoApprove)
+        set(\.pollInterval, settings.pollInterval)
+        set(\.deltasPerSecond, settings.deltasPerSecond)
+        set(\.accessTokenLifetime, settings.accessTokenLifetime.map { .seconds($0) })
+        set(\.refreshTokenLifetime, settings.refreshTokenLifetime.map { .seconds($0) })
+        set(\.firstAccessTokenLifetime, settings.firstAccessTokenLifetime.map { .seconds($0) })
+        set(\.revokesFamilyOnReuse, settings.revokesFamilyOnReuse)
+        set(\.account.plan, settings.plan)
+        set(\.otherAccounts, settings.otherAccounts?.map(\.account))
+        set(\.usage.primaryUsedPercent, settings.primaryUsedPercent)
+        set(\.usage.secondaryUsedPercent, settings.secondaryUsedPercent)
+        set(\.webSocket, settings.webSocket)
+        set(\.webSocketDeflate, settings.webSocketDeflate)
+        set(\.webSocketPingInterval, settings.webSocketPingInterval)
+        return result
     }
 
-    /// Whether compression is agreed to, after the scenario's word.
-    var resolvedDeflate: Bool { scenario?.settings.webSocketDeflate ?? webSocketDeflate }
+    var accounts: [SimulatorAccount] { [account] + otherAccounts }
+    func account(id: String) -> SimulatorAccount? { accounts.first { $0.id == id } }
+    func usage(of account: SimulatorAccount) -> SimulatorUsage { account.usage ?? usage }
 
-    /// The time between pings, after the scenario's word; `nil` for none.
-    var resolvedPingInterval: Duration? {
-        let interval = scenario?.settings.webSocketPingInterval ?? webSocketPingInterval
-        return interval == .zero ? nil : interval
-    }
+    /// On which poll a sign-in is approved without the user; `nil` waits for the user.
+    var approvesOnPoll: Int? { autoApprove ? (pollInterval == 0 ? 1 : 2) : nil }
 
     private func check<Value: Comparable>(
         _ value: Value, in bounds: ClosedRange<Value>, _ name: String
@@ -225,5 +228,5 @@ extension SimulatorConfiguration {
 }
 
 extension Duration {
-    fileprivate var seconds: Int { Int(clamping: components.seconds) }
+    var wholeSeconds: Int { Int(clamping: components.seconds) }
 }

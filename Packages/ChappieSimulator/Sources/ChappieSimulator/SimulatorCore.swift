@@ -13,20 +13,19 @@ final class SimulatorCore: Sendable {
     private let logged: AsyncStream<SimulatorExchange>.Continuation
     private let configuration: SimulatorConfiguration
     private let state: Mutex<State>
-    private let hasSeveralAccounts: Bool
 
     init(_ configuration: SimulatorConfiguration) {
-        self.configuration = configuration
-        let settings = configuration.settings(issuer: "http://\(configuration.host)")
-        hasSeveralAccounts = settings.accounts.count > 1
+        self.configuration = configuration.applyingScenario()
         state = Mutex(
-            State(backend: Backend(settings: settings), progress: ScenarioProgress(configuration.scenario)))
+            State(
+                backend: Backend(self.configuration, issuer: "http://\(configuration.host)"),
+                progress: ScenarioProgress(configuration.scenario)))
         (log, logged) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1000))
     }
 
     /// The address is known: what is issued from now on names it.
     func opened(issuer: String) {
-        state.withLock { $0.backend = Backend(settings: configuration.settings(issuer: issuer)) }
+        state.withLock { $0.backend = Backend(configuration, issuer: issuer) }
     }
 
     func closed() { logged.finish() }
@@ -39,9 +38,8 @@ final class SimulatorCore: Sendable {
         let (answered, effect, owner) = state.withLock { state in
             let effect = state.progress.effect(for: request)
             let owner = state.backend.owner(of: request)
-            let settings = state.backend.settings
             let response =
-                effect?.replacement(settings: settings, account: owner ?? settings.account, now: now)
+                effect?.replacement(from: state.backend, account: owner, now: now)
                 ?? state.backend.respond(to: request, now: now, effect: effect ?? ScenarioEffect())
             return (effect?.changing(response) ?? response, effect, owner)
         }
@@ -51,7 +49,7 @@ final class SimulatorCore: Sendable {
                 method: request.method, path: request.path, status: effect?.isSilent == true ? nil : answered.status,
                 isScripted: effect != nil, webSocket: nil, caller: caller))
         let renderer = AnswerRenderer(
-            deltasPerSecond: configuration.resolvedRate, effect: effect ?? ScenarioEffect())
+            deltasPerSecond: configuration.deltasPerSecond, effect: effect ?? ScenarioEffect())
         // A scenario can't answer 101, so this is the backend's own.
         if answered.status == 101 { return upgrade(request, answered, owner, caller, renderer) }
         var response = answered
@@ -73,17 +71,17 @@ final class SimulatorCore: Sendable {
             switch handshake.deflate {
             case .refused: nil
             case .agreed(let wish): wish
-            case nil: configuration.resolvedDeflate ? DeflateWish() : nil
+            case nil: configuration.webSocketDeflate ? DeflateWish() : nil
             }
         let offers = request.received.headerFields.filter { $0.name.lowercased() == "sec-websocket-extensions" }
         let deflate = wish.flatMap {
             DeflateTerms.accepting(offers.map(\.value).joined(separator: ","), wish: $0)
         }
-        let pingInterval = handshake.pingInterval ?? configuration.resolvedPingInterval
+        let pingInterval = handshake.pingInterval ?? configuration.webSocketPingInterval
         let terms = WebSocketTerms(
             deflate: deflate?.terms, pingInterval: pingInterval == .zero ? nil : pingInterval, handshake: handshake,
             turnState: response.headers.first { $0.0 == "x-codex-turn-state" }?.1 ?? "",
-            deltasPerSecond: configuration.resolvedRate,
+            deltasPerSecond: configuration.deltasPerSecond,
             answer: { [self] message, conversation in
                 answer(message, path: request.path, owner, caller, &conversation)
             })
@@ -104,8 +102,7 @@ final class SimulatorCore: Sendable {
         var remembered = conversation
         let (response, effect) = state.withLock { state -> (BackendResponse, ScenarioEffect?) in
             let effect = state.progress.effect(for: request)
-            let settings = state.backend.settings
-            if let response = effect?.replacement(settings: settings, account: owner ?? settings.account, now: now) {
+            if let response = effect?.replacement(from: state.backend, account: owner, now: now) {
                 return (effect?.changing(response) ?? response, effect)
             }
             let response = state.backend.responseCreate(
@@ -129,7 +126,7 @@ final class SimulatorCore: Sendable {
 
     /// The caller, where that is worth telling: in a simulator of one account it is always the same.
     private func caller(_ owner: SimulatorAccount?, session: String?) -> SimulatorExchange.Caller? {
-        guard let owner, hasSeveralAccounts else { return nil }
+        guard let owner, !configuration.otherAccounts.isEmpty else { return nil }
         return SimulatorExchange.Caller(accountID: owner.id, sessionID: session)
     }
 
@@ -138,10 +135,10 @@ final class SimulatorCore: Sendable {
     func approve(_ typed: String, as accountID: String?) throws(SimulatorError) {
         let now = self.now
         try decide(typed) { (backend, code) throws(SimulatorError) in
-            if let accountID, backend.settings.account(id: accountID) == nil {
+            if let accountID, backend.configuration.account(id: accountID) == nil {
                 throw SimulatorError(.unknownAccount, reason: "There is no account of this id")
             }
-            return backend.authorizations.approve(code, as: accountID, now: now, identifiers: &backend.identifiers)
+            return backend.authorizations.approve(code, as: accountID, now: now)
         }
     }
 
@@ -163,9 +160,8 @@ final class SimulatorCore: Sendable {
     func issueCredential(clientID: String) -> SimulatorCredential {
         let now = self.now
         return state.withLock { state in
-            let issued = state.backend.tokens.signIn(
-                clientID: clientID, now: now, identifiers: &state.backend.identifiers)
-            let account = state.backend.settings.account
+            let issued = state.backend.tokens.signIn(clientID: clientID, now: now)
+            let account = configuration.account
             return SimulatorCredential(
                 idToken: issued.idToken, accessToken: issued.accessToken, refreshToken: issued.refreshToken,
                 accountID: account.id, email: account.email, plan: account.plan,

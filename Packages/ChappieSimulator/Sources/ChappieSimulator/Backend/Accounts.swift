@@ -1,5 +1,6 @@
 @_spi(ChappieInternals) import ChappieCore
 
+/// Accounts, usage and models.
 extension Backend {
     /// The account's workspace and its origin.
     ///
@@ -12,111 +13,115 @@ extension Backend {
             "workspace_backend_origin": "https://chatgpt.com", "account_routing_override": "NO_CONSTRAINT",
         ]
         return .json([
-            "accounts": [entry], "account_ordering": [.string(account.id)],
-            "default_account_id": .string(account.id),
+            "accounts": [entry], "account_ordering": [.string(account.id)], "default_account_id": .string(account.id),
         ])
     }
 
+    // MARK: Usage
+
+    /// One of the two windows of a plan.
+    private struct Window {
+        let name: String
+        let percent: Double
+        let minutes: Int
+        /// Half a window from now: near enough to be told, far enough not to pass meanwhile.
+        var resetAfter: Int { minutes * 30 }
+    }
+
+    private func windows(of account: SimulatorAccount) -> [Window] {
+        let usage = configuration.usage(of: account)
+        return [
+            Window(name: "primary", percent: usage.primaryUsedPercent, minutes: usage.primaryWindowMinutes),
+            Window(name: "secondary", percent: usage.secondaryUsedPercent, minutes: usage.secondaryWindowMinutes),
+        ]
+    }
+
+    private func limits(of windows: [Window], _ member: (Window) -> (String, ChappieJSON)) -> ChappieJSON {
+        let isReached = windows.contains { $0.percent >= 100 }
+        let allowed: [(String, ChappieJSON)] = [("allowed", .bool(!isReached)), ("limit_reached", .bool(isReached))]
+        return .object(ChappieJSONObject(allowed + windows.map(member)))
+    }
+
     func usage(of account: SimulatorAccount, now: Int) -> BackendResponse {
-        let usage = settings.usage(of: account)
-        let isReached = usage.primaryUsedPercent >= 100 || usage.secondaryUsedPercent >= 100
+        let windows = windows(of: account)
+        let limits = limits(of: windows) { window in
+            let value: ChappieJSON = [
+                "used_percent": .integer(Int(window.percent.rounded())),
+                "limit_window_seconds": .integer(window.minutes * 60),
+                "reset_after_seconds": .integer(window.resetAfter), "reset_at": .integer(now + window.resetAfter),
+            ]
+            return (window.name + "_window", value)
+        }
         return .json([
-            "user_id": .string(account.userID), "account_id": .string(account.id),
-            "plan_type": .string(account.plan),
-            "rate_limit": [
-                "allowed": .bool(!isReached), "limit_reached": .bool(isReached),
-                "primary_window": window(usage.primaryUsedPercent, usage.primaryWindowMinutes, now: now),
-                "secondary_window": window(usage.secondaryUsedPercent, usage.secondaryWindowMinutes, now: now),
-            ],
-            "credits": ["has_credits": false, "unlimited": false, "balance": "0"],
+            "user_id": .string(account.userID), "account_id": .string(account.id), "plan_type": .string(account.plan),
+            "rate_limit": limits, "credits": ["has_credits": false, "unlimited": false, "balance": "0"],
             "additional_rate_limits": [],
-            "rate_limit_reached_type": isReached ? ["type": "rate_limit_reached"] : nil,
+            "rate_limit_reached_type": limits["limit_reached"] == true ? ["type": "rate_limit_reached"] : nil,
         ])
     }
 
     /// The usage as header fields, as every answer of the Responses endpoint has them.
     func usageHeaders(of account: SimulatorAccount, now: Int) -> [(String, String)] {
-        let usage = settings.usage(of: account)
-        return [
-            ("x-codex-primary-used-percent", "\(usage.primaryUsedPercent)"),
-            ("x-codex-primary-window-minutes", "\(usage.primaryWindowMinutes)"),
-            ("x-codex-primary-reset-at", "\(now + resetAfter(usage.primaryWindowMinutes))"),
-            ("x-codex-secondary-used-percent", "\(usage.secondaryUsedPercent)"),
-            ("x-codex-secondary-window-minutes", "\(usage.secondaryWindowMinutes)"),
-            ("x-codex-secondary-reset-at", "\(now + resetAfter(usage.secondaryWindowMinutes))"),
-            ("x-codex-credits-has-credits", "false"),
-            ("x-codex-credits-unlimited", "false"),
+        windows(of: account).flatMap { window in
+            [
+                ("x-codex-\(window.name)-used-percent", "\(window.percent)"),
+                ("x-codex-\(window.name)-window-minutes", "\(window.minutes)"),
+                ("x-codex-\(window.name)-reset-at", "\(now + window.resetAfter)"),
+            ]
+        } + [
+            ("x-codex-credits-has-credits", "false"), ("x-codex-credits-unlimited", "false"),
             ("x-codex-credits-balance", "0"),
         ]
     }
 
     /// The usage as an event, which takes the header fields' place over WebSocket.
     func usageEvent(of account: SimulatorAccount, now: Int) -> ChappieJSON {
-        let usage = settings.usage(of: account)
-        let isReached = usage.primaryUsedPercent >= 100 || usage.secondaryUsedPercent >= 100
-        func window(_ percent: Double, _ minutes: Int) -> ChappieJSON {
-            [
-                "used_percent": .double(percent), "window_minutes": .integer(minutes),
-                "reset_at": .integer(now + resetAfter(minutes)),
+        let limits = limits(of: windows(of: account)) { window in
+            let value: ChappieJSON = [
+                "used_percent": .double(window.percent), "window_minutes": .integer(window.minutes),
+                "reset_at": .integer(now + window.resetAfter),
             ]
+            return (window.name, value)
         }
         return [
-            "type": "codex.rate_limits", "plan_type": .string(account.plan),
-            "rate_limits": [
-                "allowed": .bool(!isReached), "limit_reached": .bool(isReached),
-                "primary": window(usage.primaryUsedPercent, usage.primaryWindowMinutes),
-                "secondary": window(usage.secondaryUsedPercent, usage.secondaryWindowMinutes),
-            ],
+            "type": "codex.rate_limits", "plan_type": .string(account.plan), "rate_limits": limits,
             "code_review_rate_limits": nil,
             "credits": ["has_credits": false, "unlimited": false, "balance": "0"], "promo": nil,
         ]
     }
 
     /// 429, as it comes when a window is used up.
-    ///
-    /// - Parameter window: minutes of the short window.
-    static func usageLimitReached(resetsIn seconds: Int, plan: String, window: Int, now: Int) -> BackendResponse {
+    func usageLimitReached(resetsIn seconds: Int, account: SimulatorAccount, now: Int) -> BackendResponse {
         let error: ChappieJSON = [
-            "type": "usage_limit_reached", "message": "The usage limit has been reached", "plan_type": .string(plan),
-            "resets_at": .integer(now + seconds), "resets_in_seconds": .integer(seconds),
+            "type": "usage_limit_reached", "message": "The usage limit has been reached",
+            "plan_type": .string(account.plan), "resets_at": .integer(now + seconds),
+            "resets_in_seconds": .integer(seconds),
         ]
         return .json(
             ["error": error], status: 429,
             headers: [
                 ("x-codex-active-limit", "codex"), ("x-codex-primary-used-percent", "100.0"),
-                ("x-codex-primary-window-minutes", "\(window)"), ("x-codex-primary-reset-at", "\(now + seconds)"),
+                ("x-codex-primary-window-minutes", "\(configuration.usage(of: account).primaryWindowMinutes)"),
+                ("x-codex-primary-reset-at", "\(now + seconds)"),
                 ("x-codex-rate-limit-reached-type", "rate_limit_reached"),
             ])
     }
 
-    private func window(_ percent: Double, _ minutes: Int, now: Int) -> ChappieJSON {
-        [
-            "used_percent": .integer(Int(percent.rounded())), "limit_window_seconds": .integer(minutes * 60),
-            "reset_after_seconds": .integer(resetAfter(minutes)), "reset_at": .integer(now + resetAfter(minutes)),
-        ]
-    }
-
-    /// Half a window from now: near enough to be told, far enough not to pass meanwhile.
-    private func resetAfter(_ minutes: Int) -> Int { minutes * 30 }
+    // MARK: Models
 
     /// The catalogue, or 304 for a client that has it already (RFC 9110, 13.1.2).
     func models(_ request: BackendRequest, for account: SimulatorAccount) -> BackendResponse {
         let catalogue = catalogue(for: account)
+        // Entity tags are compared without the mark of weakness (RFC 9110, 8.8.3.2).
+        func weak(_ tag: String) -> Substring { tag.hasPrefix("W/") ? tag.dropFirst(2) : tag[...] }
+        let known = (request.header("if-none-match") ?? "").split(separator: ",").map(\.trimmed)
         let tag = ("etag", catalogue.entityTag)
-        if let known = request.header("if-none-match"),
-            known.split(separator: ",").contains(where: {
-                let candidate = $0.trimmed
-                return candidate == "*" || weak(candidate) == weak(catalogue.entityTag)
-            })
-        {
+        if known.contains(where: { $0 == "*" || weak($0) == weak(catalogue.entityTag) }) {
             return .empty(status: 304, headers: [tag])
         }
         return BackendResponse(
             status: 200, headers: [("content-type", "application/json"), tag], body: .bytes(catalogue.bytes))
     }
-
-    /// Entity tags are compared without the mark of weakness (RFC 9110, 8.8.3.2).
-    private func weak(_ tag: String) -> Substring { tag.hasPrefix("W/") ? tag.dropFirst(2) : tag[...] }
 }
 
 /// The models on offer: some of the shape that takes tools at the top level, some of the lite shape, one hidden.
@@ -124,11 +129,11 @@ struct ModelCatalogue: Sendable {
     private struct Entry {
         let slug: String
         let name: String
-        let description: String
-        let contextWindow: Int
-        let isLite: Bool
-        let defaultEffort: String
+        var description = "A simulated model that repeats what it was asked."
+        var contextWindow = 272_000
+        var isLite = true
         let efforts: [String]
+        var defaultEffort = "low"
         var isHidden = false
     }
 
@@ -145,42 +150,38 @@ struct ModelCatalogue: Sendable {
             Self.model($0.element, priority: $0.offset + 1)
         }
         bytes = (["models": .array(models)] as ChappieJSON).serializedBytes()
-        entityTag = "W/\"" + Base64URL.encode(Array(SHA256.digest(bytes).prefix(12))) + "\""
+        entityTag = "W/\"" + Base64URL.encode(SHA256.digest(bytes).prefix(12)) + "\""
     }
 
     private static let entries = [
         Entry(
-            slug: "gpt-5.5", name: "GPT-5.5", description: "A simulated model that repeats what it was asked.",
-            contextWindow: 272_000, isLite: false, defaultEffort: "medium",
-            efforts: ["low", "medium", "high", "xhigh"]),
+            slug: "gpt-5.5", name: "GPT-5.5", isLite: false, efforts: ["low", "medium", "high", "xhigh"],
+            defaultEffort: "medium"),
         Entry(
             slug: "gpt-5.5-mini", name: "GPT-5.5 mini", description: "The same, with a small context window.",
-            contextWindow: 16_000, isLite: false, defaultEffort: "low", efforts: ["low", "medium"]),
+            contextWindow: 16_000, isLite: false, efforts: ["low", "medium"]),
         Entry(
             slug: "gpt-6.1-sol", name: "GPT-6.1 Sol",
             description: "A simulated model that takes its tools in the input.",
-            contextWindow: 272_000, isLite: true, defaultEffort: "low",
             efforts: ["low", "medium", "high", "xhigh", "max", "ultra"]),
         Entry(
             slug: "codex-auto-review", name: "Codex Auto Review", description: "Hidden from lists.",
-            contextWindow: 272_000, isLite: true, defaultEffort: "medium", efforts: ["low", "medium", "high"],
-            isHidden: true),
+            efforts: ["low", "medium", "high"], defaultEffort: "medium", isHidden: true),
     ]
 
     private static func model(_ entry: Entry, priority: Int) -> ChappieJSON {
         let efforts = entry.efforts.map { effort -> ChappieJSON in
             ["effort": .string(effort), "description": .string("Thinks with \(effort) effort")]
         }
-        var object = ChappieJSONObject([
+        let own: [(String, ChappieJSON)] = [
             ("slug", .string(entry.slug)), ("display_name", .string(entry.name)),
             ("description", .string(entry.description)), ("default_reasoning_level", .string(entry.defaultEffort)),
             ("supported_reasoning_levels", .array(efforts)), ("visibility", entry.isHidden ? "hide" : "list"),
             ("priority", .integer(priority)), ("context_window", .integer(entry.contextWindow)),
             ("max_context_window", .integer(entry.contextWindow)), ("use_responses_lite", .bool(entry.isLite)),
             ("tool_mode", entry.isLite ? "code_mode_only" : nil),
-        ])
-        for (name, value) in common { object[name] = value }
-        return .object(object)
+        ]
+        return .object(ChappieJSONObject(own + common))
     }
 
     private static let common: [(String, ChappieJSON)] = [

@@ -1,32 +1,5 @@
 @_spi(ChappieInternals) import ChappieCore
 
-/// A configuration and a scenario's settings, resolved.
-struct BackendSettings: Sendable {
-    /// Scheme, host and port, without a slash at the end.
-    var issuer = "http://127.0.0.1:0"
-    /// The account that signs in, unless the approval names another.
-    var account = SimulatorAccount()
-    var otherAccounts: [SimulatorAccount] = []
-    /// Whole seconds between polls, as clients are told.
-    var pollInterval = 1
-    /// Approve without the user on this poll; `nil` waits for the user.
-    var approvesOnPoll: Int?
-    /// Seconds.
-    var accessTokenLifetime = 3600
-    /// Seconds; `nil` for the same as every other.
-    var firstAccessTokenLifetime: Int?
-    /// Seconds; `nil` for no end.
-    var refreshTokenLifetime: Int?
-    var revokesFamilyOnReuse = false
-    var usage = SimulatorUsage()
-    /// Whether the Responses endpoint can be reached over WebSocket.
-    var offersWebSocket = true
-
-    var accounts: [SimulatorAccount] { [account] + otherAccounts }
-    func account(id: String) -> SimulatorAccount? { accounts.first { $0.id == id } }
-    func usage(of account: SimulatorAccount) -> SimulatorUsage { account.usage ?? usage }
-}
-
 /// The endpoints.
 enum Route: String, Sendable, Hashable {
     case userCode = "/api/accounts/deviceauth/usercode"
@@ -157,25 +130,21 @@ struct BackendResponse: Sendable {
 ///
 /// The routes are in extensions, each beside the state that it uses.
 struct Backend: Sendable {
-    let settings: BackendSettings
-    var identifiers = IdentifierSource()
+    /// With the scenario's settings applied.
+    let configuration: SimulatorConfiguration
+    var identifiers = CountedIdentifiers()
     var authorizations: DeviceAuthorizations
     var tokens: TokenLedger
     /// The catalogues of the accounts that may not use every model, by id.
     private let catalogues: [String: ModelCatalogue]
 
-    init(settings: BackendSettings) {
-        self.settings = settings
+    init(_ configuration: SimulatorConfiguration, issuer: String) {
+        self.configuration = configuration
         catalogues = Dictionary(
-            settings.accounts.compactMap { account in account.models.map { (account.id, ModelCatalogue(only: $0)) } }
+            configuration.accounts.compactMap { account in account.models.map { (account.id, .init(only: $0)) } }
         ) { first, _ in first }
-        authorizations = DeviceAuthorizations(approvesOnPoll: settings.approvesOnPoll)
-        tokens = TokenLedger(
-            mint: TokenMint(
-                issuer: settings.issuer, account: settings.account, accessTokenLifetime: settings.accessTokenLifetime,
-                refreshTokenLifetime: settings.refreshTokenLifetime),
-            revokesFamilyOnReuse: settings.revokesFamilyOnReuse,
-            firstAccessTokenLifetime: settings.firstAccessTokenLifetime)
+        authorizations = DeviceAuthorizations(approvesOnPoll: configuration.approvesOnPoll)
+        tokens = TokenLedger(configuration, issuer: issuer)
     }
 
     /// - Parameters:
@@ -192,7 +161,7 @@ struct Backend: Sendable {
         if route.needsToken, let failure = tokens.check(authorization: request.header("authorization"), now: now) {
             return Self.unauthorized(failure)
         }
-        let account = owner(of: request) ?? settings.account
+        let account = owner(of: request) ?? configuration.account
         if route.needsToken, let id = request.header("chatgpt-account-id"), id != account.id {
             return .error(
                 403, code: "account_mismatch", message: "The account header names another account than the token.")

@@ -51,7 +51,7 @@ extension Backend {
         guard request.header("upgrade")?.lowercased() == "websocket" else {
             return .json(["detail": "Method Not Allowed"], status: 405, headers: [("allow", "POST")])
         }
-        guard settings.offersWebSocket else {
+        guard configuration.webSocket else {
             return .json(
                 ["detail": "WebSocket is not offered; use POST and server-sent events."], status: 426,
                 headers: [("upgrade", "websocket")])
@@ -126,7 +126,7 @@ extension Backend {
             ]
             events.insert(
                 contentsOf: [
-                    StreamedEvent("codex.rate_limits", usageEvent(of: account ?? settings.account, now: now)),
+                    StreamedEvent("codex.rate_limits", usageEvent(of: account ?? configuration.account, now: now)),
                     StreamedEvent("response.metadata", ["type": "response.metadata", "headers": headers]),
                 ], at: min(2, events.count))
             events = edits.applied(to: events)

@@ -11,9 +11,8 @@ struct UserCode: Sendable, Hashable {
     /// Upper-case letters and digits only; what codes are compared by.
     let normalized: String
 
-    init(using generator: inout some RandomNumberGenerator) {
-        normalized = String((0..<Self.length).compactMap { _ in Self.alphabet.randomElement(using: &generator) })
-    }
+    /// A new code.
+    init() { normalized = String((0..<Self.length).compactMap { _ in Self.alphabet.randomElement() }) }
 
     /// As the user typed it: case, spaces and every kind of dash don't matter.
     ///
@@ -72,8 +71,13 @@ struct DeviceAuthorizations: Sendable {
         case gone
     }
 
-    enum RedemptionFailure: Error, Sendable, Hashable {
-        case unknownCode, usedCode, expiredCode, wrongVerifier, wrongClient
+    /// Why an authorization code is refused, as a sentence.
+    enum RedemptionFailure: String, Error, Sendable, Hashable {
+        case unknownCode = "The authorization code is not known."
+        case usedCode = "The authorization code was used already."
+        case expiredCode = "The authorization code has expired."
+        case wrongVerifier = "code_verifier does not match."
+        case wrongClient = "The authorization code belongs to another client."
     }
 
     /// Approve without the user on this poll (1 is the first); `nil` waits for the user.
@@ -82,26 +86,24 @@ struct DeviceAuthorizations: Sendable {
 
     init(approvesOnPoll: Int? = nil) { self.approvesOnPoll = approvesOnPoll }
 
-    mutating func begin(clientID: String, now: Int, identifiers: inout IdentifierSource) -> DeviceAuthorization {
+    mutating func begin(clientID: String, now: Int) -> DeviceAuthorization {
         entries.removeAll { $0.expiresAt <= now }
         if entries.count >= Self.limit { entries.removeFirst() }
         let entry = DeviceAuthorization(
-            id: identifiers.secret("deviceauth_"), userCode: identifiers.userCode(), clientID: clientID,
-            verifier: identifiers.secret(), expiresAt: now + Self.lifetime,
+            id: randomSecret("deviceauth_"), userCode: UserCode(), clientID: clientID, verifier: randomSecret(),
+            expiresAt: now + Self.lifetime,
             state: .pending(polls: 0))
         entries.append(entry)
         return entry
     }
 
-    mutating func poll(
-        id: String, userCode: String, now: Int, identifiers: inout IdentifierSource
-    ) -> PollResult {
+    mutating func poll(id: String, userCode: String, now: Int) -> PollResult {
         guard let code = UserCode(typed: userCode),
             let index = entries.firstIndex(where: { $0.id == id && $0.userCode == code && $0.expiresAt > now })
         else { return .gone }
         if case .pending(let polls) = entries[index].state {
             if let approvesOnPoll, polls + 1 >= approvesOnPoll {
-                entries[index].state = .approved(authorizationCode: identifiers.secret("ac_"))
+                entries[index].state = .approved(authorizationCode: randomSecret("ac_"))
             } else {
                 entries[index].state = .pending(polls: polls + 1)
             }
@@ -120,12 +122,10 @@ struct DeviceAuthorizations: Sendable {
 
     /// - Parameter accountID: the account that signs in; `nil` leaves it open.
     /// - Returns: `false` when no sign-in waits under that code.
-    mutating func approve(
-        _ code: UserCode, as accountID: String? = nil, now: Int, identifiers: inout IdentifierSource
-    ) -> Bool {
+    mutating func approve(_ code: UserCode, as accountID: String? = nil, now: Int) -> Bool {
         guard let index = pendingIndex(code, now: now) else { return false }
         entries[index].accountID = accountID
-        entries[index].state = .approved(authorizationCode: identifiers.secret("ac_"))
+        entries[index].state = .approved(authorizationCode: randomSecret("ac_"))
         return true
     }
 
@@ -139,20 +139,20 @@ struct DeviceAuthorizations: Sendable {
     /// Uses an authorization code, once (RFC 6749, 4.1.2); gives the account that the approval named.
     mutating func redeem(
         code: String, verifier: String, clientID: String, now: Int
-    ) -> Result<String?, RedemptionFailure> {
+    ) throws(RedemptionFailure) -> String? {
         for index in entries.indices {
             switch entries[index].state {
-            case .exchanged(code): return .failure(.usedCode)
+            case .exchanged(code): throw .usedCode
             case .approved(code):
-                guard entries[index].expiresAt > now else { return .failure(.expiredCode) }
-                guard entries[index].clientID == clientID else { return .failure(.wrongClient) }
-                guard entries[index].verifier == verifier else { return .failure(.wrongVerifier) }
+                guard entries[index].expiresAt > now else { throw .expiredCode }
+                guard entries[index].clientID == clientID else { throw .wrongClient }
+                guard entries[index].verifier == verifier else { throw .wrongVerifier }
                 entries[index].state = .exchanged(authorizationCode: code)
-                return .success(entries[index].accountID)
+                return entries[index].accountID
             default: continue
             }
         }
-        return .failure(.unknownCode)
+        throw .unknownCode
     }
 
     private func pendingIndex(_ code: UserCode, now: Int) -> Int? {
@@ -169,14 +169,14 @@ extension Backend {
         guard let clientID = request.json?["client_id"]?.string, !clientID.isEmpty else {
             return .error(400, code: "invalid_request", message: "The member client_id is missing.")
         }
-        let started = authorizations.begin(clientID: clientID, now: now, identifiers: &identifiers)
+        let started = authorizations.begin(clientID: clientID, now: now)
         var answer = ChappieJSONObject([
             ("device_auth_id", .string(started.id)),
             (device?.userCodeKey ?? "user_code", .string(started.userCode.display)),
         ])
         switch device?.interval {
-        case .string, nil: answer["interval"] = .string(String(settings.pollInterval))
-        case .number: answer["interval"] = .integer(settings.pollInterval)
+        case .string, nil: answer["interval"] = .string(String(configuration.pollInterval))
+        case .number: answer["interval"] = .integer(configuration.pollInterval)
         case .null: answer["interval"] = .null
         case .absent: break
         }
@@ -194,7 +194,7 @@ extension Backend {
         else {
             return .error(400, code: "invalid_request", message: "device_auth_id and user_code are needed.")
         }
-        switch authorizations.poll(id: id, userCode: code, now: now, identifiers: &identifiers) {
+        switch authorizations.poll(id: id, userCode: code, now: now) {
         case .pending:
             return .error(
                 device?.pendingStatus ?? 403, code: "deviceauth_authorization_pending",

@@ -23,35 +23,27 @@ struct TokenLedger: Sendable {
         var isRevoked = false
     }
 
-    private struct RefreshToken: Sendable {
+    private struct Token: Sendable {
         let family: Int
+        /// Unix seconds; `nil` for no end.
         let expiresAt: Int?
-        var isUsed = false
-    }
-
-    private struct AccessToken: Sendable {
-        let family: Int
-        let expiresAt: Int
-        var isRevoked = false
+        /// A refresh token that was used, or an access token that was revoked.
+        var isSpent = false
     }
 
     /// Tokens remembered at once. Past it used and expired ones are forgotten, and when that is not enough all are, as
     /// after a restart.
     static let limit = 20_000
 
-    let mint: TokenMint
-    /// Whether a refresh token that comes a second time ends its whole family.
-    let revokesFamilyOnReuse: Bool
-    /// Seconds the access token of a sign-in lives, where that differs from the ones of refreshes.
-    let firstAccessTokenLifetime: Int?
+    private let configuration: SimulatorConfiguration
+    private let issuer: String
     private var families: [Family] = []
-    private var refreshTokens: [String: RefreshToken] = [:]
-    private var accessTokens: [String: AccessToken] = [:]
+    private var refreshTokens: [String: Token] = [:]
+    private var accessTokens: [String: Token] = [:]
 
-    init(mint: TokenMint, revokesFamilyOnReuse: Bool = false, firstAccessTokenLifetime: Int? = nil) {
-        self.mint = mint
-        self.revokesFamilyOnReuse = revokesFamilyOnReuse
-        self.firstAccessTokenLifetime = firstAccessTokenLifetime
+    init(_ configuration: SimulatorConfiguration, issuer: String) {
+        self.configuration = configuration
+        self.issuer = issuer
     }
 
     /// Tokens remembered now, of the kind there are more of.
@@ -59,50 +51,45 @@ struct TokenLedger: Sendable {
 
     /// Starts a family.
     ///
-    /// - Parameter account: `nil` for the mint's own.
-    mutating func signIn(
-        clientID: String, as account: SimulatorAccount? = nil, now: Int, identifiers: inout IdentifierSource
-    ) -> IssuedTokens {
-        families.append(Family(clientID: clientID, account: account ?? mint.account))
-        return issue(
-            family: families.count - 1, lifetime: firstAccessTokenLifetime, now: now, identifiers: &identifiers)
+    /// - Parameter account: `nil` for the configuration's own.
+    mutating func signIn(clientID: String, as account: SimulatorAccount? = nil, now: Int) -> IssuedTokens {
+        families.append(Family(clientID: clientID, account: account ?? configuration.account))
+        return issue(family: families.count - 1, lifetime: configuration.firstAccessTokenLifetime, now: now)
     }
 
     /// Uses up a refresh token.
-    mutating func refresh(
-        _ token: String, clientID: String?, now: Int, identifiers: inout IdentifierSource
-    ) -> Result<IssuedTokens, RefreshFailure> {
-        guard let record = refreshTokens[token] else { return .failure(.invalidated) }
+    mutating func refresh(_ token: String, clientID: String?, now: Int) throws(RefreshFailure) -> IssuedTokens {
+        guard let record = refreshTokens[token] else { throw .invalidated }
         let family = families[record.family]
-        if family.isRevoked { return .failure(.invalidated) }
-        if let clientID, clientID != family.clientID { return .failure(.wrongClient) }
-        if record.isUsed {
-            if revokesFamilyOnReuse { families[record.family].isRevoked = true }
-            return .failure(.reused)
+        if family.isRevoked { throw .invalidated }
+        if let clientID, clientID != family.clientID { throw .wrongClient }
+        if record.isSpent {
+            families[record.family].isRevoked = configuration.revokesFamilyOnReuse
+            throw .reused
         }
-        if let expiresAt = record.expiresAt, expiresAt <= now { return .failure(.expired) }
-        refreshTokens[token]?.isUsed = true
-        return .success(issue(family: record.family, now: now, identifiers: &identifiers))
+        if let expiresAt = record.expiresAt, expiresAt <= now { throw .expired }
+        refreshTokens[token]?.isSpent = true
+        return issue(family: record.family, now: now)
     }
 
     /// Revokes (RFC 7009, 2.1): a refresh token takes its family along, an access token only itself. An unknown token is
     /// not an error (2.2).
     mutating func revoke(_ token: String) {
         if let family = refreshTokens[token]?.family { families[family].isRevoked = true }
-        accessTokens[token]?.isRevoked = true
+        accessTokens[token]?.isSpent = true
     }
 
     /// Whether `authorization`, the value of the header field, lets a request in.
     func check(authorization: String?, now: Int) -> AccessFailure? {
         guard let token = Self.bearer(authorization) else { return .missing }
         guard let record = accessTokens[token] else { return .unknown }
-        if record.isRevoked || families[record.family].isRevoked { return .revoked }
-        return record.expiresAt <= now ? .expired : nil
+        if record.isSpent || families[record.family].isRevoked { return .revoked }
+        return record.expiresAt ?? .max <= now ? .expired : nil
     }
 
     /// The account of an access or refresh token; `nil` for an unknown one.
     func owner(of token: String) -> SimulatorAccount? {
-        (accessTokens[token]?.family ?? refreshTokens[token]?.family).map { families[$0].account }
+        (accessTokens[token] ?? refreshTokens[token]).map { families[$0.family].account }
     }
 
     /// The token in the value of the header field.
@@ -111,86 +98,54 @@ struct TokenLedger: Sendable {
         return words.count == 2 && words[0].lowercased() == "bearer" ? String(words[1]) : nil
     }
 
-    private mutating func issue(
-        family: Int, lifetime: Int? = nil, now: Int, identifiers: inout IdentifierSource
-    ) -> IssuedTokens {
+    // MARK: Issuing
+
+    private mutating func issue(family: Int, lifetime: Duration? = nil, now: Int) -> IssuedTokens {
         makeRoom(now: now)
-        let (clientID, owner) = (families[family].clientID, families[family].account)
-        let tokens = mint.make(
-            clientID: clientID, owner: owner, lifetime: lifetime, now: now, identifiers: &identifiers)
-        refreshTokens[tokens.refreshToken] = RefreshToken(
-            family: family, expiresAt: mint.refreshTokenLifetime.map { now + $0 })
-        accessTokens[tokens.accessToken] = AccessToken(family: family, expiresAt: now + tokens.expiresIn)
+        let lifetime = (lifetime ?? configuration.accessTokenLifetime).wholeSeconds
+        let (idClaims, accessClaims) = claims(of: families[family], now: now, lifetime: lifetime)
+        let tokens = IssuedTokens(
+            idToken: Self.unsignedJWT(idClaims), accessToken: Self.unsignedJWT(accessClaims),
+            refreshToken: randomSecret("rt_"), expiresIn: lifetime)
+        refreshTokens[tokens.refreshToken] = Token(
+            family: family, expiresAt: configuration.refreshTokenLifetime.map { now + $0.wholeSeconds })
+        accessTokens[tokens.accessToken] = Token(family: family, expiresAt: now + lifetime)
         return tokens
     }
 
     private mutating func makeRoom(now: Int) {
         guard count >= Self.limit else { return }
-        refreshTokens = refreshTokens.filter { !$0.value.isUsed }
-        accessTokens = accessTokens.filter { $0.value.expiresAt > now }
+        refreshTokens = refreshTokens.filter { !$0.value.isSpent }
+        accessTokens = accessTokens.filter { $0.value.expiresAt ?? .max > now }
         guard count >= Self.limit else { return }
         refreshTokens = [:]
         accessTokens = [:]
     }
-}
 
-/// Makes tokens with the claims clients read.
-struct TokenMint: Sendable {
-    let issuer: String
-    /// The account of the tokens, unless another is named.
-    let account: SimulatorAccount
-    /// Seconds.
-    let accessTokenLifetime: Int
-    /// Seconds; `nil` for no end.
-    let refreshTokenLifetime: Int?
-
-    /// - Parameters:
-    ///   - owner: the account they are for; `nil` for ``account``.
-    ///   - lifetime: seconds, in the place of ``accessTokenLifetime``.
-    func make(
-        clientID: String, owner: SimulatorAccount? = nil, lifetime: Int? = nil, now: Int,
-        identifiers: inout IdentifierSource
-    ) -> IssuedTokens {
-        let account = owner ?? account
-        let lifetime = lifetime ?? accessTokenLifetime
-        let common: [(String, ChappieJSON)] = [
-            ("iss", .string(issuer)),
-            ("sub", .string("auth0|" + account.userID)),
-            ("iat", .integer(now)),
-            ("exp", .integer(now + lifetime)),
-            ("https://api.openai.com/auth", claims(of: account)),
-        ]
-        let profile: ChappieJSON = ["email": .string(account.email), "email_verified": true]
-        let idClaims = ChappieJSONObject(
-            common + [
-                ("aud", [.string(clientID)]),
-                ("email", .string(account.email)),
-                ("email_verified", true),
-                ("name", .string(account.name)),
-                ("jti", .string(identifiers.secret())),
-            ])
-        let accessClaims = ChappieJSONObject(
-            common + [
-                ("aud", ["https://api.openai.com/v1"]),
-                ("client_id", .string(clientID)),
-                ("scp", ["openid", "profile", "email", "offline_access"]),
-                ("https://api.openai.com/profile", profile),
-                ("jti", .string(identifiers.secret())),
-            ])
-        return IssuedTokens(
-            idToken: Self.unsignedJWT(.object(idClaims)), accessToken: Self.unsignedJWT(.object(accessClaims)),
-            refreshToken: identifiers.secret("rt_"), expiresIn: lifetime)
-    }
-
-    private func claims(of account: SimulatorAccount) -> ChappieJSON {
-        [
-            "chatgpt_account_id": .string(account.id),
-            "chatgpt_user_id": .string(account.userID),
-            "user_id": .string(account.userID),
-            "chatgpt_plan_type": .string(account.plan),
+    /// The claims clients read, of the ID token and of the access token.
+    private func claims(of family: Family, now: Int, lifetime: Int) -> (ChappieJSON, ChappieJSON) {
+        let account = family.account
+        let auth: ChappieJSON = [
+            "chatgpt_account_id": .string(account.id), "chatgpt_user_id": .string(account.userID),
+            "user_id": .string(account.userID), "chatgpt_plan_type": .string(account.plan),
             "chatgpt_account_is_fedramp": false,
             "organizations": [["id": "org-simulated", "is_default": true, "role": "owner", "title": "Personal"]],
         ]
+        let common: [(String, ChappieJSON)] = [
+            ("iss", .string(issuer)), ("sub", .string("auth0|" + account.userID)), ("iat", .integer(now)),
+            ("exp", .integer(now + lifetime)), ("https://api.openai.com/auth", auth),
+        ]
+        let identity: [(String, ChappieJSON)] = [
+            ("aud", [.string(family.clientID)]), ("email", .string(account.email)), ("email_verified", true),
+            ("name", .string(account.name)), ("jti", .string(randomSecret())),
+        ]
+        let access: [(String, ChappieJSON)] = [
+            ("aud", ["https://api.openai.com/v1"]), ("client_id", .string(family.clientID)),
+            ("scp", ["openid", "profile", "email", "offline_access"]),
+            ("https://api.openai.com/profile", ["email": .string(account.email), "email_verified": true]),
+            ("jti", .string(randomSecret())),
+        ]
+        return (.object(ChappieJSONObject(common + identity)), .object(ChappieJSONObject(common + access)))
     }
 
     /// A JSON Web Token without a signature: `alg` is `none` (RFC 7519, 6).
@@ -235,11 +190,12 @@ extension Backend {
         guard ["http://", "https://"].contains(where: { redirect == "\($0)\(host)/deviceauth/callback" }) else {
             return grantError("invalid_grant", "redirect_uri must be {issuer}/deviceauth/callback.")
         }
-        switch authorizations.redeem(code: code, verifier: verifier, clientID: clientID, now: now) {
-        case .success(let accountID):
-            let account = accountID.flatMap(settings.account(id:))
-            return issued(tokens.signIn(clientID: clientID, as: account, now: now, identifiers: &identifiers))
-        case .failure(let failure): return grantError("invalid_grant", failure.sentence)
+        do throws(DeviceAuthorizations.RedemptionFailure) {
+            let accountID = try authorizations.redeem(code: code, verifier: verifier, clientID: clientID, now: now)
+            let account = accountID.flatMap(configuration.account(id:))
+            return issued(tokens.signIn(clientID: clientID, as: account, now: now))
+        } catch {
+            return grantError("invalid_grant", error.rawValue)
         }
     }
 
@@ -247,9 +203,10 @@ extension Backend {
         guard let token = field("refresh_token") else {
             return grantError("invalid_request", "The field refresh_token is missing.")
         }
-        switch tokens.refresh(token, clientID: field("client_id"), now: now, identifiers: &identifiers) {
-        case .success(let fresh): return issued(fresh)
-        case .failure(let failure): return Backend.refusal(failure)
+        do throws(TokenLedger.RefreshFailure) {
+            return issued(try tokens.refresh(token, clientID: field("client_id"), now: now))
+        } catch {
+            return Backend.refusal(error)
         }
     }
 
@@ -309,17 +266,5 @@ extension Backend {
         }
         guard let object = request.json?.object else { return nil }
         return { object[$0]?.string }
-    }
-}
-
-extension DeviceAuthorizations.RedemptionFailure {
-    fileprivate var sentence: String {
-        switch self {
-        case .unknownCode: "The authorization code is not known."
-        case .usedCode: "The authorization code was used already."
-        case .expiredCode: "The authorization code has expired."
-        case .wrongVerifier: "code_verifier does not match."
-        case .wrongClient: "The authorization code belongs to another client."
-        }
     }
 }

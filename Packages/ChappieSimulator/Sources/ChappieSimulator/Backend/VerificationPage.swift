@@ -138,10 +138,10 @@ extension Backend {
         switch fields["action"] {
         case "approve":
             let accountID = fields["account"]
-            if let accountID, settings.account(id: accountID) == nil {
+            if let accountID, configuration.account(id: accountID) == nil {
                 return page(form(typed: typed, problem: "There is no such account."), status: 400)
             }
-            _ = authorizations.approve(code, as: accountID, now: now, identifiers: &identifiers)
+            _ = authorizations.approve(code, as: accountID, now: now)
             return page(VerificationPage.approved())
         case "refuse":
             _ = authorizations.refuse(code, now: now)
@@ -160,7 +160,7 @@ extension Backend {
     }
 
     private func form(typed: String, problem: String? = nil) -> String {
-        VerificationPage.form(typed: typed, problem: problem, accounts: settings.accounts)
+        VerificationPage.form(typed: typed, problem: problem, accounts: configuration.accounts)
     }
 
     /// Browsers say where a form comes from; a client that says nothing is not a browser.

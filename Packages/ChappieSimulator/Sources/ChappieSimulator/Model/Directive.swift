@@ -1,14 +1,4 @@
-/// A line of a message that tells the model what to do, instead of being repeated.
-///
-/// | line | effect |
-/// | --- | --- |
-/// | `call NAME {…}` | calls the declared tool with these arguments; several such lines make several calls |
-/// | `use tool NAME` | calls it with arguments made up from its schema |
-/// | `run: COMMAND` | calls the declared shell tool (`exec_command`, `shell`, or code mode's `exec`) |
-/// | `keep calling NAME {…}` | the same call again after every result, without end |
-/// | `force call NAME {…}` | calls a tool whether or not it is declared |
-/// | `repeat N words` | answers with N pieces of text, 200,000 at most |
-/// | `reply: TEXT` | answers with exactly this text, up to the end of the message |
+/// A line of a message that tells the model what to do, instead of being repeated; `SCENARIOS.md` lists them.
 enum Directive: Sendable, Hashable {
     case call(name: String, arguments: String?, isForced: Bool)
     case keepCalling(name: String, arguments: String?)

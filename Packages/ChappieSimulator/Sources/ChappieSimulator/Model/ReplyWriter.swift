@@ -31,7 +31,7 @@ struct ReplyWriter {
     ///   - body: the request, of which the response object repeats some members.
     ///   - now: Unix seconds.
     static func write(
-        _ reply: Reply, body: ChappieJSON, prompt: Prompt, now: Int, identifiers: inout IdentifierSource
+        _ reply: Reply, body: ChappieJSON, prompt: Prompt, now: Int, identifiers: inout CountedIdentifiers
     ) -> Written {
         var writer = ReplyWriter(
             body: body, prompt: prompt, responseID: identifiers.counted("resp_"), createdAt: now)
@@ -44,7 +44,7 @@ struct ReplyWriter {
 
     // MARK: Items
 
-    private mutating func write(_ output: Reply.Output, identifiers: inout IdentifierSource) {
+    private mutating func write(_ output: Reply.Output, identifiers: inout CountedIdentifiers) {
         switch output {
         case .reasoning(let summary): writeReasoning(summary, id: identifiers.counted("rs_"))
         case .message(let pieces): writeMessage(pieces, id: identifiers.counted("msg_"))

@@ -3,22 +3,24 @@ enum BuiltInScenarios {
     /// The JSON of each, by name.
     static let texts: [String: String] = {
         var texts: [String: String] = [:]
-        var match = ""
+        var (match, settings) = ("", "")
         for line in table.split(separator: "\n") {
             let cells = line.split(separator: " | ", omittingEmptySubsequences: false).map(\.trimmed)
-            if cells.count == 1 {
-                match = line.dropFirst(2).trimmed
+            if cells.count < 4 {
+                (match, settings) = (cells[0].dropFirst(2).trimmed, cells.count > 1 ? cells[1] : "")
                 continue
             }
             let which = ["all": "", "once": ",\"nth\":1", "twice": ",\"to\":2"][cells[1]]
-            let rest = which.map { "\"rules\":[{\"match\":{\(match)\($0)},\"effect\":{\(cells[3])}}]" } ?? cells[3]
+            let rest =
+                which.map { "\(settings)\"rules\":[{\"match\":{\(match)\($0)},\"effect\":{\(cells[3])}}]" } ?? cells[3]
             texts[cells[0]] = "{\"name\":\"\(cells[0])\",\"description\":\"\(cells[2])\",\(rest)}"
         }
         return texts
     }()
 
-    /// After a line with a match, one line for each scenario with a rule of that match: name, how often it applies,
-    /// what it is for, and the effect. Where the second cell is empty the last one holds settings and rules.
+    /// After a line with a match, and perhaps settings, one line for each scenario with a rule of that match: its name,
+    /// how often it applies, its description, and its effect. Where the second cell is empty the last one holds settings
+    /// and rules.
     private static let table = #"""
         # "method":"POST","path":"/api/accounts/deviceauth/usercode"
         device-off | all | Device sign-in is switched off: 404. | "status":404,"body":{"detail":"Not Found"}
@@ -192,21 +194,14 @@ enum BuiltInScenarios {
         ws-giant-message | once | The first answer has a message of 70 MiB in frames of 8 MiB. | \#
         "events":{"giantBytes":73400320},"frames":{"compress":false,"fragmentBytes":8388608}
         ws-bomb | once | The first answer has a message of 70 MiB, compressed. | "events":{"giantBytes":73400320}
+        # "method":"POST","path":"/oauth/token","bodyContains":"refresh_token" | "settings":{"firstAccessTokenLifetime":60},
+        refresh-expired | all | Every refresh is refused: the refresh token has expired. | "refresh":"expired"
+        refresh-reused | all | Every refresh is refused: the refresh token was used. | "refresh":"reused"
+        refresh-invalidated | all | Every refresh is refused: the refresh token was revoked. | "refresh":"invalidated"
+        refresh-500 | all | Every refresh fails: 500. | "status":500
         # none
         short-tokens |  | The first access token lives for 60 seconds: clients refresh once. | \#
         "settings":{"firstAccessTokenLifetime":60}
-        refresh-expired |  | Every refresh is refused: the refresh token has expired. | \#
-        "settings":{"firstAccessTokenLifetime":60},"rules":[{"match":{"method":"POST","path":"/oauth/token",\#
-        "bodyContains":"refresh_token"},"effect":{"refresh":"expired"}}]
-        refresh-reused |  | Every refresh is refused: the refresh token was used. | \#
-        "settings":{"firstAccessTokenLifetime":60},"rules":[{"match":{"method":"POST","path":"/oauth/token",\#
-        "bodyContains":"refresh_token"},"effect":{"refresh":"reused"}}]
-        refresh-invalidated |  | Every refresh is refused: the refresh token was revoked. | \#
-        "settings":{"firstAccessTokenLifetime":60},"rules":[{"match":{"method":"POST","path":"/oauth/token",\#
-        "bodyContains":"refresh_token"},"effect":{"refresh":"invalidated"}}]
-        refresh-500 |  | Every refresh fails: 500. | "settings":{"firstAccessTokenLifetime":60},\#
-        "rules":[{"match":{"method":"POST","path":"/oauth/token","bodyContains":"refresh_token"},\#
-        "effect":{"status":500}}]
         usage-near-limit |  | 85 percent of the short window and 96 of the long are used. | \#
         "settings":{"primaryUsedPercent":85,"secondaryUsedPercent":96}
         ws-dead |  | The first connection goes dead after response.created: no events, no pings, no pongs. | \#

@@ -121,7 +121,7 @@ struct ScenarioEffect: ScenarioPart {
     }
 
     /// The answer in the backend's place; `nil` when the backend is to answer.
-    func replacement(settings: BackendSettings, account: SimulatorAccount, now: Int) -> BackendResponse? {
+    func replacement(from backend: Backend, account: SimulatorAccount?, now: Int) -> BackendResponse? {
         if status != nil || body != nil {
             switch body ?? .null {
             case .null: return .empty(status: status ?? 200)
@@ -140,9 +140,9 @@ struct ScenarioEffect: ScenarioPart {
         case nil: break
         }
         if let usageLimit {
-            return Backend.usageLimitReached(
-                resetsIn: usageLimit.resetsInSeconds ?? 3600, plan: account.plan,
-                window: settings.usage(of: account).primaryWindowMinutes, now: now)
+            return backend.usageLimitReached(
+                resetsIn: usageLimit.resetsInSeconds ?? 3600, account: account ?? backend.configuration.account,
+                now: now)
         }
         if connectionLimit == true { return Backend.connectionLimitReached }
         if previousResponseNotFound == true { return Backend.previousResponseNotFound("resp_forgotten") }

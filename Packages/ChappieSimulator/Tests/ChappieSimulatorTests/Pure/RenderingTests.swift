@@ -92,7 +92,7 @@ struct RenderingTests {
     }
 
     @Test func editsTheStreamAsTold() throws {
-        var identifiers = IdentifierSource()
+        var identifiers = CountedIdentifiers()
         let body = Simulator.turn("Hi")
         let prompt = Prompt(body)
         let events = ReplyWriter.write(

@@ -5,7 +5,7 @@ import Testing
 
 struct ReplyWriterTests {
     private func events(_ reply: Reply, _ more: [(String, ChappieJSON)] = []) throws -> [ChappieJSON] {
-        var identifiers = IdentifierSource()
+        var identifiers = CountedIdentifiers()
         let body = Simulator.turn("Hi", more)
         let events = ReplyWriter.write(
             reply, body: body, prompt: Prompt(body), now: 1_795_000_000, identifiers: &identifiers

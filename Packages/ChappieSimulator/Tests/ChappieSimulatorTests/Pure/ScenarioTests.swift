@@ -1,4 +1,5 @@
 import ChappieCore
+import FoundationEssentials
 import Testing
 
 @testable import ChappieSimulator
@@ -76,48 +77,50 @@ struct ScenarioTests {
         #expect(error?.reason.hasPrefix(message) == true, "\(error?.reason ?? "")")
     }
 
-    @Test func theFirstRuleThatAppliesWinsAndEveryRuleCounts() throws {
-        let scenario = try SimulatorScenario(
-            parsing: """
-                {"rules":[
-                 {"match":{"path":"/a","method":"post","nth":[2,3]},"effect":{"status":500}},
-                 {"match":{"path":"/*","from":3,"to":4},"effect":{"status":501}},
-                 {"match":{"bodyContains":"needle"},"effect":{"status":502}}]}
-                """)
-        var progress = ScenarioProgress(scenario)
-        func status(_ method: String, _ target: String, _ body: String = "") -> Int? {
-            let request = BackendRequest(ReceivedRequest(method: method, target: target, body: Array(body.utf8)))
-            return progress.effect(for: request)?.status
+    /// The status that the scenario gives each of these requests in a row.
+    private func statuses(
+        _ json: String, _ requests: [(method: String, target: String, body: String, over: ScenarioMatch.Carrier)]
+    ) throws -> [Int?] {
+        var progress = ScenarioProgress(try SimulatorScenario(parsing: json))
+        return requests.map { request in
+            let received = ReceivedRequest(
+                method: request.method, target: request.target, body: Array(request.body.utf8))
+            return progress.effect(for: BackendRequest(received, over: request.over))?.status
         }
-        #expect(status("POST", "/a") == nil)
-        #expect(status("POST", "/a?q=1") == 500)
-        #expect(status("GET", "/a") == 501)
-        #expect(status("POST", "/a") == 500)
-        #expect(status("POST", "/a") == nil)
-        #expect(status("GET", "/b", "a needle in hay") == 502)
-        #expect(status("GET", "/b", "need") == nil)
     }
 
-    @Test func aTurnIsTheSameHoweverItComesUnlessTheRuleSaysSo() throws {
-        let scenario = try SimulatorScenario(
-            parsing: """
-                {"rules":[
-                 {"match":{"method":"POST","nth":[1,2]},"effect":{"status":500}},
-                 {"match":{"method":"POST","over":"websocket"},"effect":{"status":501}},
-                 {"match":{"over":"http"},"effect":{"status":502}},
-                 {"match":{"method":"PREWARM"},"effect":{"status":503}}]}
-                """)
-        var progress = ScenarioProgress(scenario)
-        func status(_ method: String, _ carrier: ScenarioMatch.Carrier) -> Int? {
-            let request = BackendRequest(ReceivedRequest(method: method, target: "/a"), over: carrier)
-            return progress.effect(for: request)?.status
-        }
-        #expect(status("PREWARM", .websocket) == 503)
-        #expect(status("POST", .websocket) == 500)
-        #expect(status("POST", .http) == 500)
-        #expect(status("POST", .websocket) == 501)
-        #expect(status("POST", .http) == 502)
-        #expect(status("GET", .http) == 502)
+    @Test func theFirstRuleThatAppliesWinsAndEveryRuleCounts() throws {
+        let rules = """
+            {"rules":[
+             {"match":{"path":"/a","method":"post","nth":[2,3]},"effect":{"status":500}},
+             {"match":{"path":"/*","from":3,"to":4},"effect":{"status":501}},
+             {"match":{"bodyContains":"needle"},"effect":{"status":502}}]}
+            """
+        let given = try statuses(
+            rules,
+            [
+                ("POST", "/a", "", .http), ("POST", "/a?q=1", "", .http), ("GET", "/a", "", .http),
+                ("POST", "/a", "", .http), ("POST", "/a", "", .http), ("GET", "/b", "a needle in hay", .http),
+                ("GET", "/b", "need", .http),
+            ])
+        #expect(given == [nil, 500, 501, 500, nil, 502, nil])
+    }
+
+    @Test func aTurnIsTheSameOverHTTPAndWebSocketUnlessTheRuleSaysOtherwise() throws {
+        let rules = """
+            {"rules":[
+             {"match":{"method":"POST","nth":[1,2]},"effect":{"status":500}},
+             {"match":{"method":"POST","over":"websocket"},"effect":{"status":501}},
+             {"match":{"over":"http"},"effect":{"status":502}},
+             {"match":{"method":"PREWARM"},"effect":{"status":503}}]}
+            """
+        let given = try statuses(
+            rules,
+            [
+                ("PREWARM", "/a", "", .websocket), ("POST", "/a", "", .websocket), ("POST", "/a", "", .http),
+                ("POST", "/a", "", .websocket), ("POST", "/a", "", .http), ("GET", "/a", "", .http),
+            ])
+        #expect(given == [503, 500, 500, 501, 502, 502])
     }
 
     @Test func settingsWinOverTheConfiguration() throws {
@@ -128,17 +131,23 @@ struct ScenarioTests {
                  "plan":"pro","primaryUsedPercent":99.5,"deltasPerSecond":20,"revokesFamilyOnReuse":true,
                  "webSocket":false,"webSocketDeflate":false,"webSocketPingInterval":0}}
                 """)
-        let settings = configuration.settings(issuer: "http://x")
+        let settings = configuration.applyingScenario()
         #expect(settings.pollInterval == 7)
         #expect(settings.approvesOnPoll == 2)
-        #expect(settings.accessTokenLifetime == 60)
-        #expect(settings.refreshTokenLifetime == 90)
+        #expect(settings.accessTokenLifetime == .seconds(60))
+        #expect(settings.refreshTokenLifetime == .seconds(90))
         #expect(settings.account.plan == "pro")
         #expect(settings.usage.primaryUsedPercent == 99.5)
         #expect(settings.revokesFamilyOnReuse)
-        #expect(configuration.resolvedRate == 20)
-        #expect(!settings.offersWebSocket)
-        #expect(!configuration.resolvedDeflate)
-        #expect(configuration.resolvedPingInterval == nil)
+        #expect(settings.deltasPerSecond == 20)
+        #expect([settings.webSocket, settings.webSocketDeflate] == [false, false])
+        #expect(settings.webSocketPingInterval == .zero)
+    }
+
+    @Test func theDocumentedListOfBuiltInScenariosIsTrue() throws {
+        let file = URL(filePath: #filePath).appending(path: "../../../../SCENARIOS.md").standardized
+        let text = try String(contentsOf: file, encoding: .utf8)
+        let rows = try SimulatorScenario.names.map { "| `\($0)` | \(try SimulatorScenario(named: $0).summary) |" }
+        #expect(text.contains(rows.joined(separator: "\n") + "\n\n## Where"))
     }
 }
