@@ -1,6 +1,7 @@
 """The packages from outside. A copy of the tree as it stands, in a repository of another name, is used by packages that ask for
 single modules by URL, by version and by branch. Neither may get a warning from our manifest."""
 
+import os
 import subprocess
 
 import pytest
@@ -82,6 +83,11 @@ def test_a_package_builds_from_its_own_manifest(package):
     """These two reach every other package."""
     done = run("swift", "build", "--package-path", ROOT / "Packages" / package)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+
+
+def test_public_names_obey_their_rules(program):
+    done = run(ROOT / "Tests/Consumer/surface", os.path.dirname(program))
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_program_links_neither_full_foundation_nor_what_is_opened_at_run_time(program):
