@@ -1,10 +1,10 @@
 # The parts of Scripts/test: source it after common.sh and setup.sh.
 # shellcheck shell=bash
 
-# Builds the tests and every program; options go to SwiftPM.
-build_tests() {
+# Builds every program, and the tests with `--build-tests`; options go to SwiftPM.
+build() {
     say "Building; the first time takes a few minutes."
-    swift build --package-path "$root" --build-tests --explicit-target-dependency-import-check error "$@" >"$work/build.log" 2>&1 && return
+    swift build --package-path "$root" --explicit-target-dependency-import-check error "$@" >"$work/build.log" 2>&1 && return
     tail -n 60 "$work/build.log" >&2
     failed=$((failed + 1))
     return 1
@@ -42,7 +42,7 @@ run_sanitized() {
     # Bounds in time are for the program as people run it.
     export TEST_PATIENCE=10
     rm -f "$work/mutex.so"
-    build_tests --scratch-path "$root/.build/$1" --sanitize="$1" || return 0
+    build --build-tests --scratch-path "$root/.build/$1" --sanitize="$1" || return 0
     if [ "$1" = thread ]; then
         # What ThreadSanitizer has to be told: see the file. The compiler is the one that comes with Swift.
         clang=$(dirname "$(readlink -f "$(command -v swift)")")/clang

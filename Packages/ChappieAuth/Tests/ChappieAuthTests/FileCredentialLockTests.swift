@@ -3,9 +3,12 @@ import ChappieCore
 import Foundation
 import Testing
 
-@Suite struct FileCredentialLockTests {
-    private let directory = FileManager.default.temporaryDirectory.path + "/chappie-locks-\(UUID().uuidString)/deep"
+@Suite final class FileCredentialLockTests: Sendable {
+    private let folder = FileManager.default.temporaryDirectory.path + "/chappie-locks-\(UUID().uuidString)"
+    private var directory: String { folder + "/deep" }
     private let slot = CredentialSlot()
+
+    deinit { try? FileManager.default.removeItem(atPath: folder) }
 
     @Test func aHeldLockIsBusyForOthersAndFreeAfterwards() async throws {
         let one = FileCredentialLock(directory: directory)
@@ -18,7 +21,6 @@ import Testing
         withExtendedLifetime(hold) {}
         hold = nil
         _ = try await waiting.value
-        try FileManager.default.removeItem(atPath: directory)
     }
 
     @Test func anotherSlotHasAnotherLock() async throws {
@@ -26,7 +28,6 @@ import Testing
         let hold = try await lock.acquire(slot, within: .zero)
         _ = try await lock.acquire(CredentialSlot(account: "other"), within: .zero)
         withExtendedLifetime(hold) {}
-        try FileManager.default.removeItem(atPath: directory)
     }
 
     @Test func aHolderThatIsKilledLeavesTheLockFree() async throws {
@@ -51,7 +52,6 @@ import Testing
         await #expect(throws: CredentialStoreError.busy(.zero)) { try await lock.acquire(slot, within: .zero) }
         kill(holder.processIdentifier, SIGKILL)
         _ = try await lock.acquire(slot, within: .seconds(30))
-        try FileManager.default.removeItem(atPath: directory)
     }
 
     @Test func aSymbolicLinkIsNotFollowed() async throws {
@@ -62,6 +62,5 @@ import Testing
         try FileManager.default.createSymbolicLink(atPath: file, withDestinationPath: directory + "/elsewhere")
         await #expect(throws: CredentialStoreError.self) { try await lock.acquire(slot, within: .zero) }
         #expect(!FileManager.default.fileExists(atPath: directory + "/elsewhere"))
-        try FileManager.default.removeItem(atPath: directory)
     }
 }
