@@ -102,13 +102,10 @@ let package = Package(
         .executableTarget(
             name: "ExitWhileConnecting", dependencies: ["ChappieCore", "ChappieWebSocket", httpTypes],
             path: "Packages/ChappieCurl/Tests/ExitWhileConnecting"),
-        // Programs that Tests/Acceptance and Scripts/bench run
+        // A program that Tests/Acceptance runs
         .executableTarget(
             name: "autobahn", dependencies: ["ChappieCore", "ChappieWebSocket", httpTypes],
             path: "Tests/Autobahn/Sources/autobahn"),
-        .executableTarget(
-            name: "load", dependencies: ["ChappieCore", "ChappieWebSocket", httpTypes],
-            path: "Tests/Bench/Sources/load"),
         // Tests of one package
         tests(of: "ChappieCore", [httpTypes]),
         tests(of: "ChappieAuth", ["ChappieCore", httpTypes]),

@@ -1,7 +1,6 @@
 // swift-tools-version: 6.2
 // bench measures what the WebSocket codec does per byte, in memory. Release only, with the package's internals visible:
 //   swift run -c release -Xswiftc -enable-testing --package-path Tests/Bench bench
-// The root manifest builds load, which holds a thousand WebSockets open in one process.
 import PackageDescription
 
 let package = Package(

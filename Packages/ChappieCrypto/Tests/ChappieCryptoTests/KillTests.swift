@@ -7,7 +7,7 @@ import Testing
 @testable import ChappieCrypto
 
 /// Processes that end at any moment: the old credential or the new one, never neither.
-@Suite(.serialized)
+@Suite(.serialized, .tags(.slow))
 struct KillTests {
     private struct Counts: Sendable {
         var old = 0

@@ -7,7 +7,7 @@ import Testing
 @testable import ChappieKeychainLinux
 
 /// Against the real KeePassXC.
-@Suite(.enabled(if: SystemProgram.keePassXCs.areUsable, "\(SystemProgram.keePassXCs.absence)"))
+@Suite(.tags(.slow), .enabled(if: SystemProgram.keePassXCs.areUsable, "\(SystemProgram.keePassXCs.absence)"))
 struct KeePassXCTests {
     private let slot = CredentialSlot(account: "work", accessGroup: "team")
 

@@ -8,7 +8,7 @@ import TestFixtures
 import Testing
 
 extension OverTheWire {
-    @Suite struct LoadTests {
+    @Suite(.tags(.slow)) struct LoadTests {
         @Test func aReaderThatDoesNotReadStopsTheSender() async throws {
             let size = 64 << 20
             let server = try await ScriptedServer.start { _ in

@@ -4,7 +4,7 @@ import Glibc
 import TestFixtures
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.tags(.slow), .timeLimit(.minutes(1)))
 struct LoadTests {
     @Test func aThousandIdleConnectionsAreKeptAndEveryOneAnswers() async throws {
         try await Simulator.during(SimulatorConfiguration(recordedRequestLimit: 10)) { simulator in

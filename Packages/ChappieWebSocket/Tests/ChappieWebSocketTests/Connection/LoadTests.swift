@@ -12,7 +12,7 @@ import Testing
 private let loopThreadName = "chappie-net"
 
 extension OverTheWire {
-    @Suite struct LoadTests {
+    @Suite(.tags(.slow)) struct LoadTests {
         @Test func aReceiverThatDoesNotReceiveStopsTheSender() async throws {
             let frame = WebSocketFrames.frame(2, [UInt8](repeating: 1, count: 64 << 10))
             let count = 512
