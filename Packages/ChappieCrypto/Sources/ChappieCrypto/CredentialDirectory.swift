@@ -22,24 +22,12 @@ struct CredentialDirectory: ~Copyable {
     /// - Returns: `nil` when it does not exist and shall not be made.
     /// - Throws: `unsafeFile`; `failed`.
     static func open(_ path: String, creating: Bool) throws(CredentialStoreError) -> CredentialDirectory? {
-        let flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW
-        var folder = OpenFile(path, flags: flags)
-        if folder == nil, errno == ENOENT {
-            guard creating else { return nil }
-            try make(path)
-            folder = OpenFile(path, flags: flags)
+        if let folder = try OpenFile.checked(path, for: .credentialFolder) {
+            return CredentialDirectory(path: path, folder: folder)
         }
-        guard let folder else {
-            let reason = errno
-            guard reason == ELOOP || reason == ENOTDIR else {
-                throw .system("the folder \(path) can't be opened", reason)
-            }
-            var status = stat()
-            let isLink = lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFLNK
-            throw isLink ? FileSafety.symbolicLink(path) : FileSafety.wrongKind(path, isFolder: true)
-        }
-        try FileSafety.check(folder.status(), for: .credentialFolder, path: path)
-        return CredentialDirectory(path: path, folder: folder)
+        guard creating else { return nil }
+        try make(path)
+        return try open(path, creating: false)
     }
 
     private static func make(_ path: String) throws(CredentialStoreError) {
@@ -70,19 +58,10 @@ struct CredentialDirectory: ~Copyable {
     ///
     /// - Throws: `unsafeFile`; `corrupt` when it is longer than any credential; `failed`.
     func read(_ name: String) throws(CredentialStoreError) -> [UInt8]? {
-        let filePath = path + "/" + name
-        guard let file = openToRead(name) else {
-            switch errno {
-            case ENOENT: return nil
-            case ELOOP: throw FileSafety.symbolicLink(filePath)
-            case ENXIO: throw FileSafety.wrongKind(filePath, isFolder: false)
-            default: throw .system("\(filePath) can't be opened")
-            }
-        }
-        try FileSafety.check(file.status(), for: .credential, path: filePath)
+        guard let file = try OpenFile.checked(name, in: folder.number, at: path, for: .credential) else { return nil }
         let bytes = try file.readAll(limit: CredentialFile.limit)
         guard bytes.count <= CredentialFile.limit else {
-            throw .corrupt("\(filePath) is longer than any credential file")
+            throw .corrupt("\(path)/\(name) is longer than any credential file")
         }
         return bytes
     }
@@ -133,8 +112,8 @@ struct CredentialDirectory: ~Copyable {
     /// can't be removed stays for the next time.
     func removeLeftovers() {
         for name in names() where Self.isTemporaryName(name) {
-            guard let file = openToRead(name), let status = try? file.status(), status.st_mode & S_IFMT == S_IFREG,
-                status.st_uid == geteuid(), file.lockIfFree()
+            guard let file = try? OpenFile.checked(name, in: folder.number, at: path, for: .credential),
+                file.lockIfFree()
             else { continue }
             unlinkat(folder.number, name, 0)
         }
@@ -154,11 +133,6 @@ struct CredentialDirectory: ~Copyable {
             unlinkat(folder.number, name, 0)
         }
         throw .failed("no file in \(path) can be locked")
-    }
-
-    private func openToRead(_ name: String) -> OpenFile? {
-        // Without blocking: a pipe in the file's place must not hold us up.
-        OpenFile(name, in: folder.number, at: path, flags: O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
     }
 
     private func names() -> [String] {
@@ -212,6 +186,28 @@ struct OpenFile: ~Copyable {
         number = descriptor
         self.name = name
         self.path = path.map { $0 + "/" + name } ?? name
+    }
+
+    /// Opens a file or folder to read it, without following a link, and checks it; `nil` when there is none.
+    ///
+    /// - Throws: `unsafeFile`; `failed`.
+    static func checked(
+        _ name: String, in folder: CInt = AT_FDCWD, at path: String? = nil, for purpose: FileSafety.Purpose
+    ) throws(CredentialStoreError) -> OpenFile? {
+        // A pipe in the file's place must not hold us up.
+        let flags = O_RDONLY | O_NOFOLLOW | (purpose == .credentialFolder ? O_DIRECTORY : O_NONBLOCK | O_NOCTTY)
+        if let file = OpenFile(name, in: folder, at: path, flags: flags) {
+            try FileSafety.check(file.status(), for: purpose, path: file.path)
+            return file
+        }
+        let reason = errno
+        if reason == ENOENT { return nil }
+        let path = path.map { $0 + "/" + name } ?? name
+        var status = stat()
+        if fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0 {
+            try FileSafety.check(status, for: purpose, path: path)
+        }
+        throw .system("\(path) can't be opened", reason)
     }
 
     deinit { close(number) }

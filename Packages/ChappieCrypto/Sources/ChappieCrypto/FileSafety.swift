@@ -19,11 +19,18 @@ enum FileSafety {
         case systemdPassphrase
     }
 
+    /// - Parameter status: Not of a link's target, where links are not followed.
     /// - Throws: `unsafeFile`, with a remedy.
     static func check(_ status: stat, for purpose: Purpose, path: String) throws(CredentialStoreError) {
-        let isFolder = purpose == .credentialFolder
-        guard status.st_mode & S_IFMT == (isFolder ? S_IFDIR : S_IFREG) else {
-            throw wrongKind(path, isFolder: isFolder)
+        let kind = status.st_mode & S_IFMT
+        guard kind != S_IFLNK else {
+            throw .unsafeFile(
+                "\(path) is a symbolic link", remedy: "Remove the link, and name the place itself for the credentials.")
+        }
+        guard kind == (purpose == .credentialFolder ? S_IFDIR : S_IFREG) else {
+            throw .unsafeFile(
+                "\(path) is not a \(purpose == .credentialFolder ? "folder" : "regular file")",
+                remedy: "Move it out of the way: \(quoted(path)).")
         }
         guard status.st_uid == geteuid() || (purpose == .systemdPassphrase && status.st_uid == 0) else {
             throw .unsafeFile(
@@ -31,23 +38,16 @@ enum FileSafety {
                 remedy: "Run the program as the user whose credentials these are, or choose another folder.")
         }
         guard status.st_mode & (purpose == .systemdPassphrase ? 0o037 : 0o077) == 0 else {
-            let (subject, remedy) =
+            let mode = String(status.st_mode & 0o7777 | 0o10000, radix: 8).dropFirst()
+            let (file, remedy) =
                 switch purpose {
-                case .credential:
-                    (path, "If nobody else can have read or written it: chmod 600 \(quoted(path))")
-                case .credentialFolder:
-                    ("the folder \(path)", "If nobody else can have changed its content: chmod 700 \(quoted(path))")
-                case .passphrase:
-                    ("the passphrase in \(path)", "If nobody else can have read it: chmod 600 \(quoted(path))")
+                case .credential: ("", "If nobody else can have read or written it: chmod 600 \(quoted(path))")
+                case .credentialFolder: ("the folder ", "If nobody else can have changed it: chmod 700 \(quoted(path))")
+                case .passphrase: ("the passphrase in ", "If nobody else can have read it: chmod 600 \(quoted(path))")
                 case .systemdPassphrase:
-                    (
-                        "the passphrase in \(path)",
-                        "Let systemd hand it over with LoadCredential= or LoadCredentialEncrypted=."
-                    )
+                    ("the passphrase in ", "Let systemd hand it over with LoadCredential= or LoadCredentialEncrypted=.")
                 }
-            let mode = String(status.st_mode & 0o7777, radix: 8)
-            let digits = String(repeating: "0", count: max(0, 4 - mode.count)) + mode
-            throw .unsafeFile("other users have access to \(subject) (its mode is \(digits))", remedy: remedy)
+            throw .unsafeFile("other users have access to \(file)\(path) (its mode is \(mode))", remedy: remedy)
         }
         // A file without any name was replaced after it was opened.
         guard purpose != .credential || status.st_nlink <= 1 else {
@@ -57,21 +57,9 @@ enum FileSafety {
         }
     }
 
-    static func symbolicLink(_ path: String) -> CredentialStoreError {
-        .unsafeFile(
-            "\(path) is a symbolic link", remedy: "Remove the link, and name the place itself for the credentials.")
-    }
-
-    static func wrongKind(_ path: String, isFolder: Bool) -> CredentialStoreError {
-        .unsafeFile(
-            "\(path) is not a \(isFolder ? "folder" : "regular file")",
-            remedy: "Move it out of the way: \(quoted(path)).")
-    }
-
     /// As a shell takes it for one word.
     private static func quoted(_ path: String) -> String {
         let plain = Set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+@".utf8)
-        if path.utf8.allSatisfy(plain.contains) { return path }
-        return "'" + path.split(separator: "'", omittingEmptySubsequences: false).joined(separator: #"'\''"#) + "'"
+        return path.utf8.allSatisfy(plain.contains) ? path : "'\(path.replacing("'", with: #"'\''"#))'"
     }
 }

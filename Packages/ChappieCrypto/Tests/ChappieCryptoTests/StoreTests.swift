@@ -187,6 +187,7 @@ struct StoreTests {
         let file = try store.path(of: .mine).split(separator: "/").last.map(String.init)
         for act in ["save", "delete"] {
             try Files.write([1, 2, 3], to: folder.credentials + "/" + Self.leftover)
+            try Files.set(0o600, of: folder.credentials + "/" + Self.leftover)
             if act == "save" { try await store.save(Secret("y"), in: .mine) } else { try await store.delete(.yours) }
             #expect(try folder.names() == [file])
         }
@@ -198,6 +199,7 @@ struct StoreTests {
         try await store.save(Secret("x"), in: .mine)
         let path = folder.credentials + "/" + Self.leftover
         try Files.write([1, 2, 3], to: path)
+        try Files.set(0o600, of: path)
         let writer = open(path, O_WRONLY | O_CLOEXEC)
         #expect(flock(writer, LOCK_EX | LOCK_NB) == 0)
         try await store.save(Secret("y"), in: .mine)

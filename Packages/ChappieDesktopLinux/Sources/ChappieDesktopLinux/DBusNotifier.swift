@@ -24,41 +24,29 @@ public struct DBusNotifier: Notifier {
     ///   and when it does not answer within 2 seconds. A desktop that shows nothing, because the person does not want
     ///   to be disturbed, is not an error.
     public func notify(title: String, body: String) async throws(DesktopError) {
+        guard environment.hasSessionBus else { throw Self.failure("there is no desktop session bus here") }
         let notification = DesktopNotification(applicationName: applicationName, title: title, body: body)
-        let process = try Self.process(for: notification, in: environment)
-        if let error = Self.error(for: await environment.run(process)) { throw error }
-    }
-
-    static func process(
-        for notification: DesktopNotification, in environment: DesktopEnvironment
-    ) throws(DesktopError) -> ChildProcess {
-        guard environment.hasSessionBus else {
-            throw DesktopError("No notification was shown: there is no desktop session bus here.")
-        }
         let command: (path: String, arguments: [String])
         if let program = environment.executable("busctl") {
             command = (program, notification.busctlArguments)
         } else if let program = environment.executable("gdbus") {
             command = (program, notification.gdbusArguments)
         } else {
-            throw DesktopError(
-                "No notification was shown: busctl and gdbus are missing. Install the package systemd or libglib2.0-bin."
-            )
+            throw Self.failure("busctl and gdbus are missing. Install the package systemd or libglib2.0-bin")
         }
-        return ChildProcess(
+        let process = ChildProcess(
             path: command.path, arguments: command.arguments, environment: environment.variables, limit: .seconds(2),
             atLimit: .kill)
+        switch await environment.run(process) {
+        case .exited(code: 0, _), .exited(code: -1, _): return
+        case .exited(_, let words): throw Self.failure(Self.firstLine(of: words))
+        case .stillRunning: throw Self.failure("the notification service did not answer within 2 s")
+        case .notStarted(let reason): throw Self.failure(reason)
+        }
     }
 
-    static func error(for outcome: ChildOutcome) -> DesktopError? {
-        let reason =
-            switch outcome {
-            case .exited(code: 0, _), .exited(code: -1, _): nil as String?
-            case .exited(_, let words): firstLine(of: words)
-            case .stillRunning: "the notification service did not answer within 2 s"
-            case .notStarted(let reason): reason
-            }
-        return reason.map { DesktopError("No notification was shown: \($0).") }
+    private static func failure(_ reason: String) -> DesktopError {
+        DesktopError("No notification was shown: \(reason).")
     }
 
     /// A program's words as the end of a sentence.

@@ -105,16 +105,10 @@ struct TerminalDevice {
         guard file.isOpen, isatty(file.number) == 1 else { return nil }
     }
 
-    /// The terminal that `descriptor` is; `nil` when it is something else.
-    init?(of descriptor: Int32) {
-        var name = [CChar](repeating: 0, count: 256)
-        guard isatty(descriptor) == 1, ttyname_r(descriptor, &name, name.count) == 0 else { return nil }
-        let path = name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
-        self.init(path: String(decoding: path, as: UTF8.self))
-    }
-
     /// The process's controlling terminal, otherwise the one behind standard error.
-    static func current() -> TerminalDevice? { TerminalDevice(path: "/dev/tty") ?? TerminalDevice(of: STDERR_FILENO) }
+    static func current() -> TerminalDevice? {
+        TerminalDevice(path: "/dev/tty") ?? TerminalDevice(path: "/proc/self/fd/\(STDERR_FILENO)")
+    }
 
     /// Writes `bytes`; `false` when the terminal does not take them within half a second, as one that is stopped.
     func write(_ bytes: [UInt8]) -> Bool {

@@ -32,13 +32,6 @@ public struct XDGOpenBrowser: Browser {
     /// - Throws: ``DesktopError`` when `url` is not http or https, when there is no display or no xdg-open, and when
     ///   xdg-open fails. Whether a browser window appears can't be known.
     public func open(_ url: URL) async throws(DesktopError) {
-        let process = try Self.process(for: url, in: environment, patience: patience)
-        if let error = Self.error(for: await environment.run(process)) { throw error }
-    }
-
-    static func process(
-        for url: URL, in environment: DesktopEnvironment, patience: Duration
-    ) throws(DesktopError) -> ChildProcess {
         // Other schemes start programs, and a relative URL could be taken for an option.
         guard let scheme = url.scheme?.lowercased(), scheme == "http" || scheme == "https", url.host() != nil else {
             throw DesktopError("Only http and https pages are opened in a browser.")
@@ -53,23 +46,20 @@ public struct XDGOpenBrowser: Browser {
                 "xdg-open is missing, so no browser can be opened. Install the package xdg-utils, or open the page by "
                     + "hand.")
         }
-        return ChildProcess(
+        let process = ChildProcess(
             path: program, arguments: [url.absoluteString], environment: environment.variables, limit: patience,
             atLimit: .leave)
-    }
-
-    /// xdg-open(1), "Exit codes".
-    static func error(for outcome: ChildOutcome) -> DesktopError? {
-        switch outcome {
+        // xdg-open(1), "Exit codes".
+        switch await environment.run(process) {
         // -1: its end is not known, but it was started.
         case .stillRunning, .exited(code: 0, _), .exited(code: -1, _):
-            nil
+            return
         case .exited(code: 3, _):
-            DesktopError("xdg-open found no browser to open the page with. Open the page by hand, on any device.")
+            throw DesktopError("xdg-open found no browser to open the page with. Open the page by hand, on any device.")
         case .exited(let code, _):
-            DesktopError("xdg-open could not open the page (exit code \(code)). Open the page by hand.")
+            throw DesktopError("xdg-open could not open the page (exit code \(code)). Open the page by hand.")
         case .notStarted(let reason):
-            DesktopError("xdg-open could not be started (\(reason)). Open the page by hand.")
+            throw DesktopError("xdg-open could not be started (\(reason)). Open the page by hand.")
         }
     }
 }

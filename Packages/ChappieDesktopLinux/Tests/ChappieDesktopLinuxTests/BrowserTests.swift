@@ -1,5 +1,6 @@
 import ChappieAuth
 import Foundation
+import TestFixtures
 import Testing
 
 @testable import ChappieDesktopLinux
@@ -102,7 +103,7 @@ struct BrowserTests {
         let url = try #require(URL(string: "https://example.com/"))
         let start = ContinuousClock.now
         try await folder.browser(patience: .milliseconds(500)).open(url)
-        #expect(ContinuousClock.now - start < .seconds(20))
+        #expect(ContinuousClock.now - start < Patience.limit)
         let pid = try #require(pid_t(try folder.read("out").trimmingCharacters(in: .newlines)))
         #expect(kill(pid, 0) == 0, "it is still running")
         #expect(getsid(pid) == pid, "it has left our terminal")
@@ -111,7 +112,7 @@ struct BrowserTests {
         let pipe = try #require(FileHandle(forWritingAtPath: folder.path("pipe")))
         try pipe.write(contentsOf: Data("go\n".utf8))
         try pipe.close()
-        let end = ContinuousClock.now + .seconds(20)
+        let end = ContinuousClock.now + Patience.limit
         while kill(pid, 0) == 0, ContinuousClock.now < end { await Task.yield() }
         #expect(kill(pid, 0) == -1, "no zombie is left")
     }

@@ -140,7 +140,7 @@ struct ClipboardTests {
         let environment = folder.environment(["DISPLAY": ":0"])
         await #expect(throws: DesktopError.self) { try await LinuxClipboard(environment: environment).copy("x") }
         let pid = try #require(pid_t(try folder.read("out").trimmingCharacters(in: .newlines)))
-        let end = ContinuousClock.now + .seconds(20)
+        let end = ContinuousClock.now + Patience.limit
         while kill(pid, 0) == 0, ContinuousClock.now < end { await Task.yield() }
         #expect(kill(pid, 0) == -1, "killed and reaped")
     }

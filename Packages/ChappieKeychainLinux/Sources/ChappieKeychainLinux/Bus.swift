@@ -42,6 +42,9 @@ enum BusAddress {
         return isSocket(socket) ? "unix:path=\(socket)" : nil
     }
 
+    /// The user as both buses know it.
+    static var userID: UInt32 { getuid() }
+
     static func isSocket(_ path: String) -> Bool {
         var status = stat()
         return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFSOCK
@@ -102,18 +105,6 @@ struct BusConnection {
         }
         guard let answer else { throw .unexpected("the service gave no answer") }
         return BusValue(owning: answer)
-    }
-
-    /// The value of one property of the object at `path`.
-    func property(
-        _ property: String, of interface: String, at path: String, in name: String
-    ) throws(LibraryFault) -> BusValue {
-        let answer = try call(
-            "Get", of: "org.freedesktop.DBus.Properties", at: path, in: name, [.text(interface), .text(property)])
-        guard let value = answer.member(0, ofTuple: "(v)")?.boxed else {
-            throw .unexpected("the service's answer for \(property) is not a property")
-        }
-        return value
     }
 }
 

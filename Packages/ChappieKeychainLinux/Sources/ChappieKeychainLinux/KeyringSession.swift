@@ -46,6 +46,8 @@ final class KeyringConnection {
 /// <https://specifications.freedesktop.org/secret-service/latest/>
 struct KeyringSession {
     static let service = "org.freedesktop.secrets"
+    private static let path = "/org/freedesktop/secrets"
+    private static let properties = "org.freedesktop.DBus.Properties"
     private static let locked = CredentialStoreError.locked("it has to be unlocked before it can be used")
 
     let shared: KeyringConnection
@@ -122,25 +124,18 @@ struct KeyringSession {
             "org.freedesktop.Secret.Item.Label": .text(CredentialItem.label(of: slot)),
             "org.freedesktop.Secret.Item.Attributes": .texts(CredentialItem.attributes(of: slot)),
         ]
-        let secret = try encoded(value)
+        let arguments: [BusArgument] = [.properties(properties), .value(try encoded(value)), .bool(false)]
         try mayPrompt { () throws(CredentialStoreError) in
-            try call(
-                "CreateItem", of: "Collection", at: collection, [.properties(properties), .value(secret), .bool(false)]
-            ).member(1, ofTuple: "(oo)")
+            let answer = try call("CreateItem", of: "Collection", at: collection, arguments)
+            try run(promptIn: answer.member(1, ofTuple: "(oo)"))
         }
     }
 
     private func deleteItem(_ path: String) throws(CredentialStoreError) {
         try mayPrompt { () throws(CredentialStoreError) in
-            do throws(LibraryFault) {
-                return try connection.call(
-                    "Delete", of: "org.freedesktop.Secret.Item", at: path, in: Self.service
-                ).member(0, ofTuple: "(o)")
-            } catch {
-                // Another program was faster; "/" stands for no prompt.
-                if error.saysThereIsNoSuchItem { return BusValue(retaining: g_variant_new_object_path("/")) }
-                throw error.meaning(deadline: limits.work)
-            }
+            let answer = try callUnlessGone("Delete", of: "org.freedesktop.Secret.Item", at: path)
+            // Another program may have been faster.
+            if let answer { try run(promptIn: answer.member(0, ofTuple: "(o)")) }
         }
     }
 
@@ -175,7 +170,7 @@ struct KeyringSession {
             guard !locked.isEmpty else { return [] }
             guard let limit = limits.prompt, prompts < 2 else { throw Self.locked }
             storeCall.allow(limit)
-            let answer = try call("Unlock", of: "Service", at: "/org/freedesktop/secrets", [.objects(locked)])
+            let answer = try call("Unlock", of: "Service", at: Self.path, [.objects(locked)])
             try run(promptIn: answer.member(1, ofTuple: "(aoo)"))
             storeCall.allow(limits.work)
             prompts += 1
@@ -186,24 +181,18 @@ struct KeyringSession {
     /// their attributes in full.
     private func find(_ slot: CredentialSlot) throws(CredentialStoreError) -> (items: [String], locked: [String]) {
         let answer = try call(
-            "SearchItems", of: "Service", at: "/org/freedesktop/secrets",
+            "SearchItems", of: "Service", at: Self.path,
             [.texts(CredentialItem.attributes(of: slot))])
         guard let readable = answer.member(0, ofTuple: "(aoao)")?.paths,
             let locked = answer.member(1, ofTuple: "(aoao)")?.paths
         else { throw Self.unexpectedAnswer }
         var items: [(path: String, modified: UInt64)] = []
         for path in readable {
-            let properties: BusValue?
-            do throws(LibraryFault) {
-                properties = try connection.call(
-                    "GetAll", of: "org.freedesktop.DBus.Properties", at: path, in: Self.service,
-                    [.text("org.freedesktop.Secret.Item")]
-                ).member(0, ofTuple: "(a{sv})")
-            } catch {
-                // Removed since the search.
-                if error.saysThereIsNoSuchItem { continue }
-                throw error.meaning(deadline: limits.work)
-            }
+            let answer = try callUnlessGone(
+                "GetAll", of: Self.properties, at: path, [.text("org.freedesktop.Secret.Item")])
+            // Removed since the search.
+            guard let answer else { continue }
+            let properties = answer.member(0, ofTuple: "(a{sv})")
             // A search finds every item that has *at least* the asked attributes.
             let attributes = properties?["Attributes"]
             guard attributes?[CredentialItem.accessGroup]?.text == slot.accessGroup,
@@ -227,19 +216,15 @@ struct KeyringSession {
 
     /// The path of the keyring that new items go to.
     private func defaultCollection() throws(CredentialStoreError) -> String? {
-        let answer = try call("ReadAlias", of: "Service", at: "/org/freedesktop/secrets", [.text("default")])
+        let answer = try call("ReadAlias", of: "Service", at: Self.path, [.text("default")])
         guard let path = answer.member(0, ofTuple: "(o)")?.text else { throw Self.unexpectedAnswer }
         return path == "/" ? nil : path
     }
 
     private func isLocked(_ collection: String) throws(CredentialStoreError) -> Bool {
-        do throws(LibraryFault) {
-            return try connection.property(
-                "Locked", of: "org.freedesktop.Secret.Collection", at: collection, in: Self.service
-            ).bool ?? true
-        } catch {
-            throw error.meaning(deadline: limits.work)
-        }
+        let answer = try callUnlessGone(
+            "Get", of: Self.properties, at: collection, [.text("org.freedesktop.Secret.Collection"), .text("Locked")])
+        return answer?.member(0, ofTuple: "(v)")?.boxed?.bool ?? true
     }
 
     // MARK: Asking the service, which may ask the person
@@ -251,21 +236,29 @@ struct KeyringSession {
     private func call(
         _ method: String, of interface: String, at path: String, _ arguments: [BusArgument]
     ) throws(CredentialStoreError) -> BusValue {
+        let answer = try callUnlessGone(method, of: "org.freedesktop.Secret.\(interface)", at: path, arguments)
+        guard let answer else { throw .failed("the keyring service knows no \(method) at \(path)") }
+        return answer
+    }
+
+    /// `nil` when the object is gone.
+    private func callUnlessGone(
+        _ method: String, of interface: String, at path: String, _ arguments: [BusArgument] = []
+    ) throws(CredentialStoreError) -> BusValue? {
         do throws(LibraryFault) {
-            return try connection.call(
-                method, of: "org.freedesktop.Secret.\(interface)", at: path, in: Self.service, arguments)
+            return try connection.call(method, of: interface, at: path, in: Self.service, arguments)
         } catch {
+            if error.saysThereIsNoSuchObject { return nil }
             throw error.meaning(deadline: limits.work)
         }
     }
 
-    /// Runs a step that may answer with a prompt, and the prompt; where asking is allowed both have at least the prompt's
-    /// limit.
-    private func mayPrompt(_ step: () throws(CredentialStoreError) -> BusValue?) throws(CredentialStoreError) {
-        let limit = limits.prompt.flatMap { $0 > limits.work ? $0 : nil }
-        if let limit { storeCall.allow(limit) }
-        try run(promptIn: step())
-        if limit != nil { storeCall.allow(limits.work) }
+    /// Runs a step in which the service may ask the person; where asking is allowed it has at least the prompt's limit.
+    private func mayPrompt(_ step: () throws(CredentialStoreError) -> Void) throws(CredentialStoreError) {
+        guard let limit = limits.prompt, limit > limits.work else { return try step() }
+        storeCall.allow(limit)
+        try step()
+        storeCall.allow(limits.work)
     }
 
     /// Runs the prompt whose path a method has answered with, if there is one.

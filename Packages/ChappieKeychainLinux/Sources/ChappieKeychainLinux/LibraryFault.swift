@@ -74,11 +74,10 @@ struct LibraryFault: Error, Hashable {
         }
     }
 
-    /// The item is gone, which a caller that deletes it does not mind.
-    var saysThereIsNoSuchItem: Bool { name == "org.freedesktop.Secret.Error.NoSuchObject" || saysThereIsNoSuchObject }
-
-    /// The service knows neither the object nor, at that path, the method.
-    var saysThereIsNoSuchObject: Bool { busName == "UnknownObject" || busName == "UnknownMethod" }
+    /// The object is gone: the service knows neither it nor, at its path, the method.
+    var saysThereIsNoSuchObject: Bool {
+        name == "org.freedesktop.Secret.Error.NoSuchObject" || busName == "UnknownObject" || busName == "UnknownMethod"
+    }
 
     /// The name of the service has no owner, and none could be started for it.
     var saysThereIsNoService: Bool {

@@ -1,14 +1,6 @@
 @_spi(ChappieInternals) public import ChappieAuth
 import FoundationEssentials
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
 /// ``SessionLock`` by logind (or elogind): the `LockedHint` of the login session, which lock screens set.
 ///
 /// The session is the one that `XDG_SESSION_ID` names, otherwise the one that logind counts this process into, otherwise
@@ -99,7 +91,7 @@ private struct Logind {
         if let id, !id.isEmpty, let path = try object("GetSession", .text(id)) { return path }
         // 0 stands for the caller.
         if let path = try object("GetSessionByPID", .number(0)) { return path }
-        guard let user = try object("GetUser", .number(getuid())),
+        guard let user = try object("GetUser", .number(BusAddress.userID)),
             let display = try property("Display", of: "User", at: user),
             display.member(0, ofTuple: "(so)")?.text?.isEmpty == false
         else { return nil }
@@ -107,33 +99,41 @@ private struct Logind {
     }
 
     private func object(_ method: String, _ argument: BusArgument) throws(LibraryFault) -> String? {
+        let answer = try call(method, of: "\(Self.name).Manager", at: Self.manager, [argument])
+        guard let path = answer?.member(0, ofTuple: "(o)")?.text else {
+            if answer == nil { return nil }
+            throw .unexpected("logind's answer to \(method) is not an object")
+        }
+        return path
+    }
+
+    private func property(_ name: String, of interface: String, at path: String) throws(LibraryFault) -> BusValue? {
+        let answer = try call(
+            "Get", of: "org.freedesktop.DBus.Properties", at: path, [.text("\(Self.name).\(interface)"), .text(name)])
+        guard let value = answer?.member(0, ofTuple: "(v)")?.boxed else {
+            if answer == nil { return nil }
+            throw .unexpected("logind's answer for \(name) is not a property")
+        }
+        return value
+    }
+
+    /// `nil` when logind does not know the process, user or session that it was asked for, when the session has gone in
+    /// between, and when the login manager is older than the property.
+    private func call(
+        _ method: String, of interface: String, at path: String, _ arguments: [BusArgument]
+    ) throws(LibraryFault) -> BusValue? {
         do throws(LibraryFault) {
-            let answer = try connection.call(
-                method, of: "\(Self.name).Manager", at: Self.manager, in: Self.name, [argument])
-            guard let path = answer.member(0, ofTuple: "(o)")?.text else {
-                throw .unexpected("logind's answer to \(method) is not an object")
+            return try connection.call(method, of: interface, at: path, in: Self.name, arguments)
+        } catch {
+            let absences = ["NoSuchSession", "NoSessionForPID", "NoSuchUser", "NoUserForPID"].map {
+                "\(Self.name).\($0)"
             }
-            return path
-        } catch {
-            guard Self.isAbsence(error) else { throw error }
-            return nil
-        }
-    }
-
-    /// `nil` also when the object has gone or its login manager is older than the property.
-    private func property(_ property: String, of interface: String, at path: String) throws(LibraryFault) -> BusValue? {
-        do throws(LibraryFault) {
-            return try connection.property(property, of: "\(Self.name).\(interface)", at: path, in: Self.name)
-        } catch {
             let unknown = ["UnknownProperty", "UnknownInterface", "InvalidArgs"]
-            guard Self.isAbsence(error) || unknown.contains(error.busName ?? "") else { throw error }
+            guard
+                error.saysThereIsNoSuchObject || absences.contains(error.name ?? "")
+                    || unknown.contains(error.busName ?? "")
+            else { throw error }
             return nil
         }
-    }
-
-    /// logind does not know the process, user or session that it was asked for; or the session has gone in between.
-    private static func isAbsence(_ error: LibraryFault) -> Bool {
-        let names = ["NoSuchSession", "NoSessionForPID", "NoSuchUser", "NoUserForPID"].map { "\(name).\($0)" }
-        return error.saysThereIsNoSuchObject || names.contains(error.name ?? "")
     }
 }

@@ -85,15 +85,6 @@ public struct SecretServiceCredentialStore: CredentialStore {
         self.busAddress = busAddress
     }
 
-    /// A store with one deadline for loads, saves and deletes alike, and otherwise the defaults.
-    ///
-    /// - Parameters:
-    ///   - deadline: How long one call may take, all of its steps together. Must be positive.
-    ///   - busAddress: As in ``init(readDeadline:writeDeadline:unlocking:accessibility:sessionLock:busAddress:)``.
-    public init(deadline: Duration, busAddress: String? = nil) {
-        self.init(readDeadline: deadline, writeDeadline: deadline, busAddress: busAddress)
-    }
-
     /// The secret in `slot`; `nil` when the keyring is readable and has none.
     ///
     /// - Throws: `absent`, `locked` (the keyring, or the login session), `denied`, `timedOut`, `corrupt` or `failed`;

@@ -65,6 +65,7 @@ public enum CredentialStoreContract {
         bleeding("accounts", slot("account-one"), slot("account-two")),
         bleeding("accounts that differ in case", slot("account-case"), slot("Account-Case")),
         bleeding("access groups", slot("group", group: "TEAM.one"), slot("group", group: "TEAM.two")),
+        bleeding("an issuer and none", slot("issuer-or-none", issuer: "http://127.0.0.1:1"), slot("issuer-or-none")),
         bleeding("an access group and none", slot("group-or-none", group: "TEAM.one"), slot("group-or-none")),
         bleeding(
             "names with quotes, spaces and characters of all kinds",
@@ -102,10 +103,12 @@ public enum CredentialStoreContract {
         (0..<(64 << 10)).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) },
     ]
 
-    private static func slot(_ account: String, service: String? = nil, group: String? = nil) -> CredentialSlot {
+    private static func slot(
+        _ account: String, service: String? = nil, group: String? = nil, issuer: String? = nil
+    ) -> CredentialSlot {
         CredentialSlot(
             service: ["com.chappie.contract", service].compactMap(\.self).joined(separator: "."), account: account,
-            accessGroup: group)
+            accessGroup: group, issuer: issuer)
     }
 
     private static func bleeding(_ what: String, _ one: CredentialSlot, _ two: CredentialSlot) -> Case {
