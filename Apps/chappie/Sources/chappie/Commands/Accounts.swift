@@ -52,8 +52,7 @@ struct Accounts: ParsableCommand {
         func run(in program: Program) async throws {
             try Accounts.refuseSimulation(program)
             try await UserSettings.change(program.environment) { try $0.use(name, of: program.settings.issuer) }
-            guard !options.json else { return program.console.json(["account": .string(name)]) }
-            program.console.line("Using \(name).")
+            program.say(["account": .string(name)], "Using \(name).")
         }
     }
 
@@ -72,8 +71,7 @@ struct Accounts: ParsableCommand {
             try Accounts.refuseSimulation(program)
             try await program.credentials(for: name).signOut()
             try await UserSettings.change(program.environment) { $0.remove(name, of: program.settings.issuer) }
-            guard !options.json else { return program.console.json(["removed": .string(name)]) }
-            program.console.line("Removed \(name).")
+            program.say(["removed": .string(name)], "Removed \(name).")
         }
     }
 }
@@ -123,11 +121,9 @@ struct Auth: ParsableCommand {
             program.console.note(Auth.warning)
             var failure: (any Error)?
             if remove { do { try await program.credentials.forgetWithoutRevoking() } catch { failure = error } }
-            if options.json {
-                program.console.json(["exported": .string(file), "removed": .bool(remove && failure == nil)])
-            } else {
-                program.console.line("Written to \(file), readable for you alone. Delete it once it is imported.")
-            }
+            program.say(
+                ["exported": .string(file), "removed": .bool(remove && failure == nil)],
+                "Written to \(file), readable for you alone. Delete it once it is imported.")
             // The file with live tokens has been named by then.
             if let failure { throw failure }
         }
@@ -160,11 +156,9 @@ struct Auth: ParsableCommand {
                 $0.add(settings.configuration.keychainAccount, of: settings.issuer)
             }
             program.console.note(Auth.warning)
-            if options.json {
-                program.console.json(["imported": .string(file), "account": info.json])
-            } else {
-                program.console.line("Signed in as \(info.name); stored \(program.place). Delete \(file) now.")
-            }
+            program.say(
+                ["imported": .string(file), "account": info.json],
+                "Signed in as \(info.name); stored \(program.place). Delete \(file) now.")
         }
     }
 }

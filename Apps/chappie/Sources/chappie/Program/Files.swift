@@ -104,17 +104,12 @@ enum SmallFile {
 
     private static func read(_ descriptor: CInt, _ path: String) throws -> [UInt8] {
         var bytes: [UInt8] = []
-        var chunk = [UInt8](repeating: 0, count: 64 << 10)
-        while true {
-            let count = Glibc.read(descriptor, &chunk, chunk.count)
-            if count == 0 { return bytes }
-            if count < 0 {
-                if errno == EINTR { continue }
-                throw failure(path)
-            }
-            bytes += chunk[..<count]
+        while let piece = readPiece(of: descriptor) {
+            if piece.isEmpty { return bytes }
+            bytes += piece
             guard bytes.count <= limit else { throw CommandLineError.usage("\(path) is over \(limit >> 20) MiB.") }
         }
+        throw failure(path)
     }
 
     private static func notPrivate(_ path: String) -> CommandLineError {
@@ -125,6 +120,21 @@ enum SmallFile {
 
     private static func failure(_ path: String) -> CommandLineError {
         .usage("\(path) can't be read: \(String(cString: strerror(errno))).", suggestion: "Check the path.")
+    }
+}
+
+/// What comes next, over signals, waiting for it; empty at the end, and `nil` for a failure that `errno` names.
+func readPiece(of descriptor: CInt) -> [UInt8]? {
+    var piece = [UInt8](repeating: 0, count: 64 << 10)
+    while true {
+        let count = read(descriptor, &piece, piece.count)
+        if count >= 0 { return Array(piece[..<count]) }
+        if errno == EAGAIN {
+            var poller = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+            poll(&poller, 1, -1)
+        } else if errno != EINTR {
+            return nil
+        }
     }
 }
 

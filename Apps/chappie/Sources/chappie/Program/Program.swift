@@ -140,6 +140,9 @@ struct Program: Sendable {
             backend: configuration.endpoints.profile.backend)
     }
 
+    /// Prints a result: as JSON for scripts, else as a line.
+    func say(_ json: ChappieJSON, _ line: String) { options.json ? console.json(json) : console.line(line) }
+
     /// A client for one conversation.
     func client(_ answer: AnswerOptions? = nil) -> ChappieClient {
         var configuration = settings.configuration

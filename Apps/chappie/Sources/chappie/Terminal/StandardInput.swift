@@ -16,9 +16,6 @@ func onThread<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value) a
 struct StandardInput {
     enum Kind { case closed, terminal, pipe, file }
 
-    /// In bytes.
-    static let limit = 16 << 20
-
     private let descriptor: CInt
     private var buffer: [UInt8] = []
     private var isAtEnd = false
@@ -69,22 +66,13 @@ struct StandardInput {
 
     private mutating func readMore() async throws {
         let piece = try await onThread { [descriptor] in
-            var chunk = [UInt8](repeating: 0, count: 64 << 10)
-            while true {
-                let count = read(descriptor, &chunk, chunk.count)
-                if count >= 0 { return Array(chunk[..<count]) }
-                if errno == EAGAIN {
-                    var poller = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-                    poll(&poller, 1, -1)
-                } else if errno != EINTR {
-                    throw CommandLineError.usage("Standard input can't be read: \(String(cString: strerror(errno))).")
-                }
-            }
+            if let piece = readPiece(of: descriptor) { return piece }
+            throw CommandLineError.usage("Standard input can't be read: \(String(cString: strerror(errno))).")
         }
         isAtEnd = piece.isEmpty
         buffer += piece
-        guard buffer.count <= Self.limit else {
-            throw CommandLineError.usage("Standard input is over \(Self.limit >> 20) MiB.")
+        guard buffer.count <= SmallFile.limit else {
+            throw CommandLineError.usage("Standard input is over \(SmallFile.limit >> 20) MiB.")
         }
     }
 
