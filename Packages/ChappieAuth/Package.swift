@@ -16,14 +16,7 @@ let package = Package(
             dependencies: [
                 "ChappieCore",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
-            ]),
-        .testTarget(
-            name: "ChappieAuthTests",
-            dependencies: [
-                "ChappieAuth",
-                "ChappieCore",
-                .product(name: "HTTPTypes", package: "swift-http-types"),
-            ]),
+            ])
     ],
     swiftLanguageModes: [.v6],
     cLanguageStandard: .c11

@@ -18,15 +18,7 @@ let package = Package(
                 "ChappieCore",
                 "ChappieAuth",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
-            ]),
-        .testTarget(
-            name: "ChappieClientTests",
-            dependencies: [
-                "ChappieClient",
-                "ChappieCore",
-                "ChappieAuth",
-                .product(name: "HTTPTypes", package: "swift-http-types"),
-            ]),
+            ])
     ],
     swiftLanguageModes: [.v6],
     cLanguageStandard: .c11

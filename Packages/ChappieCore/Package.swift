@@ -14,7 +14,7 @@ let package = Package(
             name: "ChappieCore",
             dependencies: [
                 .product(name: "HTTPTypes", package: "swift-http-types")
-            ]),
+            ])
     ],
     swiftLanguageModes: [.v6],
     cLanguageStandard: .c11

@@ -18,15 +18,7 @@ let package = Package(
                 "ChappieCore",
                 "CCurl",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
-            ]),
-        .testTarget(
-            name: "ChappieCurlTests",
-            dependencies: [
-                "ChappieCurl",
-                "ChappieCore",
-                "CCurl",
-                .product(name: "HTTPTypes", package: "swift-http-types"),
-            ]),
+            ])
     ],
     swiftLanguageModes: [.v6],
     cLanguageStandard: .c11

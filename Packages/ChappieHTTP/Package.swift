@@ -11,9 +11,6 @@ let package = Package(
         .package(path: "../ChappieCurl"),
         .package(path: "../CCurl"),
         .package(path: "../CZstd"),
-        .package(path: "../ChappieTesting"),
-        .package(path: "../ChappieSimulator"),
-        .package(path: "../TestFixtures"),
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
     ],
     targets: [
@@ -25,18 +22,7 @@ let package = Package(
                 "CCurl",
                 "CZstd",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
-            ]),
-        .testTarget(
-            name: "ChappieHTTPTests",
-            dependencies: [
-                "ChappieHTTP",
-                "ChappieCore",
-                "CZstd",
-                "ChappieTesting",
-                "ChappieSimulator",
-                "TestFixtures",
-                .product(name: "HTTPTypes", package: "swift-http-types"),
-            ]),
+            ])
     ],
     swiftLanguageModes: [.v6],
     cLanguageStandard: .c11

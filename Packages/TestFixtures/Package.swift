@@ -7,8 +7,7 @@ let package = Package(
     platforms: [.macOS(.v15), .iOS(.v18)],
     products: [.library(name: "TestFixtures", targets: ["TestFixtures"])],
     targets: [
-        .target(name: "TestFixtures"),
-        .testTarget(name: "TestFixturesTests", dependencies: ["TestFixtures"]),
+        .target(name: "TestFixtures")
     ],
     swiftLanguageModes: [.v6],
     cLanguageStandard: .c11

@@ -9,7 +9,8 @@ import pytest
 from conftest import ROOT
 from test_readme import blocks
 
-pytestmark = [pytest.mark.packages, pytest.mark.slow]
+# One after the other: each build takes all cores.
+pytestmark = [pytest.mark.packages, pytest.mark.slow, pytest.mark.xdist_group("packages")]
 
 
 def run(*command, **options):
