@@ -1,4 +1,4 @@
-import Testing
+public import Testing
 
 /// How long tests wait.
 public enum Patience {
