@@ -77,13 +77,15 @@ ensure_python() {
     local there=${XDG_CACHE_HOME:-$HOME/.cache}/chappie-tests/python list=$root/Tests/Acceptance/requirements.txt
     python=$there/bin/python
     ! cmp -s "$list" "$there/complete" || return 0
-    say "Installing from PyPI into $there: $(grep -o '^[^=#]*' "$list" | paste -sd ' ')"
-    rm -rf "$there" && python3 -m venv "$there" && "$python" -m pip install --quiet --disable-pip-version-check -r "$list" ||
-        die "pip could not install what $list names" 69
-    # It pins a certifi that mirrors may not have yet; certificates play no part on loopback.
-    "$python" -m pip install --quiet --disable-pip-version-check --no-deps litellm==1.109.1 &&
-        "$python" -c 'import importlib.metadata as m; print(*(l for l in m.requires("litellm") if "extra" not in l and "certifi" not in l), sep="\n")' \
-            >"$there/litellm.txt" && "$python" -m pip install --quiet --disable-pip-version-check -r "$there/litellm.txt" ||
-        die "pip could not install litellm" 69
+    say "Installing from PyPI into $there: $(grep -o '^[^=#]*' "$list" | paste -sd ' ') litellm"
+    make_python "$there" "$list" >"$work/pip.log" 2>&1 || { tail -n 20 "$work/pip.log" >&2; die "pip could not install what $list names" 69; }
     cp "$list" "$there/complete"
+}
+
+# litellm pins a certifi that mirrors may not have yet; certificates play no part on loopback.
+make_python() {
+    local pip=("$python" -m pip install --quiet --disable-pip-version-check)
+    rm -rf "$1" && python3 -m venv "$1" && "${pip[@]}" -r "$2" && "${pip[@]}" --no-deps litellm==1.109.1 || return
+    "$python" -c 'import importlib.metadata as m; print(*(l for l in m.requires("litellm") if "extra" not in l and "certifi" not in l), sep="\n")' \
+        >"$1/litellm.txt" && "${pip[@]}" -r "$1/litellm.txt"
 }

@@ -54,7 +54,7 @@ run_sanitized() {
 # `acceptance NAME OPTION…` runs Tests/Acceptance; options go to pytest. Most of a test is waiting for polls and deadlines.
 acceptance() {
     (cd "$root/Tests/Acceptance" && TEST_PATIENCE=${TEST_PATIENCE:-3} "$python" -m pytest -q -n "${ACCEPTANCE_WORKERS:-4}" --dist loadgroup \
-        -p no:cacheprovider --junitxml "$work/$1.xml" "${@:2}") >&2 </dev/null
+        -p no:cacheprovider --basetemp "$work/pytest-$1" --junitxml "$work/$1.xml" "${@:2}") >&2 </dev/null
 }
 
 # A user's own settings must not reach the tests, nor the tests a user's files.

@@ -15,7 +15,7 @@ def blocks():
     info, start, lines = None, 0, []
     for number, line in enumerate((ROOT / "README.md").read_text(encoding="utf-8").splitlines(), 1):
         if not line.startswith("```"):
-            lines.append(line)
+            lines += [line] if info is not None else []
         elif info is None:
             info, start, lines = line[3:].strip(), number, []
         else:
@@ -43,7 +43,7 @@ def test_help_texts_are_those_of_the_program(program):
         assert [line.rstrip() for line in lines] == [line.rstrip() for line in printed.strip().splitlines()]
 
 
-@pytest.mark.parametrize("line", commands())
+@pytest.mark.parametrize("line", list(commands()))
 def test_a_command_works(line, program, tmp_path):
     """`chappie …` runs against the embedded simulator; a script exists and knows the options that it is given."""
     first, *words = line.split()
