@@ -7,6 +7,7 @@ import PackageDescription
 
 let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types")
 let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
+let heap = Target.Dependency.product(name: "HeapModule", package: "swift-collections")
 let nio: [Target.Dependency] = [
     .product(name: "NIOCore", package: "swift-nio"),
     .product(name: "NIOPosix", package: "swift-nio"),
@@ -50,6 +51,7 @@ let package = Package(
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
+        .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
     ],
@@ -63,9 +65,9 @@ let package = Package(
         module("CCurl", []),
         module("CZstd", []),
         module("CZlib", []),
-        module("ChappieCurl", ["ChappieCore", "CCurl", httpTypes]),
-        module("ChappieHTTP", ["ChappieCore", "ChappieCurl", "CCurl", "CZstd", httpTypes]),
-        module("ChappieWebSocket", ["ChappieCore", "ChappieCurl", "CCurl", "CZlib", httpTypes]),
+        module("ChappieCurl", ["ChappieCore", "CCurl", heap, httpTypes]),
+        module("ChappieHTTP", ["ChappieCore", "ChappieCurl", "CZstd", httpTypes]),
+        module("ChappieWebSocket", ["ChappieCore", "ChappieCurl", "CZlib", httpTypes]),
         module("CSecret", in: "ChappieKeychainLinux", []),
         module("ChappieKeychainLinux", ["ChappieCore", "ChappieAuth", "CSecret"]),
         module("COpenSSL", []),

@@ -9,6 +9,7 @@ let package = Package(
     dependencies: [
         .package(path: "../ChappieCore"),
         .package(path: "../CCurl"),
+        .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
     ],
     targets: [
@@ -17,6 +18,7 @@ let package = Package(
             dependencies: [
                 "ChappieCore",
                 "CCurl",
+                .product(name: "HeapModule", package: "swift-collections"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ])
     ],

@@ -9,7 +9,6 @@ let package = Package(
     dependencies: [
         .package(path: "../ChappieCore"),
         .package(path: "../ChappieCurl"),
-        .package(path: "../CCurl"),
         .package(path: "../CZstd"),
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
     ],
@@ -19,7 +18,6 @@ let package = Package(
             dependencies: [
                 "ChappieCore",
                 "ChappieCurl",
-                "CCurl",
                 "CZstd",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ])

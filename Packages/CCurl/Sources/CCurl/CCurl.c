@@ -6,6 +6,13 @@
 #include <netinet/tcp.h>
 #include <stdint.h>
 #include <sys/socket.h>
+#include <unistd.h>
+
+#ifdef __linux__
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#endif
 
 // curl.h wraps these functions in type-checking macros; the shims want the functions themselves.
 #undef curl_easy_setopt
@@ -69,10 +76,6 @@ CURLcode ccurl_easy_get_socket(CURL *easy, CURLINFO info, curl_socket_t *value) 
     return curl_easy_getinfo(easy, info, value);
 }
 
-CURLMcode ccurl_multi_set_long(CURLM *multi, CURLMoption option, long value) {
-    return curl_multi_setopt(multi, option, value);
-}
-
 CURL *ccurl_multi_next_done(CURLM *multi, CURLcode *result) {
     int waiting = 0;
     CURLMsg *message;
@@ -111,3 +114,49 @@ void ccurl_limit_unsent(curl_socket_t socket, int bytes) {
     setsockopt(socket, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof bytes);
 #endif
 }
+
+#ifdef __linux__
+
+int ccurl_watch_open(void) { return epoll_create1(EPOLL_CLOEXEC); }
+
+int ccurl_watch_set(int watch, int socket, uint64_t name, bool reads, bool writes) {
+    struct epoll_event event = {.data.u64 = name};
+    if (reads) event.events |= EPOLLIN;
+    if (writes) event.events |= EPOLLOUT;
+    if (event.events == 0) return epoll_ctl(watch, EPOLL_CTL_DEL, socket, &event) == 0 || errno == ENOENT ? 0 : -1;
+    if (epoll_ctl(watch, EPOLL_CTL_MOD, socket, &event) == 0) return 0;
+    return errno == ENOENT ? epoll_ctl(watch, EPOLL_CTL_ADD, socket, &event) : -1;
+}
+
+int ccurl_watch_wait(int watch, struct ccurl_ready *ready, int capacity, int milliseconds) {
+    struct epoll_event events[128];
+    if (capacity > 128) capacity = 128;
+    int count = epoll_wait(watch, events, capacity, milliseconds);
+    for (int i = 0; i < count; i++) {
+        bool failed = events[i].events & (EPOLLERR | EPOLLHUP);
+        ready[i].name = events[i].data.u64;
+        ready[i].reads = failed || events[i].events & EPOLLIN;
+        ready[i].writes = failed || events[i].events & EPOLLOUT;
+    }
+    return count;
+}
+
+int ccurl_bell_open(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
+
+void ccurl_bell_ring(int bell) { eventfd_write(bell, 1); }
+
+void ccurl_bell_silence(int bell) {
+    eventfd_t count;
+    eventfd_read(bell, &count);
+}
+
+#else
+
+int ccurl_watch_open(void) { return -1; }
+int ccurl_watch_set(int watch, int socket, uint64_t name, bool reads, bool writes) { return -1; }
+int ccurl_watch_wait(int watch, struct ccurl_ready *ready, int capacity, int milliseconds) { return -1; }
+int ccurl_bell_open(void) { return -1; }
+void ccurl_bell_ring(int bell) {}
+void ccurl_bell_silence(int bell) {}
+
+#endif

@@ -1,5 +1,5 @@
-public import CCurl
-public import ChappieCore
+import CCurl
+@_spi(ChappieInternals) public import ChappieCore
 
 #if canImport(Glibc)
     import Glibc
@@ -13,24 +13,24 @@ public import ChappieCore
 ///
 /// curl's own text may hold the URL or the proxy setting with its password; it is read to tell cases apart, and shown
 /// only where its wording is about a certificate or a TLS alert.
-public struct CurlFailure: Sendable {
-    public var result: CURLcode
+@_spi(ChappieInternals) public struct CurlFailure: Sendable {
+    var result: CURLcode
     /// How far it had come: `.connect` until the connection stands, its TLS included.
-    public var stage: ChappieTransportError.Stage
+    var stage: ChappieTransportError.Stage
     /// Of the route: whose failure it is, and the extra CA file, for a bundle that OpenSSL turned down after all.
-    public var route: CurlRoute
+    var route: CurlRoute
     /// curl's CURLOPT_ERRORBUFFER.
-    public var text = ""
+    var text = ""
     /// errno of the last failed connect; 0 when there was none.
-    public var systemError: CInt = 0
+    var systemError: CInt = 0
     /// The proxy's answer to CONNECT; 0 when there was none.
-    public var tunnelStatus = 0
+    var tunnelStatus = 0
     /// What went wrong in speaking SOCKS.
-    public var socksCode = CURLPX_OK
+    var socksCode = CURLPX_OK
     /// Whether a TCP connection stood (to the proxy, where one is used).
-    public var hadConnection = false
+    var hadConnection = false
 
-    public init(result: CURLcode, stage: ChappieTransportError.Stage, route: CurlRoute) {
+    init(result: CURLcode, stage: ChappieTransportError.Stage, route: CurlRoute) {
         self.result = result
         self.stage = stage
         self.route = route
@@ -38,9 +38,9 @@ public struct CurlFailure: Sendable {
 
     /// Reads from `handle` what it knows.
     public init(
-        _ result: CURLcode, of handle: EasyHandle, at stage: ChappieTransportError.Stage, on route: CurlRoute
+        _ result: CurlResult, of handle: EasyHandle, at stage: ChappieTransportError.Stage, on route: CurlRoute
     ) {
-        self.init(result: result, stage: stage, route: route)
+        self.init(result: result.code, stage: stage, route: route)
         text = handle.failureText
         systemError = CInt(truncatingIfNeeded: handle.long(CURLINFO_OS_ERRNO))
         tunnelStatus = handle.long(CURLINFO_HTTP_CONNECTCODE)
@@ -95,7 +95,7 @@ public struct CurlFailure: Sendable {
     ///
     /// - Parameter allowance: how long the stage was given; `nil` when it was curl's to judge.
     public func timeOut(allowance: Duration?) -> ChappieTransportError {
-        let within = allowance.map { " within \(Self.words($0))" } ?? " in time"
+        let within = allowance.map { " within \($0.words)" } ?? " in time"
         switch stage {
         case .configuration, .connect, .tls:
             let isHandshake = hadConnection && route.origin.scheme == .https && route.proxy == .direct
@@ -143,9 +143,97 @@ public struct CurlFailure: Sendable {
         }
     }
 
-    private static func words(_ duration: Duration) -> String {
-        let (seconds, attoseconds) = duration.components
-        let milliseconds = attoseconds / 1_000_000_000_000_000
-        return milliseconds == 0 ? "\(seconds) s" : "\(seconds * 1000 + milliseconds) ms"
+    // MARK: TLS
+
+    /// Why a certificate was refused, in plain words; OpenSSL's stand beside them, since those are what people look for.
+    var certificateReason: String {
+        let words = shown(orElse: "")
+        let reason =
+            switch true {
+            case words.contains("expired"): "its certificate has expired"
+            case words.contains("not yet valid"): "its certificate is not valid yet, by the clock of this machine"
+            // Both ways in which curl says that the name in the certificate is another.
+            case words.contains("subject name"): "its certificate is for another host"
+            // "self signed" in OpenSSL 1.1.
+            case words.contains("issuer certificate"), words.contains("self-signed"), words.contains("self signed"):
+                "its certificate is from no authority that is trusted here"
+            default: "its certificate is not trusted"
+            }
+        return words.isEmpty ? reason : "\(reason) (\(words))"
+    }
+
+    /// The connection ended or was reset inside the handshake, in one of the ways in which curl and OpenSSL 3 say so.
+    var isBrokenHandshake: Bool {
+        [
+            "SSL_ERROR_SYSCALL", "SSL_ERROR_ZERO_RETURN", "unexpected eof", "Recv failure: ", "Send failure: ",
+            "Connection reset",
+        ]
+        .contains { text.contains($0) }
+    }
+
+    /// Why the handshake failed. Where one side offers no version that the other takes, OpenSSL says so in one of these
+    /// ways, whichever side notices.
+    var handshakeReason: String {
+        let words = shown(orElse: "the handshake failed")
+        let isAboutVersion = ["alert protocol version", "unsupported protocol", "version too low"].contains {
+            words.contains($0)
+        }
+        return isAboutVersion ? "it speaks no version of TLS that is allowed here (\(words))" : words
+    }
+
+    /// curl's words without its prefixes, in printable ASCII and bounded: they may quote a name in a certificate.
+    private func shown(orElse fallback: String) -> String {
+        var text = Substring(text)
+        for prefix in ["SSL certificate problem: ", "SSL: "] where text.hasPrefix(prefix) {
+            text = text.dropFirst(prefix.count)
+        }
+        let clean = text.unicodeScalars.lazy.map { (0x20..<0x7F).contains($0.value) ? Character($0) : "?" }.prefix(200)
+        return clean.isEmpty ? fallback : String(clean)
+    }
+
+    // MARK: Proxies
+
+    /// A refusal by the proxy, in place of the tunnel or of the answer.
+    public func proxyRefusal(_ status: Int) -> String {
+        switch status {
+        case 401, 407: "\(passwordWanted) (status \(status))"
+        default: "the proxy \(proxyLabel) refused with status \(status)"
+        }
+    }
+
+    /// What a SOCKS proxy answered (RFC 1928, section 6; RFC 1929), or why it came to no answer.
+    var socksRefusal: ChappieTransportError {
+        switch socksCode {
+        case CURLPX_RESOLVE_HOST:
+            // With socks4 and socks5 the name is looked up on this side.
+            failure(
+                .unknownHost, .connect, "the name does not resolve here (a proxy set as socks5h:// would look it up)")
+        case CURLPX_USER_REJECTED, CURLPX_NO_AUTH: failure(.proxyFailed, .connect, passwordWanted)
+        case CURLPX_REPLY_NOT_ALLOWED:
+            failure(.proxyFailed, .connect, "the proxy \(proxyLabel) doesn't allow this host")
+        case CURLPX_REPLY_HOST_UNREACHABLE, CURLPX_REPLY_NETWORK_UNREACHABLE, CURLPX_REPLY_CONNECTION_REFUSED,
+            CURLPX_REPLY_TTL_EXPIRED, CURLPX_REPLY_GENERAL_SERVER_FAILURE:
+            failure(.proxyFailed, .connect, "the proxy \(proxyLabel) can't reach this host")
+        default: failure(.proxyFailed, .connect, "the proxy \(proxyLabel) refused or broke its protocol")
+        }
+    }
+
+    var proxyLabel: String {
+        guard case .via(_, _, let host, let port) = route.proxy else { return "" }
+        return host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+    }
+
+    /// curl names the address that it tried; there is no other way to learn whether the exclusion list spared this host
+    /// the proxy.
+    var isAboutReachingProxy: Bool {
+        guard case .via(_, _, let host, let port) = route.proxy else { return false }
+        return text.contains(" \(host) port \(port) ")
+    }
+
+    private var passwordWanted: String {
+        guard case .via(let url, _, _, _) = route.proxy, url.contains("@") else {
+            return "the proxy \(proxyLabel) wants a user name and a password"
+        }
+        return "the proxy \(proxyLabel) wants other credentials"
     }
 }

@@ -1,4 +1,4 @@
-public import ChappieCore
+@_spi(ChappieInternals) public import ChappieCore
 public import FoundationEssentials
 import Synchronization
 
@@ -11,11 +11,13 @@ import Synchronization
 /// ```
 ///
 /// The environment (for the proxy) and the extra CA file are read when the first request is made; the thread starts
-/// then, too. It ends when everybody has let go of the network and the last exchange and connection are over.
+/// then, too. It ends when the network has been let go and the last exchange and connection are over.
 public final class CurlNetwork: Sendable {
+    /// Proxy, trust and deadlines of every request.
     public let policy: ChappieNetworkPolicy
-    public let loop = CurlEventLoop()
-    private let surroundings = Mutex<Surroundings?>(nil)
+    /// The thread.
+    @_spi(ChappieInternals) public let loop = NetworkLoop()
+    private let environment = Mutex<CurlRoute.Environment?>(nil)
 
     /// Opens nothing and can't fail: a policy that makes no sense is an error of each request.
     public init(policy: ChappieNetworkPolicy = .default) { self.policy = policy }
@@ -28,17 +30,17 @@ public final class CurlNetwork: Sendable {
     ///
     /// - Throws: ``ChappieTransportError`` with stage `.configuration`: the URL, the proxy setting or the extra CA file
     ///   can't be used.
-    public func route(
-        to url: URL, for application: Origin.Application
+    @_spi(ChappieInternals) public func route(
+        to url: URL, for application: CurlRoute.Application
     ) throws(ChappieTransportError) -> CurlRoute {
-        try CurlRoute(to: url, for: application, policy: policy, surroundings: readSurroundings())
+        try CurlRoute(to: url, for: application, policy: policy, environment: readEnvironment())
     }
 
-    /// A failure is not remembered: the file may be mended by the next request.
-    private func readSurroundings() throws(ChappieTransportError) -> Surroundings {
-        if let known = surroundings.withLock({ $0 }) { return known }
-        let read = try Surroundings.read(for: policy)
-        surroundings.withLock { $0 = read }
+    /// A failure is not remembered: the next request may find the file fixed.
+    private func readEnvironment() throws(ChappieTransportError) -> CurlRoute.Environment {
+        if let known = environment.withLock({ $0 }) { return known }
+        let read = try CurlRoute.Environment(for: policy)
+        environment.withLock { $0 = read }
         return read
     }
 }

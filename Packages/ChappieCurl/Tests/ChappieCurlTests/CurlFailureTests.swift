@@ -1,15 +1,17 @@
 import CCurl
-import ChappieCore
-import ChappieCurl
+@_spi(ChappieInternals) import ChappieCore
 import FoundationEssentials
 import Testing
+
+@_spi(ChappieInternals) @testable import ChappieCurl
 
 @Suite struct CurlFailureTests {
     private func failure(
         _ result: CURLcode, text: String = "", proxy: String? = nil
     ) throws -> CurlFailure {
         let selection = proxy.map { ProxySelection.via(url: $0, excluding: "", host: "127.0.0.1", port: 1080) }
-        let origin = try Origin(#require(URL(string: "https://example.com")))
+        let url = try #require(URL(string: "https://example.com"))
+        let origin = try CurlRoute.origin(of: url, for: .http)
         var failure = CurlFailure(
             result: result, stage: .connect, route: CurlRoute(origin: origin, proxy: selection ?? .direct))
         failure.text = text

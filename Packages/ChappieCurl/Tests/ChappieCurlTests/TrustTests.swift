@@ -2,7 +2,7 @@ import ChappieCore
 import Foundation
 import Testing
 
-@testable import ChappieCurl
+@_spi(ChappieInternals) @testable import ChappieCurl
 
 @Suite struct TrustTests {
     @Test func countsTheCertificatesOfARealBundle() throws {

@@ -1,5 +1,5 @@
 public import ChappieCore
-public import ChappieCurl
+@_spi(ChappieInternals) public import ChappieCurl
 public import FoundationEssentials
 import HTTPTypes
 
@@ -51,7 +51,7 @@ public final class CurlHTTPTransport: HTTPTransport {
         var request = request
         var followed = 0
         while true {
-            let transfer = CurlTransfer(try plan(request), loop: network.loop)
+            let transfer = HTTPTransfer(try plan(request), loop: network.loop)
             let head = try await transfer.start()
             let body = HTTPBody(next: { try await transfer.nextChunk() }, cancel: { transfer.cancel() })
             let next = try RedirectRule.next(

@@ -1,14 +1,14 @@
 // libcurl for Swift: curl.h, and one plain function for each way of calling its variadic ones.
 //
 // Swift can't call a variadic C function, and curl_easy_setopt's argument has another type for every family of options
-// (https://curl.se/libcurl/c/curl_easy_setopt.html). Each shim below fixes one of them; what the option means is the
-// caller's business.
+// (https://curl.se/libcurl/c/curl_easy_setopt.html). Each shim below fixes one of them.
 #ifndef CCURL_H
 #define CCURL_H
 
 #include <curl/curl.h>
 
-#include "SocketWatch.h"
+#include <stdbool.h>
+#include <stdint.h>
 
 /// CURLOPTTYPE_LONG and CURLOPTTYPE_VALUES.
 CURLcode ccurl_easy_set_long(CURL *easy, CURLoption option, long value);
@@ -53,9 +53,6 @@ CURLcode ccurl_easy_get_pointer(CURL *easy, CURLINFO info, void **value);
 /// CURLINFO_SOCKET.
 CURLcode ccurl_easy_get_socket(CURL *easy, CURLINFO info, curl_socket_t *value);
 
-/// CURLOPTTYPE_LONG of the multi interface.
-CURLMcode ccurl_multi_set_long(CURLM *multi, CURLMoption option, long value);
-
 /// CURLMOPT_SOCKETFUNCTION and CURLMOPT_SOCKETDATA.
 CURLMcode ccurl_multi_set_socket_callback(CURLM *multi, curl_socket_callback callback, void *context);
 
@@ -73,7 +70,35 @@ const char *ccurl_default_ca_file(void);
 /// with. To be called before anything else uses OpenSSL. Does nothing where libcurl uses another TLS library.
 void ccurl_keep_openssl_until_the_end(void);
 
-/// Bounds what the kernel takes over from us and has not sent yet, so that what it takes is what the network takes.
+/// Bounds what the kernel takes over from us and has not sent yet, so that its taking more means that the network does.
 void ccurl_limit_unsent(curl_socket_t socket, int bytes);
+
+// A set of sockets to wait for, however many there are, and a bell that another thread can ring to end the wait. On Linux
+// these are epoll and eventfd, which Swift's import of the C library leaves out; elsewhere they can't be opened.
+
+/// A socket that is ready, by the name it was given. One that has failed is ready for both.
+struct ccurl_ready {
+    uint64_t name;
+    bool reads;
+    bool writes;
+};
+
+/// A new set, to be closed like any descriptor; -1 when the system has none left.
+int ccurl_watch_open(void);
+
+/// Says what `socket` is watched for, level-triggered; nothing takes it out of the set. 0, or -1 with errno.
+int ccurl_watch_set(int watch, int socket, uint64_t name, bool reads, bool writes);
+
+/// Waits at most that long and writes which sockets are ready, at most 128 at a time. Returns how many, or -1 with errno.
+int ccurl_watch_wait(int watch, struct ccurl_ready *ready, int capacity, int milliseconds);
+
+/// A new bell, to be closed and watched like a socket; -1 when the system has none left.
+int ccurl_bell_open(void);
+
+/// Makes the bell readable, from any thread.
+void ccurl_bell_ring(int bell);
+
+/// Makes it unreadable again.
+void ccurl_bell_silence(int bell);
 
 #endif

@@ -71,4 +71,4 @@ func transportError(
 }
 
 /// Everything that measures time or starts programs: one after the other, so that no test disturbs another.
-@Suite(.serialized) enum OverTheWire {}
+@Suite(.serialized, .byItself) enum OverTheWire {}

@@ -1,5 +1,5 @@
 import ChappieCore
-import HTTPTypes
+@_spi(ChappieInternals) import ChappieCurl
 import Testing
 
 @testable import ChappieHTTP
@@ -8,11 +8,11 @@ import Testing
     private let deadlines = ChappieDeadlines(
         connect: .seconds(1), responseHead: .seconds(2), firstByte: .seconds(3), idle: .seconds(4))
 
-    @Test func eachPhaseHasItsDeadline() {
-        var state = TransferState(deadlines: deadlines, startedAt: .seconds(10))
+    @Test func eachPhaseHasItsDeadline() throws {
+        var state = TransferState(deadlines: deadlines, isThroughProxy: false, startedAt: .seconds(10))
         #expect(state.deadline == .seconds(11))
-        #expect(state.expired(at: .seconds(11) - .nanoseconds(1)) == nil)
-        #expect(state.expired(at: .seconds(11))?.phase == .connecting)
+        #expect(state.expired(at: .seconds(11) - 1) == nil)
+        #expect(state.expired(at: .seconds(11)) == .seconds(1))
         let accepted = state.connected(hasBody: true, at: .seconds(20))
         #expect(accepted)
         #expect(state.deadline == .seconds(24))
@@ -21,102 +21,54 @@ import Testing
         #expect(state.deadline == .seconds(25))
         state.sentBody(isWhole: true, at: .seconds(30))
         #expect(state.deadline == .seconds(32))
-        state.receivedHead(at: .seconds(40))
+        receiveHead(&state, at: .seconds(40))
         #expect(state.deadline == .seconds(43))
-        state.receivedBody(at: .seconds(50))
+        _ = state.receivedBody(UnsafeRawBufferPointer(start: nil, count: 0), at: .seconds(50))
         #expect(state.deadline == .seconds(54))
-        state.paused()
+        let full = [UInt8](repeating: 1, count: TransferState.highWaterMark)
+        let isTaken = full.withUnsafeBytes { state.receivedBody($0, at: .seconds(51)) }
+        let isTakenToo = full.withUnsafeBytes { state.receivedBody($0, at: .seconds(52)) }
+        #expect(isTaken && !isTakenToo)
         #expect(state.deadline == nil)
         #expect(state.expired(at: .seconds(1_000_000)) == nil)
-        state.resumed(at: .seconds(60))
+        let tooEarly = state.resume(at: .seconds(53))
+        #expect(!tooEarly)
+        #expect(try state.takeChunk()?.get() == full)
+        let resumes = state.resume(at: .seconds(60))
+        #expect(resumes)
         #expect(state.deadline == .seconds(64))
         state.ended()
         #expect(state.deadline == nil)
     }
 
     @Test func aRequestWithoutABodyIsOutAtOnce() {
-        var state = TransferState(deadlines: deadlines, startedAt: .zero)
+        var state = TransferState(deadlines: deadlines, isThroughProxy: false, startedAt: 0)
         _ = state.connected(hasBody: false, at: .seconds(1))
         #expect(state.phase == .awaitingHead)
     }
 
     @Test func aSecondConnectionIsRefused() {
-        var state = TransferState(deadlines: deadlines, startedAt: .zero)
+        var state = TransferState(deadlines: deadlines, isThroughProxy: false, startedAt: 0)
         let first = state.connected(hasBody: false, at: .seconds(1))
         let second = state.connected(hasBody: false, at: .seconds(2))
         #expect(first && !second)
     }
 
     @Test func anEarlyAnswerEndsTheSending() {
-        var state = TransferState(deadlines: deadlines, startedAt: .zero)
+        var state = TransferState(deadlines: deadlines, isThroughProxy: false, startedAt: 0)
         _ = state.connected(hasBody: true, at: .seconds(1))
-        state.receivedHead(at: .seconds(2))
+        receiveHead(&state, at: .seconds(2))
         state.sentBody(isWhole: true, at: .seconds(3))
         #expect(state.phase == .awaitingBody)
         #expect(state.deadline == .seconds(5))
     }
+
+    private func receiveHead(_ state: inout TransferState, at now: Int) {
+        for line in ["HTTP/1.1 200 OK\r\n", "\r\n"] { _ = state.receivedLine(Array(line.utf8), at: now) }
+    }
 }
 
-@Suite struct ResponseHeadParserTests {
-    @Test(arguments: [
-        (["HTTP/1.1 200 OK\r\n", "a: 1\r\n", "A:2 \r\n", "\r\n"], 200, ["a: 1", "A: 2"]),
-        (["HTTP/2 204 \r\n", "x-y: \t z\t\r\n", "\r\n"], 204, ["x-y: z"]),
-        (["HTTP/1.0 404 Not Found\n", "\n"], 404, []),
-        (["HTTP/1.1 100 Continue\r\n", "\r\n", "HTTP/1.1 200\r\n", "b:\r\n", "\r\n", "trailer: 1\r\n"], 200, ["b: "]),
-        (["HTTP/1.1 200 OK\r\n", "no colon\r\n", ": no name\r\n", "sp ace: 1\r\n", "nul: \0\r\n", "\r\n"], 200, []),
-    ])
-    func findsTheFinalHead(lines: [String], status: Int, fields: [String]) {
-        var parser = ResponseHeadParser()
-        var heads: [ResponseHead] = []
-        for line in lines {
-            if case .complete(let head) = parser.receivedLine(Array(line.utf8)) { heads.append(head) }
-        }
-        #expect(heads.map(\.status.code) == [status])
-        #expect(heads.first?.headerFields.map { "\($0.name.rawName): \($0.value)" } == fields)
-        #expect(parser.isComplete)
-    }
-
-    @Test(arguments: ["HTTP/1.1\r\n", "HTTP/1.1 99 Low\r\n", "HTTP/1.1 2000 High\r\n", "ICY 200 OK\r\n", "\u{0}\r\n"])
-    func refusesAStatusLineThatIsNone(line: String) {
-        var parser = ResponseHeadParser()
-        let outcome = parser.receivedLine(Array(line.utf8))
-        #expect(outcome == .failed("its status line can't be understood"))
-    }
-
-    @Test func boundsWhatItTakes() {
-        var parser = ResponseHeadParser()
-        _ = parser.receivedLine(Array("HTTP/1.1 200 OK\r\n".utf8))
-        let line = Array("x: \(String(repeating: "a", count: 1000))\r\n".utf8)
-        var lines = 0
-        while parser.receivedLine(line) == .more { lines += 1 }
-        #expect(lines == (ResponseHeadParser.byteLimit - 17) / line.count)
-    }
-
-    /// 65,535 of them, which fit into the bytes, would end the process in `HTTPFields`.
-    @Test func boundsHowManyFieldsItTakes() {
-        var parser = ResponseHeadParser()
-        _ = parser.receivedLine(Array("HTTP/1.1 200 OK\r\n".utf8))
-        let line = Array("a:\n".utf8)
-        for _ in 0..<ResponseHeadParser.fieldLimit { #expect(parser.receivedLine(line) == .more) }
-        #expect(parser.receivedLine(line) == .failed("its response head has over 1000 fields"))
-    }
-
-    @Test func eachHeadHasItsOwnFields() {
-        var parser = ResponseHeadParser()
-        for status in ["103 Early Hints", "200 OK"] {
-            _ = parser.receivedLine(Array("HTTP/1.1 \(status)\r\n".utf8))
-            for _ in 0..<(ResponseHeadParser.fieldLimit - 1) { _ = parser.receivedLine(Array("a:\n".utf8)) }
-            _ = parser.receivedLine(Array("last: \(status)\r\n".utf8))
-            let end = parser.receivedLine(Array("\r\n".utf8))
-            guard status == "200 OK" else {
-                #expect(end == .more)
-                continue
-            }
-            guard case .complete(let head) = end else {
-                Issue.record("\(end)")
-                return
-            }
-            #expect(head.headerFields.count == ResponseHeadParser.fieldLimit)
-        }
-    }
+extension Int {
+    /// In nanoseconds.
+    fileprivate static func seconds(_ seconds: Int) -> Int { seconds * 1_000_000_000 }
 }

@@ -1,4 +1,4 @@
 import Testing
 
 /// Everything that measures time or counts threads: one after the other, so that none stands in another's way.
-@Suite(.serialized) enum OverTheWire {}
+@Suite(.serialized, .byItself) enum OverTheWire {}

@@ -41,7 +41,7 @@ extension OverTheWire {
             server.stop()
         }
 
-        @Test func aRefusalIsAnAnswerWithABodyOnDemand() async throws {
+        @Test func aRefusalIsAnAnswerWithTheBeginningOfItsBody() async throws {
             let body = [UInt8](repeating: 7, count: 8 << 20)
             let server = try ScriptedWebSocketServer.start { _ in
                 .init(.response(status: 426, headers: [("x-why", "old")], body: body))
@@ -51,7 +51,8 @@ extension OverTheWire {
             }
             #expect(response.status.code == 426)
             #expect(response.headerFields[try #require(HTTPField.Name("x-why"))] == "old")
-            #expect(try await response.body.collect(upTo: 16 << 20) == body)
+            // As much as says why; no one reads a page of megabytes for that.
+            #expect(try await response.body.collect(upTo: 16 << 20) == Array(body.prefix(64 << 10)))
             #expect(try await eventually { server.record.openConnectionCount == 0 })
             server.stop()
         }

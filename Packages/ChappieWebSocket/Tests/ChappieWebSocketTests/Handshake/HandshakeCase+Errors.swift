@@ -70,5 +70,5 @@ extension HandshakeCase {
 
     static let oldHTTP = HandshakeCase(
         "an upgrade in HTTP/1.0", head(["HTTP/1.0 101 x"] + good.dropFirst()),
-        fails: .invalidHead("it switched protocols in HTTP/1.0, which knows no such thing"))
+        fails: .invalidHead("its status line can't be understood"))
 }

@@ -1,6 +1,7 @@
 import ChappieCore
 import HTTPTypes
 
+@_spi(ChappieInternals) @testable import ChappieCurl
 @testable import ChappieWebSocket
 
 /// What a handshake made of an answer, however that was cut.
@@ -28,7 +29,7 @@ enum HandshakeRun: Hashable {
         do throws(WebSocketHandshakeError) {
             var waiting: WebSocketHandshake? = try Self.handshake(headerFields: headerFields, compression: compression)
             var opened: WebSocketUpgrade?
-            var refusal: WebSocketRefusal?
+            var refusal: (head: ResponseHead, body: RefusalBody)?
             var more: [UInt8] = []
             for chunk in chunks {
                 // What comes behind the answer belongs to whoever goes on from there.
@@ -37,14 +38,16 @@ enum HandshakeRun: Hashable {
                     continue
                 }
                 if refusal != nil {
-                    more += try refusal?.body.received(chunk) ?? []
+                    more += try refusal?.body.receivedBytes(chunk) ?? []
                     continue
                 }
                 guard let handshake = waiting.take() else { break }
                 switch try handshake.received(chunk) {
                 case .needsMore(let handshake): waiting = consume handshake
                 case .opened(let upgrade): opened = upgrade
-                case .refused(let answer): refusal = answer
+                case .refused(let head, let rest):
+                    refusal = (head, try RefusalBody(head))
+                    more += try refusal?.body.receivedBytes(rest) ?? []
                 }
             }
             if let opened {
@@ -54,7 +57,7 @@ enum HandshakeRun: Hashable {
                         compression: opened.compression, leftover: opened.leftover + more))
             } else if let refusal {
                 self = .refused(
-                    refusal.status, refusal.headerFields, body: refusal.received + more,
+                    refusal.head.status, refusal.head.headerFields, body: more,
                     isComplete: refusal.body.isComplete)
             } else {
                 self = .waiting
@@ -75,13 +78,5 @@ extension WebSocketHandshake {
         }
         guard let progress = progress.take() else { throw .connectionClosed }
         return progress
-    }
-}
-
-extension ResponseBodyDecoder {
-    mutating func received(_ bytes: [UInt8]) throws(WebSocketHandshakeError) -> [UInt8] {
-        try bytes.withUnsafeBufferPointer { bytes throws(WebSocketHandshakeError) in
-            try receivedBytes(UnsafeRawBufferPointer(bytes))
-        }
     }
 }

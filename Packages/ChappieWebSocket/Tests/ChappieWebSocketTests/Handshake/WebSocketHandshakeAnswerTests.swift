@@ -2,6 +2,7 @@ import ChappieCore
 import HTTPTypes
 import Testing
 
+@_spi(ChappieInternals) @testable import ChappieCurl
 @testable import ChappieWebSocket
 
 @Suite(.byItself) struct WebSocketHandshakeAnswerTests {
@@ -56,14 +57,14 @@ import Testing
                         continue
                     }
                 } else {
-                    #expect(run == .failed(.headTooLarge(limitBytes: WebSocketHandshake.maximumHeadBytes)))
+                    #expect(run == .failed(.invalidHead("its response head is over 65536 bytes")))
                 }
             }
         }
     }
 
     @Test func aHeadHasAtMostAThousandFields() {
-        let filler = [String](repeating: "a:", count: ResponseHead.fieldLimit - (HandshakeCase.good.count - 1))
+        let filler = [String](repeating: "a:", count: ResponseHeadParser.fieldLimit - (HandshakeCase.good.count - 1))
         guard case .opened = HandshakeRun([Array(HandshakeCase.head(HandshakeCase.good + filler).utf8)]) else {
             Issue.record("a thousand are too many")
             return
@@ -77,22 +78,22 @@ import Testing
         let heads = String(repeating: "HTTP/1.1 100 Continue\r\n\r\n", count: 3000)
         #expect(
             HandshakeRun([Array(heads.utf8)])
-                == .failed(.headTooLarge(limitBytes: WebSocketHandshake.maximumHeadBytes)))
+                == .failed(.invalidHead("its response head is over 65536 bytes")))
     }
 
     @Test func aBodyThatBreaksOffSaysSo() throws {
-        var counted = try ResponseBodyDecoder(ResponseHead(status: .ok, headerFields: [.contentLength: "5"]))
-        #expect(try counted.received([1, 2]) == [1, 2])
+        var counted = try RefusalBody(ResponseHead(status: .ok, headerFields: [.contentLength: "5"]))
+        #expect(try counted.receivedBytes([1, 2]) == [1, 2])
         #expect(throws: WebSocketHandshakeError.connectionClosed) { try counted.connectionClosed() }
-        var chunked = try ResponseBodyDecoder(ResponseHead(status: .ok, headerFields: [.transferEncoding: "chunked"]))
-        #expect(try chunked.received(Array("2\r\nhi\r\n".utf8)) == Array("hi".utf8))
+        var chunked = try RefusalBody(ResponseHead(status: .ok, headerFields: [.transferEncoding: "chunked"]))
+        #expect(try chunked.receivedBytes(Array("2\r\nhi\r\n".utf8)) == Array("hi".utf8))
         #expect(throws: WebSocketHandshakeError.connectionClosed) { try chunked.connectionClosed() }
-        var open = try ResponseBodyDecoder(ResponseHead(status: .ok, headerFields: [:]))
-        #expect(try open.received([1]) == [1])
+        var open = try RefusalBody(ResponseHead(status: .ok, headerFields: [:]))
+        #expect(try open.receivedBytes([1]) == [1])
         #expect(!open.isComplete)
         try open.connectionClosed()
         #expect(open.isComplete)
-        #expect(try open.received([2]) == [])
+        #expect(try open.receivedBytes([2]) == [])
     }
 
     @Test func aConnectionThatEndsBeforeTheAnswerIsAnError() throws {

@@ -9,6 +9,9 @@ public final class OneAtATime: Sendable {
 
     private let state = Mutex(State())
 
+    /// For suites of all packages that count the network's threads or measure its time.
+    public static let network = OneAtATime()
+
     public init() {}
 
     /// Runs `body` when it is its turn.

@@ -12,57 +12,55 @@ import Testing
     }
 
     /// TLS insists on it.
-    @Test func whatIsOfferedStaysWhereItIsUntilItIsTaken() {
+    @Test func aPieceStaysWhatAndWhereItIsUntilSomethingOfItIsTaken() throws {
         var outbox = WebSocketOutbox()
         outbox.append([1, 2, 3])
-        outbox.offer()
-        let before = outbox.offered.withUnsafeBytes { $0.baseAddress }
+        let firstPiece = outbox.nextPiece()
+        let first = try #require(firstPiece)
+        let address = first.bytes.withUnsafeBytes { $0.baseAddress }
         outbox.append([4])
         outbox.append([5, 6])
-        outbox.offer()
-        #expect(outbox.offered == [1, 2, 3])
-        #expect(outbox.offered.withUnsafeBytes { $0.baseAddress } == before)
+        let againPiece = outbox.nextPiece()
+        let again = try #require(againPiece)
+        #expect(again.bytes == [1, 2, 3] && again.range == 0..<3)
+        #expect(again.bytes.withUnsafeBytes { $0.baseAddress } == address)
         _ = outbox.took(2)
-        outbox.offer()
-        #expect(outbox.offered == [1, 2, 3])
-        #expect(outbox.offset == 2)
+        let piece1 = outbox.nextPiece()
+        #expect(piece1?.range == 2..<3)
         #expect(outbox.byteCount == 4)
         _ = outbox.took(1)
-        outbox.offer()
-        #expect(outbox.offered == [4, 5, 6])
-        #expect(outbox.offset == 0)
+        let secondPiece = outbox.nextPiece()
+        let second = try #require(secondPiece)
+        #expect(second.bytes == [4, 5, 6] && second.range == 0..<3)
         _ = outbox.took(3)
         #expect(outbox.isEmpty)
+        let piece2 = outbox.nextPiece()
+        #expect(piece2?.range == nil)
+    }
+
+    @Test func aLargeMessageIsOfferedInRecords() throws {
+        var outbox = WebSocketOutbox()
+        outbox.append([UInt8](repeating: 1, count: 40_000))
+        var sizes: [Int] = []
+        while let (_, range) = outbox.nextPiece() {
+            outbox.append([2])
+            let piece3 = outbox.nextPiece()
+            #expect(piece3?.range == range)
+            sizes.append(range.count)
+            _ = outbox.took(range.count)
+            if sizes.count == 4 { break }
+        }
+        #expect(sizes == [16_384, 16_384, 7232, 3])
     }
 
     @Test func onlyWhatGoesOutAfterABlockIsNews() {
         var outbox = WebSocketOutbox()
         outbox.append([1, 2, 3])
-        outbox.offer()
+        _ = outbox.nextPiece()
         let first = outbox.took(1)
-        outbox.blocked(at: .zero)
+        outbox.blocked(at: 0)
         let second = outbox.took(1)
         let third = outbox.took(1)
         #expect([first, second, third] == [false, true, false])
-    }
-
-    @Test func sendersGetTheirTurnInOrder() {
-        var outbox = WebSocketOutbox()
-        outbox.append([UInt8](repeating: 0, count: WebSocketOutbox.limitBytes))
-        for id in 1...3 { outbox.wait(as: id, for: id == 1 ? 1 << 20 : 1) { _ in } }
-        outbox.offer()
-        let none = outbox.release(all: false).count
-        _ = outbox.took(10)
-        let notTheFirst = outbox.release(all: false).count
-        _ = outbox.took(WebSocketOutbox.limitBytes - 10)
-        let one = outbox.release(all: false).count
-        let second = outbox.giveUp(2)
-        let all = outbox.release(all: true).count
-        #expect(none == 0)
-        #expect(notTheFirst == 0, "a large message must not be overtaken for ever")
-        #expect(one == 1)
-        #expect(second != nil)
-        #expect(all == 1)
-        #expect(outbox.giveUp(3) == nil)
     }
 }

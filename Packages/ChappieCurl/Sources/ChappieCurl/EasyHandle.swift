@@ -1,0 +1,296 @@
+import CCurl
+@_spi(ChappieInternals) import ChappieCore
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// An HTTP request as curl gets it.
+@_spi(ChappieInternals) public struct CurlRequest: Sendable {
+    /// As ``CurlRoute/target(of:)`` has it.
+    public var url: String
+    /// As it travels.
+    public var method: String
+    /// In curl's notation: `Name: value`, `Name;` for an empty value, `Name:` to suppress one that curl would add.
+    public var headerLines: [String]
+    /// `nil` for no body at all, which is not the same as an empty one (`content-length: 0`).
+    public var bodyBytes: Int?
+
+    /// As the properties say.
+    public init(url: String, method: String, headerLines: [String], bodyBytes: Int?) {
+        self.url = url
+        self.method = method
+        self.headerLines = headerLines
+        self.bodyBytes = bodyBytes
+    }
+}
+
+/// A member whose handle performs an HTTP exchange. Where these answer `false`, curl stops the transfer.
+@_spi(ChappieInternals) public protocol NetworkTransfer: NetworkMember {
+    /// The connection stands and the request is about to go out.
+    func connected() -> Bool
+    /// Fills `space` with the next piece of the request body.
+    ///
+    /// - Returns: how many bytes; 0 at its end.
+    func provideBody(_ space: UnsafeMutableRawBufferPointer) -> Int
+    /// curl has to send the body again from this offset.
+    func rewindBody(to offset: Int) -> Bool
+    /// One line of a response head, of whatever version of HTTP, or of the trailers.
+    func receivedHeaderLine(_ line: UnsafeRawBufferPointer) -> Bool
+    /// Answering `false` makes curl wait for ``EasyHandle/resume()`` and offer the same bytes again.
+    func receivedBody(_ bytes: UnsafeRawBufferPointer) -> Bool
+}
+
+/// What curl has said about its work on a handle.
+@_spi(ChappieInternals) public struct CurlResult: Sendable {
+    let code: CURLcode
+
+    /// It did all that it was asked to.
+    public var isSuccess: Bool { code == CURLE_OK }
+    /// In place of curl's own word, where a deadline of ours has passed.
+    public static var timedOut: CurlResult { CurlResult(code: CURLE_OPERATION_TIMEDOUT) }
+}
+
+/// One curl easy handle with what must live as long as it does. Stays on the thread that made it.
+@_spi(ChappieInternals) public final class EasyHandle {
+    let raw: UnsafeMutableRawPointer
+    private let errorText: UnsafeMutablePointer<CChar>
+    private var headerList: UnsafeMutablePointer<curl_slist>?
+    /// What the callbacks speak to.
+    fileprivate var transfer: (any NetworkTransfer)?
+
+    /// `nil` when curl has no memory left.
+    init?() {
+        guard let raw = curl_easy_init() else { return nil }
+        self.raw = raw
+        errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
+        errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
+        ccurl_easy_set_pointer(raw, CURLOPT_ERRORBUFFER, errorText)
+    }
+
+    deinit {
+        curl_easy_cleanup(raw)
+        curl_slist_free_all(headerList)
+        errorText.deallocate()
+    }
+
+    func set(_ option: CURLoption, _ value: Int) { ccurl_easy_set_long(raw, option, value) }
+    func set(_ option: CURLoption, _ value: Bool) { set(option, value ? 1 : 0) }
+    /// curl copies the text.
+    func set(_ option: CURLoption, _ value: String) { ccurl_easy_set_string(raw, option, value) }
+
+    /// A number that curl knows about its last work; 0 when it does not.
+    func long(_ info: CURLINFO) -> Int {
+        var value = 0
+        ccurl_easy_get_long(raw, info, &value)
+        return value
+    }
+
+    /// What curl wrote about its last failure. It may name the URL or the proxy: for classification, and for people only
+    /// where its wording is known to hold neither.
+    var failureText: String { String(cString: errorText) }
+
+    // MARK: What every use of a route has in common
+
+    /// - Parameter connectDeadline: within this time curl tries every address of the host in turn, so it has to know it.
+    private func follow(_ route: CurlRoute, connectDeadline: Duration) {
+        set(CURLOPT_PROTOCOLS_STR, route.origin.scheme.rawValue)
+        set(CURLOPT_DISALLOW_USERNAME_IN_URL, true)
+        let oldest = route.minimumTLS == .tls13 ? CURL_SSLVERSION_TLSv1_3 : CURL_SSLVERSION_TLSv1_2
+        for version in [CURLOPT_SSLVERSION, CURLOPT_PROXY_SSLVERSION] { set(version, Int(oldest)) }
+        for verification in [CURLOPT_SSL_VERIFYPEER, CURLOPT_PROXY_SSL_VERIFYPEER] { set(verification, 1) }
+        for verification in [CURLOPT_SSL_VERIFYHOST, CURLOPT_PROXY_SSL_VERIFYHOST] { set(verification, 2) }
+        if case .systemAnd(_, let combined) = route.trust {
+            for option in [CURLOPT_CAINFO_BLOB, CURLOPT_PROXY_CAINFO_BLOB] {
+                combined.withUnsafeBytes { _ = ccurl_easy_set_blob(raw, option, $0.baseAddress, $0.count) }
+            }
+        }
+        switch route.proxy {
+        case .direct:
+            // Empty, not unset: an unset one is looked for in the environment.
+            set(CURLOPT_PROXY, "")
+            set(CURLOPT_NOPROXY, "")
+        case .via(let url, let excluding, _, _):
+            set(CURLOPT_PROXY, url)
+            set(CURLOPT_NOPROXY, excluding)
+        }
+        set(CURLOPT_CONNECTTIMEOUT_MS, min(max(1, connectDeadline.nanoseconds / 1_000_000), 1_000_000_000))
+        // What a proxy says to CONNECT is no response.
+        set(CURLOPT_SUPPRESS_CONNECT_HEADERS, true)
+        set(CURLOPT_TCP_KEEPALIVE, true)
+        set(CURLOPT_TCP_NODELAY, true)
+        set(CURLOPT_NOSIGNAL, true)
+        // Letting go of a handle whose name is being resolved would otherwise wait for the resolver, and with it
+        // everything else on the thread.
+        set(CURLOPT_QUICK_EXIT, true)
+    }
+
+    // MARK: A transfer
+
+    /// Sets every option of an exchange, whose events go to `transfer`.
+    public func perform(
+        _ request: CurlRequest, on route: CurlRoute, connectDeadline: Duration, for transfer: any NetworkTransfer
+    ) {
+        self.transfer = transfer
+        set(CURLOPT_URL, request.url)
+        set(CURLOPT_PATH_AS_IS, true)
+        set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))
+        // The method comes last: the options for bodies each bring one of their own.
+        if let bodyBytes = request.bodyBytes {
+            set(CURLOPT_POST, true)
+            ccurl_easy_set_offset(raw, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(bodyBytes))
+            // Without data of its own and with a size, curl asks the read callback; for nothing it needs no callback.
+            if bodyBytes == 0 { set(CURLOPT_COPYPOSTFIELDS, "") }
+        } else if request.method == "HEAD" {
+            set(CURLOPT_NOBODY, true)
+        } else {
+            set(CURLOPT_HTTPGET, true)
+        }
+        set(CURLOPT_CUSTOMREQUEST, request.method)
+        for line in request.headerLines {
+            // On failure the list so far stays as it was: out of memory, and curl will say so soon enough.
+            if let longer = curl_slist_append(headerList, line) { headerList = longer }
+        }
+        ccurl_easy_set_list(raw, CURLOPT_HTTPHEADER, headerList)
+        // Redirects are ours to judge.
+        set(CURLOPT_FOLLOWLOCATION, false)
+        // As large as the curl program's: one system call for many small events.
+        set(CURLOPT_BUFFERSIZE, 102_400)
+        follow(route, connectDeadline: connectDeadline)
+
+        let context = Unmanaged.passUnretained(self).toOpaque()
+        ccurl_easy_set_data_callback(raw, CURLOPT_HEADERFUNCTION, receiveHeaderLine)
+        ccurl_easy_set_data_callback(raw, CURLOPT_WRITEFUNCTION, receiveBody)
+        ccurl_easy_set_data_callback(raw, CURLOPT_READFUNCTION, provideBody)
+        ccurl_easy_set_seek_callback(raw, rewindBody)
+        ccurl_easy_set_prereq_callback(raw, confirmConnection)
+        for option in [
+            CURLOPT_HEADERDATA, CURLOPT_WRITEDATA, CURLOPT_READDATA, CURLOPT_SEEKDATA, CURLOPT_PREREQDATA,
+        ] { ccurl_easy_set_pointer(raw, option, context) }
+    }
+
+    /// Lets a transfer go on that had to wait. curl offers what it held back from within this call.
+    public func resume() { curl_easy_pause(raw, CURLPAUSE_CONT) }
+
+    // MARK: A connection
+
+    /// What reading from a connection gave.
+    public enum Received: Sendable {
+        /// That many bytes, at least one.
+        case bytes(Int)
+        /// Nothing for now: wait until the socket is readable.
+        case nothing
+        /// The peer has ended its side.
+        case end
+        /// The connection broke.
+        case failed
+    }
+
+    /// What writing to a connection did.
+    public enum Sent: Sendable {
+        /// It took that many bytes, at least one.
+        case bytes(Int)
+        /// It takes nothing for now: wait until the socket is writable, and offer the same bytes again, where they are,
+        /// and not fewer (TLS may have made a record of them).
+        case nothing
+        /// The connection broke.
+        case failed
+    }
+
+    /// Makes the handle open a connection to the route's origin and nothing more.
+    ///
+    /// The tunnel through an http proxy is asked for in any case: what follows is no plain HTTP, which such a proxy would
+    /// have to understand.
+    public func connect(_ route: CurlRoute, deadline: Duration) {
+        follow(route, connectDeadline: deadline)
+        set(CURLOPT_URL, route.target(of: nil))
+        set(CURLOPT_CONNECT_ONLY, true)
+        set(CURLOPT_HTTPPROXYTUNNEL, true)
+        // Nothing else can be spoken on such a connection, and a server must not be offered it.
+        set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
+        set(CURLOPT_FRESH_CONNECT, true)
+        // The least there is: curl needs this buffer for nothing here, and would keep it as long as the connection.
+        set(CURLOPT_BUFFERSIZE, 1024)
+    }
+
+    /// The connection stands: from now on the size of curl's buffer does nothing but bound a single read, and what the
+    /// kernel has taken over is soon on its way.
+    func connected(on socket: CInt) {
+        set(CURLOPT_BUFFERSIZE, 64 << 10)
+        ccurl_limit_unsent(socket, 128 << 10)
+    }
+
+    /// Reads from a connection that stands.
+    public func receive(into buffer: UnsafeMutableRawBufferPointer) -> Received {
+        var count = 0
+        switch curl_easy_recv(raw, buffer.baseAddress, buffer.count, &count) {
+        case CURLE_OK: return count > 0 ? .bytes(count) : .end
+        case CURLE_AGAIN: return .nothing
+        default: return .failed
+        }
+    }
+
+    /// Writes to a connection that stands.
+    public func send(_ bytes: UnsafeRawBufferPointer) -> Sent {
+        guard !bytes.isEmpty else { return .nothing }
+        var count = 0
+        switch curl_easy_send(raw, bytes.baseAddress, bytes.count, &count) {
+        case CURLE_OK: return count > 0 ? .bytes(count) : .nothing
+        case CURLE_AGAIN: return .nothing
+        default: return .failed
+        }
+    }
+
+    /// The socket of a connection that stands.
+    var activeSocket: CInt? {
+        var socket = CURL_SOCKET_BAD
+        guard ccurl_easy_get_socket(raw, CURLINFO_ACTIVESOCKET, &socket) == CURLE_OK, socket != CURL_SOCKET_BAD else {
+            return nil
+        }
+        return socket
+    }
+}
+
+// The functions that curl calls, on the loop's thread: each finds its transfer and passes on.
+
+private func transfer(_ context: UnsafeMutableRawPointer?) -> (any NetworkTransfer)? {
+    context.flatMap { Unmanaged<EasyHandle>.fromOpaque($0).takeUnretainedValue().transfer }
+}
+
+private func receiveHeaderLine(
+    _ bytes: UnsafeMutablePointer<CChar>?, _ size: Int, _ count: Int, _ context: UnsafeMutableRawPointer?
+) -> Int {
+    let line = UnsafeRawBufferPointer(start: bytes, count: size * count)
+    // No line has this length, so that curl ends the transfer.
+    return transfer(context)?.receivedHeaderLine(line) == true ? line.count : -1
+}
+
+private func receiveBody(
+    _ bytes: UnsafeMutablePointer<CChar>?, _ size: Int, _ count: Int, _ context: UnsafeMutableRawPointer?
+) -> Int {
+    let piece = UnsafeRawBufferPointer(start: bytes, count: size * count)
+    return transfer(context)?.receivedBody(piece) == true ? piece.count : Int(CURL_WRITEFUNC_PAUSE)
+}
+
+private func provideBody(
+    _ bytes: UnsafeMutablePointer<CChar>?, _ size: Int, _ count: Int, _ context: UnsafeMutableRawPointer?
+) -> Int {
+    let space = UnsafeMutableRawBufferPointer(start: bytes, count: size * count)
+    return transfer(context)?.provideBody(space) ?? Int(CURL_READFUNC_ABORT)
+}
+
+private func rewindBody(_ context: UnsafeMutableRawPointer?, _ offset: curl_off_t, _ origin: CInt) -> CInt {
+    guard origin == SEEK_SET, let transfer = transfer(context) else { return CInt(CURL_SEEKFUNC_CANTSEEK) }
+    return CInt(transfer.rewindBody(to: Int(offset)) ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_FAIL)
+}
+
+private func confirmConnection(
+    _ context: UnsafeMutableRawPointer?, _ remoteAddress: UnsafeMutablePointer<CChar>?,
+    _ localAddress: UnsafeMutablePointer<CChar>?, _ remotePort: CInt, _ localPort: CInt
+) -> CInt {
+    CInt(transfer(context)?.connected() == true ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT)
+}

@@ -1,0 +1,188 @@
+@_spi(ChappieInternals) public import ChappieCore
+import Synchronization
+
+/// The clock of loops and deadlines, in nanoseconds: never set back, and running on while the machine sleeps.
+///
+/// Whole numbers, since deadlines are looked at several times for each packet.
+@_spi(ChappieInternals) public enum LoopClock {
+    private static let start = ContinuousClock.now
+
+    /// Since some moment in this process.
+    public static var now: Int { (ContinuousClock.now - start).nanoseconds }
+}
+
+extension Duration {
+    /// At most some 290 years.
+    @_spi(ChappieInternals) public var nanoseconds: Int {
+        let (seconds, attoseconds) = components
+        let (whole, overflow) = Int(seconds).multipliedReportingOverflow(by: 1_000_000_000)
+        guard !overflow, abs(whole) < .max / 2 else { return seconds < 0 ? .min / 2 : .max / 2 }
+        return whole + Int(attoseconds / 1_000_000_000)
+    }
+}
+
+/// What a ``NetworkLoop`` drives: one easy handle and the one who cares about it. It is an HTTP transfer that curl
+/// performs (see ``NetworkTransfer``), or a connection that curl only opens (resolving, proxy, TLS) and that its owner
+/// then reads and writes through ``EasyHandle/receive(into:)`` and ``EasyHandle/send(_:)``.
+///
+/// The loop calls all of these on its own thread, never two at once. It visits a member only when there is a reason to:
+/// curl has worked on it, its socket is ready, another thread woke it, or its moment has come. Thousands that are idle
+/// cost nothing.
+@_spi(ChappieInternals) public protocol NetworkMember: AnyObject, Sendable {
+    /// Whether curl only opens the connection.
+    var isConnection: Bool { get }
+
+    /// Sets up the fresh handle. Answering `false` gives it back unused; the member has told its own side why.
+    func joined(_ handle: EasyHandle) -> Bool
+
+    /// There may be something to do.
+    func visited(_ handle: EasyHandle, _ visit: LoopVisit) -> LoopVerdict
+
+    /// The transfer has ended, or the connection could not be opened. The handle goes after this.
+    func ended(_ handle: EasyHandle, with result: CurlResult)
+
+    /// The loop has stopped; the handle (if there ever was one) is gone.
+    func loopStopped()
+}
+
+/// What the loop knows when it visits a member.
+@_spi(ChappieInternals) public struct LoopVisit {
+    /// Whether a connection stands, TLS and tunnel included. Before that there is nothing to read or write.
+    public let isConnected: Bool
+    /// Reading from the connection may give something. On the first visit after connecting both are `true`.
+    public let isReadable: Bool
+    /// Writing to it may get something out.
+    public let isWritable: Bool
+    /// The loop's clock.
+    public let now: Int
+    /// Room to read into, 64 KiB that all connections of a loop share: what it holds is gone after the visit.
+    public let buffer: UnsafeMutableRawBufferPointer
+}
+
+/// What becomes of a member after a visit.
+@_spi(ChappieInternals) public enum LoopVerdict: Sendable {
+    /// It stays. A connection wants a visit when its socket is ready for what is named; each member no later than `until`
+    /// (`nil`: only then). While a connection wants neither, it doesn't hear of the socket's end either.
+    case stay(reads: Bool = false, writes: Bool = false, until: Int?)
+    /// It goes: an unfinished transfer is cut off, a connection closed.
+    case leave
+}
+
+/// One thread for any number of transfers and connections.
+///
+/// The thread starts with the first member and ends when the loop is stopped or let go; in between it sleeps until a
+/// socket, a deadline or another thread wakes it. Members that need the loop while they are on it hold it strongly, so
+/// that it lives as long as the last of them.
+@_spi(ChappieInternals) public final class NetworkLoop: Sendable {
+    private let core = Core()
+
+    /// No thread yet.
+    public init() {}
+
+    deinit { core.stop() }
+
+    /// Hands `member` to the loop's thread, starting it if this is the first.
+    ///
+    /// - Throws: ``ChappieTransportError`` with code `.unavailable` when the loop has been stopped or can't start.
+    public func add(_ member: any NetworkMember) throws(ChappieTransportError) { try core.add(member) }
+
+    /// Asks for a visit to `member`, from any thread. Nothing happens when it isn't on the loop.
+    public func wake(_ member: any NetworkMember) { core.wake(ObjectIdentifier(member)) }
+
+    /// Sends every member away and ends the thread; returns without waiting for that. More than once is fine.
+    public func stop() { core.stop() }
+
+    /// The part that the thread holds on to, so that the outer object can be let go while it runs.
+    private final class Core: Sendable {
+        private let mailbox = Mutex(Mailbox())
+
+        func add(_ member: any NetworkMember) throws(ChappieTransportError) {
+            let problem: String? = mailbox.withLock { mailbox in
+                if mailbox.isStopping { return "the connection pool has been shut down" }
+                if case .new = mailbox.phase {
+                    guard CurlGlobal.isReady, let bell = LoopBell() else { return "libcurl does not start" }
+                    mailbox.phase = .running(bell)
+                    guard LoopThread.start({ self.run(bell) }) else {
+                        mailbox.phase = .new
+                        return "the system has no thread left"
+                    }
+                }
+                mailbox.mail.newcomers.append(member)
+                mailbox.ring()
+                return nil
+            }
+            if let problem { throw .unavailable(problem) }
+        }
+
+        func wake(_ member: ObjectIdentifier) {
+            mailbox.withLock { mailbox in
+                mailbox.mail.woken.insert(member)
+                mailbox.ring()
+            }
+        }
+
+        func stop() {
+            mailbox.withLock { mailbox in
+                mailbox.isStopping = true
+                mailbox.ring()
+            }
+        }
+
+        /// The thread's whole life.
+        private func run(_ bell: LoopBell) {
+            let worker = LoopWorker(bell: bell)
+            while let worker, let mail = mailbox.withLock({ $0.collect() }) { worker.work(with: mail) }
+            let stranded = mailbox.withLock { mailbox in
+                mailbox.isStopping = true
+                return mailbox.takeMail().newcomers
+            }
+            worker?.end()
+            for member in stranded { member.loopStopped() }
+        }
+    }
+
+    /// What other threads have for the loop's.
+    struct Mail {
+        var newcomers: [any NetworkMember] = []
+        var woken: Set<ObjectIdentifier> = []
+    }
+
+    private struct Mailbox {
+        enum Phase {
+            /// No thread yet. Next: running.
+            case new
+            case running(LoopBell)
+        }
+
+        var phase = Phase.new
+        var mail = Mail()
+        var isStopping = false
+        private var isRung = false
+
+        /// Once is enough until the thread has looked.
+        mutating func ring() {
+            guard case .running(let bell) = phase, !isRung else { return }
+            isRung = true
+            bell.ring()
+        }
+
+        /// What has come in since the last round; `nil` when it is time to go.
+        mutating func collect() -> Mail? {
+            isRung = false
+            return isStopping ? nil : takeMail()
+        }
+
+        mutating func takeMail() -> Mail {
+            defer { mail = Mail() }
+            return mail
+        }
+    }
+}
+
+extension ChappieTransportError {
+    /// The adapter itself can't work, whatever the peer does.
+    @_spi(ChappieInternals) public static func unavailable(_ reason: String, host: String = "") -> ChappieTransportError
+    {
+        ChappieTransportError(.unavailable, stage: .configuration, host: host, reason: reason)
+    }
+}

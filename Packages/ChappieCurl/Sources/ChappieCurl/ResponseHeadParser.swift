@@ -1,0 +1,132 @@
+public import HTTPTypes
+
+/// Status and header fields of a response.
+@_spi(ChappieInternals) public struct ResponseHead: Sendable, Hashable {
+    /// The status line's.
+    public var status: HTTPResponse.Status
+    /// In the order in which they came.
+    public var headerFields: HTTPFields
+
+    /// A head as it is.
+    public init(status: HTTPResponse.Status, headerFields: HTTPFields) {
+        self.status = status
+        self.headerFields = headerFields
+    }
+}
+
+/// Puts response heads together from their lines, and finds the final one.
+///
+/// Heads of 1xx responses (RFC 9110, 15.2) come first and are dropped, but for 101, which is final; what comes after the
+/// final head are trailers, dropped too.
+@_spi(ChappieInternals) public struct ResponseHeadParser: Sendable {
+    /// What a line led to.
+    public enum Outcome: Equatable, Sendable {
+        /// The head goes on, or this line doesn't count.
+        case more
+        /// The final head is whole. Given once.
+        case complete(ResponseHead)
+        /// The server broke a rule; the clause says which.
+        case failed(String)
+    }
+
+    /// Of one head. `HTTPFields` traps at 65,535, and no honest server sends a tenth of this.
+    static let fieldLimit = 1000
+
+    private enum Phase {
+        /// Before the first line, or after an informational head. Next: fields.
+        case awaitingStatus
+        /// Next: awaitingStatus, done.
+        case fields(ResponseHead)
+        case done
+    }
+
+    private let byteLimit: Int
+    private let isStrict: Bool
+    private var phase = Phase.awaitingStatus
+    private var bytesTaken = 0
+
+    /// - Parameters:
+    ///   - byteLimit: over all heads of one exchange together.
+    ///   - isStrict: a field that breaks the grammar of RFC 9110, section 5, or a folded line (RFC 9112, 5.2) is a failure
+    ///     rather than skipped, and so is a status line that is not one of HTTP/1.0 or 1.1. For lines that curl has not
+    ///     looked at.
+    public init(byteLimit: Int, isStrict: Bool) {
+        self.byteLimit = byteLimit
+        self.isStrict = isStrict
+    }
+
+    /// Whether the final head is whole.
+    public var isComplete: Bool {
+        if case .done = phase { true } else { false }
+    }
+
+    /// One line with or without its line end.
+    public mutating func receivedLine(_ line: some BidirectionalCollection<UInt8>) -> Outcome {
+        bytesTaken += line.count
+        guard bytesTaken <= byteLimit else { return .failed("its response head is over \(byteLimit) bytes") }
+        var line = line[...]
+        while let last = line.last, last == 0x0D || last == 0x0A { line.removeLast() }
+
+        switch phase {
+        case .done: return .more
+        case .awaitingStatus:
+            if line.isEmpty, !isStrict { return .more }
+            guard let status = status(line) else { return .failed("its status line can't be understood") }
+            phase = .fields(ResponseHead(status: status, headerFields: [:]))
+            return .more
+        case .fields(var head):
+            // The head has one owner while it grows, or each field would copy all before it.
+            phase = .awaitingStatus
+            if !line.isEmpty {
+                guard head.headerFields.count < Self.fieldLimit else {
+                    return .failed("its response head has over \(Self.fieldLimit) fields")
+                }
+                if let field = Self.field(line) {
+                    head.headerFields.append(field)
+                } else if isStrict {
+                    return .failed("one of its header fields can't be understood")
+                }
+                phase = .fields(head)
+                return .more
+            }
+            if (100..<200).contains(head.status.code), head.status.code != 101 { return .more }
+            phase = .done
+            return .complete(head)
+        }
+    }
+
+    /// `HTTP/1.1 200 OK`, `HTTP/2 200 ` (curl's rendering of a pseudo-header): RFC 9112, section 4.
+    private func status(_ line: some BidirectionalCollection<UInt8>) -> HTTPResponse.Status? {
+        let parts = line.split(separator: 0x20, maxSplits: 2, omittingEmptySubsequences: false)
+        guard parts.count >= 2, parts[0].starts(with: "HTTP/".utf8), parts[1].count == 3,
+            parts[1].allSatisfy({ (0x30...0x39).contains($0) })
+        else { return nil }
+        let code = parts[1].reduce(0) { $0 * 10 + Int($1 - 0x30) }
+        guard code >= 100 else { return nil }
+        let isReadable = Self.isPrintable(line)
+        if isStrict {
+            // Only HTTP/1.1 knows how to switch protocols.
+            guard isReadable, code < 600,
+                parts[0].elementsEqual("HTTP/1.1".utf8)
+                    || parts[0].elementsEqual("HTTP/1.0".utf8) && code != 101
+            else { return nil }
+        }
+        let reason = parts.count == 3 && isReadable ? String(decoding: parts[2], as: UTF8.self) : ""
+        return HTTPResponse.Status(code: code, reasonPhrase: reason)
+    }
+
+    /// `nil` where the grammar of RFC 9110, section 5, is broken.
+    private static func field(_ line: some BidirectionalCollection<UInt8>) -> HTTPField? {
+        guard let colon = line.firstIndex(of: 0x3A),
+            let name = HTTPField.Name(String(decoding: line[..<colon], as: UTF8.self))
+        else { return nil }
+        var value = line[line.index(after: colon)...]
+        while let first = value.first, first == 0x20 || first == 0x09 { value.removeFirst() }
+        while let last = value.last, last == 0x20 || last == 0x09 { value.removeLast() }
+        return isPrintable(value) ? HTTPField(name: name, lenientValue: Array(value)) : nil
+    }
+
+    private static func isPrintable(_ bytes: some Sequence<UInt8>) -> Bool {
+        bytes.allSatisfy { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }
+    }
+}

@@ -1,0 +1,179 @@
+@_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) import ChappieCurl
+import HTTPTypes
+import Synchronization
+
+/// One exchange on the network loop: the shell between curl's callbacks on one side and a reader's task on the other.
+///
+/// All state is under one lock, and a reader that waits is resumed after letting it go. What curl reports resumes no one:
+/// that waits for the visit at the end of the loop's round, so that a hundred small pieces rouse a task once.
+final class HTTPTransfer: NetworkTransfer {
+    private enum Reader {
+        case none
+        case head(CheckedContinuation<ResponseHead, any Error>)
+        case chunk(CheckedContinuation<[UInt8]?, any Error>)
+    }
+
+    private struct Shared {
+        var state: TransferState
+        var reader = Reader.none
+        /// How much of the request body curl has taken.
+        var bodyOffset = 0
+
+        /// What tells a waiting reader, if there is something to tell.
+        mutating func delivery() -> (@Sendable () -> Void)? {
+            switch reader {
+            case .none: return nil
+            case .head(let continuation):
+                guard let result = state.takeHead() else { return nil }
+                reader = .none
+                return { continuation.resume(with: result) }
+            case .chunk(let continuation):
+                guard let result = state.takeChunk() else { return nil }
+                reader = .none
+                return { continuation.resume(with: result) }
+            }
+        }
+    }
+
+    let isConnection = false
+    private let plan: RequestPlan
+    private let shared: Mutex<Shared>
+    private let loop: NetworkLoop
+
+    init(_ plan: RequestPlan, loop: NetworkLoop) {
+        self.plan = plan
+        self.loop = loop
+        shared = Mutex(
+            Shared(
+                state: TransferState(
+                    deadlines: plan.deadlines, isThroughProxy: !plan.route.isDirect, startedAt: LoopClock.now)))
+    }
+
+    /// Changes the state, then tells the reader if there is news for it.
+    private func act<Value: Sendable>(_ change: (inout Shared) -> Value) -> Value {
+        let (value, delivery) = shared.withLock { shared in
+            let value = change(&shared)
+            return (value, shared.delivery())
+        }
+        delivery?()
+        return value
+    }
+
+    // MARK: The reader's side
+
+    /// Starts the exchange and waits for its final head.
+    func start() async throws -> ResponseHead {
+        try Task.checkCancellation()
+        try loop.add(self)
+        return try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in act { $0.reader = .head(continuation) } }
+        } onCancel: {
+            cancel()
+        }
+    }
+
+    /// All that has arrived, as soon as there is something; `nil` at the end.
+    func nextChunk() async throws -> [UInt8]? {
+        let (ready, isPaused) = act { ($0.state.takeChunk(), $0.state.phase == .paused) }
+        if isPaused { loop.wake(self) }
+        if let ready { return try ready.get() }
+        return try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                act { shared in
+                    if case .chunk = shared.reader {
+                        preconditionFailure("A response body has one reader; two tasks read this one.")
+                    }
+                    shared.reader = .chunk(continuation)
+                }
+            }
+        } onCancel: {
+            cancel()
+        }
+    }
+
+    /// Ends the exchange, if it has not ended: the reader learns at once, the connection closes on the loop's thread.
+    func cancel() {
+        let wasRunning = act { shared in
+            defer { shared.state.cancelled() }
+            return !shared.state.hasEnded
+        }
+        if wasRunning { loop.wake(self) }
+    }
+
+    // MARK: The loop's side
+
+    func joined(_ handle: EasyHandle) -> Bool {
+        // It may have been cancelled on the way here.
+        guard !shared.withLock({ $0.state.hasEnded }) else { return false }
+        handle.perform(plan.request, on: plan.route, connectDeadline: plan.deadlines.connect, for: self)
+        return true
+    }
+
+    func visited(_ handle: EasyHandle, _ visit: LoopVisit) -> LoopVerdict {
+        // Outside the lock: curl offers what it held back from within this call.
+        if shared.withLock({ $0.state.resume(at: visit.now) }) { handle.resume() }
+        return act { shared in
+            if let allowance = shared.state.expired(at: visit.now) {
+                let failure = CurlFailure(.timedOut, of: handle, at: shared.state.stage, on: plan.route)
+                shared.state.ended(failure.timeOut(allowance: allowance))
+            }
+            return shared.state.hasEnded ? .leave : .stay(until: shared.state.deadline)
+        }
+    }
+
+    func ended(_ handle: EasyHandle, with result: CurlResult) {
+        act { shared in
+            let failure = CurlFailure(result, of: handle, at: shared.state.stage, on: plan.route)
+            let place: ChappieTransportError.Stage =
+                shared.state.stage == .firstByte ? .responseBody : shared.state.stage
+            switch shared.state.objection {
+            case .repeatedRequest: shared.state.ended(failure.lost)
+            case .violation(let rule): shared.state.ended(failure.failure(.protocolViolation, place, rule))
+            case .refusedByProxy:
+                shared.state.ended(failure.failure(.proxyFailed, .responseHead, failure.proxyRefusal(407)))
+            case nil where !result.isSuccess: shared.state.ended(failure.error)
+            // curl is content with a head that breaks off.
+            case nil: shared.state.ended(shared.state.isWhole ? nil : failure.lost)
+            }
+        }
+    }
+
+    func loopStopped() {
+        act {
+            $0.state.ended(
+                ChappieTransportError.unavailable(
+                    "the connection pool has been shut down", host: plan.route.origin.label))
+        }
+    }
+
+    // MARK: What curl reports and asks for
+
+    func connected() -> Bool {
+        shared.withLock { $0.state.connected(hasBody: !plan.body.isEmpty, at: LoopClock.now) }
+    }
+
+    func provideBody(_ space: UnsafeMutableRawBufferPointer) -> Int {
+        shared.withLock { shared in
+            let piece = plan.body[shared.bodyOffset...].prefix(space.count)
+            space.copyBytes(from: piece)
+            shared.bodyOffset += piece.count
+            shared.state.sentBody(isWhole: shared.bodyOffset == plan.body.count, at: LoopClock.now)
+            return piece.count
+        }
+    }
+
+    func rewindBody(to offset: Int) -> Bool {
+        guard (0...plan.body.count).contains(offset) else { return false }
+        shared.withLock { $0.bodyOffset = offset }
+        return true
+    }
+
+    func receivedHeaderLine(_ line: UnsafeRawBufferPointer) -> Bool {
+        shared.withLock { $0.state.receivedLine(line, at: LoopClock.now) }
+    }
+
+    func receivedBody(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        shared.withLock { $0.state.receivedBody(bytes, at: LoopClock.now) }
+    }
+}

@@ -1,0 +1,184 @@
+@_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) import ChappieCurl
+import HTTPTypes
+
+/// One HTTP exchange: how far it has come, by when it must come further, and what has arrived and not been read.
+///
+/// A synchronous machine. Times are readings of the loop's clock that the caller passes in.
+struct TransferState {
+    enum Phase: Equatable {
+        /// Resolving, connecting, the proxy's and the TLS handshake. Next: sending, awaitingHead, ended.
+        case connecting
+        /// Part of the request body has yet to go out. Next: awaitingHead, awaitingBody (a server may answer early), ended.
+        case sending
+        /// The request is out. Next: awaitingBody, ended.
+        case awaitingHead
+        /// The head is here, no byte of the body. Next: receiving, ended.
+        case awaitingBody
+        /// Next: paused, ended.
+        case receiving
+        /// The reader is slower than the network: the server is not waited for. Next: receiving, ended.
+        case paused
+        case ended
+    }
+
+    /// Why a callback stopped the transfer; curl itself then reports no more than that it was stopped.
+    enum Objection: Equatable {
+        /// The first attempt may have reached the server, and an adapter does not repeat a request on its own.
+        case repeatedRequest
+        case violation(String)
+        /// Only a proxy asks for proxy credentials (RFC 9110, 15.5.8). Where there is a tunnel it does so while connecting;
+        /// this is a plain http request through a proxy on this machine.
+        case refusedByProxy
+    }
+
+    /// From this many buffered bytes on, curl is told to wait: enough to keep a fast connection busy while the reader
+    /// works, little enough for hundreds of streams.
+    static let highWaterMark = 256 << 10
+
+    private(set) var phase = Phase.connecting
+    private(set) var objection: Objection?
+    private let deadlines: ChappieDeadlines
+    private var lastProgress: Int
+    private var parser = ResponseHeadParser(byteLimit: 256 << 10, isStrict: false)
+    private let isThroughProxy: Bool
+    private var head: ResponseHead?
+    private var buffer: [UInt8] = []
+    private var end: Result<Void, any Error>?
+
+    init(deadlines: ChappieDeadlines, isThroughProxy: Bool, startedAt now: Int) {
+        self.deadlines = deadlines
+        self.isThroughProxy = isThroughProxy
+        lastProgress = now
+    }
+
+    var hasEnded: Bool { end != nil }
+
+    // MARK: What curl reports
+
+    /// The connection stands and the request is about to go out.
+    ///
+    /// - Returns: whether it may; this and the next two stop the transfer by answering `false`.
+    mutating func connected(hasBody: Bool, at now: Int) -> Bool {
+        guard phase == .connecting else { return object(.repeatedRequest) }
+        move(to: hasBody ? .sending : .awaitingHead, at: now)
+        return true
+    }
+
+    /// A piece of the request body was handed to the connection.
+    mutating func sentBody(isWhole: Bool, at now: Int) {
+        guard phase == .sending else { return }
+        move(to: isWhole ? .awaitingHead : .sending, at: now)
+    }
+
+    mutating func receivedLine(_ line: some BidirectionalCollection<UInt8>, at now: Int) -> Bool {
+        switch parser.receivedLine(line) {
+        case .more: return true
+        case .failed(let rule): return object(.violation(rule))
+        case .complete(let head):
+            if head.status.code == 101 { return object(.violation("it switched protocols without being asked")) }
+            if head.status.code == 407, isThroughProxy { return object(.refusedByProxy) }
+            self.head = head
+            if phase != .ended { move(to: .awaitingBody, at: now) }
+            return true
+        }
+    }
+
+    /// - Returns: whether the bytes were taken; curl has to wait and offer them again otherwise.
+    mutating func receivedBody(_ bytes: UnsafeRawBufferPointer, at now: Int) -> Bool {
+        guard buffer.count < Self.highWaterMark else {
+            if phase != .ended { phase = .paused }
+            return false
+        }
+        buffer.append(contentsOf: bytes)
+        if phase != .ended { move(to: .receiving, at: now) }
+        return true
+    }
+
+    /// Whether curl may go on now; then it does.
+    mutating func resume(at now: Int) -> Bool {
+        guard phase == .paused, buffer.isEmpty else { return false }
+        move(to: .receiving, at: now)
+        return true
+    }
+
+    /// The transfer is over, with this error or whole; the first report counts. What is buffered is still delivered.
+    mutating func ended(_ error: (any Error)? = nil) {
+        phase = .ended
+        if end == nil { end = error.map { .failure($0) } ?? .success(()) }
+    }
+
+    /// curl has nothing more to say: was that the end of a response?
+    var isWhole: Bool { parser.isComplete }
+
+    private mutating func object(_ objection: Objection) -> Bool {
+        self.objection = objection
+        return false
+    }
+
+    // MARK: What the reader asks
+
+    /// The head, or how it failed; `nil` when the reader has to wait.
+    func takeHead() -> Result<ResponseHead, any Error>? {
+        if let head { return .success(head) }
+        guard case .failure(let error) = end else { return nil }
+        return .failure(error)
+    }
+
+    /// All there is of the body, or how it ended; `nil` when the reader has to wait.
+    mutating func takeChunk() -> Result<[UInt8]?, any Error>? {
+        if !buffer.isEmpty {
+            defer { buffer = [] }
+            return .success(buffer)
+        }
+        return end?.map { nil }
+    }
+
+    /// The reader has given up: nothing more is delivered.
+    mutating func cancelled() {
+        phase = .ended
+        if case .failure? = end { return }
+        buffer = []
+        head = nil
+        end = .failure(CancellationError())
+    }
+
+    // MARK: Time
+
+    /// The moment by which something must have happened; `nil` while nothing has to.
+    var deadline: Int? { allowance.map { lastProgress + $0.nanoseconds } }
+
+    /// How long the present phase was given, if that has passed by `now`.
+    func expired(at now: Int) -> Duration? {
+        guard let allowance, let deadline, now >= deadline else { return nil }
+        return allowance
+    }
+
+    /// How errors call the phase.
+    var stage: ChappieTransportError.Stage {
+        switch phase {
+        case .connecting: .connect
+        case .sending: .request
+        case .awaitingHead: .responseHead
+        case .awaitingBody: .firstByte
+        case .receiving, .paused, .ended: .responseBody
+        }
+    }
+
+    private var allowance: Duration? {
+        switch phase {
+        case .connecting: deadlines.connect
+        // A server that stops reading is as silent as one that stops sending.
+        case .sending: deadlines.idle
+        case .awaitingHead: deadlines.responseHead
+        case .awaitingBody: deadlines.firstByte
+        case .receiving: deadlines.idle
+        case .paused, .ended: nil
+        }
+    }
+
+    private mutating func move(to phase: Phase, at now: Int) {
+        self.phase = phase
+        lastProgress = now
+    }
+}
