@@ -110,7 +110,7 @@ let package = Package(
             path: "Tests/Autobahn/Sources/autobahn"),
         // Tests of one package
         tests(of: "ChappieCore", [httpTypes]),
-        tests(of: "ChappieAuth", ["ChappieCore", httpTypes]),
+        tests(of: "ChappieAuth", ["ChappieCore", "ChappieHTTP", "ChappieTesting", "ChappieSimulator", httpTypes]),
         tests(of: "ChappieClient", ["ChappieCore", "ChappieAuth", httpTypes]),
         tests(
             of: "ChappieCurl",
@@ -139,9 +139,6 @@ let package = Package(
             ],
             path: "Apps/chappie/Tests/chappieTests"),
         // Tests that cross packages
-        crossing(
-            "AuthTests",
-            ["ChappieCore", "ChappieAuth", "ChappieHTTP", "ChappieTesting", "ChappieSimulator", httpTypes]),
         crossing(
             "ClientTests",
             ["ChappieCore", "ChappieAuth", "ChappieClient", "ChappieTesting", "ChappieWebSocket", httpTypes]),

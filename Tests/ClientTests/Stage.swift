@@ -25,7 +25,8 @@ struct Stage {
             signedIn
             ? seed.manager(transport: transport, clock: clock)
             : CredentialManager(
-                slot: CredentialSlot(), store: InMemoryCredentialStore(), transport: transport, clock: clock)
+                slot: CredentialSlot(), store: InMemoryCredentialStore(), transport: transport,
+                lock: NoCredentialLock(), clock: clock)
         client = ChappieClient(
             configuration: configuration, transport: transport, credentials: manager, clock: clock,
             entropy: FixedEntropy())

@@ -45,7 +45,8 @@ struct Loopback {
             // One manager signs in and another finds what it stored, as two runs of a program would: a manager does not
             // renew tokens that it has just been given.
             try await signIn(
-                CredentialManager(slot: slot, store: store, transport: transport, endpoints: endpoints))
+                CredentialManager(
+                    slot: slot, store: store, transport: transport, endpoints: endpoints, lock: NoCredentialLock()))
             let newClient: @Sendable () -> ChappieClient = {
                 var configuration = ChappieConfiguration(
                     rateLimitBackoff: backoff, streamingTransportPolicy: policy, endpoints: endpoints)
@@ -53,7 +54,8 @@ struct Loopback {
                 return ChappieClient(
                     configuration: configuration, transport: transport, webSocket: webSocket,
                     credentials: CredentialManager(
-                        slot: slot, store: store, transport: transport, endpoints: endpoints), clock: clock)
+                        slot: slot, store: store, transport: transport, endpoints: endpoints, lock: NoCredentialLock()),
+                    clock: clock)
             }
             try await body(Loopback(simulator: simulator, client: newClient(), newClient: newClient))
         } catch {

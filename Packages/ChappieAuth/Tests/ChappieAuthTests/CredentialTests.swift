@@ -1,4 +1,4 @@
-import ChappieCore
+@_spi(ChappieInternals) import ChappieCore
 import FoundationEssentials
 import Testing
 
@@ -7,11 +7,11 @@ import Testing
 @Suite struct CredentialTests {
     private let now = Date(timeIntervalSince1970: 1_795_176_000)
 
-    private func read(_ text: String) throws -> Credential { try Credential(serialized: Secret(text)) }
+    private func read(_ text: String) throws -> Credential { try Credential(serialized: Secret(text), for: .chatGPT) }
 
     @Test func aDocumentComesBackAsItWas() throws {
         let text =
-            #"{"version":1,"grant":"device_code","tokens":{"id_token":"i","access_token":"a","refresh_token":"r","account_id":"acc"},"last_refresh":"2026-11-20T12:00:00Z"}"#
+            #"{"version":1,"grant":"device_code","issuer":"https://auth.openai.com","backend":"https://chatgpt.com","tokens":{"id_token":"i","access_token":"a","refresh_token":"r","account_id":"acc"},"last_refresh":"2026-11-20T12:00:00Z"}"#
         let credential = try read(text)
         #expect(credential.serialized().text == text)
         #expect(credential.lastRefresh == now)
@@ -23,7 +23,7 @@ import Testing
             #"{"later":1e400,"version":1,"tokens":{"x":null,"access_token":"a"},"later":[{}],"grant":"imported"}"#
         #expect(
             try read(text).serialized().text
-                == #"{"version":1,"grant":"imported","tokens":{"access_token":"a","x":null},"later":1e400,"later":[{}]}"#
+                == #"{"version":1,"grant":"imported","issuer":"https://auth.openai.com","backend":"https://chatgpt.com","tokens":{"access_token":"a","x":null},"later":1e400,"later":[{}]}"#
         )
     }
 
@@ -67,11 +67,10 @@ import Testing
     @Test(arguments: [
         (-1.0, Credential.Freshness.expired), (0, .expired), (0.5, .due), (300, .due), (300.5, .fresh), (1e6, .fresh),
     ])
-    func freshnessFollowsTheEnd(_ seconds: Double, _ expected: Credential.Freshness) {
+    func freshnessFollowsTheEnd(_ seconds: Double, _ expected: Credential.Freshness) throws {
         let payload = #"{"exp":\#(now.timeIntervalSince1970 + seconds)}"#
         let claims = Data(payload.utf8).base64EncodedString().filter { $0 != "=" }
-        let credential = Credential(
-            idToken: nil, accessToken: Secret("e30.\(claims)."), refreshToken: nil, lastRefresh: nil, grant: nil)
+        let credential = try read(#"{"version":1,"tokens":{"access_token":"e30.\#(claims)."}}"#)
         #expect(credential.freshness(at: now) == expected)
     }
 
@@ -80,10 +79,9 @@ import Testing
             (nil, Credential.Freshness.due), (0.0, .fresh), (8 * 86_400, .fresh), (8 * 86_400 + 1, .due),
             (-86_400, .fresh),
         ] as [(Double?, Credential.Freshness)])
-    func withoutAnEndItFollowsTheAge(_ age: Double?, _ expected: Credential.Freshness) {
-        let credential = Credential(
-            idToken: nil, accessToken: Secret("opaque"), refreshToken: nil,
-            lastRefresh: age.map { now.addingTimeInterval(-$0) }, grant: nil)
+    func withoutAnEndItFollowsTheAge(_ age: Double?, _ expected: Credential.Freshness) throws {
+        let last = age.map { #","last_refresh":"\#(HTTPDate.rfc3339Text(now.addingTimeInterval(-$0)))""# } ?? ""
+        let credential = try read(#"{"version":1,"tokens":{"access_token":"opaque"}\#(last)}"#)
         #expect(credential.freshness(at: now) == expected)
     }
 }

@@ -4,10 +4,8 @@ import Testing
 @testable import ChappieAuth
 
 @Suite struct IssuerErrorTests {
-    private func error(_ status: Int, _ body: String, type: String? = nil) -> IssuerError {
-        IssuerError(
-            IssuerAnswer(
-                status: status, headerFields: type.map { [.contentType: $0] } ?? [:], body: Array(body.utf8)))
+    private func answer(_ status: Int, _ body: String, type: String? = nil) -> IssuerAnswer {
+        IssuerAnswer(status: status, headerFields: type.map { [.contentType: $0] } ?? [:], body: Array(body.utf8))
     }
 
     @Test(
@@ -24,29 +22,47 @@ import Testing
             (#"{"error":"eyJhbGciOiJub25lIn0.eyJleHAiOjF9"}"#, nil, nil), ("<html>{}</html>", nil, nil),
         ] as [(String, String?, String?)])
     func readsCodeAndMessage(_ body: String, _ code: String?, _ message: String?) {
-        let error = error(400, body)
+        let error = IssuerError(answer(400, body))
         #expect(error.code == code)
         #expect(error.message == message)
     }
 
+    /// What `requiresReauthentication` says is what ends a sign-in: only the token endpoint's own word about the token.
     @Test(arguments: [
-        (401, "", true), (401, "<html>", true), (400, "", true), (403, "{}", true), (400, "<html>", false),
+        (401, "", true), (401, "<html>", false), (400, "", false), (403, "{}", false), (400, "<html>", false),
         (403, " \n<!doctype html>", false), (400, #"{"error":"invalid_grant"}"#, true), (404, "{}", false),
+        (403, "error code: 1020", false),
+        (403, #"{"error":{"code":"unsupported_country_region_territory","message":"Country not supported"}}"#, false),
+        (400, #"{"error":"invalid_client"}"#, false), (403, #"{"error":{"code":"invalid_grant"}}"#, true),
         (429, "{}", false), (500, "{}", false), (409, #"{"error":"refresh_token_expired"}"#, true),
         (500, #"{"error":"refresh_token_reused"}"#, true), (502, "<html>", false), (302, "", false),
     ])
-    func knowsWhatIsPermanent(_ status: Int, _ body: String, _ isPermanent: Bool) {
-        #expect(error(status, body).isPermanent == isPermanent)
+    func knowsWhatEndsASignIn(_ status: Int, _ body: String, _ isPermanent: Bool) {
+        #expect(answer(status, body).authError(host: "issuer.test").requiresReauthentication == isPermanent)
+    }
+
+    @Test func theErrorHoldsTheBodyWithoutItsSecrets() {
+        let body = #"{"error":{"code":"c","message":"You sent rt_abcdef123."},"more":[1,2]}"#
+        let error = answer(400, body).authError(host: "issuer.test", secrets: [Secret("more")])
+        #expect(
+            error
+                == .tokenExchangeFailed(
+                    statusCode: 400, body: #"{"error":{"code":"c","message":"You sent ‹redacted›"},"‹redacted›":[1,2]}"#
+                ))
+        #expect(error.errorDescription?.contains("You sent ‹redacted› (c)") == true)
+        let long = answer(500, String(repeating: "word ", count: 20_000)).authError(host: "issuer.test")
+        guard case .tokenExchangeFailed(_, let shown) = long else { return #expect(Bool(false)) }
+        #expect((60_000...65_536).contains(shown.count))
     }
 
     @Test func aPageIsKnownByItsTypeOrItsFirstByte() {
-        #expect(error(403, "blocked", type: "Text/HTML; charset=utf-8").isWebPage)
-        #expect(error(403, "\u{FEFF}\r\n <html>").isWebPage)
-        #expect(!error(403, "blocked", type: "text/plain").isWebPage)
+        #expect(answer(403, "blocked", type: "Text/HTML; charset=utf-8").isWebPage)
+        #expect(answer(403, "\u{FEFF}\r\n <html>").isWebPage)
+        #expect(!answer(403, "blocked", type: "text/plain").isWebPage)
     }
 
     @Test func aPageWithARefusalIsTheNetworksFault() {
-        guard case .networkFailure(let words) = error(403, "<html>").authError(host: "issuer.test") else {
+        guard case .networkFailure(let words) = answer(403, "<html>").authError(host: "issuer.test") else {
             return #expect(Bool(false))
         }
         #expect(words.contains("issuer.test") && words.contains("403"))
@@ -64,5 +80,14 @@ import Testing
         let answer = IssuerAnswer(
             status: 429, headerFields: [.retryAfter: value, .date: "Fri, 20 Nov 2026 12:00:00 GMT"])
         #expect(answer.retryAfter == seconds.map { .seconds($0) })
+    }
+
+    @Test func formsAreEncodedInOrder() {
+        let form = TokenClient.form([
+            ("b", "https://auth.openai.com/deviceauth/callback"), ("a", "x&y=z +%ü~-._"), ("", ""),
+        ])
+        #expect(
+            String(decoding: form, as: UTF8.self)
+                == "b=https%3A%2F%2Fauth.openai.com%2Fdeviceauth%2Fcallback&a=x%26y%3Dz%20%2B%25%C3%BC~-._&=")
     }
 }

@@ -1,4 +1,4 @@
-import ChappieCore
+@_spi(ChappieInternals) import ChappieCore
 import FoundationEssentials
 import Testing
 
@@ -78,7 +78,7 @@ import Testing
                 var broken = whole
                 broken[index] = byte
                 if let claims = JWTClaims(bytes: broken) {
-                    #expect(SafeText.token(claims.account.accountID ?? "x", limit: 256) != nil)
+                    #expect(UntrustedText.token(claims.account.accountID ?? "x", limit: 256) != nil)
                 }
             }
         }

@@ -6,6 +6,7 @@ import ChappieDesktopLinux
 import ChappieHTTP
 import ChappieKeychainLinux
 import ChappieWebSocket
+import FoundationEssentials
 import Synchronization
 
 /// The adapters of this platform, made once per process and shared.
@@ -51,7 +52,7 @@ final class PlatformComposition: Sendable {
             let manager = CredentialManager(
                 slot: key.slot, store: SecretServiceCredentialStore(accessibility: key.accessibility),
                 transport: transport, endpoints: key.endpoints,
-                lock: FileCredentialLock())
+                lock: FileCredentialLock.userDefault { ProcessInfo.processInfo.environment[$0] })
             managers[key] = manager
             return manager
         }

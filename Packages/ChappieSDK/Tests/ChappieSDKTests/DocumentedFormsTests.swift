@@ -18,7 +18,8 @@ import Testing
         let manager =
             seed?.manager(transport: transport)
             ?? CredentialManager(
-                slot: configuration.credentialSlot, store: InMemoryCredentialStore(), transport: transport)
+                slot: configuration.credentialSlot, store: InMemoryCredentialStore(), transport: transport,
+                lock: NoCredentialLock())
         return ChappieAuthSession(credentials: manager)
     }
 

@@ -63,7 +63,8 @@ struct Program: Sendable {
         transport = options.verbose ? MiddlewareTransport(curl, middleware: [log]) : curl
         webSocket = options.verbose ? LoggedWebSocketTransport(transport: curlWebSocket, log: log) : curlWebSocket
         diagnose = { url in ConnectionDiagnosis(url, await network.probe(url)) }
-        credentials = Self.credentials(settings, settings.configuration.credentialSlot, store, transport)
+        credentials = Self.credentials(
+            settings, settings.configuration.credentialSlot, store, transport, environment)
     }
 
     private static func store(_ settings: Settings, _ unlocks: Bool) throws -> any CredentialStore {
@@ -105,18 +106,19 @@ struct Program: Sendable {
     }
 
     private static func credentials(
-        _ settings: Settings, _ slot: CredentialSlot, _ store: any CredentialStore, _ transport: any HTTPTransport
+        _ settings: Settings, _ slot: CredentialSlot, _ store: any CredentialStore, _ transport: any HTTPTransport,
+        _ environment: ProgramEnvironment
     ) -> CredentialManager {
         CredentialManager(
             slot: slot, store: store, transport: transport, endpoints: settings.configuration.endpoints,
-            lock: settings.store == .memory ? NoCredentialLock() : FileCredentialLock())
+            lock: settings.store == .memory ? NoCredentialLock() : FileCredentialLock.userDefault { environment[$0] })
     }
 
     /// The credential of another account of this program.
     func credentials(for account: String) -> CredentialManager {
         var configuration = settings.configuration
         configuration.keychainAccount = account
-        return Self.credentials(settings, configuration.credentialSlot, store, transport)
+        return Self.credentials(settings, configuration.credentialSlot, store, transport, environment)
     }
 
     /// Where the credential is stored, for people: the middle of a sentence.

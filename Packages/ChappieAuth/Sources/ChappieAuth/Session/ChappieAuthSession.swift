@@ -1,13 +1,17 @@
-import ChappieCore
+@_spi(ChappieInternals) import ChappieCore
 import FoundationEssentials
 
-/// Signs one person in and out, and says where that stands.
+#if canImport(Combine)
+    public import Combine
+
+    extension ChappieAuthSession: ObservableObject {}
+#endif
+
+/// Signs one user in and out, and reports the state of that.
 ///
 /// ```swift
-/// let code = try await session.startDeviceCodeSignIn()
-/// print("Open \(code.verificationURL) and type \(code.userCode)")
-/// for await state in session.deviceLinkStateUpdates {
-///     if case .linked = state { break }
+/// let account = try await session.signIn { code in
+///     print("Open \(code.verificationURL) and type \(code.userCode)")
 /// }
 /// ```
 /// An `ObservableObject` where Combine exists; on every platform the two streams tell of each change. Nothing here gives
@@ -16,13 +20,31 @@ import FoundationEssentials
 public final class ChappieAuthSession {
     let manager: CredentialManager
     private let notifier: (any Notifier)?
-    private let states = Broadcast(ChappieAuthState.signedOut)
-    private let linkStates = Broadcast(ChappieDeviceLinkState.idle)
+    private let states = StatusSubject(ChappieAuthState.signedOut)
+    private let linkStates = StatusSubject(ChappieDeviceLinkState.idle)
     private let follower = TaskHolder()
     private let signInTask = TaskHolder()
     /// The running sign-in.
-    private var attempt: SignInAttempt?
+    private var attempt: Attempt?
+    private var lastAttempt: Attempt?
     private var attemptCount = 0
+    /// How long the main thread is blocked for the store, at the start and at a sign-out.
+    private let storeDeadline: Duration
+    /// One try to sign in.
+    private struct Attempt: Sendable {
+        let id: Int
+        /// The number of sign-outs when it began; a later one ends it.
+        let signOuts: Int
+        /// The code to show, for the caller who started the attempt.
+        let code = Promise<ChappieDeviceCode>()
+        let account = Promise<ChappieAccountInfo>()
+
+        func fail(_ error: ChappieAuthError) {
+            code.fulfil(.failure(error))
+            account.fulfil(.failure(error))
+        }
+    }
+
     /// What the credential alone says; ``state`` differs from it while a sign-in runs.
     private var credentialState = ChappieAuthState.signedOut
     private var appliedSequence = -1
@@ -50,11 +72,12 @@ public final class ChappieAuthSession {
     public convenience init(
         credentials: CredentialManager, notifier: (any Notifier)? = nil, loadDeadline: Duration = .seconds(6)
     ) {
-        let first = InitialLoad.snapshot(of: credentials, within: loadDeadline)
-        self.init(credentials, notifier, first)
+        _ = blocking(within: loadDeadline) { try? await credentials.load() }
+        let first = credentials.status.value
+        self.init(credentials, notifier, first, deadline: loadDeadline)
         if first.status == .unknown {
             credentialState = .failed(
-                "The credential store has not answered within \(loadDeadline.components.seconds) s.")
+                "The credential store has not answered within \(loadDeadline.words).")
             state = credentialState
         }
     }
@@ -67,17 +90,20 @@ public final class ChappieAuthSession {
     ///   - notifier: as above. Default none.
     /// - Throws: `CancellationError`. Not an error: a store that can't be read, which ``lastStoreError`` tells.
     public convenience init(loading credentials: CredentialManager, notifier: (any Notifier)? = nil) async throws {
-        _ = try? await credentials.current()
+        try? await credentials.load()
         try Task.checkCancellation()
-        self.init(credentials, notifier, credentials.board.snapshot)
+        self.init(credentials, notifier, credentials.status.value, deadline: .seconds(6))
     }
 
-    private init(_ credentials: CredentialManager, _ notifier: (any Notifier)?, _ first: StatusBoard.Snapshot) {
+    private init(
+        _ credentials: CredentialManager, _ notifier: (any Notifier)?, _ first: CredentialSnapshot, deadline: Duration
+    ) {
         manager = credentials
+        storeDeadline = deadline
         self.notifier = notifier
         apply(first)
         // The current snapshot comes first: nothing that happens in between is missed.
-        let updates = credentials.board.updates()
+        let updates = credentials.status.updates()
         follower.hold(
             Task { [weak self] in
                 for await snapshot in updates { self?.apply(snapshot) }
@@ -123,8 +149,9 @@ extension ChappieAuthSession {
     public func startDeviceCodeSignIn() async throws -> ChappieDeviceCode {
         cancelSignIn()
         attemptCount += 1
-        let attempt = SignInAttempt(id: attemptCount, epoch: manager.board.epoch)
+        let attempt = Attempt(id: attemptCount, signOuts: manager.status.value.signOuts)
         self.attempt = attempt
+        lastAttempt = attempt
         lastError = nil
         lastStoreError = nil
         state = .signingIn
@@ -138,18 +165,37 @@ extension ChappieAuthSession {
         }
     }
 
+    /// Signs in from start to end.
+    ///
+    /// - Parameter show: shows the code to the user.
+    /// - Returns: the account that is signed in.
+    /// - Throws: ``ChappieAuthError``: as ``startDeviceCodeSignIn()``, and `expiredDeviceCode`, `pollingTimeout` or
+    ///   `authorizationDenied` when the user has not approved. Cancelling the task cancels the sign-in.
+    public func signIn(_ show: @MainActor (ChappieDeviceCode) -> Void) async throws -> ChappieAccountInfo {
+        let code = try await startDeviceCodeSignIn()
+        // It may have ended since, in either way.
+        guard let attempt = lastAttempt else { throw ChappieAuthError.cancelledSignIn }
+        show(code)
+        do {
+            return try await attempt.account.value()
+        } catch is CancellationError {
+            if self.attempt?.id == attempt.id { cancelSignIn() }
+            throw ChappieAuthError.cancelledSignIn
+        }
+    }
+
     /// Ends the running sign-in; ``deviceLinkState`` becomes `cancelled` and ``state`` what it was before. Nothing
     /// happens when none is running.
     public func cancelSignIn() {
         guard let attempt else { return }
         self.attempt = nil
         signInTask.hold(nil)
-        attempt.code.land(.failure(ChappieAuthError.cancelledSignIn))
+        attempt.fail(.cancelledSignIn)
         deviceLinkState = .cancelled
         state = credentialState
     }
 
-    private func run(_ attempt: SignInAttempt) -> Task<Void, Never> {
+    private func run(_ attempt: Attempt) -> Task<Void, Never> {
         Task { [weak self, manager] in
             let signIn = DeviceCodeSignIn(endpoints: manager.endpoints, issuer: manager.tokens.issuer)
             do {
@@ -160,42 +206,49 @@ extension ChappieAuthSession {
                     await self?.startedPolling(code, attempt)
                 }
                 let credential = try await manager.tokens.exchange(code)
-                let snapshot = try await manager.adopt(credential, epoch: attempt.epoch)
-                self?.linked(snapshot, attempt)
+                try await manager.adopt(credential, after: attempt.signOuts)
+                self?.linked(manager.status.value, attempt)
             } catch {
                 self?.failed(error, attempt)
             }
         }
     }
 
-    private func receivedCode(_ code: ChappieDeviceCode, _ attempt: SignInAttempt) {
+    private func receivedCode(_ code: ChappieDeviceCode, _ attempt: Attempt) {
         guard self.attempt?.id == attempt.id else { return }
         deviceLinkState = .awaitingUserCode(code)
         state = .awaitingDeviceCode(userCode: code.userCode, verificationURL: code.verificationURL)
-        attempt.code.land(.success(code))
+        attempt.code.fulfil(.success(code))
     }
 
-    private func startedPolling(_ code: ChappieDeviceCode, _ attempt: SignInAttempt) {
+    private func startedPolling(_ code: ChappieDeviceCode, _ attempt: Attempt) {
         guard self.attempt?.id == attempt.id else { return }
         deviceLinkState = .polling(code)
     }
 
     /// The credential is stored: this is true even if somebody cancelled in the same moment.
-    private func linked(_ snapshot: StatusBoard.Snapshot, _ attempt: SignInAttempt) {
+    private func linked(_ snapshot: CredentialSnapshot, _ attempt: Attempt) {
         guard attemptCount == attempt.id else { return }
         self.attempt = nil
         apply(snapshot)
         // The follower may have applied it already, while the attempt still had the word.
         state = credentialState
-        guard manager.board.epoch == attempt.epoch, case .signedIn(_, let expiresAt) = snapshot.status else { return }
+        guard snapshot.signOuts == attempt.signOuts, case .signedIn(let account, let expiresAt) = snapshot.status else {
+            return attempt.fail(.cancelledSignIn)
+        }
         deviceLinkState = .linked(expiresAt: expiresAt)
+        attempt.account.fulfil(.success(account))
         guard let notifier else { return }
         Task { try? await notifier.notify(title: "ChatGPT Linked!", body: "Return to the app") }
     }
 
-    private func failed(_ error: any Error, _ attempt: SignInAttempt) {
+    private func failed(_ error: any Error, _ attempt: Attempt) {
         guard self.attempt?.id == attempt.id else { return }
-        if error is CancellationError || error as? ChappieAuthError == .cancelledSignIn { return cancelSignIn() }
+        if error is CancellationError || error as? ChappieAuthError == .cancelledSignIn
+            || error as? CredentialFailure == .cancelled
+        {
+            return cancelSignIn()
+        }
         self.attempt = nil
         let error = note(error)
         deviceLinkState = error == .expiredDeviceCode ? .expired : .failed(error)
@@ -205,67 +258,75 @@ extension ChappieAuthSession {
         } else {
             state = credentialState
         }
-        attempt.code.land(.failure(error))
+        attempt.fail(error)
     }
 }
 
 // MARK: Signing out and refreshing
 
 extension ChappieAuthSession {
-    /// Signs out: at once as far as this process is concerned; deleting the stored credential and revoking it at the
-    /// server follow in the background. Should the store refuse, ``lastStoreError`` says so. A running sign-in is
-    /// cancelled.
+    /// Signs out. When this returns, ``state`` is `signedOut`, and the stored credential is gone or, where the store has
+    /// not deleted it within the deadline of the initialiser (6 s by default, in which the main thread is blocked), marked
+    /// as gone: a program that ends now is signed out at its next start. The server is told in the background. Should the
+    /// store refuse, ``lastStoreError`` says so. A running sign-in is cancelled.
     public func signOut() {
-        beginSignOut()
-        Task { [weak self, manager] in
+        let signOut = beginSignOut()
+        signOut.waitUntilGone(within: storeDeadline)
+        Task { [weak self] in
             do {
-                try await manager.finishSignOut()
+                try await signOut.finish()
             } catch CredentialFailure.store(let error) {
                 _ = self?.note(CredentialFailure.store(error))
             } catch {
-                // The server could not be told: best effort, and nothing for a person to do.
+                // The server could not be told: best effort, and nothing for a user to do.
             }
         }
     }
 
     /// Signs out, and waits until the stored credential is deleted and the server has revoked it (10 s at most).
     ///
-    /// - Throws: ``CredentialStoreError`` when the credential could not be deleted; ``ChappieAuthError`` when it is
-    ///   gone from here, and only the server could not be told. Not an error: nobody was signed in.
+    /// - Throws: ``ChappieAuthError`` when the credential could not be deleted, which ``lastStoreError`` explains, and
+    ///   when it is gone from here and only the server could not be told. Not an error: nobody was signed in.
     public func signOutAndRevoke() async throws {
-        beginSignOut()
-        do {
-            try await manager.finishSignOut()
-        } catch {
-            let authError = note(error)
-            if case .store(let storeError)? = error as? CredentialFailure { throw storeError }
-            throw authError
+        do { try await beginSignOut().finish() } catch let error as CancellationError { throw error } catch {
+            throw note(error)
         }
     }
 
     /// Renews the tokens now, for instance after a change of plan.
     ///
-    /// - Throws: ``ChappieAuthError``; with `requiresReauthentication` the person has been signed out and ``state`` is
-    ///   ``ChappieAuthState/reauthenticationRequired``, else the credential is as it was. ``CredentialStoreError`` when
+    /// - Throws: ``ChappieAuthError``; with `requiresReauthentication` the user has been signed out and ``state`` is
+    ///   ``ChappieAuthState/reauthenticationRequired``, else the credential is as it was. ``lastStoreError`` says more when
     ///   the store failed. `CancellationError` when the task was cancelled; the refresh itself is then finished in the
     ///   background, because its refresh token is good for one use.
     public func refreshAuth() async throws {
+        defer { apply(manager.status.value) }
         do {
             try await manager.refreshNow()
             lastError = nil
             lastStoreError = nil
-            apply(manager.board.snapshot)
         } catch let failure as CredentialFailure {
-            let error = note(failure)
-            apply(manager.board.snapshot)
-            if case .store(let storeError) = failure { throw storeError }
-            throw error
+            throw note(failure)
         }
     }
 
-    private func beginSignOut() {
+    /// Reads the store again if no credential is known: a keyring that has been unlocked since. The result is ``state``.
+    public func reload() async {
+        try? await manager.load()
+        apply(manager.status.value)
+    }
+
+    /// Waits until a renewal, a sign-in or a sign-out that is under way has been stored: for programs that end.
+    ///
+    /// - Parameter limit: default 75 seconds: what a token endpoint and a store may take.
+    public func finishPendingWork(within limit: Duration = .seconds(75)) async { await manager.settle(within: limit) }
+
+    private func beginSignOut() -> CredentialManager.SignOut {
         cancelSignIn()
-        apply(manager.beginSignOut())
+        let signOut = manager.beginSignOut()
+        apply(signOut.snapshot)
+        deviceLinkState = .idle
+        return signOut
     }
 
     /// Remembers what went wrong, in the terms of the public API.
@@ -287,7 +348,7 @@ extension ChappieAuthSession {
 
 extension ChappieAuthSession {
     /// Takes over what is known about the credential, unless something later has been taken over already.
-    private func apply(_ snapshot: StatusBoard.Snapshot) {
+    private func apply(_ snapshot: CredentialSnapshot) {
         guard snapshot.sequence > appliedSequence else { return }
         appliedSequence = snapshot.sequence
         switch snapshot.status {
@@ -295,13 +356,18 @@ extension ChappieAuthSession {
         case .signedOut:
             credentialState = .signedOut
             accountInfo = nil
+            if case .linked = deviceLinkState { deviceLinkState = .idle }
         case .signedIn(let info, let expiresAt):
+            // The store, or the service, has come round: what it said before is over.
+            if case .failed = credentialState { (lastError, lastStoreError) = (nil, nil) }
+            if credentialState == .reauthenticationRequired { lastError = nil }
             credentialState = .signedIn(expiresAt: expiresAt)
             accountInfo = info
         case .reauthenticationRequired(let error):
             lastError = error
             credentialState = .reauthenticationRequired
             accountInfo = nil
+            if attempt == nil { deviceLinkState = .idle }
         case .unavailable(let error):
             credentialState = .failed(error.errorDescription ?? "The credential store failed.")
             accountInfo = nil

@@ -1,3 +1,4 @@
+@_spi(ChappieInternals) import ChappieCore
 import Synchronization
 
 /// Bytes that must not show: prints as `‹redacted›`, is not `Codable`, brings a warning where it is put into text, and is wiped
@@ -62,4 +63,15 @@ extension DefaultStringInterpolation {
     /// over for the general one.)
     @available(*, deprecated, message: "a secret is not to be put into text")
     public mutating func appendInterpolation(_ secret: Secret) { appendLiteral(secret.description) }
+}
+
+extension Secret {
+    /// The bytes as text, for the one moment a request or a stored document is put together.
+    var text: String { withBytes { String(decoding: $0, as: UTF8.self) } }
+
+    /// A token fit for an authorization header: 1 byte to 64 KiB of visible ASCII; `nil` for anything else.
+    init?(token: String?) {
+        guard let token = UntrustedText.token(token, limit: 64 << 10) else { return nil }
+        self.init(token)
+    }
 }

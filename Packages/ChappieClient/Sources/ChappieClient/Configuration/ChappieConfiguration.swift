@@ -45,8 +45,10 @@ public struct ChappieConfiguration: Sendable {
         self.network = network
     }
 
-    /// Where the credential lies.
+    /// Where the credential is stored.
     public var credentialSlot: CredentialSlot {
-        CredentialSlot(service: keychainService, account: keychainAccount, accessGroup: keychainAccessGroup)
+        CredentialSlot(
+            service: keychainService, account: keychainAccount, accessGroup: keychainAccessGroup,
+            issuer: endpoints.credentialIssuer)
     }
 }

@@ -23,7 +23,7 @@
     public static func message(_ text: String?, without secrets: [String] = [], limit: Int = 300) -> String? {
         guard let text else { return nil }
         var clean = String(
-            String.UnicodeScalarView(text.unicodeScalars.prefix(4096).map { isInvisible($0) ? " " : $0 }))
+            String.UnicodeScalarView(text.unicodeScalars.prefix(max(4096, limit)).map { isInvisible($0) ? " " : $0 }))
         // A secret of a letter or two would hide everything.
         for secret in secrets where secret.utf8.count >= 4 { clean = clean.replacing(secret, with: redacted) }
         clean = withoutSecretLikeWords(clean)

@@ -1,5 +1,5 @@
 public import ChappieAuth
-public import ChappieCore
+@_spi(ChappieInternals) public import ChappieCore
 public import FoundationEssentials
 
 /// Somebody who is signed in already, for tests: unsigned tokens and the stored credential made of them.
@@ -19,6 +19,8 @@ public struct SeededAuth: Sendable {
     /// When the tokens were obtained; `nil` leaves it out.
     public var lastRefresh: Date?
     public var refreshToken: String? = "rt_seeded_1"
+    /// Whose credential it is. Default: the service's own.
+    public var endpoints = ChappieEndpoints.chatGPT
     /// Goes into the access token, so that two of the same person differ.
     public var serial = 1
 
@@ -58,6 +60,8 @@ public struct SeededAuth: Sendable {
         tokens["refresh_token"] = refreshToken.map { .string($0) }
         tokens["account_id"] = accountID.map { .string($0) }
         var document = ChappieJSONObject([("version", 1), ("grant", "device_code"), ("tokens", .object(tokens))])
+        document["issuer"] = .string(endpoints.profile.issuer.absoluteString)
+        document["backend"] = Origin(endpoints.profile.backend).map { .string($0.description) }
         document["last_refresh"] = lastRefresh.map { .string($0.formatted(.iso8601)) }
         return Secret(ChappieJSON.object(document).serializedBytes())
     }
@@ -66,10 +70,12 @@ public struct SeededAuth: Sendable {
     public func manager(
         transport: any HTTPTransport, endpoints: ChappieEndpoints = .chatGPT, clock: any ChappieClock = SystemClock()
     ) -> CredentialManager {
-        let slot = CredentialSlot()
+        var seed = self
+        seed.endpoints = endpoints
+        let slot = CredentialSlot(issuer: endpoints.credentialIssuer)
         return CredentialManager(
-            slot: slot, store: InMemoryCredentialStore([slot: credential]), transport: transport, endpoints: endpoints,
-            clock: clock)
+            slot: slot, store: InMemoryCredentialStore([slot: seed.credential]), transport: transport,
+            endpoints: endpoints, lock: NoCredentialLock(), clock: clock)
     }
 
     private var namespace: ChappieJSONObject {

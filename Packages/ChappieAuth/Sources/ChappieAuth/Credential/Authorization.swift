@@ -1,0 +1,129 @@
+@_spi(ChappieInternals) public import ChappieCore
+import FoundationEssentials
+public import HTTPTypes
+
+/// How one attempt at a request ended.
+@_spi(ChappieInternals)
+public enum AuthorizedAttempt<Value: Sendable>: Sendable {
+    /// Anything but a 401; a caller may keep its own failures in the value.
+    case value(Value)
+    /// The backend answered 401. The caller reads `body`: 64 KiB and five seconds at most.
+    case unauthorized(headerFields: HTTPFields, body: [UInt8])
+}
+
+/// The right to send requests with the slot's credential.
+///
+/// A 401 leads to one renewal and one more attempt. Tokens that another task or process has renewed in the meantime are
+/// tried first. All attempts are made in one account: a request that one person made is not sent in the name of another
+/// who has signed in meanwhile.
+@_spi(ChappieInternals)
+public struct Authorization: Sendable {
+    private let manager: CredentialManager
+    /// The account that the requests belong to; `nil` for the account that is signed in when a request begins.
+    private let account: ChappieAccountInfo?
+
+    init(manager: CredentialManager, account: ChappieAccountInfo?) {
+        self.manager = manager
+        self.account = account
+    }
+
+    /// The only origin that the header fields of ``authorized(_:)`` may be sent to.
+    public var backendOrigin: Origin? { Origin(manager.endpoints.profile.backend) }
+
+    /// Calls `attempt` with the header fields to add to a request for the backend, three times at most: with the token at
+    /// hand, with a newer one that is stored already, and with one fresh from the server.
+    ///
+    /// The fields are `authorization`, `chatgpt-account-id`, `X-OpenAI-Fedramp` where the account needs it, `originator`
+    /// and `user-agent`.
+    ///
+    /// - Throws: ``AuthorizationError``; the errors of `attempt`; `CancellationError`. A final 401 is
+    ///   ``AuthorizationError/reauthenticationRequired(_:)`` and leaves the stored credential alone, because the token
+    ///   endpoint still stands by it; the session reports it too. The same error stops a request whose account is no
+    ///   longer the one that is signed in.
+    public func authorized<Value: Sendable>(
+        _ attempt: (HTTPFields) async throws -> AuthorizedAttempt<Value>
+    ) async throws -> Value {
+        var access = try await mapped { try await manager.authorize() }
+        try checkAccount(account, access)
+        let account = access.account
+        var attempts = 1
+        while true {
+            switch try await attempt(headerFields(for: access)) {
+            case .value(let value):
+                manager.accepted(access)
+                return value
+            case .unauthorized(let fields, let body) where access.isFromServer && attempts > 1 || attempts == 3:
+                let reason = refusal(IssuerAnswer(status: 401, headerFields: fields, body: body), access)
+                manager.refusedForGood(access, reason: reason)
+                throw AuthorizationError.reauthenticationRequired(reason)
+            case .unauthorized:
+                let refused = access
+                access = try await mapped { try await manager.recover(from: refused) }
+                try checkAccount(account, access)
+                attempts += 1
+            }
+        }
+    }
+
+    private func headerFields(for access: AccessToken) -> HTTPFields {
+        let registration = manager.endpoints.registration
+        var fields: HTTPFields = [:]
+        fields[.authorization] = "Bearer \(access.token.text)"
+        fields[.chatGPTAccountID] = access.accountID
+        if access.account.isFedRAMPAccount { fields[.fedRAMP] = "true" }
+        fields[.originator] = registration.originator
+        fields[.userAgent] = registration.userAgent
+        return fields
+    }
+
+    private func checkAccount(_ wanted: ChappieAccountInfo?, _ access: AccessToken) throws {
+        guard let wanted, !wanted.isSameAccount(as: access.account) else { return }
+        throw AuthorizationError.reauthenticationRequired(
+            "Another account has signed in meanwhile; what was begun in the earlier one is not sent in its name.")
+    }
+
+    private func refusal(_ answer: IssuerAnswer, _ access: AccessToken) -> String {
+        let message = IssuerError(answer, secrets: [access.token]).message
+        let detail = message.map { ": " + ($0.hasSuffix(".") ? String($0.dropLast()) : $0) } ?? ""
+        return "The service refused the sign-in although it had just been renewed\(detail)."
+    }
+
+    private func mapped<Result>(_ body: () async throws -> Result) async throws -> Result {
+        do { return try await body() } catch let failure as CredentialFailure { throw failure.authorizationError }
+    }
+}
+
+extension Authorization: HTTPMiddleware {
+    /// Sends `request` with ``authorized(_:)``, if it is for the configured backend.
+    ///
+    /// - Throws: as ``authorized(_:)``; ``AuthorizationError/foreignOrigin(_:)``. Not an error: any status but a final
+    ///   401.
+    public func intercept(
+        _ request: HTTPExchangeRequest,
+        next: @Sendable (HTTPExchangeRequest) async throws -> HTTPExchangeResponse
+    ) async throws -> HTTPExchangeResponse {
+        guard let origin = Origin(request.url), origin == backendOrigin else {
+            throw AuthorizationError.foreignOrigin(request.url.hostAndPort)
+        }
+        return try await authorized { fields in
+            var request = request
+            for field in fields { request.headerFields[field.name] = field.value }
+            let response = try await next(request)
+            guard response.status.code == 401 else { return .value(response) }
+            return .unauthorized(headerFields: response.headerFields, body: await self.refusalBody(of: response))
+        }
+    }
+
+    /// A page that never ends must not hold up the request.
+    private func refusalBody(of response: HTTPExchangeResponse) async -> [UInt8] {
+        let timer = Task { [body = response.body, clock = manager.clock] in
+            try await clock.sleep(for: .seconds(5))
+            body.cancel()
+        }
+        defer {
+            timer.cancel()
+            response.body.cancel()
+        }
+        return (try? await response.body.collect(upTo: 64 << 10)) ?? []
+    }
+}

@@ -1,0 +1,197 @@
+@_spi(ChappieInternals) import ChappieCore
+import FoundationEssentials
+
+/// The issuer that gave a credential, and the backend that it is for.
+///
+/// A credential is sent to no other, refreshed and revoked at no other.
+struct CredentialOrigin: Sendable, Hashable {
+    let issuer: String
+    let backend: String
+
+    static let chatGPT = CredentialOrigin(ChappieEndpoints.chatGPT)
+
+    init(_ endpoints: ChappieEndpoints) {
+        let issuer = endpoints.profile.issuer
+        self.issuer = Origin(issuer).map { "\($0)\(issuer.path())" } ?? issuer.absoluteString
+        backend = Origin(endpoints.profile.backend)?.description ?? endpoints.profile.backend.absoluteString
+    }
+
+    /// Reads the members of a stored document; without them it is the default's.
+    fileprivate init(_ document: ChappieJSONObject) {
+        issuer = UntrustedText.token(document["issuer"]?.string, limit: 2048) ?? Self.chatGPT.issuer
+        backend = UntrustedText.token(document["backend"]?.string, limit: 2048) ?? Self.chatGPT.backend
+    }
+
+    /// As a part of a slot; `nil` for the default, so that its slot stays what it was.
+    var slotName: String? { self == .chatGPT ? nil : "\(issuer) \(backend)" }
+}
+
+/// The tokens of one sign-in.
+struct Credential: Sendable {
+    private(set) var idToken: Secret?
+    private(set) var accessToken: Secret
+    private(set) var refreshToken: Secret?
+    /// The account that the sign-in was for; requests are routed by it.
+    private(set) var accountID: String?
+    /// When the tokens were last obtained, by the wall clock.
+    private(set) var lastRefresh: Date?
+    /// How the sign-in was obtained: ``ChappieGrant/rawValue``, or a word of a later version.
+    let grant: String?
+    let origin: CredentialOrigin
+    /// Members of the stored document that this version does not know; they are written back as they were.
+    private let unknownMembers: ChappieJSONObject
+    private let unknownTokenMembers: ChappieJSONObject
+    /// Derived from the tokens once, because every request asks.
+    private(set) var info = ChappieAccountInfo()
+    private(set) var expiresAt: Date?
+
+    /// The credential that a finished grant gives.
+    ///
+    /// - Throws: ``ChappieAuthError/missingRefreshToken``; ``ChappieAuthError/invalidResponse`` without the other two.
+    init(
+        exchanged answer: TokenAnswer, grant: ChappieGrant, at now: Date, from origin: CredentialOrigin
+    ) throws(ChappieAuthError) {
+        guard let idToken = answer.idToken, let accessToken = answer.accessToken else { throw .invalidResponse }
+        guard let refreshToken = answer.refreshToken else { throw .missingRefreshToken }
+        self.idToken = idToken
+        self.accessToken = accessToken
+        self.refreshToken = refreshToken
+        lastRefresh = now
+        self.grant = grant.rawValue
+        self.origin = origin
+        unknownMembers = ChappieJSONObject()
+        unknownTokenMembers = ChappieJSONObject()
+        readClaims()
+    }
+
+    /// This credential with the tokens that a refresh brought; what it did not bring stays.
+    func refreshed(with answer: TokenAnswer, at now: Date) -> Credential {
+        var new = self
+        new.idToken = answer.idToken ?? idToken
+        new.accessToken = answer.accessToken ?? accessToken
+        new.refreshToken = answer.refreshToken ?? refreshToken
+        new.lastRefresh = now
+        new.readClaims()
+        return new
+    }
+
+    func hasSameTokens(as other: Credential) -> Bool {
+        idToken == other.idToken && accessToken == other.accessToken && refreshToken == other.refreshToken
+    }
+
+    /// What must not appear in any message.
+    var secrets: [Secret] { [idToken, accessToken, refreshToken].compactMap(\.self) }
+
+    private mutating func readClaims() {
+        // Access tokens carry the same namespaces; they fill what the id token leaves open.
+        let first = idToken.flatMap(JWTClaims.init)?.account
+        let claims = JWTClaims(accessToken)
+        let second = claims?.account
+        accountID = accountID ?? first?.accountID ?? second?.accountID
+        info = ChappieAccountInfo(
+            email: first?.email ?? second?.email, userID: first?.userID ?? second?.userID, accountID: accountID,
+            plan: first?.plan ?? second?.plan,
+            isFedRAMPAccount: first?.isFedRAMPAccount == true || second?.isFedRAMPAccount == true)
+        expiresAt = claims?.expiresAt
+    }
+}
+
+extension Credential: CustomStringConvertible, CustomReflectable {
+    var description: String { "Credential(\(UntrustedText.redacted))" }
+    var customMirror: Mirror { Mirror(self, children: []) }
+}
+
+// MARK: Freshness
+
+extension Credential {
+    /// Whether an access token should be renewed before it is used.
+    enum Freshness: Sendable, Hashable {
+        case fresh
+        /// Renew it; but it may still be used when that fails.
+        case due
+        /// It has ended.
+        case expired
+    }
+
+    /// Renewal is due this long before the end.
+    static let earlyRefresh: TimeInterval = 5 * 60
+    /// A token that does not say when it ends is renewed at this age.
+    static let maximumAge: TimeInterval = 8 * 24 * 60 * 60
+
+    /// How fresh the access token is at `now`, by the wall clock.
+    func freshness(at now: Date) -> Freshness {
+        if let expiresAt {
+            if expiresAt <= now { return .expired }
+            return expiresAt <= now.addingTimeInterval(Self.earlyRefresh) ? .due : .fresh
+        }
+        guard let lastRefresh else { return .due }
+        return now.timeIntervalSince(lastRefresh) > Self.maximumAge ? .due : .fresh
+    }
+}
+
+// MARK: The stored document
+
+extension Credential {
+    /// The version of the document that this code writes.
+    private static let documentVersion = 1
+    private static let maximumDocumentSize = 1 << 20
+    private static let knownMembers: Set = ["version", "grant", "issuer", "backend", "tokens", "last_refresh"]
+    private static let knownTokenMembers: Set = ["id_token", "access_token", "refresh_token", "account_id"]
+
+    /// The JSON document that goes into a ``CredentialStore``.
+    func serialized() -> Secret {
+        var tokens = ChappieJSONObject()
+        tokens["id_token"] = idToken.map { .string($0.text) }
+        tokens["access_token"] = .string(accessToken.text)
+        tokens["refresh_token"] = refreshToken.map { .string($0.text) }
+        tokens["account_id"] = accountID.map { .string($0) }
+        var document = ChappieJSONObject([("version", .integer(Self.documentVersion))])
+        document["grant"] = grant.map { .string($0) }
+        document["issuer"] = .string(origin.issuer)
+        document["backend"] = .string(origin.backend)
+        document["tokens"] = .object(ChappieJSONObject(members: tokens.members + unknownTokenMembers.members))
+        document["last_refresh"] = lastRefresh.map { .string(HTTPDate.rfc3339Text($0)) }
+        let whole = ChappieJSONObject(members: document.members + unknownMembers.members)
+        return Secret(ChappieJSON.object(whole).serializedBytes())
+    }
+
+    /// Reads a stored document.
+    ///
+    /// - Throws: ``CredentialStoreError/corrupt(_:)``, in words that hold nothing of the document;
+    ///   ``CredentialStoreError/foreign(_:)`` when another issuer gave it, or when it is for another backend.
+    init(serialized secret: Secret, for origin: CredentialOrigin) throws(CredentialStoreError) {
+        guard secret.count <= Self.maximumDocumentSize else { throw .corrupt("it is larger than any credential") }
+        guard let json = try? ChappieJSON(parsing: secret.withBytes(Array.init)), case .object(let document) = json
+        else { throw .corrupt("it is not a JSON object") }
+        guard let version = document["version"]?.int, version >= 1 else { throw .corrupt("it has no version") }
+        guard version == Self.documentVersion else {
+            throw .corrupt("it was written by a newer version of this program (format \(version))")
+        }
+        guard case .object(let tokens) = document["tokens"] else { throw .corrupt("it holds no tokens") }
+        guard let accessToken = Secret(token: tokens["access_token"]?.string) else {
+            throw .corrupt("it holds no usable access token")
+        }
+        let found = CredentialOrigin(document)
+        guard found == origin else {
+            throw .foreign(
+                "it was given by \(found.issuer) for \(found.backend), and this program is set up for "
+                    + "\(origin.issuer) and \(origin.backend)")
+        }
+        self.accessToken = accessToken
+        self.origin = origin
+        idToken = Secret(token: tokens["id_token"]?.string)
+        refreshToken = Secret(token: tokens["refresh_token"]?.string)
+        accountID = UntrustedText.token(tokens["account_id"]?.string, limit: 256)
+        lastRefresh = document["last_refresh"]?.string.flatMap(HTTPDate.rfc3339)
+        grant = UntrustedText.token(document["grant"]?.string, limit: 64)
+        unknownMembers = document.leaving(out: Self.knownMembers)
+        unknownTokenMembers = tokens.leaving(out: Self.knownTokenMembers)
+        readClaims()
+    }
+}
+
+extension ChappieJSONObject {
+    fileprivate func leaving(out names: Set<String>) -> ChappieJSONObject {
+        ChappieJSONObject(members: members.filter { !names.contains($0.name) })
+    }
+}

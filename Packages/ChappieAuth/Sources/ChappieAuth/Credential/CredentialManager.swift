@@ -1,0 +1,419 @@
+@_spi(ChappieInternals) public import ChappieCore
+import Dispatch
+import FoundationEssentials
+import Synchronization
+
+/// Looks after the credential of one slot: loads it, renews it, and lets requests use it.
+///
+/// One manager per slot and store in a process, shared by the session and every client of that slot; two managers would
+/// each try to use up the same single-use refresh token. Across processes the manager reads the store again before it
+/// refreshes, and once more before it believes that a refresh token is dead; a ``CredentialLock`` is held around the whole
+/// of a renewal, and while a sign-in or sign-out changes the store.
+///
+/// All decisions are ``CredentialLifecycle``'s; this carries them out.
+public final class CredentialManager: Sendable {
+    /// Where the credential is stored: the slot given, for this issuer and backend alone.
+    public let slot: CredentialSlot
+    let endpoints: ChappieEndpoints
+    let tokens: TokenClient
+    let clock: any ChappieClock
+    let status = StatusSubject(CredentialSnapshot())
+    private let origin: CredentialOrigin
+    private let store: any CredentialStore
+    private let lock: any CredentialLock
+    private let state = Mutex(State())
+
+    private struct State {
+        var lifecycle = CredentialLifecycle()
+        var lastWaiter = 0
+        var waiters: [Int: Promise<CredentialLifecycle.Answer>] = [:]
+        var signOuts: [Int: Promise<SignOutOutcome>] = [:]
+        var timers: [Int: Task<Void, Never>] = [:]
+        var holds: [Int: CredentialLockHold] = [:]
+    }
+
+    /// What became of a sign-out in the store, and what is still to be revoked.
+    fileprivate struct SignOutOutcome: Sendable {
+        let failure: CredentialStoreError?
+        let credentials: [Credential]
+    }
+
+    /// - Parameters:
+    ///   - slot: where the credential is stored in `store`. Its ``CredentialSlot/issuer`` is set from `endpoints`.
+    ///   - store: the keyring, or another ``CredentialStore``. Read at the first use, not here.
+    ///   - transport: carries refreshes, sign-in and revocation, under the same network policy as everything else.
+    ///   - endpoints: default ``ChappieEndpoints/chatGPT``.
+    ///   - lock: keeps other processes out while the credential changes: a ``FileCredentialLock``, or
+    ///     ``NoCredentialLock`` for a store that no other process can see.
+    ///   - clock: default the machine's.
+    public init(
+        slot: CredentialSlot, store: any CredentialStore, transport: any HTTPTransport,
+        endpoints: ChappieEndpoints = .chatGPT, lock: any CredentialLock, clock: any ChappieClock = SystemClock()
+    ) {
+        origin = CredentialOrigin(endpoints)
+        self.slot = CredentialSlot(
+            service: slot.service, account: slot.account, accessGroup: slot.accessGroup,
+            issuer: endpoints.credentialIssuer)
+        self.store = store
+        self.lock = lock
+        self.endpoints = endpoints
+        self.clock = clock
+        tokens = TokenClient(endpoints: endpoints, issuer: IssuerClient(transport: transport, clock: clock))
+    }
+
+    // MARK: Requests
+
+    /// Puts the credential into requests for the backend, and renews it when it has to be.
+    @_spi(ChappieInternals)
+    public var authorization: Authorization { Authorization(manager: self, account: nil) }
+
+    /// The same for requests of one account: they are not sent any more once another account has signed in.
+    @_spi(ChappieInternals)
+    public func authorization(onlyFor account: ChappieAccountInfo) -> Authorization {
+        Authorization(manager: self, account: account)
+    }
+
+    /// One element at each sign-out, at each loss of the credential, and when another account's replaces it: connections
+    /// that were authorized before are to be closed then.
+    @_spi(ChappieInternals)
+    public var signOuts: AsyncStream<Void> {
+        status.changes { earlier, now in now.isLoss(after: earlier) ? () : nil }
+    }
+
+    /// Who is signed in; `nil` when nobody is. Reads the store at the first call, never the network.
+    ///
+    /// - Throws: ``AuthorizationError/store(_:)``, ``AuthorizationError/reauthenticationRequired(_:)``;
+    ///   `CancellationError`. Not an error: an empty slot.
+    public func accountInfo() async throws -> ChappieAccountInfo? {
+        do {
+            return try await ask { .accountAsked($0) }.held?.credential.info
+        } catch CredentialFailure.missingCredential {
+            return nil
+        } catch let failure as CredentialFailure {
+            throw failure.authorizationError
+        }
+    }
+
+    /// The right to send a request now, renewed first when less than five minutes are left.
+    ///
+    /// - Throws: ``CredentialFailure``; `CancellationError`.
+    func authorize() async throws -> AccessToken {
+        try Task.checkCancellation()
+        return try AccessToken(await ask { .requestNeedsToken($0) })
+    }
+
+    /// The right to send a request again whose token was refused with 401.
+    func recover(from refused: AccessToken) async throws -> AccessToken {
+        try AccessToken(await ask { .tokenRefused(generation: refused.generation, $0) })
+    }
+
+    func refusedForGood(_ token: AccessToken, reason: String) {
+        report(.freshTokenRefused(generation: token.generation, reason: reason))
+    }
+
+    func accepted(_ token: AccessToken) { report(.tokenAccepted(generation: token.generation)) }
+
+    /// Asks the server for new tokens whether they are due or not.
+    func refreshNow() async throws { _ = try await ask { .refreshAsked($0) } }
+
+    /// Reads the store, unless the credential is known.
+    func load() async throws { _ = try await ask { .accountAsked($0) } }
+
+    // MARK: Signing in and out
+
+    /// Asks the store whether it can keep a credential, before the user is asked for anything.
+    func prepareToSave() async throws(CredentialFailure) {
+        do { try await store.prepareToSave(in: slot) } catch { throw .store(error) }
+        // Another service's credential would not be replaced in the end either.
+        if case .unavailable(.foreign(let detail)) = status.value.status { throw .store(.foreign(detail)) }
+    }
+
+    /// Makes a freshly granted credential the slot's own: saved, read back, compared, and only then in use.
+    ///
+    /// The credential that was there before stays if anything fails, and is revoked if nothing does.
+    ///
+    /// - Parameter after: the number of sign-outs when the sign-in began; a later one wins. `nil` for an import.
+    /// - Throws: ``CredentialFailure``; `CancellationError` when the task was cancelled.
+    func adopt(_ credential: Credential, after signOuts: Int?) async throws {
+        let waiter = newWaiter()
+        let promise = register(waiter)
+        report(.signInCompleted(credential, after: signOuts, waiter))
+        if Task.isCancelled { report(.signInCancelled(waiter)) }
+        _ = try await withTaskCancellationHandler {
+            try await promise.value()
+        } onCancel: {
+            report(.signInCancelled(waiter))
+        }
+    }
+
+    /// Forgets the slot's credential: at once in this process, then in the store, then at the server (best effort, 10 s
+    /// at most). Sessions of this manager become `signedOut`. Works also when the stored credential can't be read; the
+    /// server is then told of what this process knows, if anything.
+    ///
+    /// - Throws: ``CredentialStoreError`` when the stored credential could not be deleted. It then counts as deleted
+    ///   until it can be. Not an error: an empty slot, and a server that could not be told.
+    public func signOut() async throws(CredentialStoreError) {
+        do { try await beginSignOut().finish() } catch CredentialFailure.store(let error) { throw error } catch {}
+    }
+
+    /// Signs out as of now, for every thread; the rest goes on by itself.
+    func beginSignOut(revoking: Bool = true) -> SignOut {
+        let waiter = newWaiter()
+        let promise = Promise<SignOutOutcome>()
+        state.withLock { $0.signOuts[waiter] = promise }
+        report(.signedOut(revoking: revoking, waiter))
+        let revoked = Promise<Void>()
+        let snapshot = status.value
+        Task.detached { [self] in
+            guard let outcome = try? await promise.value() else { return }
+            var failure: (any Error)? = outcome.failure.map(CredentialFailure.store)
+            for credential in outcome.credentials {
+                do { try await tokens.revoke(credential) } catch { failure = failure ?? error }
+            }
+            if !outcome.credentials.isEmpty { report(.revocationEnded) }
+            revoked.fulfil(failure.map { .failure($0) } ?? .success(()))
+        }
+        return SignOut(snapshot: snapshot, manager: self, stored: promise, revoked: revoked)
+    }
+
+    /// A sign-out that is under way.
+    struct SignOut: Sendable {
+        let snapshot: CredentialSnapshot
+        fileprivate let manager: CredentialManager
+        fileprivate let stored: Promise<SignOutOutcome>
+        fileprivate let revoked: Promise<Void>
+
+        /// - Throws: ``CredentialFailure/store(_:)`` when the credential could not be deleted (the server is told all the
+        ///   same); ``ChappieAuthError`` when only the server could not be told.
+        func finish() async throws {
+            let stored = stored
+            // The store's part can't be cancelled: the caller may say "signed out" next.
+            _ = await Task.detached { try? await stored.value() }.value
+            try await revoked.value()
+        }
+
+        /// Blocks the calling thread until the credential is gone from the store, `limit` at most; after that it is marked
+        /// as gone, so that a process that ends now has signed out.
+        func waitUntilGone(within limit: Duration) {
+            let stored = stored
+            if !blocking(within: limit, { _ = try? await stored.value() }) { manager.report(.signOutOutlasted) }
+        }
+    }
+
+    // MARK: Moving a credential
+
+    /// The slot's credential as a document, for ``importCredential(_:)`` on another machine. Renewed first when it is due;
+    /// a renewal that is under way, here or in another process, is waited for, because it uses up the refresh token.
+    ///
+    /// The copy and the original can't both be used: a refresh token works once, and the service ends the whole sign-in
+    /// when it comes a second time. The caller must say so, keep the document from others, and stop using the original.
+    ///
+    /// - Throws: ``AuthorizationError``; `CancellationError`.
+    public func exportCredential() async throws -> Secret {
+        do {
+            guard let held = try await ask({ .exportAsked($0) }).held else { throw CredentialFailure.missingCredential }
+            return held.credential.serialized()
+        } catch let failure as CredentialFailure {
+            throw failure.authorizationError
+        }
+    }
+
+    /// Forgets the slot's credential in this process and in the store, and leaves it alone at the server: for the original
+    /// after an export.
+    ///
+    /// - Throws: ``CredentialStoreError``; the credential is then still stored, and counts as deleted until it can be.
+    public func forgetWithoutRevoking() async throws(CredentialStoreError) {
+        let signOut = beginSignOut(revoking: false)
+        do { try await signOut.finish() } catch CredentialFailure.store(let error) { throw error } catch {}
+    }
+
+    /// Makes an exported credential the slot's own: saved, read back, compared, and only then in use. One that was there
+    /// before is revoked; if anything fails it stays, and the imported one is left alone.
+    ///
+    /// - Returns: whose it is.
+    /// - Throws: ``CredentialStoreError``: `.corrupt` when `document` is not what ``exportCredential()`` gives, `.foreign`
+    ///   when it is for another issuer or backend.
+    public func importCredential(_ document: Secret) async throws(CredentialStoreError) -> ChappieAccountInfo {
+        let credential = try Credential(serialized: document, for: origin)
+        let work = Task { try await adopt(credential, after: nil) }
+        do { try await work.value } catch CredentialFailure.store(let error) { throw error } catch {
+            throw .failed("the import did not come through")
+        }
+        return credential.info
+    }
+
+    /// Waits until no refresh, change of the store or revocation is under way, for `limit` at most. Call it before a
+    /// process ends: a refresh whose answer is not stored has used up the refresh token for nothing. A renewal that only
+    /// waits for another process is not waited for.
+    ///
+    /// - Parameter limit: default 75 seconds: what a token endpoint and a store may take. Almost always it is no time at
+    ///   all.
+    public func settle(within limit: Duration = .seconds(75)) async {
+        let waiter = newWaiter()
+        let promise = register(waiter)
+        report(.settlingAsked(waiter))
+        guard !promise.isFulfilled else { return }
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { _ = try? await promise.value() }
+            group.addTask { [clock] in try? await clock.sleep(for: limit) }
+            await group.next()
+            group.cancelAll()
+        }
+    }
+
+    // MARK: Carrying out
+
+    private func newWaiter() -> Int {
+        state.withLock { state in
+            state.lastWaiter += 1
+            return state.lastWaiter
+        }
+    }
+
+    private func register(_ waiter: Int) -> Promise<CredentialLifecycle.Answer> {
+        let promise = Promise<CredentialLifecycle.Answer>()
+        state.withLock { $0.waiters[waiter] = promise }
+        return promise
+    }
+
+    /// Waits for the answer to an input. A caller that is cancelled stops waiting; the work goes on.
+    private func ask(_ input: (Int) -> CredentialLifecycle.Input) async throws -> CredentialLifecycle.Answer {
+        let waiter = newWaiter()
+        let promise = register(waiter)
+        report(input(waiter))
+        return try await promise.value()
+    }
+
+    private func report(_ input: CredentialLifecycle.Input) {
+        let moment = CredentialLifecycle.Moment(now: clock.now, elapsed: clock.elapsed)
+        let actions = state.withLock { state in
+            let actions = state.lifecycle.handle(input, at: moment)
+            // Under the lock, so that watchers see changes in the order in which they were made.
+            status.set(state.lifecycle.snapshot)
+            return actions
+        }
+        for action in actions { perform(action) }
+    }
+
+    // The store, the lock and the server are called in tasks of their own: they must not be interrupted half-way because
+    // the request that happened to need them was cancelled.
+    private func perform(_ action: CredentialLifecycle.Action) {
+        switch action {
+        case .answer(let waiter, let result):
+            let (promise, timer) = state.withLock { state in
+                (state.waiters.removeValue(forKey: waiter), state.timers.removeValue(forKey: waiter))
+            }
+            timer?.cancel()
+            promise?.fulfil(result.mapError { $0 })
+        case .answerSignOut(let waiter, let error, let credentials):
+            let promise = state.withLock { $0.signOuts.removeValue(forKey: waiter) }
+            promise?.fulfil(.success(SignOutOutcome(failure: error, credentials: credentials)))
+        case .startPatience(let waiter, let duration):
+            let timer = Task.detached { [clock, weak self] in
+                do { try await clock.sleep(for: duration) } catch { return }
+                self?.report(.patienceEnded(waiter))
+            }
+            let isWaiting = state.withLock { state in
+                guard state.waiters[waiter] != nil else { return false }
+                state.timers[waiter] = timer
+                return true
+            }
+            if !isWaiting { timer.cancel() }
+        case .releaseLock(let job): _ = state.withLock { $0.holds.removeValue(forKey: job) }
+        case .writeTombstone(let tombstone): lock.setNote(tombstone.serialized(), for: slot)
+        case .removeTombstone: lock.setNote(nil, for: slot)
+        case .acquireLock(let job, let limit):
+            Task.detached { [self] in
+                do throws(CredentialStoreError) {
+                    let hold = try await lock.acquire(slot, within: limit)
+                    state.withLock { $0.holds[job] = hold }
+                    report(.lockAnswered(job, nil))
+                } catch {
+                    report(.lockAnswered(job, error))
+                }
+            }
+        case .readStore(let job): Task.detached { [self] in report(.storeRead(job, await read())) }
+        case .save(let job, let credential, let isVerified):
+            Task.detached { [self] in report(.storeSaved(job, await save(credential, verified: isVerified))) }
+        case .delete(let job):
+            Task.detached { [self] in
+                do throws(CredentialStoreError) {
+                    try await store.delete(slot)
+                    report(.storeDeleted(job, nil))
+                } catch {
+                    report(.storeDeleted(job, error))
+                }
+            }
+        case .refresh(let job, let refreshToken):
+            Task.detached { [self] in
+                do throws(CredentialFailure) {
+                    report(.tokensRefreshed(job, .success(try await tokens.refresh(refreshToken))))
+                } catch {
+                    report(.tokensRefreshed(job, .failure(error)))
+                }
+            }
+        case .revoke(let credential):
+            Task.detached { [self] in
+                try? await tokens.revoke(credential)
+                report(.revocationEnded)
+            }
+        }
+    }
+
+    private func read() async -> Result<CredentialLifecycle.Stored, CredentialStoreError> {
+        let tombstone = lock.note(for: slot).flatMap(Tombstone.init(serialized:))
+        do throws(CredentialStoreError) {
+            guard let document = try await store.load(slot) else { return .success(.init(tombstone: tombstone)) }
+            return .success(.init(credential: try Credential(serialized: document, for: origin), tombstone: tombstone))
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    /// - Returns: why it could not. A store that can't be read back at that moment (the screen has just been locked) has
+    ///   taken the credential all the same.
+    private func save(_ credential: Credential, verified: Bool) async -> CredentialStoreError? {
+        let document = credential.serialized()
+        do { try await store.save(document, in: slot) } catch { return error }
+        guard verified else { return nil }
+        do throws(CredentialStoreError) {
+            return try await store.load(slot) == document ? nil : .notVerified
+        } catch {
+            return nil
+        }
+    }
+}
+
+/// One right to send requests: what goes into the headers, and which credential it came from.
+struct AccessToken: Sendable {
+    let token: Secret
+    let accountID: String
+    let account: ChappieAccountInfo
+    let generation: Int
+    /// Whether the token has just come from the server.
+    let isFromServer: Bool
+
+    init(_ answer: CredentialLifecycle.Answer) throws(CredentialFailure) {
+        guard let held = answer.held else { throw .missingCredential }
+        guard let accountID = held.credential.accountID else { throw .missingAccountID }
+        token = held.credential.accessToken
+        self.accountID = accountID
+        account = held.credential.info
+        generation = held.generation
+        isFromServer = answer.isFromServer
+    }
+}
+
+/// Blocks the calling thread until `work` has ended, `limit` at most; whether it has.
+///
+/// The work runs on the global executor's own threads and needs nothing of the caller's, so it can't wait for the caller in
+/// turn.
+func blocking(within limit: Duration, _ work: @escaping @Sendable () async -> Void) -> Bool {
+    let done = DispatchSemaphore(value: 0)
+    Task.detached(priority: .userInitiated) {
+        await work()
+        done.signal()
+    }
+    let milliseconds = min(max(limit.seconds * 1000, 0), 3_600_000)
+    return done.wait(timeout: .now() + .milliseconds(Int(milliseconds))) == .success
+}

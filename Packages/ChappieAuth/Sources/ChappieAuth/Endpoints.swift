@@ -1,0 +1,257 @@
+public import ChappieCore
+public import FoundationEssentials
+public import HTTPTypes
+
+/// Where to sign in and talk, and as whom.
+///
+/// ```swift
+/// let local = ChappieEndpoints(issuer: URL(string: "http://127.0.0.1:8080")!,
+///                              backend: URL(string: "http://127.0.0.1:8080/backend-api")!)
+/// ```
+public struct ChappieEndpoints: Sendable, Hashable {
+    public var registration: ChappieRegistration
+    public var profile: ChappieEndpointProfile
+
+    public init(registration: ChappieRegistration = ChappieRegistration(), profile: ChappieEndpointProfile) {
+        self.registration = registration
+        self.profile = profile
+    }
+
+    /// Other addresses that speak the same protocol. Final slashes don't matter.
+    public init(issuer: URL, backend: URL, registration: ChappieRegistration = ChappieRegistration()) {
+        self.init(registration: registration, profile: ChappieEndpointProfile(issuer: issuer, backend: backend))
+    }
+
+    /// What tells credentials of these addresses from others: ``CredentialSlot/issuer``. `nil` for ``chatGPT``.
+    public var credentialIssuer: String? { CredentialOrigin(self).slotName }
+
+    /// The service itself.
+    public static let chatGPT = ChappieEndpoints(
+        issuer: URL(string: "https://auth.openai.com") ?? URL(filePath: "/"),
+        backend: URL(string: "https://chatgpt.com/backend-api") ?? URL(filePath: "/"))
+}
+
+/// Who the program says it is: the OAuth client and the honest name it travels under.
+public struct ChappieRegistration: Sendable, Hashable {
+    /// The OAuth client id that device sign-in, exchange, refresh and revocation carry.
+    public var clientID: String
+    /// The value of the `originator` header: a short lower-case name of the program itself.
+    public var originator: String
+    /// The value of the `user-agent` header.
+    public var userAgent: String
+    /// An id of this installation for backends that ask for one. Default `nil`: none is made and none is sent.
+    public var hostID: String?
+
+    /// - Parameters:
+    ///   - clientID: default is the public client of the ChatGPT device flow.
+    ///   - originator: default `chappie`. Never another program's name.
+    ///   - userAgent: default ``defaultUserAgent``. Characters that no header may hold are replaced by `_`.
+    public init(
+        clientID: String = "app_EMoamEEZ73f0CkXaXp7hrann", originator: String = "chappie",
+        userAgent: String = ChappieRegistration.defaultUserAgent, hostID: String? = nil
+    ) {
+        self.clientID = clientID
+        self.originator = Self.headerSafe(originator)
+        self.userAgent = Self.headerSafe(userAgent)
+        self.hostID = hostID
+    }
+
+    /// `chappie/VERSION (SYSTEM; ARCHITECTURE)`.
+    public static let defaultUserAgent = "chappie/\(ChappieVersion.current) (\(system); \(architecture))"
+
+    private static func headerSafe(_ value: String) -> String {
+        String(String.UnicodeScalarView(value.unicodeScalars.map { (0x20...0x7E).contains($0.value) ? $0 : "_" }))
+    }
+
+    #if os(Linux)
+        private static let system = "Linux"
+    #elseif os(macOS)
+        private static let system = "macOS"
+    #else
+        private static let system = "Apple"
+    #endif
+
+    #if arch(x86_64)
+        private static let architecture = "x86_64"
+    #elseif arch(arm64)
+        private static let architecture = "aarch64"
+    #else
+        private static let architecture = "unknown"
+    #endif
+}
+
+/// The version of this source tree.
+public enum ChappieVersion {
+    /// Semantic version (semver.org 2.0).
+    public static let current = "0.1.0"
+}
+
+/// What one backend looks like on the wire: where it is, what a request must and must not carry, what its errors mean.
+///
+/// Data, not code: another backend is another value.
+public struct ChappieEndpointProfile: Sendable, Hashable {
+    /// The authorization server, without a final slash. Must be https, or http to loopback.
+    public var issuer: URL
+    /// The backend up to and including `/backend-api`, without a final slash.
+    public var backend: URL
+    /// Paths below ``issuer`` and ``backend``.
+    public var paths: Paths
+    /// How large request bodies of the Responses endpoint travel.
+    public var requestCoding: HTTPExchangeRequest.Body.Coding
+    /// Bodies below this many bytes travel as they are: compressing them saves no packet. Default 4096.
+    public var requestCodingThreshold: Int
+    /// Members that every Responses body carries, whatever the caller asked for.
+    public var requiredBodyFields: ChappieJSONObject
+    /// Members that the backend refuses; they are left out of every body.
+    public var forbiddenBodyFields: Set<String>
+    /// How a tool is declared in a request.
+    public var toolEnvelope: ToolEnvelope
+    /// What error codes mean.
+    public var errorTable: ChappieErrorTable
+    /// How the Responses endpoint is spoken to over WebSocket; `nil` where it is not.
+    public var webSocket: ChappieWebSocketProfile?
+
+    /// The shapes of a tool declaration.
+    public enum ToolEnvelope: String, Sendable, Hashable {
+        /// `{"type":"function","name":…,"parameters":…}`, as the Responses API has it.
+        case flatFunction
+        /// `{"type":"function","function":{"name":…}}`, as the Chat Completions API has it.
+        case nestedFunction
+    }
+
+    /// Paths below the two base addresses, each with its leading slash.
+    public struct Paths: Sendable, Hashable {
+        public var deviceUserCode = "/api/accounts/deviceauth/usercode"
+        public var deviceToken = "/api/accounts/deviceauth/token"
+        public var deviceVerification = "/codex/device"
+        public var deviceCallback = "/deviceauth/callback"
+        public var token = "/oauth/token"
+        public var revoke = "/oauth/revoke"
+        public var responses = "/codex/responses"
+        public var models = "/codex/models"
+        public var usage = "/wham/usage"
+
+        public init() {}
+    }
+
+    public init(
+        issuer: URL, backend: URL, paths: Paths = Paths(),
+        requestCoding: HTTPExchangeRequest.Body.Coding = .zstd, requestCodingThreshold: Int = 4096,
+        requiredBodyFields: ChappieJSONObject = ChappieEndpointProfile.chatGPTRequiredFields,
+        forbiddenBodyFields: Set<String> = ChappieEndpointProfile.chatGPTForbiddenFields,
+        toolEnvelope: ToolEnvelope = .flatFunction, errorTable: ChappieErrorTable = .chatGPT,
+        webSocket: ChappieWebSocketProfile? = .chatGPT
+    ) {
+        self.issuer = Self.withoutFinalSlash(issuer)
+        self.backend = Self.withoutFinalSlash(backend)
+        self.paths = paths
+        self.requestCoding = requestCoding
+        self.requestCodingThreshold = requestCodingThreshold
+        self.requiredBodyFields = requiredBodyFields
+        self.forbiddenBodyFields = forbiddenBodyFields
+        self.toolEnvelope = toolEnvelope
+        self.errorTable = errorTable
+        self.webSocket = webSocket
+    }
+
+    /// `stream`, `store` and `include`, as the Codex CLI 0.163.0 always sends them.
+    public static let chatGPTRequiredFields = ChappieJSONObject([
+        ("stream", true), ("store", false), ("include", ["reasoning.encrypted_content"]),
+    ])
+
+    /// Sampling and length controls that the ChatGPT backend answers with 400.
+    public static let chatGPTForbiddenFields: Set<String> = [
+        "temperature", "top_p", "max_output_tokens", "metadata", "truncation", "user", "background",
+    ]
+
+    public var deviceUserCodeURL: URL { Self.url(issuer, paths.deviceUserCode) }
+    public var deviceTokenURL: URL { Self.url(issuer, paths.deviceToken) }
+    public var deviceVerificationURL: URL { Self.url(issuer, paths.deviceVerification) }
+    public var deviceCallbackURL: URL { Self.url(issuer, paths.deviceCallback) }
+    public var tokenURL: URL { Self.url(issuer, paths.token) }
+    public var revokeURL: URL { Self.url(issuer, paths.revoke) }
+    public var responsesURL: URL { Self.url(backend, paths.responses) }
+    public var modelsURL: URL { Self.url(backend, paths.models) }
+    public var usageURL: URL { Self.url(backend, paths.usage) }
+
+    private static func url(_ base: URL, _ path: String) -> URL {
+        // Both parts are valid alone, and a path never invalidates a base: the fallback is for the compiler.
+        URL(string: base.absoluteString + path) ?? base
+    }
+
+    private static func withoutFinalSlash(_ url: URL) -> URL {
+        var text = url.absoluteString
+        while text.hasSuffix("/") { text.removeLast() }
+        return URL(string: text) ?? url
+    }
+}
+
+/// What a backend's Responses endpoint is like over WebSocket.
+public struct ChappieWebSocketProfile: Sendable, Hashable {
+    /// Sent with the opening handshake, beside those of authorization.
+    public var headerFields: HTTPFields
+    /// The largest message that the backend takes, in bytes. Default 16 MiB, as the Codex CLI 0.163.0 bounds a frame.
+    public var messageLimit: Int
+    /// A connection this old is replaced before it is used again. Default 55 minutes: the ChatGPT backend ends one after
+    /// 60, whether an answer is under way or not.
+    public var lifetime: Duration
+
+    public init(headerFields: HTTPFields = [:], messageLimit: Int = 16 << 20, lifetime: Duration = .seconds(55 * 60)) {
+        self.headerFields = headerFields
+        self.messageLimit = messageLimit
+        self.lifetime = lifetime
+    }
+
+    /// The ChatGPT/Codex backend: the version of its frames is named in `openai-beta`.
+    public static let chatGPT: ChappieWebSocketProfile = {
+        guard let beta = HTTPField.Name("openai-beta") else { return ChappieWebSocketProfile() }
+        return ChappieWebSocketProfile(headerFields: [beta: "responses_websockets=2026-02-06"])
+    }()
+}
+
+/// What a backend's error codes mean, as data.
+public struct ChappieErrorTable: Sendable, Hashable {
+    /// What to do about an error.
+    public enum Meaning: String, Sendable, Hashable {
+        /// The plan's quota is used up: final until it resets.
+        case usageLimitReached
+        /// Too many requests just now: worth another try after a pause.
+        case rateLimited
+        /// The conversation is longer than the model's window.
+        case contextWindowExceeded
+        /// The model has no capacity; another model may.
+        case overloaded
+        /// The request itself, or what it asks for, was refused; trying again changes nothing.
+        case refused
+        /// The backend has lost the thread of a WebSocket conversation, not the person: the whole request on a new
+        /// connection mends it.
+        case conversationLost
+    }
+
+    /// Meanings by `error.code` or `error.type`, lower case.
+    public var meanings: [String: Meaning]
+
+    public init(meanings: [String: Meaning]) { self.meanings = meanings }
+
+    /// The meaning of the first code that has one.
+    public func meaning(of codes: String?...) -> Meaning? {
+        for case let code? in codes {
+            if let meaning = meanings[code.lowercased()] { return meaning }
+        }
+        return nil
+    }
+
+    /// The codes of the ChatGPT/Codex backend.
+    public static let chatGPT = ChappieErrorTable(meanings: [
+        "usage_limit_reached": .usageLimitReached, "usage_not_included": .usageLimitReached,
+        "insufficient_quota": .usageLimitReached, "credit_balance_exhausted": .usageLimitReached,
+        "organization_spend_limit_exceeded": .usageLimitReached, "project_spend_limit_exceeded": .usageLimitReached,
+        "organization_usage_limit_exceeded": .usageLimitReached,
+        "rate_limit_exceeded": .rateLimited, "slow_down": .rateLimited,
+        "context_length_exceeded": .contextWindowExceeded,
+        "server_is_overloaded": .overloaded,
+        "cyber_policy": .refused, "bio_policy": .refused, "misalignment_policy_violation": .refused,
+        "invalid_prompt": .refused,
+        "websocket_connection_limit_reached": .conversationLost, "previous_response_not_found": .conversationLost,
+    ])
+}

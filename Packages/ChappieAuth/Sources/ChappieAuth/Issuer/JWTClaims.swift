@@ -1,0 +1,57 @@
+@_spi(ChappieInternals) import ChappieCore
+import FoundationEssentials
+
+/// What a token says about its person and its end (RFC 7519), read without checking the signature.
+///
+/// The token may be hostile: at most 64 KiB are looked at, in linear time, and whatever is not as expected is absent.
+struct JWTClaims: Sendable, Hashable {
+    static let maximumSize = 64 << 10
+
+    let account: ChappieAccountInfo
+    /// `exp`; absent when it is not a moment between 1970 and the year 10000.
+    let expiresAt: Date?
+
+    /// - Returns: `nil` when the token is not a JWT with a JSON object as its payload.
+    init?(_ token: Secret) { self.init(bytes: token.withBytes(Array.init)) }
+
+    init?(bytes: [UInt8]) {
+        guard bytes.count <= Self.maximumSize else { return nil }
+        // Header, payload, signature; the last one is empty, or missing, where a token is not signed.
+        let parts = bytes.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+        guard (2...3).contains(parts.count), !parts[0].isEmpty,
+            let payload = Base64URL.decode(String(decoding: parts[1], as: UTF8.self)),
+            let json = try? ChappieJSON(parsing: payload), case .object(let claims) = json
+        else { return nil }
+        self.init(claims)
+    }
+
+    private init(_ claims: ChappieJSONObject) {
+        let namespace = claims["https://api.openai.com/auth"]
+        let email =
+            Self.text(claims["email"], limit: 320)
+            ?? Self.text(claims["https://api.openai.com/profile"]?["email"], limit: 320)
+        account = ChappieAccountInfo(
+            email: email,
+            userID: Self.identifier(namespace?["chatgpt_user_id"]) ?? Self.identifier(namespace?["user_id"]),
+            accountID: Self.identifier(namespace?["chatgpt_account_id"]),
+            plan: Self.text(namespace?["chatgpt_plan_type"], limit: 64).map(ChappiePlan.init(rawValue:)),
+            isFedRAMPAccount: namespace?["chatgpt_account_is_fedramp"]?.bool ?? false)
+        expiresAt = claims["exp"]?.double.flatMap { seconds in
+            (1..<253_402_300_800).contains(seconds) ? Date(timeIntervalSince1970: seconds) : nil
+        }
+    }
+
+    private static func text(_ value: ChappieJSON?, limit: Int) -> String? {
+        UntrustedText.line(value?.string, limit: limit)
+    }
+
+    /// Identifiers travel in headers, so they must be fit for one.
+    private static func identifier(_ value: ChappieJSON?) -> String? { UntrustedText.token(value?.string, limit: 256) }
+}
+
+/// A door for fuzzers to what is otherwise internal.
+@_spi(Fuzzing)
+public enum JWTClaimsFuzzing {
+    /// Reads `bytes` as a token; whether it was one.
+    public static func read(_ bytes: [UInt8]) -> Bool { JWTClaims(bytes: bytes) != nil }
+}

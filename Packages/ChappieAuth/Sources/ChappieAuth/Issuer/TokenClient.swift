@@ -1,0 +1,146 @@
+@_spi(ChappieInternals) import ChappieCore
+import FoundationEssentials
+import HTTPTypes
+
+/// The token and revocation endpoints, spoken byte for byte as the Codex CLI 0.163.0 does, under our own name where a name
+/// is sent.
+struct TokenClient: Sendable {
+    /// From the request to the whole answer; a token endpoint that takes longer is not there.
+    static let tokenDeadline = Duration.seconds(60)
+    /// As the Codex CLI: signing out never waits longer for a server.
+    static let revocationDeadline = Duration.seconds(10)
+
+    let endpoints: ChappieEndpoints
+    let issuer: IssuerClient
+
+    private var profile: ChappieEndpointProfile { endpoints.profile }
+
+    /// Turns an authorization code into a credential (RFC 6749, 4.1.3), without originator and user agent.
+    ///
+    /// - Throws: ``ChappieAuthError``.
+    func exchange(_ code: AuthorizationCode) async throws(ChappieAuthError) -> Credential {
+        let form = Self.form([
+            ("grant_type", "authorization_code"), ("client_id", endpoints.registration.clientID),
+            ("code", code.code.text), ("redirect_uri", code.redirectURI), ("code_verifier", code.verifier.text),
+        ])
+        let request = HTTPExchangeRequest(
+            method: .post, url: profile.tokenURL,
+            headerFields: [.contentType: "application/x-www-form-urlencoded", .accept: "*/*"], body: .init(bytes: form))
+        let answer: IssuerAnswer
+        do { answer = try await issuer.send(request, within: Self.tokenDeadline) } catch { throw error.authError }
+        guard answer.isSuccess else {
+            throw answer.authError(host: profile.tokenURL.hostAndPort, secrets: [code.code, code.verifier])
+        }
+        return try Credential(
+            exchanged: TokenAnswer(answer), grant: code.grant, at: issuer.clock.now, from: CredentialOrigin(endpoints))
+    }
+
+    /// Renews the tokens (RFC 6749, 6, in JSON, without a scope).
+    ///
+    /// - Throws: ``CredentialFailure/rejected(_:reason:)`` when the refresh token is of no more use,
+    ///   ``CredentialFailure/soft(_:)`` for everything that may pass.
+    func refresh(_ refreshToken: Secret) async throws(CredentialFailure) -> TokenAnswer {
+        let request = named(
+            profile.tokenURL,
+            [
+                "client_id": .string(endpoints.registration.clientID), "grant_type": "refresh_token",
+                "refresh_token": .string(refreshToken.text),
+            ])
+        let answer: IssuerAnswer
+        do { answer = try await issuer.send(request, within: Self.tokenDeadline) } catch {
+            throw .soft(error.authError)
+        }
+        guard answer.isSuccess else {
+            let error = answer.authError(host: profile.tokenURL.hostAndPort, secrets: [refreshToken])
+            guard error.requiresReauthentication else { throw .soft(error) }
+            throw .rejected(error, reason: IssuerError(answer, secrets: [refreshToken]).reason)
+        }
+        do { return try TokenAnswer(answer) } catch { throw .soft(error) }
+    }
+
+    /// Ends the sign-in at the server (RFC 7009, 2.1, in JSON): the refresh token, or without one the access token.
+    ///
+    /// - Throws: ``ChappieAuthError``; the caller decides whether that matters.
+    func revoke(_ credential: Credential) async throws(ChappieAuthError) {
+        var body: ChappieJSON = ["token": .string(credential.accessToken.text), "token_type_hint": "access_token"]
+        if let refreshToken = credential.refreshToken {
+            body = [
+                "token": .string(refreshToken.text), "token_type_hint": "refresh_token",
+                "client_id": .string(endpoints.registration.clientID),
+            ]
+        }
+        let answer: IssuerAnswer
+        do {
+            answer = try await issuer.send(named(profile.revokeURL, body), within: Self.revocationDeadline)
+        } catch { throw error.authError }
+        guard answer.isSuccess else {
+            throw answer.authError(host: profile.revokeURL.hostAndPort, secrets: credential.secrets)
+        }
+    }
+
+    private func named(_ url: URL, _ body: ChappieJSON) -> HTTPExchangeRequest {
+        var fields: HTTPFields = [.contentType: "application/json"]
+        fields[.originator] = endpoints.registration.originator
+        fields[.userAgent] = endpoints.registration.userAgent
+        fields[.accept] = "*/*"
+        return HTTPExchangeRequest(
+            method: .post, url: url, headerFields: fields, body: .init(bytes: body.serializedBytes()))
+    }
+
+    /// `application/x-www-form-urlencoded` (RFC 6749, appendix B): everything but letters, digits and `-._~` is escaped.
+    static func form(_ fields: [(name: String, value: String)]) -> [UInt8] {
+        let digits = Array("0123456789ABCDEF".utf8)
+        func escaped(_ text: String) -> [UInt8] {
+            text.utf8.flatMap { byte -> [UInt8] in
+                let isLetter = (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
+                let isDigit = (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+                if isLetter || isDigit || "-._~".utf8.contains(byte) { return [byte] }
+                return [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 0x0F)]]
+            }
+        }
+        return Array(
+            fields.map { escaped($0.name) + [UInt8(ascii: "=")] + escaped($0.value) }.joined(separator: "&".utf8))
+    }
+}
+
+/// The result of every grant, and all that the token exchange needs to know.
+struct AuthorizationCode: Sendable {
+    let code: Secret
+    /// The PKCE verifier (RFC 7636, 4.1); the device grant gets it from the server.
+    let verifier: Secret
+    /// The redirect address that the grant was asked for with.
+    let redirectURI: String
+    let grant: ChappieGrant
+}
+
+/// The tokens in a successful answer of the token endpoint; each may be missing.
+struct TokenAnswer: Sendable {
+    let idToken: Secret?
+    let accessToken: Secret?
+    let refreshToken: Secret?
+
+    /// Reads a success.
+    ///
+    /// - Throws: ``ChappieAuthError/invalidResponse`` when it is not a JSON object with at least one token, or when a
+    ///   token could not travel in a header.
+    init(_ answer: IssuerAnswer) throws(ChappieAuthError) {
+        guard let object = answer.object else { throw .invalidResponse }
+        idToken = try Self.token("id_token", in: object)
+        accessToken = try Self.token("access_token", in: object)
+        refreshToken = try Self.token("refresh_token", in: object)
+        guard idToken != nil || accessToken != nil || refreshToken != nil else { throw .invalidResponse }
+    }
+
+    private static func token(_ name: String, in object: ChappieJSONObject) throws(ChappieAuthError) -> Secret? {
+        guard let value = object[name], !value.isNull, value != "" else { return nil }
+        guard let token = Secret(token: value.string) else { throw .invalidResponse }
+        return token
+    }
+}
+
+extension HTTPField.Name {
+    // Literals inside the token alphabet (RFC 9110, 5.6.2): the initialiser can't refuse them.
+    static let originator = HTTPField.Name("originator")!
+    static let chatGPTAccountID = HTTPField.Name("chatgpt-account-id")!
+    static let fedRAMP = HTTPField.Name("X-OpenAI-Fedramp")!
+}

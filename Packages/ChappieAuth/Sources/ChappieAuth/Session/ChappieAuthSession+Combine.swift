@@ -1,5 +1,0 @@
-#if canImport(Combine)
-    public import Combine
-
-    extension ChappieAuthSession: ObservableObject {}
-#endif

@@ -1,0 +1,77 @@
+import Synchronization
+
+/// A value and everyone who watches it.
+final class StatusSubject<Value: Sendable & Equatable>: Sendable {
+    private struct Watcher {
+        /// Called under the lock, so that all see changes in the order in which they were made.
+        let changed: @Sendable (_ earlier: Value, _ now: Value) -> Void
+        let finished: @Sendable () -> Void
+    }
+
+    private struct State {
+        var value: Value
+        var watchers: [Int: Watcher] = [:]
+        var nextID = 0
+    }
+
+    private let state: Mutex<State>
+
+    init(_ value: Value) { state = Mutex(State(value: value)) }
+
+    deinit {
+        // Outside of the lock: finishing calls back into the removal.
+        for watcher in state.withLock({ Array($0.watchers.values) }) { watcher.finished() }
+    }
+
+    var value: Value { state.withLock(\.value) }
+
+    /// Sets the value and tells the watchers; an equal value is no change.
+    func set(_ value: Value) {
+        state.withLock { state in
+            let earlier = state.value
+            guard value != earlier else { return }
+            state.value = value
+            for watcher in state.watchers.values { watcher.changed(earlier, value) }
+        }
+    }
+
+    /// The current value first, then every change in order. Each call gives a stream of its own, with a buffer that has no
+    /// bound: a slow watcher misses nothing.
+    func updates() -> AsyncStream<Value> { changes(startingWith: { $0 }) { _, now in now } }
+
+    /// A stream of what `element` makes of each change.
+    func changes<Element: Sendable>(
+        startingWith first: (Value) -> Element? = { _ in nil },
+        _ element: @escaping @Sendable (_ earlier: Value, _ now: Value) -> Element?
+    ) -> AsyncStream<Element> {
+        let (stream, continuation) = AsyncStream.makeStream(of: Element.self)
+        let id = state.withLock { state in
+            state.nextID += 1
+            state.watchers[state.nextID] = Watcher(
+                changed: { earlier, now in if let element = element(earlier, now) { continuation.yield(element) } },
+                finished: { continuation.finish() })
+            if let first = first(state.value) { continuation.yield(first) }
+            return state.nextID
+        }
+        continuation.onTermination = { [weak self] _ in
+            self?.state.withLock { _ = $0.watchers.removeValue(forKey: id) }
+        }
+        return stream
+    }
+}
+
+/// Owns at most one running task and cancels it when it is replaced or when its owner goes.
+final class TaskHolder: Sendable {
+    private let task = Mutex<Task<Void, Never>?>(nil)
+
+    deinit { task.withLock { $0?.cancel() } }
+
+    /// Cancels the task held so far and holds `new` instead.
+    func hold(_ new: Task<Void, Never>?) {
+        let old = task.withLock { held in
+            defer { held = new }
+            return held
+        }
+        old?.cancel()
+    }
+}
