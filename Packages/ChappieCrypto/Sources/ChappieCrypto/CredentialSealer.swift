@@ -3,7 +3,7 @@ import Synchronization
 
 /// Encrypts and decrypts the files of one store. Synchronous and slow: see ``ScryptParameters``.
 final class CredentialSealer: Sendable {
-    /// What scrypt makes of a passphrase and a salt.
+    /// The bytes that scrypt derives from a passphrase and a salt.
     struct Key: Sendable {
         let passphrase: Secret
         let parameters: ScryptParameters

@@ -11,7 +11,7 @@ import ChappieAuth
 /// The conditions that a file or folder has to meet before anything in it is believed. Pure, but for the user's own
 /// number.
 enum FileSafety {
-    /// What a file is for; each has to be the user's own and closed to others.
+    /// The use of a file; each has to be the user's own and closed to others.
     enum Purpose {
         case credential, credentialFolder, passphrase
         /// systemd lets the service's user read a file of root's by an access control list, whose mask shows as the

@@ -1,7 +1,7 @@
 import COpenSSL
 import ChappieAuth
 
-/// What encrypted files need of libcrypto. Each function throws `failed` when libcrypto can't, which is for lack of
+/// The functions of libcrypto that encrypted files need. Each throws `failed` when libcrypto can't, which is for lack of
 /// memory, and leaves none of our errors in the thread's queue for the next user of the library.
 enum Libcrypto {
     static let digestCount = 32

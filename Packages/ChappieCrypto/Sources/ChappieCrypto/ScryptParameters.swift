@@ -47,7 +47,7 @@ public struct ScryptParameters: Sendable, Hashable {
 
     var work: Int { cost * blockSize * parallelism }
 
-    /// What libcrypto may use, in bytes: the memory above, and what it keeps beside it.
+    /// The limit for libcrypto, in bytes: the memory above, and some for its own use.
     var workspace: Int { memory + 128 * blockSize * (parallelism + 4) + (1 << 16) }
 
     /// Whether a guess costs a thief less work or less memory with these than with `other`.

@@ -3,7 +3,7 @@ import Testing
 
 @testable import ChappieCrypto
 
-/// What lies on the disk is not what was written: a typed error each time, and nothing is touched.
+/// The file on the disk is not the written one: a typed error each time, and nothing is touched.
 struct DamageTests {
     @Test func everyFlippedBitIsCorruptionAndDestroysNothing() async throws {
         let folder = try PrivateFolder()

@@ -29,7 +29,7 @@ struct FormatTests {
         #expect(try await store.load(Self.foreignSlot)?.text == #"{"hello":"wörld"}"#)
     }
 
-    /// With a checksum that fits: what somebody writes on purpose.
+    /// With a checksum that fits: a change on purpose.
     private static func forged(_ change: (inout [UInt8]) -> Void) throws -> [UInt8] {
         var bytes = Array(foreign.dropLast(Libcrypto.digestCount))
         change(&bytes)

@@ -23,7 +23,7 @@ struct KillTests {
         }
     }
 
-    /// What the file holds, opened without a store: the thread must not wait for a task.
+    /// The content of the file, opened without a store: the thread must not wait for a task.
     private static func stored(in directory: String) throws -> String? {
         let place = try CredentialPlace(.writer, in: directory)
         guard let file = try place.read() else { return nil }
@@ -100,7 +100,7 @@ struct KillTests {
             for writer in writers where writer.output?.line() != "ready" { return (0, ["does not begin"], nil) }
             for writer in writers { writer.endInput() }
             var (reads, wrong): (Int, [String]) = (0, [])
-            // Who reads meanwhile sees whole documents all the time.
+            // A reader sees whole documents all the time.
             repeat {
                 do {
                     guard let text = try Self.stored(in: directory) else { continue }

@@ -24,7 +24,7 @@ enum ChildOutcome: Sendable, Hashable {
 
 /// A program to run, as a value.
 struct ChildProcess: Sendable, Hashable {
-    /// What happens to a program that is still running at the limit.
+    /// The end of a program that is still running at the limit.
     enum AtLimit: Sendable, Hashable {
         /// It goes on, on its own: a browser that stays in the foreground.
         case leave

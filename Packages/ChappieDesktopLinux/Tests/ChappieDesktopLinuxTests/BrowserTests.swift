@@ -108,7 +108,7 @@ struct BrowserTests {
         #expect(kill(pid, 0) == 0, "it is still running")
         #expect(getsid(pid) == pid, "it has left our terminal")
 
-        // Let it end: it is reaped, although nobody asked for it any more.
+        // Let it end: it is reaped, although no task waits for it any more.
         let pipe = try #require(FileHandle(forWritingAtPath: folder.path("pipe")))
         try pipe.write(contentsOf: Data("go\n".utf8))
         try pipe.close()

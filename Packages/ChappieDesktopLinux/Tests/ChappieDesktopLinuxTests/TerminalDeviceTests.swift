@@ -21,7 +21,7 @@ struct TerminalDeviceTests {
 
     @Test func givesUpOnAStoppedTerminal() throws {
         let terminal = try PseudoTerminal()
-        // Nobody reads: the terminal's buffer fills up.
+        // No reader: the terminal's buffer fills up.
         let start = ContinuousClock.now
         #expect(
             try #require(TerminalDevice(path: terminal.path)).write([UInt8](repeating: 0x41, count: 1 << 20)) == false)

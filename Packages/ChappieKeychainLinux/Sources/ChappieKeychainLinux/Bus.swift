@@ -246,7 +246,7 @@ final class ThreadContext: Sendable {
     func run<Output, Failure>(_ body: () throws(Failure) -> Output) throws(Failure) -> Output {
         g_main_context_push_thread_default(pointer)
         defer {
-            // What the library frees later, it frees from here.
+            // The library frees some of its objects from here.
             while g_main_context_iteration(pointer, 0) != 0 {}
             g_main_context_pop_thread_default(pointer)
         }

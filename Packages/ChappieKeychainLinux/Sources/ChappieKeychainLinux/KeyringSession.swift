@@ -152,7 +152,7 @@ struct KeyringSession {
     /// The paths of the slot's readable items, the last modified first; when there are none, the slot is empty. More than
     /// one exist only when two programs have made one at the same time.
     ///
-    /// What is locked and may hide one is unlocked first, where the caller lets the person be asked.
+    /// A locked item or keyring that may hide one is unlocked first, where the caller lets the person be asked.
     ///
     /// - Throws: `locked`, and as ``run(promptIn:)``.
     private func findUnlocking(_ slot: CredentialSlot) throws(CredentialStoreError) -> [String] {
@@ -304,7 +304,7 @@ enum CredentialItem {
         "Chappie credential for \(slot.account) (\(slot.service)\(slot.issuer.map { ", \($0)" } ?? ""))"
     }
 
-    /// What kind of bytes a secret is.
+    /// The kind of a secret's bytes.
     ///
     /// KeePassXC takes this at its word: it keeps JSON as the text of a password, which loses everything that is no text,
     /// and other bytes as an attachment.

@@ -3,7 +3,7 @@ import Testing
 
 @testable import ChappieKeychainLinux
 
-/// What needs no bus: addresses, the meaning of errors, the kinds of bytes.
+/// The parts that need no bus: addresses, the meaning of errors, the kinds of bytes.
 struct BusTests {
     @Test(arguments: [
         (["DBUS_SESSION_BUS_ADDRESS": "unix:path=/x/bus"], "unix:path=/x/bus"),

@@ -79,7 +79,7 @@ struct PrivateKeyring {
         try await bus.wait(for: "org.freedesktop.secrets")
     }
 
-    /// What the keyring "login" is opened with.
+    /// The password of the keyring "login".
     static let password = "correct horse battery staple"
 
     var store: SecretServiceCredentialStore { .forTests(on: bus.address) }
@@ -172,7 +172,7 @@ final class SilentSocket {
         guard listen(descriptor, 4) == 0 else { throw Self.failure(at: path) }
     }
 
-    /// Makes a socket that nobody listens to, as a server that was killed leaves it.
+    /// Makes a socket without a listener, as a server that was killed leaves it.
     static func leaveBehind(at path: String) throws { close(try bound(to: path)) }
 
     private static func bound(to path: String) throws -> Int32 {
@@ -205,6 +205,6 @@ final class SilentSocket {
             var listening = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
             return poll(&listening, 1, 60_000) == 1
         }
-        guard isConnected else { throw FixtureFailure("nobody connected to \(path)") }
+        guard isConnected else { throw FixtureFailure("no client connected to \(path)") }
     }
 }

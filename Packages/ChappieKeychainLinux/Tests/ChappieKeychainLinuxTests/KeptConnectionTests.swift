@@ -6,7 +6,7 @@ import Testing
 
 @testable import ChappieKeychainLinux
 
-/// What stays between two calls, and for how long.
+/// The connection that stays between two calls, and for how long.
 @Suite(.enabled(if: SystemProgram.keyrings.areUsable, "\(SystemProgram.keyrings.absence)"))
 struct KeptConnectionTests {
     private let slot = CredentialSlot()

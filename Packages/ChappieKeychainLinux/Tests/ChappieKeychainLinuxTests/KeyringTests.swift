@@ -17,16 +17,6 @@ struct KeyringTests {
         try await demand.run(keyring.store)
     }
 
-    @Test(arguments: [0, 1, 255, 4096, 65_536])
-    func givesBackTheBytesThatWereSaved(count: Int) async throws {
-        let keyring = try await PrivateKeyring()
-        // Every byte value, so NUL and invalid UTF-8 as well.
-        let secret = Secret((0..<count).map { UInt8(truncatingIfNeeded: $0 &* 7) })
-        try await keyring.store.save(secret, in: slot)
-        let loaded = try #require(try await keyring.store.load(slot))
-        #expect(loaded == secret)
-    }
-
     @Test func overwrites() async throws {
         let keyring = try await PrivateKeyring()
         try await keyring.store.save(Secret("first"), in: slot)
@@ -111,7 +101,7 @@ struct KeyringTests {
         withExtendedLifetime(restarted) {}
     }
 
-    /// What a renewal stores has no time to lose.
+    /// A renewed token has to be stored without delay.
     @Test func aSaveAfterALoadNeedsNoNewConnection() async throws {
         let keyring = try await PrivateKeyring()
         let store = keyring.store

@@ -67,7 +67,7 @@ struct LogindTests {
                 == .noSession("the login manager has no lock for this session"))
     }
 
-    // MARK: Nobody to ask
+    // MARK: No service to ask
 
     @Test func withoutABusThereIsNoSession() async throws {
         let state = SessionLockState.noSession("there is no system bus")
@@ -95,7 +95,7 @@ struct LogindTests {
         withExtendedLifetime(bus) {}
     }
 
-    // MARK: Somebody who does not say
+    // MARK: A service that does not say
 
     @Test func aLoginManagerThatNeverAnswersTimesOut() async throws {
         let logind = try await PrivateLogind()

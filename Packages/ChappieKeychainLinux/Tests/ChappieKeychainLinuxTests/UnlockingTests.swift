@@ -109,14 +109,6 @@ struct UnlockingTests {
         }
     }
 
-    @Test func aDismissedPromptForANewItemIsDenied() async throws {
-        let service = try await FakeService(#"{"creating": true, "prompt": "dismisses"}"#)
-        let asking = SecretServiceCredentialStore.forTests(on: service.bus.address, unlocking: unlocking)
-        await #expect(throws: CredentialStoreError.denied("the prompt was dismissed")) {
-            try await asking.save(Secret("x"), in: slot)
-        }
-    }
-
     @Test(arguments: ["waits", "ignores"])
     func anUnansweredPromptForANewItemTimesOut(how: String) async throws {
         let service = try await FakeService(#"{"creating": true, "prompt": "\#(how)"}"#)

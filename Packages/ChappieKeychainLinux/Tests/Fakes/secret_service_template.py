@@ -1,7 +1,7 @@
 """A Secret Service for python-dbusmock, with one keyring and at most one item, that misbehaves on purpose.
 
 Parameters, all optional:
-locked   true: the keyring is locked, and an item lies in it
+locked   true: the keyring is locked, and an item is stored in it
 prompt   how the person answers a prompt: accepts (default), dismisses, waits (until it is dismissed by the program),
          ignores (that as well), leaves (the service ends while it is up)
 creating true: making an item needs a prompt

@@ -1,4 +1,4 @@
-// What Chappie takes from libcrypto: the EVP interface (ciphers, digests, scrypt), random bytes, comparing in constant
+// The parts of libcrypto that Chappie uses: the EVP interface (ciphers, digests, scrypt), random bytes, comparing in constant
 // time and wiping. Nothing of the low-level interfaces, which OpenSSL 3 has deprecated.
 #ifndef COPENSSL_H
 #define COPENSSL_H
