@@ -19,7 +19,7 @@ SCOPE = re.compile(rf"^(?P<indent>\s*){ATTRIBUTES}(?:public|open)\s+(?P<extensio
 SKIPPED = re.compile(r"^\s*(@\w+(\([^)]*\))?|#if .*|#else.*|#endif.*)\s*$")
 # Requirements of the standard library's and Foundation's own protocols.
 WITNESSES = set("""encode hash makeAsyncIterator makeIterator next index formIndex Element AsyncIterator Iterator Failure Index
-    RawValue description debugDescription errorDescription hashValue rawValue id customMirror == < init(from init(rawValue
+    RawValue description debugDescription errorDescription recoverySuggestion failureReason hashValue rawValue id customMirror == < init(from init(rawValue
     init(stringLiteral init(arrayLiteral init(dictionaryLiteral init(integerLiteral init(floatLiteral init(booleanLiteral
     init(nilLiteral init(stringInterpolation startIndex endIndex subscript ID Body body Output Input Value""".split())
 

@@ -9,9 +9,12 @@ public import HTTPTypes
 ///                              backend: URL(string: "http://127.0.0.1:8080/backend-api")!)
 /// ```
 public struct ChappieEndpoints: Sendable, Hashable {
+    /// Who the program says it is.
     public var registration: ChappieRegistration
+    /// Where the requests go, and what they look like.
     public var profile: ChappieEndpointProfile
 
+    /// Endpoints of this registration and profile.
     public init(registration: ChappieRegistration = ChappieRegistration(), profile: ChappieEndpointProfile) {
         self.registration = registration
         self.profile = profile
@@ -121,19 +124,30 @@ public struct ChappieEndpointProfile: Sendable, Hashable {
 
     /// Paths below the two base addresses, each with its leading slash.
     public struct Paths: Sendable, Hashable {
+        /// Where a device authorization begins.
         public var deviceUserCode = "/api/accounts/deviceauth/usercode"
+        /// Where its state is asked for.
         public var deviceToken = "/api/accounts/deviceauth/token"
+        /// The page where the user types the code.
         public var deviceVerification = "/codex/device"
+        /// Where a browser would be sent back to.
         public var deviceCallback = "/deviceauth/callback"
+        /// Where tokens are exchanged and renewed.
         public var token = "/oauth/token"
+        /// Where a refresh token is revoked.
         public var revoke = "/oauth/revoke"
+        /// Where turns are sent.
         public var responses = "/codex/responses"
+        /// Where the models are listed.
         public var models = "/codex/models"
+        /// Where the usage limits are read.
         public var usage = "/wham/usage"
 
+        /// The default paths.
         public init() {}
     }
 
+    /// The default profile.
     public init(
         issuer: URL, backend: URL, paths: Paths = Paths(),
         requestCoding: HTTPExchangeRequest.Body.Coding = .zstd, requestCodingThreshold: Int = 4096,
@@ -164,14 +178,23 @@ public struct ChappieEndpointProfile: Sendable, Hashable {
         "temperature", "top_p", "max_output_tokens", "metadata", "truncation", "user", "background",
     ]
 
+    /// The address where a device authorization begins.
     public var deviceUserCodeURL: URL { Self.url(issuer, paths.deviceUserCode) }
+    /// The address where its state is asked for.
     public var deviceTokenURL: URL { Self.url(issuer, paths.deviceToken) }
+    /// The address of the page where the user types the code.
     public var deviceVerificationURL: URL { Self.url(issuer, paths.deviceVerification) }
+    /// The address that a browser would be sent back to.
     public var deviceCallbackURL: URL { Self.url(issuer, paths.deviceCallback) }
+    /// The address where tokens are exchanged and renewed.
     public var tokenURL: URL { Self.url(issuer, paths.token) }
+    /// The address where a refresh token is revoked.
     public var revokeURL: URL { Self.url(issuer, paths.revoke) }
+    /// The address that turns are sent to.
     public var responsesURL: URL { Self.url(backend, paths.responses) }
+    /// The address of the list of models.
     public var modelsURL: URL { Self.url(backend, paths.models) }
+    /// The address of the usage limits.
     public var usageURL: URL { Self.url(backend, paths.usage) }
 
     private static func url(_ base: URL, _ path: String) -> URL {
@@ -196,6 +219,7 @@ public struct ChappieWebSocketProfile: Sendable, Hashable {
     /// 60, whether an answer is under way or not.
     public var lifetime: Duration
 
+    /// A registration with these header fields.
     public init(headerFields: HTTPFields = [:], messageLimit: Int = 16 << 20, lifetime: Duration = .seconds(55 * 60)) {
         self.headerFields = headerFields
         self.messageLimit = messageLimit
@@ -231,6 +255,7 @@ public struct ChappieErrorTable: Sendable, Hashable {
     /// Meanings by `error.code` or `error.type`, lower case.
     public var meanings: [String: Meaning]
 
+    /// A table of these meanings.
     public init(meanings: [String: Meaning]) { self.meanings = meanings }
 
     /// The meaning of the first code that has one.

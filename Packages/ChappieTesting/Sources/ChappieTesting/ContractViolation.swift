@@ -7,6 +7,7 @@ public struct ContractViolation: Error, Sendable, Hashable, LocalizedError, Cust
     /// One sentence: what was expected and what happened.
     public let sentence: String
 
+    /// A violation with this sentence.
     public init(_ sentence: String) { self.sentence = sentence }
 
     public var errorDescription: String? { sentence }

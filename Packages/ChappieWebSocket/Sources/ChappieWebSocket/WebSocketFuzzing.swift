@@ -7,8 +7,10 @@ import HTTPTypes
 public enum WebSocketFuzzing {
     /// What came of some bytes; the same for every chunking.
     public struct Outcome: Sendable, Hashable {
+        /// The messages that were decoded.
         public var messages: [WebSocketMessage] = []
         public var bytes: [UInt8] = []
+        /// How the input ended.
         public var ending = ""
     }
 

@@ -2,5 +2,6 @@
 public struct FixtureFailure: Error, CustomStringConvertible {
     public let description: String
 
+    /// A failure with this sentence.
     public init(_ description: String) { self.description = description }
 }

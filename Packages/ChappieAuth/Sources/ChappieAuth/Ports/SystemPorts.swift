@@ -37,6 +37,7 @@ public struct DesktopError: Error, Sendable, Hashable, LocalizedError {
     /// A whole sentence: what is missing and what to do instead.
     public let sentence: String
 
+    /// An error with this message.
     public init(_ sentence: String) { self.sentence = sentence }
 
     public var errorDescription: String? { sentence }
@@ -80,6 +81,7 @@ public protocol Entropy: Sendable {
 
 /// The system's generator (getrandom(2) on Linux, arc4random on Apple platforms), through Swift's own.
 public struct SystemEntropy: Entropy {
+    /// The generator of this system.
     public init() {}
 
     public func bytes(_ count: Int) -> [UInt8] {

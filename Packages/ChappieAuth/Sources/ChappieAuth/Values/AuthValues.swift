@@ -52,6 +52,7 @@ public struct ChappieDeviceCode: Sendable, Hashable {
     /// How long the session waits between two polls: 1 s to 60 s.
     public let pollInterval: Duration
 
+    /// A prompt with these values.
     public init(userCode: String, verificationURL: URL, expiresAt: Date? = nil, pollInterval: Duration = .seconds(5)) {
         self.userCode = userCode
         self.verificationURL = verificationURL
@@ -65,15 +66,18 @@ public struct ChappieDeviceCode: Sendable, Hashable {
 /// Read from the id token's claims without checking its signature; it came over TLS from the issuer itself. Good for
 /// showing and for routing, not for deciding what somebody may do.
 public struct ChappieAccountInfo: Sendable, Hashable, Codable {
+    /// The address of the account, where the token names it.
     public let email: String?
     /// The ChatGPT user.
     public let userID: String?
     /// The ChatGPT account (workspace); travels as `chatgpt-account-id`.
     public let accountID: String?
+    /// The plan, where the token names it.
     public let plan: ChappiePlan?
     /// Whether requests must carry `X-OpenAI-Fedramp: true`. Default `false`.
     public let isFedRAMPAccount: Bool
 
+    /// Facts of an account; what is not known is nil.
     public init(
         email: String? = nil, userID: String? = nil, accountID: String? = nil, plan: ChappiePlan? = nil,
         isFedRAMPAccount: Bool = false

@@ -11,6 +11,7 @@ public struct Secret: Sendable {
     /// Takes over a copy of `bytes`.
     public init(_ bytes: [UInt8]) { storage = Storage(bytes) }
 
+    /// A secret with the bytes of this text.
     public init(_ text: String) { self.init(Array(text.utf8)) }
 
     /// Lends the bytes to `body`, which must not keep them.
@@ -19,7 +20,9 @@ public struct Secret: Sendable {
         try withExtendedLifetime(storage) { try storage.bytes.withLock { $0 }.withUnsafeBufferPointer(body) }
     }
 
+    /// The number of its bytes.
     public var count: Int { storage.bytes.withLock(\.count) }
+    /// Whether it has no bytes.
     public var isEmpty: Bool { count == 0 }
 
     private final class Storage: Sendable {

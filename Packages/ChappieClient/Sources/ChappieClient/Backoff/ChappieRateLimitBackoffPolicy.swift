@@ -24,6 +24,7 @@ public struct ChappieRateLimitBackoffPolicy: Sendable, Hashable {
         self.respectsRetryAfterHeader = respectsRetryAfterHeader
     }
 
+    /// The policy of a client that names no other.
     public static let `default` = ChappieRateLimitBackoffPolicy()
     /// No retries: the first 429 is the error.
     public static let disabled = ChappieRateLimitBackoffPolicy(maxRetries: 0)

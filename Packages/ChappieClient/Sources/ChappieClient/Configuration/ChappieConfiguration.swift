@@ -15,15 +15,22 @@ public struct ChappieConfiguration: Sendable {
     public var keychainAccount: String
     /// Shares the credential between programs. Linux stores it as an attribute and does not enforce it. Default `nil`.
     public var keychainAccessGroup: String?
+    /// When the stored credential may be read.
     public var keychainAccessibility: ChappieKeychainAccessibility
     /// The model's slug; unknown ones are sent as they are. Default ``ChappieClient/defaultModel``.
     public var model: String
+    /// The instructions that every turn begins with.
     public var harness: ChappieHarness
+    /// How a 429 is retried.
     public var rateLimitBackoff: ChappieRateLimitBackoffPolicy
+    /// Which transport carries the turns.
     public var streamingTransportPolicy: ChappieStreamingTransportPolicy
+    /// The issuer and the backend.
     public var endpoints: ChappieEndpoints
+    /// Proxy, trust and deadlines.
     public var network: ChappieNetworkPolicy
 
+    /// The defaults, except what is named.
     public init(
         keychainService: String = "com.chappie.sdk", keychainAccount: String = "default",
         keychainAccessGroup: String? = nil,

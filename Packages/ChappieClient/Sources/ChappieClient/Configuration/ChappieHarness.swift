@@ -6,6 +6,7 @@
 /// let harness: ChappieHarness = "Answer in one sentence."
 /// ```
 public struct ChappieHarness: Sendable, Hashable, ExpressibleByStringLiteral {
+    /// The name of the harness.
     public var name: String
     /// One sentence for people; the model does not see it.
     public var summary: String
@@ -14,6 +15,7 @@ public struct ChappieHarness: Sendable, Hashable, ExpressibleByStringLiteral {
     /// What the assistant can do, one phrase each; told to the model as a list below the instructions.
     public var capabilities: [String]
 
+    /// A harness of this name with these instructions.
     public init(name: String, summary: String = "", instructions: String, capabilities: [String] = []) {
         self.name = name
         self.summary = summary

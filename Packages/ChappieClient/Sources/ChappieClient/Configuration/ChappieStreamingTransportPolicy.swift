@@ -21,6 +21,7 @@ public struct ChappieStreamingTransportPolicy: Sendable, Hashable {
     /// How often one turn asks again over server-sent events after a break or a 5xx. Default 2; negative values become 0.
     public var maxHTTPSSEReconnectionAttempts: Int
 
+    /// A policy with these choices.
     public init(
         prefersWebSocket: Bool = true, maxWebSocketReconnectionAttempts: Int = 5, fallsBackToHTTPSSE: Bool = true,
         maxHTTPSSEReconnectionAttempts: Int = 2
@@ -31,6 +32,7 @@ public struct ChappieStreamingTransportPolicy: Sendable, Hashable {
         self.maxHTTPSSEReconnectionAttempts = max(maxHTTPSSEReconnectionAttempts, 0)
     }
 
+    /// The policy of a client that names no other.
     public static let `default` = ChappieStreamingTransportPolicy()
     /// Server-sent events, never WebSocket.
     public static let httpSSEOnly = ChappieStreamingTransportPolicy(

@@ -32,6 +32,7 @@ public enum CredentialStoreContract {
         public var description: String { name }
     }
 
+    /// The cases, in the order in which they run.
     public static let cases: [Case] = [
         Case(name: "an empty slot gives nil", slots: [slot("absent")]) { store, slots in
             try await expect(nil, in: slots[0], of: store)

@@ -20,6 +20,7 @@ public final class InMemoryCredentialStore: CredentialStore {
 
     private let state: Mutex<State>
 
+    /// A store that holds these credentials.
     public init(_ secrets: [CredentialSlot: Secret] = [:]) { state = Mutex(State(secrets: secrets)) }
 
     /// What lies in `slot`, past every failure and wait; setting it is what another process would do.

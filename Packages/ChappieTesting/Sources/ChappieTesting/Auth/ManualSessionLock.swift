@@ -5,6 +5,7 @@ import Synchronization
 public final class ManualSessionLock: SessionLock {
     private let answer: Mutex<Result<SessionLockState, CredentialStoreError>>
 
+    /// A session that is locked, or not.
     public init(_ state: SessionLockState = .unlocked) { answer = Mutex(.success(state)) }
 
     /// Every question from now on is answered with `state`.

@@ -10,6 +10,7 @@ public final class RecordingBrowser: Browser {
     /// - Parameter error: what every call fails with, after remembering it. Default: none.
     public init(failingWith error: DesktopError? = nil) { self.error = error }
 
+    /// The addresses that were opened, in order.
     public var openedURLs: [URL] { urls.withLock { $0 } }
 
     public func open(_ url: URL) async throws(DesktopError) {

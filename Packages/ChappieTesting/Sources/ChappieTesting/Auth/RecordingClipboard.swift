@@ -9,6 +9,7 @@ public final class RecordingClipboard: Clipboard {
     /// - Parameter outcome: what every call answers. Default: `.success(.copied)`.
     public init(_ outcome: Result<ClipboardOutcome, DesktopError> = .success(.copied)) { self.outcome = outcome }
 
+    /// The texts that were copied, in order.
     public var copiedTexts: [String] { texts.withLock { $0 } }
 
     public func copy(_ text: String) async throws(DesktopError) -> ClipboardOutcome {

@@ -5,6 +5,7 @@ import Synchronization
 public final class RecordingNotifier: Notifier {
     /// One notification.
     public struct Notification: Sendable, Hashable {
+        /// Its title.
         public let title: String
         public let body: String
     }
@@ -18,6 +19,7 @@ public final class RecordingNotifier: Notifier {
 
     deinit { stream.continuation.finish() }
 
+    /// The notifications that were shown, in order.
     public var notifications: [Notification] { shown.withLock { $0 } }
 
     /// Every notification as it comes, for one reader.

@@ -9,15 +9,21 @@ public import FoundationEssentials
 /// let client = ChappieClient(transport: transport, credentials: manager)
 /// ```
 public struct SeededAuth: Sendable {
+    /// The address in the id token.
     public var email: String? = "person@example.com"
+    /// The user in the tokens.
     public var userID: String? = "user-1"
+    /// The account in the tokens.
     public var accountID: String? = "account-1"
+    /// The plan in the tokens.
     public var plan: String? = "plus"
+    /// Whether the tokens name a FedRAMP account.
     public var isFedRAMPAccount = false
     /// When the access token ends; `nil` leaves the claim out.
     public var expiresAt: Date?
     /// When the tokens were obtained; `nil` leaves it out.
     public var lastRefresh: Date?
+    /// The refresh token.
     public var refreshToken: String? = "rt_seeded_1"
     /// Whose credential it is. Default: the service's own.
     public var endpoints = ChappieEndpoints.chatGPT
@@ -33,6 +39,7 @@ public struct SeededAuth: Sendable {
         return "\(base64URL(header.serializedBytes())).\(base64URL(claims.serializedBytes()))."
     }
 
+    /// The id token, made of the facts above.
     public var idToken: String {
         var claims = ChappieJSONObject()
         claims["email"] = email.map { .string($0) }
@@ -40,6 +47,7 @@ public struct SeededAuth: Sendable {
         return Self.token(.object(claims))
     }
 
+    /// The access token, made of the facts above.
     public var accessToken: String {
         var claims = ChappieJSONObject([("jti", .string("access-\(serial)"))])
         claims["exp"] = expiresAt.map { .integer(Int($0.timeIntervalSince1970)) }

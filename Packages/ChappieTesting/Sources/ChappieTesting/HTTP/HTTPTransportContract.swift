@@ -32,6 +32,7 @@ public enum HTTPTransportContract {
         public var description: String { name }
     }
 
+    /// The cases, in the order in which they run.
     public static let cases: [Case] = exchangeCases + endingCases + policyCases
 
     /// A transport that keeps the script in memory; any base URL on loopback will do.

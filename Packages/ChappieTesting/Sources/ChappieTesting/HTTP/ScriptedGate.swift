@@ -19,6 +19,7 @@ public final class ScriptedGate: Sendable {
 
     private let state = Mutex(State())
 
+    /// A gate that is closed.
     public init() {}
 
     /// Lets everybody through, now and later. Opening it again does nothing.

@@ -19,10 +19,13 @@ public struct ScriptedHTTPAnswer: Sendable {
 
     /// What happens before there is a response head; a chunk here means nothing.
     public var beforeHead: [Step]
+    /// The status of the answer.
     public var status: HTTPResponse.Status
+    /// The header fields of the answer.
     public var headerFields: HTTPFields
     public var body: [Step]
 
+    /// An answer with this status, these fields and this body.
     public init(
         beforeHead: [Step] = [], status: HTTPResponse.Status = .ok, headerFields: HTTPFields = [:], body: [Step] = []
     ) {

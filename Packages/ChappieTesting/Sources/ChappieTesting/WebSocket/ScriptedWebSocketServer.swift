@@ -17,8 +17,10 @@ import Synchronization
 public final class ScriptedWebSocketServer: Sendable {
     /// What happens on a connection in answer to its request, or to a message.
     public struct Answer: Sendable {
+        /// What the server does, in order.
         public var steps: [Step]
 
+        /// A reply of these steps.
         public init(steps: [Step]) { self.steps = steps }
 
         /// An answer in the words of ``ScriptedServer``.
@@ -80,6 +82,7 @@ public final class ScriptedWebSocketServer: Sendable {
         ScriptedWebSocketServer(loop: try ScriptedSocketLoop.start(opening: opening, reply: reply))
     }
 
+    /// The port on loopback.
     public var port: Int { loop.port }
     /// What has happened so far.
     public var record: Record { loop.record.withLock { $0 } }
@@ -92,12 +95,17 @@ public final class ScriptedWebSocketServer: Sendable {
         public internal(set) var messages: [WebSocketMessage] = []
         /// The codes of the close frames that came.
         public internal(set) var closeCodes: [UInt16?] = []
+        /// The pings that have arrived.
         public internal(set) var pingCount = 0
+        /// The pongs that have arrived.
         public internal(set) var pongCount = 0
+        /// The connections that were accepted.
         public internal(set) var connectionCount = 0
+        /// The connections that are open.
         public internal(set) var openConnectionCount = 0
         /// What the kernel has taken from it; stands still while a client doesn't read.
         public internal(set) var bytesWritten = 0
+        /// The bytes that the server has read.
         public internal(set) var bytesRead = 0
     }
 

@@ -26,6 +26,7 @@ public final class ScriptedWebSocketTransport: WebSocketTransport {
 
     /// What the transport was asked for.
     public struct Opening: Sendable, Hashable {
+        /// The address that was asked for.
         public let url: URL
         /// As they were given: without those of the handshake itself.
         public let headerFields: HTTPFields

@@ -34,6 +34,7 @@ public enum WebSocketTransportContract {
         public var description: String { name }
     }
 
+    /// The cases, in the order in which they run.
     public static let cases: [Case] = exchangeCases + endingCases + waitingCases
 
     /// A transport that keeps the script in memory; any base URL on loopback will do.

@@ -12,6 +12,7 @@ public final class OneAtATime: Sendable {
     /// For suites of all packages that count the network's threads or measure its time.
     public static let network = OneAtATime()
 
+    /// A gate that lets one pass at a time.
     public init() {}
 
     /// Runs `body` when it is its turn.
