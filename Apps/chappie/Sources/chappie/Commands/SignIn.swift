@@ -20,45 +20,32 @@ struct Login: ProgramCommand {
     @Flag(name: .customLong("no-browser"), help: "Don't open a browser here.")
     var noBrowser = false
 
+    @MainActor
     func run(in program: Program) async throws {
         let session = try await program.session()
-        try await Self.checkStore(of: session)
-        try await program.store.prepareToSave(in: program.settings.configuration.credentialSlot)
-        let updates = await session.deviceLinkStateUpdates
-        let code: ChappieDeviceCode
-        do { code = try await session.startDeviceCodeSignIn() } catch let error as ChappieAuthError {
-            throw Task.isCancelled ? CancellationError() : error
-        }
-        await present(code, program)
-        let countdown = options.json ? nil : Task { try await Self.countDown(code, program.console) }
-        defer { countdown?.cancel() }
-        try await withTaskCancellationHandler {
-            for await state in updates {
-                switch state {
-                case .linked:
-                    countdown?.cancel()
-                    try await remember(program)
-                    return await congratulate(session, program)
-                case .expired: throw ChappieAuthError.expiredDeviceCode
-                case .cancelled: throw CancellationError()
-                case .failed(let error): throw await session.lastStoreError ?? error
-                default: continue
+        var presenting: Task<Void, Never>?
+        var counting: Task<Void, any Error>?
+        defer { counting?.cancel() }
+        let info: ChappieAccountInfo
+        do {
+            info = try await session.signIn { code in
+                presenting = Task { await present(code, program) }
+                guard !options.json else { return }
+                counting = Task { [presenting] in
+                    await presenting?.value
+                    try await Self.countDown(code, program.console)
                 }
             }
-            throw CancellationError()
-        } onCancel: {
-            Task { @MainActor in session.cancelSignIn() }
+        } catch {
+            throw Task.isCancelled ? CancellationError() : session.lastStoreError ?? error
         }
-    }
-
-    /// The user learns that the store can't keep a credential before typing a code. A store that holds something unreadable
-    /// is fine: the sign-in replaces it.
-    @MainActor
-    private static func checkStore(of session: ChappieAuthSession) throws {
-        switch session.lastStoreError {
-        case nil, .corrupt: return
-        case .some(let error): throw error
-        }
+        await presenting?.value
+        counting?.cancel()
+        try await remember(program)
+        guard !options.json else { return program.console.json(["type": "linked", "account": info.json]) }
+        program.console.line("ChatGPT Linked! Return to the app")
+        program.console.line("Signed in as \(info.name)\(info.planInParentheses).")
+        program.console.line("The credential is stored \(program.place).")
     }
 
     private func present(_ code: ChappieDeviceCode, _ program: Program) async {
@@ -116,18 +103,6 @@ struct Login: ProgramCommand {
             $0.add(settings.configuration.keychainAccount, of: settings.issuer)
         }
     }
-
-    @MainActor
-    private func congratulate(_ session: ChappieAuthSession, _ program: Program) {
-        let info = session.accountInfo
-        guard !options.json else {
-            return program.console.json(["type": "linked", "account": info?.json ?? .null])
-        }
-        program.console.line("ChatGPT Linked! Return to the app")
-        guard let info else { return }
-        program.console.line("Signed in as \(info.name)\(info.planInParentheses).")
-        program.console.line("The credential is stored \(program.place).")
-    }
 }
 
 /// `chappie status`: who is signed in, and where the credential is stored. It asks nothing but the store.
@@ -153,7 +128,7 @@ struct Status: ProgramCommand {
             if options.json {
                 console.json(Self.json(program, nil, nil))
             } else {
-                console.line("Nobody is signed in\(program.settings.issuer.map { " at \($0)" } ?? "").")
+                console.line("Nobody is signed in\(program.settings.issuerWords.map { " at \($0)" } ?? "").")
             }
             throw ExitCode(ExitStatus.signInNeeded.rawValue)
         }

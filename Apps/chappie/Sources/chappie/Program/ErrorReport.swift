@@ -117,6 +117,7 @@ struct ErrorReport {
         case CredentialStoreError.locked: (.unavailable, "keyring_locked")
         case CredentialStoreError.absent: (.unavailable, "keyring_absent")
         case CredentialStoreError.busy: (.unavailable, "credential_busy")
+        case CredentialStoreError.foreign: (.signInNeeded, "credential_of_another_service")
         case is CredentialStoreError: (.unavailable, "credential_store")
 
         case let error as ChappieTransportError:

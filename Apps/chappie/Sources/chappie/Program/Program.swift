@@ -164,15 +164,6 @@ struct Program: Sendable {
 
     /// Signs in to the simulator, so that every command has a credential to work with.
     func signInToSimulator() async throws {
-        let session = try await session()
-        try await session.startDeviceCodeSignIn()
-        for await state in await session.deviceLinkStateUpdates {
-            switch state {
-            case .linked: return
-            case .failed(let error): throw error
-            case .expired, .cancelled: throw ChappieAuthError.cancelledSignIn
-            default: continue
-            }
-        }
+        _ = try await session().signIn { _ in }
     }
 }

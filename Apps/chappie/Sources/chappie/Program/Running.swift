@@ -45,7 +45,7 @@ extension ProgramCommand {
             if program.simulator != nil, !(self is Login) { try await program.signInToSimulator() }
             result = .success(try await run(in: program))
         } catch {
-            result = .failure(error.naming(program.settings.issuer))
+            result = .failure(error.naming(program.settings.issuerWords))
         }
         await settle(program)
         try result.get()

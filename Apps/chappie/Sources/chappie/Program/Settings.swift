@@ -31,6 +31,8 @@ struct Settings {
     let passphraseFile: String?
     /// Names the issuer and the backend that sign-ins and accounts belong to; `nil` for the default ones.
     var issuer: String? { configuration.credentialSlot.issuer }
+    /// The same for people: `https://issuer for https://backend`.
+    var issuerWords: String? { issuer?.replacing(" ", with: " for ") }
 
     init(options: GlobalOptions, environment: ProgramEnvironment) throws {
         isSimulated = options.simulate
