@@ -133,4 +133,6 @@ def test_a_simulation_leaves_the_accounts_as_they_are(simulate, signed_in, tmp_p
     for word in ("use", "remove"):
         user.run("--simulate", "accounts", word, user.account, status=USAGE, says="simulation")
     assert user.run("accounts", "--json").events == [{"accounts": [{"name": user.account, "is_current": True}]}]
-    assert json.loads((tmp_path / "config/chappie/settings.json").read_text()) == {"accounts": [user.account]}
+    settings = json.loads((tmp_path / "config/chappie/settings.json").read_text())
+    # The names are kept for each service; the top level is the default one's.
+    assert settings["accounts"] == [] and list(settings["issuers"].values()) == [{"accounts": [user.account]}], settings
