@@ -3,7 +3,7 @@ import ChappieSimulator
 import Foundation
 
 /// One exchange made by curl: the plainest real client there is.
-struct Curl {
+struct Curl: Sendable {
     let exitStatus: Int32
     let status: Int
     let headers: [String: String]

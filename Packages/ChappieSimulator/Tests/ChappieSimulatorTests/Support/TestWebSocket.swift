@@ -1,6 +1,5 @@
 import ChappieCore
 import ChappieSimulator
-import TestFixtures
 
 /// A WebSocket client in its plainest form, that shares nothing with the server it talks to: it blocks, masks with a
 /// fixed key, and shows every frame.
@@ -147,16 +146,15 @@ extension [ChappieJSON] {
 }
 
 extension Simulator {
-    /// A simulator and a client of its WebSocket, the client on a thread of its own.
+    /// A simulator and a client of its WebSocket, on a thread of their own.
+    @discardableResult
     static func withWebSocket<Value: Sendable>(
-        _ configuration: SimulatorConfiguration = SimulatorConfiguration(), scenario: String? = nil,
-        offer: String? = nil, headers: [String] = [],
+        _ configuration: SimulatorConfiguration = SimulatorConfiguration(), named name: String? = nil,
+        scenario: String? = nil, offer: String? = nil, headers: [String] = [],
         _ body: @escaping @Sendable (TestWebSocket, Simulator) throws -> Value
     ) async throws -> Value {
-        try await during(configuration, scenario: scenario) { simulator in
-            try await onOwnThread {
-                try body(try TestWebSocket(simulator, offer: offer, headers: headers), simulator)
-            }
+        try await during(configuration, named: name, scenario: scenario) { simulator in
+            try body(try TestWebSocket(simulator, offer: offer, headers: headers), simulator)
         }
     }
 }

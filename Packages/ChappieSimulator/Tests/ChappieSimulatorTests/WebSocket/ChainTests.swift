@@ -2,7 +2,7 @@ import ChappieCore
 import ChappieSimulator
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct ChainTests {
     private func after(_ events: [ChappieJSON]) throws -> (String, ChappieJSON) {
         ("previous_response_id", .string(try #require(events.responseID)))

@@ -2,7 +2,7 @@ import ChappieCore
 import ChappieSimulator
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct ControlFrameTests {
     @Test func pingsAreAnsweredWithTheirOwnBytes() async throws {
         try await Simulator.withWebSocket { client, simulator in
@@ -44,8 +44,7 @@ struct ControlFrameTests {
     }
 
     @Test func pingsGoUnansweredWhenTheScenarioSaysSo() async throws {
-        let configuration = SimulatorConfiguration(scenario: try SimulatorScenario(named: "ws-no-pongs"))
-        try await Simulator.withWebSocket(configuration) { client, _ in
+        try await Simulator.withWebSocket(named: "ws-no-pongs") { client, _ in
             client.send(.init(opcode: 9, payload: [1], isMasked: true))
             #expect(client.ask("Hi").types.last == "response.completed")
             #expect(client.controls.isEmpty)

@@ -2,23 +2,12 @@ import ChappieCore
 import ChappieSimulator
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct MessageFaultTests {
-    private func with<Value: Sendable>(
-        _ name: String, offer: String? = nil, _ body: @escaping @Sendable (TestWebSocket, Simulator) throws -> Value
-    ) async throws -> Value {
-        let configuration = SimulatorConfiguration(scenario: try SimulatorScenario(named: name))
-        return try await Simulator.withWebSocket(configuration, offer: offer, body)
-    }
-
-    private func rule(_ effect: String) -> String {
-        "{\"rules\":[{\"match\":{\"method\":\"POST\"},\"effect\":{\(effect)}}]}"
-    }
-
     // MARK: Errors
 
     @Test func errorsAreMessagesWithTheHeadersThatHTTPWouldHave() async throws {
-        try await with("ws-error-usage-limit") { client, simulator in
+        try await Simulator.withWebSocket(named: "ws-error-usage-limit") { client, simulator in
             let error = client.ask("Hi").last
             #expect(error?["status"] == 429)
             #expect(error?["error"]?["type"] == "usage_limit_reached")
@@ -27,7 +16,7 @@ struct MessageFaultTests {
             let post = try simulator.ask("Hi")
             #expect(post.status == 200)
         }
-        try await with("ws-error-retry-after") { client, _ in
+        try await Simulator.withWebSocket(named: "ws-error-retry-after") { client, _ in
             for _ in 0..<2 {
                 let error = client.ask("Hi").last
                 #expect(error?["status"] == 429)
@@ -38,18 +27,16 @@ struct MessageFaultTests {
         }
     }
 
-    @Test func aStatusCanHaveAnotherNameOrNone() async throws {
-        try await with("ws-error-status-code") { client, _ in
-            let error = client.ask("Hi").last
-            #expect(error?["status_code"] == 500)
-            #expect(error?["status"] == nil)
-        }
-        try await with("ws-error-no-status") { client, _ in
+    @Test(arguments: [
+        ("ws-error-status-code", ChappieJSON?.none, ChappieJSON?.some(500)), ("ws-error-no-status", nil, nil),
+    ])
+    func aStatusCanHaveAnotherNameOrNone(name: String, status: ChappieJSON?, statusCode: ChappieJSON?) async throws {
+        try await Simulator.withWebSocket(named: name) { client, _ in
             let error = client.ask("Hi").last
             #expect(error?["type"] == "error")
             #expect(error?["error"]?["type"] == "server_error")
-            #expect(error?["status"] == nil)
-            #expect(error?["status_code"] == nil)
+            #expect(error?["status"] == status)
+            #expect(error?["status_code"] == statusCode)
         }
     }
 
@@ -58,16 +45,15 @@ struct MessageFaultTests {
         ("unauthorized-once", 401), ("server-error-once", 500),
     ])
     func anErrorComesOnceAndTheConnectionGoesOn(name: String, status: Int) async throws {
-        try await with(name) { client, _ in
+        try await Simulator.withWebSocket(named: name) { client, _ in
             #expect(client.ask("Hi").last?["status"]?.int == status)
             #expect(client.ask("Hi").types.last == "response.completed")
         }
     }
 
     @Test func aConnectionsTimeIsOver() async throws {
-        try await with("ws-connection-limit") { client, simulator in
-            let warm = client.ask("Hi", [("generate", false)])
-            #expect(warm.types.last == "response.completed")
+        try await Simulator.withWebSocket(named: "ws-connection-limit") { client, simulator in
+            #expect(client.ask("Hi", [("generate", false)]).types.last == "response.completed")
             #expect(client.ask("Hi").types.last == "response.completed")
             for _ in 0..<2 {
                 let error = client.ask("Hi").last
@@ -77,13 +63,13 @@ struct MessageFaultTests {
             let second = try TestWebSocket(simulator)
             for _ in 0..<3 { #expect(second.ask("Hi").types.last == "response.completed") }
         }
-        try await with("ws-connection-limit-at-once") { client, _ in
+        try await Simulator.withWebSocket(named: "ws-connection-limit-at-once") { client, _ in
             #expect(client.ask("Hi", [("generate", false)]).errorCode == "websocket_connection_limit_reached")
         }
     }
 
     @Test func whatIsNoStreamOfEventsIsFollowedByAClose() async throws {
-        try await with("html") { client, _ in
+        try await Simulator.withWebSocket(named: "html") { client, _ in
             client.send(TestWebSocket.create("Hi"))
             #expect(client.message()?.text.hasPrefix("<!DOCTYPE html>") == true)
             #expect(client.message()?.closeCode == 1000)
@@ -91,15 +77,15 @@ struct MessageFaultTests {
     }
 
     @Test func warmingUpGoesWrongAndTurnsDoNot() async throws {
-        try await with("ws-prewarm-error") { client, _ in
+        try await Simulator.withWebSocket(named: "ws-prewarm-error") { client, _ in
             #expect(client.ask("Hi", [("generate", false)]).last?["status"] == 500)
             #expect(client.ask("Hi").types.last == "response.completed")
         }
-        try await with("ws-prewarm-close") { client, _ in
+        try await Simulator.withWebSocket(named: "ws-prewarm-close") { client, _ in
             client.send(TestWebSocket.create("Hi", [("generate", false)]))
             #expect(client.message()?.closeCode == 1011)
         }
-        try await with("ws-prewarm-silent") { client, simulator in
+        try await Simulator.withWebSocket(named: "ws-prewarm-silent") { client, simulator in
             client.send(TestWebSocket.create("Hi", [("generate", false)]))
             // A pong that comes alone shows that the answer would have come before it.
             client.send(.init(opcode: 9, payload: [1], isMasked: true))
@@ -112,13 +98,13 @@ struct MessageFaultTests {
     // MARK: Ends
 
     @Test(arguments: [
-        ("ws-close-1000", 1000), ("ws-close-1001", 1001), ("ws-close-1008", 1008), ("ws-close-1011", 1011),
-        ("ws-close-empty", nil),
+        ("ws-close-1000", 8, 1000), ("ws-close-1001", 8, 1001), ("ws-close-1008", 8, 1008), ("ws-close-1011", 8, 1011),
+        ("ws-close-empty", 8, nil), ("ws-close-instead", 0, 1011),
     ])
-    func closesInTheMiddleOfAnAnswer(name: String, code: Int?) async throws {
-        try await with(name) { client, simulator in
+    func closesInTheMiddleOfAnAnswer(name: String, messages: Int, code: Int?) async throws {
+        try await Simulator.withWebSocket(named: name) { client, simulator in
             client.send(TestWebSocket.create("Hi"))
-            for _ in 0..<8 { #expect(client.message()?.opcode == 1) }
+            for _ in 0..<messages { #expect(client.message()?.opcode == 1) }
             let close = try #require(client.message())
             #expect(close.opcode == 8)
             #expect(close.closeCode == code)
@@ -129,12 +115,8 @@ struct MessageFaultTests {
         }
     }
 
-    @Test func closesBeforeAndAfterAnAnswer() async throws {
-        try await with("ws-close-instead") { client, _ in
-            client.send(TestWebSocket.create("Hi"))
-            #expect(client.message()?.closeCode == 1011)
-        }
-        try await with("ws-close-after") { client, _ in
+    @Test func closesAfterAnAnswerAndByItself() async throws {
+        try await Simulator.withWebSocket(named: "ws-close-after") { client, _ in
             #expect(client.ask("Hi").types.last == "response.completed")
             #expect(client.message()?.closeCode == 1000)
         }
@@ -145,7 +127,7 @@ struct MessageFaultTests {
 
     @Test(arguments: [("ws-cut", 1), ("ws-cut-rst", 1), ("ws-cut-twice", 2)])
     func cutsAfterEightPiecesAsOftenAsItSays(name: String, times: Int) async throws {
-        try await with(name, offer: TestWebSocket.deflateOffer) { client, simulator in
+        try await Simulator.withWebSocket(named: name, offer: TestWebSocket.deflateOffer) { client, simulator in
             var client = client
             for _ in 0..<times {
                 let events = client.ask("repeat 100 words")
@@ -170,7 +152,7 @@ struct MessageFaultTests {
         }
         #expect(whole > (offer == nil ? 2000 : 500))
         for length in stride(from: 0, to: whole, by: 97) {
-            let cut = rule("\"cut\":{\"afterBytes\":\(length)}")
+            let cut = "{\"rules\":[{\"match\":{\"method\":\"POST\"},\"effect\":{\"cut\":{\"afterBytes\":\(length)}}}]}"
             try await Simulator.withWebSocket(scenario: cut, offer: offer) { client, simulator in
                 client.send(TestWebSocket.create("Hi"))
                 guard case .endOfStream = client.socket.receiveToEnd() else { throw CancellationError() }
@@ -180,7 +162,7 @@ struct MessageFaultTests {
     }
 
     @Test func fallsSilentAfterItsFirstEventButAnswersPings() async throws {
-        try await with("ws-stall") { client, simulator in
+        try await Simulator.withWebSocket(named: "ws-stall") { client, simulator in
             client.send(TestWebSocket.create("Hi"))
             #expect(client.message()?.json["type"] == "response.created")
             client.send(.init(opcode: 9, payload: Array("still there?".utf8), isMasked: true))
@@ -197,7 +179,7 @@ struct MessageFaultTests {
     func fragmentsAndPingsChangeNothing(offer: String?) async throws {
         let plain = try await Simulator.withWebSocket { client, _ in client.ask("Hi").text }
         for name in ["ws-fragmented", "ws-fragmented-pings", "ws-bad-json", "drip"] {
-            try await with(name, offer: offer) { client, _ in
+            try await Simulator.withWebSocket(named: name, offer: offer) { client, _ in
                 #expect(client.ask("Hi").text == plain)
                 #expect(client.controls.isEmpty == (name != "ws-fragmented-pings"))
                 #expect(client.ask("Hi").text == plain)
@@ -205,49 +187,37 @@ struct MessageFaultTests {
         }
     }
 
-    @Test func sendsFramesThatBreakTheRules() async throws {
-        func third(_ name: String) async throws -> TestWebSocket.Frame {
-            try await with(name) { client, _ in
-                client.send(TestWebSocket.create("Hi"))
-                let frames = [client.frame(), client.frame(), client.frame()]
-                #expect(frames[0]?.json["type"] == "response.created")
-                return try #require(frames[2])
-            }
+    /// The frames of the answer's third message.
+    private func third(_ name: String, offer: String? = nil) async throws -> [TestWebSocket.Frame] {
+        try await Simulator.withWebSocket(named: name, offer: offer) { client, _ in
+            client.send(TestWebSocket.create("Hi"))
+            _ = (client.frame(), client.frame())
+            var frames = [try #require(client.frame())]
+            while frames.last?.isFinal == false, let frame = client.frame() { frames.append(frame) }
+            return frames
         }
-        #expect(try await third("ws-binary").opcode == 2)
-        #expect(try await third("ws-reserved-bit").reservedBits == 2)
-        #expect(try await third("ws-reserved-opcode").opcode == 3)
-        #expect(try await third("ws-masked").isMasked)
-        #expect(String(validating: try await third("ws-invalid-utf8").payload, as: UTF8.self) == nil)
-        #expect(try await third("ws-long-ping").opcode == 9)
-        #expect(try await third("ws-long-ping").payload.count == 126)
+    }
+
+    @Test func sendsFramesThatBreakTheRules() async throws {
+        #expect(try await third("ws-binary")[0].opcode == 2)
+        #expect(try await third("ws-reserved-bit")[0].reservedBits == 2)
+        #expect(try await third("ws-reserved-opcode")[0].opcode == 3)
+        #expect(try await third("ws-masked")[0].isMasked)
+        #expect(String(validating: try await third("ws-invalid-utf8")[0].payload, as: UTF8.self) == nil)
+        #expect(try await third("ws-long-ping")[0].opcode == 9)
+        #expect(try await third("ws-long-ping")[0].payload.count == 126)
     }
 
     @Test func sendsFramesAndMessagesOfAnySize() async throws {
-        try await with("ws-giant-frame", offer: TestWebSocket.deflateOffer) { client, _ in
-            client.send(TestWebSocket.create("Hi"))
-            let frames = [client.frame(), client.frame(), client.frame()]
-            #expect(frames[2]?.payload.count == 17 * 1024 * 1024)
-        }
-        try await with("ws-bomb", offer: TestWebSocket.deflateOffer) { client, _ in
-            client.send(TestWebSocket.create("Hi"))
-            let frames = [client.frame(), client.frame(), client.frame()]
-            #expect(frames[2]?.payload.count ?? .max < 1024 * 1024)
-        }
-        try await with("ws-giant-message") { client, _ in
-            client.send(TestWebSocket.create("Hi"))
-            _ = (client.frame(), client.frame())
-            var sizes: [Int] = []
-            while let frame = client.frame() {
-                sizes.append(frame.payload.count)
-                if frame.isFinal { break }
-            }
-            #expect(sizes == Array(repeating: 8 * 1024 * 1024, count: 8) + [6 * 1024 * 1024])
-        }
+        let offer = TestWebSocket.deflateOffer
+        #expect(try await third("ws-giant-frame", offer: offer).map(\.payload.count) == [17 << 20])
+        #expect(try await third("ws-bomb", offer: offer)[0].payload.count < 1 << 20)
+        let sizes = try await third("ws-giant-message").map(\.payload.count)
+        #expect(sizes == Array(repeating: 8 << 20, count: 8) + [6 << 20])
     }
 
-    @Test func somethingFollowsTheEnd() async throws {
-        try await with("ws-text-after") { client, _ in
+    @Test func aMessageFollowsTheEnd() async throws {
+        try await Simulator.withWebSocket(named: "ws-text-after") { client, _ in
             for _ in 0..<2 {
                 #expect(client.ask("Hi").types.last == "response.completed")
                 #expect(client.message()?.json["delta"] == " too late")
@@ -256,17 +226,14 @@ struct MessageFaultTests {
     }
 
     @Test func anAnswerThatIsAskedForAgainGoesOnWithOtherWords() async throws {
-        try await with("diverge") { client, simulator in
-            let first = client.ask("repeat 20 words").text
-            let second = try TestWebSocket(simulator)
-            let events = second.ask("repeat 20 words")
+        try await Simulator.withWebSocket(named: "diverge") { client, simulator in
+            #expect(client.ask("repeat 20 words").text.hasPrefix("word after word, all the same"))
+            let events = try TestWebSocket(simulator).ask("repeat 20 words")
             #expect(events.types.last == "response.completed")
             #expect(events.text == "word after word, all Or, to put it another way.")
-            #expect(first.hasPrefix("word after word, all the same"))
             let done = events.first { $0["type"] == "response.output_text.done" }
             #expect(done?["text"]?.string == events.text)
-            let post = try simulator.ask("repeat 20 words")
-            #expect(post.events.text == events.text)
+            #expect(try simulator.ask("repeat 20 words").events.text == events.text)
         }
     }
 
@@ -276,7 +243,7 @@ struct MessageFaultTests {
     ])
     func scenariosOfEventsAreTheSameOverWebSocket(name: String, isWhole: Bool) async throws {
         let plain = try await Simulator.withWebSocket { client, _ in client.ask("Hi").text }
-        try await with(name) { client, _ in
+        try await Simulator.withWebSocket(named: name) { client, _ in
             client.send(TestWebSocket.create("Hi"))
             client.send(.init(opcode: 8, payload: [], isMasked: true))
             var events: [ChappieJSON] = []

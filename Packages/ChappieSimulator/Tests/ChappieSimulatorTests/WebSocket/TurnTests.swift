@@ -1,9 +1,8 @@
 import ChappieCore
 import ChappieSimulator
-import TestFixtures
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct TurnTests {
     @Test(arguments: [nil, TestWebSocket.deflateOffer])
     func answersATurn(offer: String?) async throws {
@@ -27,13 +26,10 @@ struct TurnTests {
         let question = "A quiet evening 🌙 with äöü\n\nand two lines"
         let more: [(String, ChappieJSON)] = [("reasoning", ["effort": "low"])]
         try await Simulator.during { simulator in
-            let post = try await onOwnThread { try simulator.ask(question, more).events }
+            let post = try simulator.ask(question, more).events
             for offer in [nil, TestWebSocket.deflateOffer] {
-                let events = try await onOwnThread {
-                    let client = try TestWebSocket(simulator, offer: offer)
-                    return [client.ask(question, more), client.ask(question, more)]
-                }
-                for events in events {
+                let client = try TestWebSocket(simulator, offer: offer)
+                for events in [client.ask(question, more), client.ask(question, more)] {
                     #expect(events.text == post.text)
                     #expect(
                         events.types.filter { !["codex.rate_limits", "response.metadata"].contains($0) } == post.types)
@@ -122,24 +118,17 @@ struct TurnTests {
     }
 
     @Test func logsWhatCameOverWebSocket() async throws {
-        try await Simulator.during { simulator in
-            let size = try await onOwnThread {
-                let client = try TestWebSocket(simulator)
-                let first = client.ask("Hi", [("generate", false)])
-                _ = client.ask("Hi", [("previous_response_id", .string(try #require(first.responseID)))])
-                return simulator.receivedMessages.map(\.body.count)
-            }
-            var lines: [String] = []
-            for await exchange in simulator.log {
-                lines.append(exchange.line)
-                if lines.count == 3 { break }
-            }
-            let path = "/backend-api/codex/responses"
-            #expect(
-                lines == [
-                    "GET \(path) 101", "PREWARM \(path) 200 (websocket 0, whole, 1 item, \(size[0]) bytes)",
-                    "POST \(path) 200 (websocket 0, incremental, 1 item, \(size[1]) bytes)",
-                ])
+        let lines = try await Simulator.logged { simulator in
+            let client = try TestWebSocket(simulator)
+            let first = client.ask("Hi", [("generate", false)])
+            _ = client.ask("Hi", [("previous_response_id", .string(try #require(first.responseID)))])
         }
+        let path = "/backend-api/codex/responses"
+        let sizes = lines.map { $0.replacing(#/[0-9]+ bytes/#, with: "N bytes") }
+        #expect(
+            sizes == [
+                "GET \(path) 101", "PREWARM \(path) 200 (websocket 0, whole, 1 item, N bytes)",
+                "POST \(path) 200 (websocket 0, incremental, 1 item, N bytes)",
+            ])
     }
 }

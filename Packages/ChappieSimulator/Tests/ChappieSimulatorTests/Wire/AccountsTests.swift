@@ -67,7 +67,7 @@ struct AccountsTests {
     }
 
     @Test func aTokenSpeaksForItsOwnAccountAloneAndTheLogSaysWhoAsked() async throws {
-        try await Simulator.during(scenario: Self.scenario) { simulator in
+        let lines = try await Simulator.logged(scenario: Self.scenario) { simulator in
             let flow = try begin(simulator)
             try simulator.approve(userCode: flow["user_code"]?.string ?? "", as: "acct-2")
             let tokens = try finish(flow, simulator)
@@ -85,19 +85,14 @@ struct AccountsTests {
                 "refresh_token": tokens["refresh_token"] ?? .null,
             ]
             #expect(try Curl("POST", "\(simulator.base)/oauth/token", json: refresh).status == 200)
-            var lines: [String] = []
-            for await exchange in simulator.log {
-                lines.append(exchange.line)
-                if exchange.path == "/oauth/token", exchange.caller != nil { break }
-            }
-            #expect(lines.contains("GET /backend-api/wham/usage 403 as acct-2"))
-            #expect(lines.contains("GET /backend-api/codex/responses 101 as acct-2 in s-1"))
-            #expect(
-                lines.contains {
-                    $0.hasPrefix("POST /backend-api/codex/responses 200 (") && $0.hasSuffix(") as acct-2 in s-1")
-                })
-            #expect(lines.last == "POST /oauth/token 200 as acct-2")
         }
+        #expect(lines.contains("GET /backend-api/wham/usage 403 as acct-2"))
+        #expect(lines.contains("GET /backend-api/codex/responses 101 as acct-2 in s-1"))
+        #expect(
+            lines.contains {
+                $0.hasPrefix("POST /backend-api/codex/responses 200 (") && $0.hasSuffix(") as acct-2 in s-1")
+            })
+        #expect(lines.last == "POST /oauth/token 200 as acct-2")
     }
 
     @Test func anAccountIsNamedByAnIdOfItsOwn() async throws {

@@ -18,46 +18,29 @@ struct BackendExchangeTests {
             #expect(answer.events.types.last == "response.completed")
             #expect(answer.events.types.contains("response.reasoning_summary_text.delta"))
             #expect(answer.events.text.contains("> Grüße 👩‍👩‍👧\n"))
+            let sticky = try simulator.authorized(
+                "POST", "codex/responses", headers: ["x-codex-turn-state: sticky"], json: Simulator.turn("Hi"))
+            #expect(sticky.headers["x-codex-turn-state"] == "sticky")
         }
     }
 
-    @Test func keepsTheTurnStateThatTheRequestBrought() async throws {
+    @Test func readsZstdBodiesThatDoNotSayTheirSizeUpToALimit() async throws {
         try await Simulator.during { simulator in
-            let answer = try Curl(
-                "POST", simulator.responses,
-                headers: [
-                    "authorization: Bearer \(simulator.issueCredential().accessToken)", "x-codex-turn-state: sticky",
-                ], json: Simulator.turn("Hi"))
-            #expect(answer.headers["x-codex-turn-state"] == "sticky")
-        }
-    }
-
-    @Test func readsZstdBodiesThatDoNotSayTheirSize() async throws {
-        try await Simulator.during { simulator in
+            func post(_ coding: String, _ body: [UInt8]) throws -> Curl {
+                try simulator.authorized(
+                    "POST", "codex/responses",
+                    headers: ["content-encoding: \(coding)", "content-type: application/json"], body: body)
+            }
             let text = String(repeating: "Lorem ipsum 👋 ", count: 4000)
             let zipped = try Command.run(
-                ["zstd", "-c", "--no-check"], input: Simulator.turn("reply: \(text)").serializedBytes())
-            let headers = [
-                "authorization: Bearer \(simulator.issueCredential().accessToken)", "content-encoding: zstd",
-                "content-type: application/json",
-            ]
-            let answer = try Curl("POST", simulator.responses, headers: headers, body: zipped.output)
-            #expect(answer.events.text == String(text.dropLast()))
-            let broken = try Curl("POST", simulator.responses, headers: headers, body: zipped.output.dropLast(3))
-            #expect(broken.status == 400)
-            let gzip = headers.map { $0 == "content-encoding: zstd" ? "content-encoding: gzip" : $0 }
-            #expect(try Curl("POST", simulator.responses, headers: gzip, body: [1]).status == 415)
-        }
-    }
-
-    @Test func refusesABodyThatGrowsPastTheLimit() async throws {
-        try await Simulator.during { simulator in
+                ["zstd", "-c", "--no-check"], input: Simulator.turn("reply: \(text)").serializedBytes()
+            ).output
+            #expect(try post("zstd", zipped).events.text == String(text.dropLast()))
+            #expect(try post("zstd", zipped.dropLast(3)).status == 400)
+            #expect(try post("gzip", [1]).status == 415)
             let bomb = try Command.run(["sh", "-c", "head -c 67108865 /dev/zero | zstd -c -1"]).output
             #expect(bomb.count < 100_000)
-            let headers = [
-                "authorization: Bearer \(simulator.issueCredential().accessToken)", "content-encoding: zstd",
-            ]
-            #expect(try Curl("POST", simulator.responses, headers: headers, body: bomb).status == 413)
+            #expect(try post("zstd", bomb).status == 413)
         }
     }
 
@@ -72,22 +55,16 @@ struct BackendExchangeTests {
         ("previous_response_id", "resp_1", "Unsupported parameter: previous_response_id"),
     ]
 
-    @Test(arguments: badRequests)
-    func checksRequestsAsTheBackendDoes(name: String, value: ChappieJSON?, message: String) async throws {
+    @Test func checksRequestsAsTheBackendDoes() async throws {
         try await Simulator.during { simulator in
-            var object = try #require(Simulator.turn("Hi").object)
-            object[name] = value
-            let answer = try Curl(
-                "POST", simulator.responses,
-                headers: ["authorization: Bearer \(simulator.issueCredential().accessToken)"], json: .object(object))
-            #expect(answer.status == 400)
-            #expect(answer.json["detail"]?.string == message)
-            #expect(answer.json["error"]?["message"]?.string == message)
-        }
-    }
-
-    @Test func takesInstructionsUnknownModelsAndNulls() async throws {
-        try await Simulator.during { simulator in
+            for (name, value, message) in Self.badRequests {
+                var object = try #require(Simulator.turn("Hi").object)
+                object[name] = value
+                let answer = try simulator.authorized("POST", "codex/responses", json: .object(object))
+                #expect(answer.status == 400)
+                #expect(answer.json["detail"]?.string == message)
+                #expect(answer.json["error"]?["message"]?.string == message)
+            }
             let answer = try simulator.ask(
                 "Hi", [("instructions", "Be brief."), ("model", "gpt-99"), ("temperature", .null)])
             #expect(answer.status == 200)
@@ -95,7 +72,7 @@ struct BackendExchangeTests {
         }
     }
 
-    @Test func letsNobodyInWithoutAToken() async throws {
+    @Test func refusesRequestsWithoutAToken() async throws {
         try await Simulator.during { simulator in
             for path in ["wham/accounts/check", "wham/usage", "codex/models"] {
                 let answer = try Curl("GET", "\(simulator.base)/backend-api/\(path)")
@@ -104,54 +81,48 @@ struct BackendExchangeTests {
                 #expect(answer.json["status"] == 401)
             }
             #expect(try Curl("POST", simulator.responses, json: Simulator.turn("Hi")).status == 401)
-            let headers = [
-                "authorization: Bearer \(simulator.issueCredential().accessToken)", "chatgpt-account-id: other",
-            ]
-            #expect(try Curl("GET", "\(simulator.base)/backend-api/wham/usage", headers: headers).status == 403)
+            #expect(try simulator.authorized("GET", "wham/usage", headers: ["chatgpt-account-id: other"]).status == 403)
         }
     }
 
-    @Test func givesModelsWithATagAndNothingToWhoHasThem() async throws {
+    @Test func givesModelsWithATagAndNothingToAClientThatHasThem() async throws {
         try await Simulator.during { simulator in
-            let token = "authorization: Bearer \(simulator.issueCredential().accessToken)"
-            let url = "\(simulator.base)/backend-api/codex/models?client_version=1.2.3"
-            let answer = try Curl("GET", url, headers: [token])
+            func models(_ headers: String...) throws -> Curl {
+                try simulator.authorized("GET", "codex/models?client_version=1.2.3", headers: headers)
+            }
+            let answer = try models()
             let tag = try #require(answer.headers["etag"])
             #expect(answer.json["models"]?[0]?["slug"] == "gpt-5.5")
-            let known = try Curl("GET", url, headers: [token, "if-none-match: \"other\", \(tag)"])
+            let known = try models("if-none-match: \"other\", \(tag)")
             #expect(known.status == 304)
             #expect(known.headers["etag"] == tag)
             #expect(known.body.isEmpty)
-            #expect(try Curl("GET", url, headers: [token, "if-none-match: \"other\""]).status == 200)
+            #expect(try models("if-none-match: \"other\"").status == 200)
             #expect(try simulator.ask("Hi").headers["x-models-etag"] == tag)
         }
     }
 
     @Test func answersTheAccountCheckAsRoutedClientsNeedIt() async throws {
         try await Simulator.during { simulator in
-            let credential = simulator.issueCredential()
-            let answer = try Curl(
-                "GET", "\(simulator.base)/backend-api/wham/accounts/check",
-                headers: ["authorization: Bearer \(credential.accessToken)"])
+            let answer = try simulator.authorized("GET", "wham/accounts/check")
             let account = answer.json["accounts"]?[0]
-            #expect(account?["id"]?.string == credential.accountID)
+            #expect(account?["id"]?.string == SimulatorAccount().id)
             #expect(account?["workspace_backend_origin"] == "https://chatgpt.com")
             #expect(account?["account_routing_override"] == "NO_CONSTRAINT")
-            #expect(answer.json["default_account_id"]?.string == credential.accountID)
+            #expect(answer.json["default_account_id"]?.string == SimulatorAccount().id)
         }
     }
 
-    @Test func sendsWebSocketClientsToPostWhenToldToAndStrangersAway() async throws {
+    @Test func sendsWebSocketClientsToPostWhenToldTo() async throws {
         try await Simulator.during(SimulatorConfiguration(webSocket: false)) { simulator in
-            let token = "authorization: Bearer \(simulator.issueCredential().accessToken)"
-            let upgrade = try Curl(
-                "GET", simulator.responses,
+            let upgrade = try simulator.authorized(
+                "GET", "codex/responses",
                 headers: [
-                    token, "connection: Upgrade", "upgrade: websocket", "sec-websocket-version: 13",
+                    "connection: Upgrade", "upgrade: websocket", "sec-websocket-version: 13",
                     "sec-websocket-key: bHbe8f9S9pJdc7LPufziCw==",
                 ])
             #expect(upgrade.status == 426)
-            #expect(try Curl("GET", simulator.responses, headers: [token]).status == 405)
+            #expect(try simulator.authorized("GET", "codex/responses").status == 405)
             let unknown = try Curl("GET", "\(simulator.base)/nothing?x=y")
             #expect(unknown.status == 404)
             #expect(unknown.json["detail"] == "Not Found")
@@ -168,15 +139,12 @@ struct BackendExchangeTests {
         }
     }
 
-    @Test func streamsTwentyThousandPieces() async throws {
+    @Test func streamsTwentyThousandPiecesAndKeepsTheRateItIsGiven() async throws {
         try await Simulator.during { simulator in
             let answer = try simulator.ask("repeat 20000 words")
             #expect(answer.events.count { $0["type"] == "response.output_text.delta" } == 20_000)
             #expect(answer.events.types.last == "response.completed")
         }
-    }
-
-    @Test func keepsTheRateItIsGiven() async throws {
         try await Simulator.during(SimulatorConfiguration(deltasPerSecond: 200)) { simulator in
             let start = ContinuousClock.now
             let answer = try simulator.ask("repeat 100 words")
@@ -186,16 +154,11 @@ struct BackendExchangeTests {
     }
 
     @Test func logsNeitherQueriesNorTokens() async throws {
-        try await Simulator.during { simulator in
+        let lines = try await Simulator.logged { simulator in
             _ = try Curl("GET", "\(simulator.base)/codex/device?user_code=SECRET")
             _ = try simulator.ask("Hi")
-            var lines: [String] = []
-            for await exchange in simulator.log {
-                lines.append(exchange.line)
-                if lines.count == 2 { break }
-            }
-            #expect(lines == ["GET /codex/device 200", "POST /backend-api/codex/responses 200"])
         }
+        #expect(lines == ["GET /codex/device 200", "POST /backend-api/codex/responses 200"])
     }
 
     @Test func keepsOnlyTheNewestRequests() async throws {

@@ -168,47 +168,38 @@ struct SignInExchangeTests {
 
     @Test(arguments: [
         ("device-off", 404, ChappieJSON?.none), ("device-interval-number", 200, 1),
-        ("device-interval-absent", 200, nil),
-        ("device-interval-null", 200, .null),
+        ("device-interval-absent", 200, nil), ("device-interval-null", 200, .null),
     ])
     func theStartCanDiffer(name: String, status: Int, interval: ChappieJSON?) async throws {
-        var configuration = SimulatorConfiguration()
-        configuration.scenario = try SimulatorScenario(named: name)
-        try await Simulator.during(configuration) { simulator in
-            let flow = try Flow(simulator)
-            #expect(flow.start.status == status)
-            #expect(flow.start.json["interval"] == interval)
-        }
+        let start = try await Simulator.during(named: name) { try Flow($0).start }
+        #expect(start.status == status)
+        #expect(start.json["interval"] == interval)
     }
 
-    @Test func theCodeAndThePollsCanDiffer() async throws {
-        var configuration = SimulatorConfiguration()
-        configuration.scenario = try SimulatorScenario(named: "device-usercode-alias")
-        try await Simulator.during(configuration) { simulator in
-            let flow = try Flow(simulator)
-            #expect(flow.start.json["usercode"]?.string?.count == 10)
-            #expect(flow.start.json["user_code"] == nil)
-        }
-        for (name, status) in [
-            ("device-pending-404", 404), ("device-poll-400", 400), ("device-poll-429", 429), ("device-poll-500", 500),
-        ] {
-            configuration.scenario = try SimulatorScenario(named: name)
-            let answer = try await Simulator.during(configuration) { try Flow($0).poll() }
-            #expect(answer.status == status)
-        }
-        for (name, code) in [
-            ("refresh-expired", "refresh_token_expired"), ("refresh-reused", "refresh_token_reused"),
-            ("refresh-invalidated", "refresh_token_invalidated"),
-        ] {
-            configuration.scenario = try SimulatorScenario(named: name)
-            try await Simulator.during(configuration) { simulator in
-                let flow = try Flow(simulator)
-                let credential = simulator.issueCredential()
-                #expect(credential.expiresAt.timeIntervalSinceNow < 61)
-                let answer = try flow.refresh(.string(credential.refreshToken))
-                #expect(answer.status == 401)
-                #expect(answer.json["error"]?["code"]?.string == code)
-            }
+    @Test func theCodeCanHaveAnotherName() async throws {
+        let start = try await Simulator.during(named: "device-usercode-alias") { try Flow($0).start }
+        #expect(start.json["usercode"]?.string?.count == 10)
+        #expect(start.json["user_code"] == nil)
+    }
+
+    @Test(arguments: [
+        ("device-pending-404", 404), ("device-poll-400", 400), ("device-poll-429", 429), ("device-poll-500", 500),
+    ])
+    func aPollCanDiffer(name: String, status: Int) async throws {
+        #expect(try await Simulator.during(named: name) { try Flow($0).poll() }.status == status)
+    }
+
+    @Test(arguments: [
+        ("refresh-expired", "refresh_token_expired"), ("refresh-reused", "refresh_token_reused"),
+        ("refresh-invalidated", "refresh_token_invalidated"),
+    ])
+    func aRefreshCanBeRefused(name: String, code: String) async throws {
+        try await Simulator.during(named: name) { simulator in
+            let credential = simulator.issueCredential()
+            #expect(credential.expiresAt.timeIntervalSinceNow < 61)
+            let answer = try Flow(simulator).refresh(.string(credential.refreshToken))
+            #expect(answer.status == 401)
+            #expect(answer.json["error"]?["code"]?.string == code)
         }
     }
 }

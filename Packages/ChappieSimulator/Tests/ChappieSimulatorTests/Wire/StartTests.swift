@@ -9,12 +9,12 @@ struct StartTests {
     }
 
     @Test func aPortInUseIsASentence() async throws {
-        try await Simulator.during { simulator in
-            let error = await failure(SimulatorConfiguration(port: simulator.port))
-            #expect(error?.code == .portInUse)
-            #expect(error?.errorDescription == "Port \(simulator.port) of 127.0.0.1 is already in use.")
-            #expect(error?.recoverySuggestion?.isEmpty == false)
-        }
+        let simulator = try await Simulator.start()
+        let error = await failure(SimulatorConfiguration(port: simulator.port))
+        #expect(error?.code == .portInUse)
+        #expect(error?.errorDescription == "Port \(simulator.port) of 127.0.0.1 is already in use.")
+        #expect(error?.recoverySuggestion?.isEmpty == false)
+        await simulator.stop()
     }
 
     @Test(arguments: ["0.0.0.0", "192.168.1.1", "example.com", "::"])
