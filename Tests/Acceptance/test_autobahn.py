@@ -14,7 +14,7 @@ import trustme
 from conftest import ROOT
 from counterparts import PATIENCE, Counterpart, free_port
 
-pytestmark = [pytest.mark.conformance, pytest.mark.autobahn, pytest.mark.slow]
+pytestmark = [pytest.mark.conformance, pytest.mark.autobahn, pytest.mark.slow, pytest.mark.xdist_group("autobahn")]
 VERSION, VIRTUALENV = "autobahntestsuite==0.8.2", "virtualenv==20.15.1"  # The last that makes environments for Python 2.7.
 AGENT = "chappie"
 # The suite's server is slow and has one thread, so that two of them share the cases, about equally long ones.
