@@ -106,6 +106,7 @@ public enum CredentialStoreError: Error, Sendable, Hashable {
 }
 
 extension CredentialStoreError: LocalizedError {
+    /// A sentence for the user.
     public var errorDescription: String? {
         switch self {
         case .absent(let detail): "No keyring is available: \(detail)."
@@ -124,6 +125,7 @@ extension CredentialStoreError: LocalizedError {
         }
     }
 
+    /// The user's next step.
     public var recoverySuggestion: String? {
         switch self {
         case .absent: "Start a keyring service such as gnome-keyring in this login session, or choose another store."

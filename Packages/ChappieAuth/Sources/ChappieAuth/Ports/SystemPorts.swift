@@ -40,6 +40,7 @@ public struct DesktopError: Error, Sendable, Hashable, LocalizedError {
     /// An error with this message.
     public init(_ sentence: String) { self.sentence = sentence }
 
+    /// The sentence.
     public var errorDescription: String? { sentence }
 }
 
@@ -84,6 +85,7 @@ public struct SystemEntropy: Entropy {
     /// The generator of this system.
     public init() {}
 
+    /// `count` unpredictable bytes.
     public func bytes(_ count: Int) -> [UInt8] {
         var generator = SystemRandomNumberGenerator()
         return (0..<max(count, 0)).map { _ in UInt8.random(in: .min ... .max, using: &generator) }

@@ -56,8 +56,11 @@ extension Secret: Equatable {
 }
 
 extension Secret: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// Always redacted.
     public var description: String { "‹redacted›" }
+    /// Always redacted.
     public var debugDescription: String { description }
+    /// Shows nothing.
     public var customMirror: Mirror { Mirror(self, children: []) }
 }
 
