@@ -111,7 +111,7 @@ let package = Package(
         // Tests of one package
         tests(of: "ChappieCore", [httpTypes]),
         tests(of: "ChappieAuth", ["ChappieCore", "ChappieHTTP", "ChappieTesting", "ChappieSimulator", httpTypes]),
-        tests(of: "ChappieClient", ["ChappieCore", "ChappieAuth", httpTypes]),
+        tests(of: "ChappieClient", ["ChappieCore", "ChappieAuth", "ChappieTesting", httpTypes]),
         tests(
             of: "ChappieCurl",
             [
@@ -140,16 +140,7 @@ let package = Package(
             path: "Apps/chappie/Tests/chappieTests"),
         // Tests that cross packages
         crossing(
-            "ClientTests",
-            ["ChappieCore", "ChappieAuth", "ChappieClient", "ChappieTesting", "ChappieWebSocket", httpTypes]),
-        crossing(
-            "AccountTests",
-            [
-                "ChappieCore", "ChappieAuth", "ChappieClient", "ChappieCurl", "ChappieHTTP", "ChappieWebSocket",
-                "ChappieTesting", "ChappieSimulator", httpTypes,
-            ]),
-        crossing(
-            "LoopbackTests",
+            "IntegrationTests",
             [
                 "ChappieCore", "ChappieAuth", "ChappieClient", "ChappieCurl", "ChappieHTTP", "ChappieWebSocket",
                 "ChappieTesting", "ChappieSimulator", httpTypes,

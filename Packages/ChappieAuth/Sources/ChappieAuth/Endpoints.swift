@@ -237,8 +237,10 @@ public struct ChappieWebSocketProfile: Sendable, Hashable {
 public struct ChappieErrorTable: Sendable, Hashable {
     /// What to do about an error.
     public enum Meaning: String, Sendable, Hashable {
-        /// The plan's quota is used up: final until it resets.
+        /// The plan's usage limit is reached, until it resets.
         case usageLimitReached
+        /// The plan does not include the request, or its credit is used up; time alone changes nothing.
+        case quotaExceeded
         /// Too many requests just now: worth another try after a pause.
         case rateLimited
         /// The conversation is longer than the model's window.
@@ -268,10 +270,10 @@ public struct ChappieErrorTable: Sendable, Hashable {
 
     /// The codes of the ChatGPT/Codex backend.
     public static let chatGPT = ChappieErrorTable(meanings: [
-        "usage_limit_reached": .usageLimitReached, "usage_not_included": .usageLimitReached,
-        "insufficient_quota": .usageLimitReached, "credit_balance_exhausted": .usageLimitReached,
-        "organization_spend_limit_exceeded": .usageLimitReached, "project_spend_limit_exceeded": .usageLimitReached,
-        "organization_usage_limit_exceeded": .usageLimitReached,
+        "usage_limit_reached": .usageLimitReached, "usage_not_included": .quotaExceeded,
+        "insufficient_quota": .quotaExceeded, "credit_balance_exhausted": .quotaExceeded,
+        "organization_spend_limit_exceeded": .quotaExceeded, "project_spend_limit_exceeded": .quotaExceeded,
+        "organization_usage_limit_exceeded": .quotaExceeded,
         "rate_limit_exceeded": .rateLimited, "slow_down": .rateLimited,
         "context_length_exceeded": .contextWindowExceeded,
         "server_is_overloaded": .overloaded,

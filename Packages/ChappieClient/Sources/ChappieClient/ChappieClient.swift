@@ -1,7 +1,8 @@
 @_spi(ChappieInternals) public import ChappieAuth
-public import ChappieCore
+@_spi(ChappieInternals) public import ChappieCore
 import FoundationEssentials
 import HTTPTypes
+import Synchronization
 
 /// Talks to the model: one conversation, one turn at a time.
 ///
@@ -22,22 +23,33 @@ public actor ChappieClient {
     /// The model used when the configuration names none.
     public static let defaultModel = "gpt-5.5"
 
+    /// A turn that was asked for and is not over.
+    private struct Turn {
+        let ticket: AsyncLock.Ticket
+        let task: Task<ChappieResponse, any Error>
+    }
+
     let configuration: ChappieConfiguration
     /// Without authorization, like ``webSocket``.
     let transport: any HTTPTransport
     private let webSocket: (any WebSocketTransport)?
-    private let socket: ConversationSocket
+    private let connection: ConversationConnection
     private let entropy: any Entropy
     let credentials: CredentialManager
     let clock: any ChappieClock
-    let mapping: ErrorMapping
-    nonisolated let gate = SerialGate()
+    let errors: BackendErrors
+
+    private let queue = AsyncLock()
+    /// In the order in which they were asked for.
+    private let turns = Mutex<[Turn]>([])
+    private var prewarming: Task<Void, Never>?
+    /// Retires connections that were authorized by a sign-in that is gone.
+    private let signOutWatcher: Task<Void, Never>
 
     private(set) var model: String
     /// `nil` before the first turn.
     private var conversation: Conversation?
-    private var currentTurn: Task<ChappieResponse, any Error>?
-    var modelList = ModelListCache()
+    var modelList: ModelListCache?
 
     /// Composes a client of its parts; `Chappie.client()` does it with the platform's own.
     ///
@@ -61,21 +73,30 @@ public actor ChappieClient {
         self.webSocket = webSocket
         self.entropy = entropy
         let profile = configuration.endpoints.profile
-        socket = ConversationSocket(lifetime: profile.webSocket?.lifetime ?? .zero)
-        mapping = ErrorMapping(table: profile.errorTable, host: profile.backend.host() ?? "")
+        let connection = ConversationConnection(lifetime: profile.webSocket?.lifetime ?? .zero)
+        self.connection = connection
+        errors = BackendErrors(table: profile.errorTable, host: profile.backend.host() ?? "")
         model = configuration.model
+        signOutWatcher = Task { [weak connection, signOuts = credentials.signOuts] in
+            for await _ in signOuts { await connection?.retire()?.close(.normal) }
+        }
     }
+
+    deinit { signOutWatcher.cancel() }
 
     // MARK: Asking
 
     /// Asks and gives the answer's text.
     ///
-    /// - Throws: ``ChappieClientError``; `CancellationError`.
+    /// - Throws: ``ChappieClientError``, ``ChappieClientError/responseFailed(_:)`` for an answer that ended early among
+    ///   them: the text so far is in its response, and in the conversation; `CancellationError`.
     public func send(_ text: String) async throws -> String { try await send(.user(text)) }
 
     /// Asks and gives the answer's text. See ``send(_:)-(String)``.
     public func send(_ message: ChappieInputMessage) async throws -> String {
-        try await response(ChappieResponseRequest(messages: [message])).outputText
+        let response = try await response(ChappieResponseRequest(messages: [message]))
+        guard response.status != .incomplete else { throw ChappieClientError.responseFailed(response) }
+        return response.outputText
     }
 
     /// Asks and gives the whole response. One that ended early (`status` is `.incomplete`, with an `incompleteReason`) is
@@ -83,7 +104,7 @@ public actor ChappieClient {
     ///
     /// - Throws: ``ChappieClientError``; `CancellationError`.
     public func response(_ request: ChappieResponseRequest) async throws -> ChappieResponse {
-        let (_, task) = begin(request)
+        let (_, task) = begin(request, endsWithItsStream: false)
         return try await withTaskCancellationHandler {
             try await task.value
         } onCancel: {
@@ -109,17 +130,18 @@ public actor ChappieClient {
     public nonisolated func streamResponse(
         _ request: ChappieResponseRequest
     ) -> AsyncThrowingStream<ChappieStreamEvent, any Error> {
-        begin(request, endsWithItsStream: true).0
+        begin(request, endsWithItsStream: true).events
     }
 
-    /// Asks and gives a handle on the running turn, which goes on although nobody reads.
+    /// Asks and gives a handle on the running turn, which goes on when its events are not read.
     public nonisolated func startStream(_ message: ChappieInputMessage) -> ChappieStreamHandle {
-        let (events, task) = begin(ChappieResponseRequest(messages: [message]))
+        let (events, task) = begin(ChappieResponseRequest(messages: [message]), endsWithItsStream: false)
         return ChappieStreamHandle(events: events, task: task)
     }
 
-    /// Ends the turn in progress, if there is one; those that wait go on.
-    public func cancel() { currentTurn?.cancel() }
+    /// Ends the newest turn, whether it runs, waits, or was asked for a moment ago. Those before it go on; a further call
+    /// ends the newest of them.
+    public func cancel() { turns.withLock { $0.popLast() }?.task.cancel() }
 
     /// Uses another model from the next turn on. The slug is not checked against the list.
     public func selectModel(_ slug: String) { model = slug }
@@ -129,50 +151,127 @@ public actor ChappieClient {
     /// Opens the conversation's WebSocket and sends what every turn begins with, so that the next turn is quick. For the
     /// moment in which a person begins to type.
     ///
-    /// Does nothing where the policy or the backend is for server-sent events. A prewarm that fails is no error: the next
-    /// turn does without it. A turn that is asked for meanwhile waits for it, some seconds at most.
+    /// Does nothing while a turn runs or waits, and where the policy or the backend is for server-sent events. A prewarm
+    /// that fails is no error: the next turn does without it. A turn that is asked for meanwhile ends it.
     public func prewarm() async {
-        let ticket = gate.draw()
-        defer { gate.leave(ticket) }
-        do {
-            try await gate.enter(ticket)
-            let (runner, body) = try await prepare([], ChappieMessageOptions())
-            guard body["input"]?.array?.isEmpty == false else { return }
-            try await runner.prewarm(body)
-        } catch {}  // Cancelled, or nobody is signed in: then nobody wants it.
+        guard prewarming == nil, turns.withLock(\.isEmpty) else { return }
+        let task = Task { @concurrent in
+            // Without a sign-in there is nothing to warm.
+            guard let (runner, body) = try? await prepare([], ChappieMessageOptions()),
+                body["input"]?.array?.isEmpty == false
+            else { return }
+            await runner.prewarm(body)
+        }
+        prewarming = task
+        await withTaskCancellationHandler {
+            await task.value
+        } onCancel: {
+            task.cancel()
+        }
+        prewarming = nil
     }
 
-    /// Closes the conversation's WebSocket with a handshake, some seconds at most; the next turn opens another. Without
-    /// this, letting go of the client drops the connection.
-    public func disconnect() async { await socket.takeOut()?.close(.normal) }
+    /// Closes the conversation's WebSocket with a handshake, some seconds at most; the next turn opens another. The
+    /// connection of a turn that runs is closed when the turn is over. Without this, letting go of the client drops the
+    /// connection.
+    public func disconnect() async { await connection.retire()?.close(.normal) }
 
-    /// What a turn needs: the request's body, and who sends it in the conversation's account alone.
+    /// A request in flight can't be overtaken on the same connection, so a turn does without an unfinished prewarm.
+    private func endPrewarm() async {
+        prewarming?.cancel()
+        await prewarming?.value
+    }
+
+    // MARK: A turn
+
+    /// Starts a turn. Its events wait in the stream, unbounded: at most one decoded answer, and a turn must be able to
+    /// finish (and let the next one start) although its reader has stopped reading.
+    private nonisolated func begin(
+        _ request: ChappieResponseRequest, endsWithItsStream: Bool
+    ) -> (events: AsyncThrowingStream<ChappieStreamEvent, any Error>, task: Task<ChappieResponse, any Error>) {
+        let (events, continuation) = AsyncThrowingStream<ChappieStreamEvent, any Error>.makeStream()
+        // A stream that ends with its last owner ends the turn. A handle's stream is owned by the turn as well, so that
+        // its early end means a reader that was cancelled.
+        let owned = endsWithItsStream ? nil : events
+        let task = turns.withLock { turns in
+            let ticket = queue.reserve()
+            let task = Task<ChappieResponse, any Error> {
+                defer {
+                    queue.leave(ticket)
+                    self.turns.withLock { $0.removeAll { $0.ticket == ticket } }
+                    withExtendedLifetime(owned) {}
+                }
+                do {
+                    try await queue.enter(ticket)
+                    let response = try await run(request) { continuation.yield($0) }
+                    continuation.finish()
+                    return response
+                } catch {
+                    let error = Task.isCancelled ? CancellationError() : ChappieClientError.wrapping(error)
+                    continuation.finish(throwing: error)
+                    throw error
+                }
+            }
+            turns.append(Turn(ticket: ticket, task: task))
+            return task
+        }
+        continuation.onTermination = { reason in
+            guard case .cancelled = reason else { return }
+            // A reader whose task is cancelled would otherwise see the stream end as if the answer were whole.
+            continuation.finish(throwing: CancellationError())
+            task.cancel()
+        }
+        return (events, task)
+    }
+
+    /// Not on this actor: it stays free for others while the answer comes in.
+    @concurrent
+    private nonisolated func run(
+        _ request: ChappieResponseRequest, emit: @escaping @Sendable (ChappieStreamEvent) -> Void
+    ) async throws -> ChappieResponse {
+        await endPrewarm()
+        let (runner, body) = try await prepare(request.messages, request.effectiveOptions)
+        let response = try await runner.run(body, emit: emit)
+        try Task.checkCancellation()
+        if let call = response.items.first(where: \.isToolCall) {
+            throw ChappieClientError.missingToolHandler(call.name ?? "")
+        }
+        await keep(request.messages, response)
+        emit(.completed(response))
+        return response
+    }
+
+    private func keep(_ messages: [ChappieInputMessage], _ response: ChappieResponse) {
+        conversation?.transcript.append(messages, answer: response)
+    }
+
+    /// What a turn needs: the request's body, and a runner that sends it in the conversation's account alone.
     private func prepare(
         _ messages: [ChappieInputMessage], _ options: ChappieMessageOptions
     ) async throws -> (TurnRunner, ChappieJSONObject) {
         let conversation = try await currentConversation()
-        let authorization = credentials.authorization(onlyFor: conversation.account)
         let runner = TurnRunner(
-            http: MiddlewareTransport(transport, middleware: [authorization]), webSocket: webSocket,
-            authorization: authorization, socket: socket, builder: conversation.builder, mapping: mapping,
-            clock: clock, entropy: entropy, backoff: configuration.rateLimitBackoff,
-            policy: configuration.streamingTransportPolicy, deadlines: configuration.network.deadlines)
+            http: transport, webSocket: webSocket,
+            authorization: credentials.authorization(onlyFor: conversation.account), connection: connection,
+            builder: conversation.builder, errors: errors, clock: clock, entropy: entropy,
+            backoff: configuration.rateLimitBackoff, policy: configuration.streamingTransportPolicy,
+            deadlines: configuration.network.deadlines)
         let input = conversation.transcript.input(asking: messages)
         return (runner, conversation.builder.body(model: model, input: input, options: options))
     }
 
-    /// The conversation to go on with: a new one when nobody has asked yet, and when another account has signed in.
+    /// The conversation to go on with: a new one at first, and when another account has signed in.
     private func currentConversation() async throws -> Conversation {
         let account: ChappieAccountInfo
         do { account = try await accountInfo() } catch {
-            // Nobody is there whose connection it could be.
-            socket.drop()
+            // No account is left that the connection could belong to.
+            connection.retire()?.cancel()
             throw error
         }
         if let conversation {
             guard !conversation.account.isSameAccount(as: account) else { return conversation }
-            // Whatever way the new one takes, the earlier account's connection is of no more use.
-            if let connection = socket.takeOut() { Task { await connection.close(.normal) } }
+            // Whichever transport the new one takes, the earlier account's connection is of no more use.
+            if let retired = connection.retire() { Task { await retired.close(.normal) } }
         }
         let id = UUIDv7.make(now: clock.now, entropy: entropy)
         let new = Conversation(
@@ -182,62 +281,28 @@ public actor ChappieClient {
         conversation = new
         return new
     }
+}
 
-    // MARK: A turn
+/// A turn in progress: read it, wait for it, or end it.
+///
+/// ```swift
+/// let handle = client.startStream(.user("Hello"))
+/// for try await event in handle.events { … }
+/// let response = try await handle.response()
+/// ```
+public struct ChappieStreamHandle: Sendable {
+    /// The turn's events, for one reader. Not reading them does not hold the turn up; cancelling the task that reads them
+    /// ends it, like ``cancel()``.
+    public let events: AsyncThrowingStream<ChappieStreamEvent, any Error>
+    fileprivate let task: Task<ChappieResponse, any Error>
 
-    /// Starts a turn. Its events wait in the stream, unbounded: at most one decoded answer, and a turn must be able to
-    /// finish (and let the next one start) although its reader has stopped reading.
-    private nonisolated func begin(
-        _ request: ChappieResponseRequest, endsWithItsStream: Bool = false
-    ) -> (AsyncThrowingStream<ChappieStreamEvent, any Error>, Task<ChappieResponse, any Error>) {
-        let (events, continuation) = AsyncThrowingStream<ChappieStreamEvent, any Error>.makeStream()
-        let ticket = gate.draw()
-        let task = Task<ChappieResponse, any Error> {
-            defer { gate.leave(ticket) }
-            do {
-                try await gate.enter(ticket)
-                let response = try await run(request, continuation)
-                continuation.finish()
-                return response
-            } catch {
-                let error = Task.isCancelled ? CancellationError() : ErrorMapping.clientError(error)
-                continuation.finish(throwing: error)
-                throw error
-            }
-        }
-        continuation.onTermination = { reason in
-            guard case .cancelled = reason else { return }
-            // A reader whose task is cancelled would otherwise see the stream end as if the answer were whole.
-            continuation.finish(throwing: CancellationError())
-            if endsWithItsStream { task.cancel() }
-        }
-        return (events, task)
-    }
+    /// Ends the turn: ``events`` and ``response()`` throw `CancellationError`, and the transcript stays without it.
+    public func cancel() { task.cancel() }
 
-    private func run(
-        _ request: ChappieResponseRequest,
-        _ events: AsyncThrowingStream<ChappieStreamEvent, any Error>.Continuation
-    ) async throws -> ChappieResponse {
-        // Not on this actor: it stays free for others while the answer comes in.
-        let inner = Task { @concurrent in
-            let (runner, body) = try await prepare(request.messages, request.effectiveOptions)
-            return try await runner.run(body) { events.yield($0) }
-        }
-        currentTurn = inner
-        defer { currentTurn = nil }
-        let response = try await withTaskCancellationHandler {
-            try await inner.value
-        } onCancel: {
-            inner.cancel()
-        }
-        try Task.checkCancellation()
-        if let call = response.items.first(where: \.isToolCall) {
-            throw ChappieClientError.missingToolHandler(call.name ?? "")
-        }
-        conversation?.transcript.append(request.messages, answer: response)
-        events.yield(.completed(response))
-        return response
-    }
+    /// The whole response, once the turn is over.
+    ///
+    /// - Throws: ``ChappieClientError``; `CancellationError`. Cancelling the waiting task does not end the turn.
+    public func response() async throws -> ChappieResponse { try await task.value }
 }
 
 extension ChappieResponseRequest {

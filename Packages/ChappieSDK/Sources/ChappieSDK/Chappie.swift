@@ -30,18 +30,32 @@ public enum Chappie {
     /// let answer = try await Chappie.client().send("Hello")
     /// ```
     public static func client(
-        configuration: ChappieConfiguration = ChappieConfiguration(), harness: ChappieHarness? = nil,
+        configuration: ChappieConfiguration = ChappieConfiguration(),
         rateLimitBackoff: ChappieRateLimitBackoffPolicy? = nil,
         streamingTransportPolicy: ChappieStreamingTransportPolicy? = nil
     ) -> ChappieClient {
         var configuration = configuration
-        if let harness { configuration.harness = harness }
         if let rateLimitBackoff { configuration.rateLimitBackoff = rateLimitBackoff }
         if let streamingTransportPolicy { configuration.streamingTransportPolicy = streamingTransportPolicy }
         let transports = PlatformComposition.shared.transports(for: configuration.network)
         return ChappieClient(
             configuration: configuration, transport: transports.http, webSocket: transports.webSocket,
             credentials: PlatformComposition.shared.credentials(for: configuration))
+    }
+
+    /// A client for one conversation with this harness instead of the configuration's.
+    ///
+    /// A function of its own, so that `.none` is ``ChappieHarness/none`` and not a missing harness.
+    public static func client(
+        configuration: ChappieConfiguration = ChappieConfiguration(), harness: ChappieHarness,
+        rateLimitBackoff: ChappieRateLimitBackoffPolicy? = nil,
+        streamingTransportPolicy: ChappieStreamingTransportPolicy? = nil
+    ) -> ChappieClient {
+        var configuration = configuration
+        configuration.harness = harness
+        return client(
+            configuration: configuration, rateLimitBackoff: rateLimitBackoff,
+            streamingTransportPolicy: streamingTransportPolicy)
     }
 }
 

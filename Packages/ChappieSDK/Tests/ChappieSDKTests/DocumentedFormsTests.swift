@@ -150,8 +150,12 @@ import Testing
         let session = Chappie.authSession(
             configuration: ChappieConfiguration(keychainService: "com.example.chappie-tests-\(UUID().uuidString)"))
         let client = Chappie.client(configuration: configuration, harness: "Be brief.", rateLimitBackoff: .disabled)
+        // No optional takes a harness, so that this is the harness without instructions.
+        let plain = Chappie.client(configuration: configuration, harness: .none)
         #expect(session.accountInfo == nil)
-        let isClient = (client as AnyObject) is ChappieClient
-        #expect(isClient)
+        for client in [client, plain] {
+            let isClient = (client as AnyObject) is ChappieClient
+            #expect(isClient)
+        }
     }
 }

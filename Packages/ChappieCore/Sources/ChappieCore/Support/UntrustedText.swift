@@ -93,4 +93,45 @@
         default: false
         }
     }
+
+    // MARK: Whole bodies
+
+    /// `text` without anything that looks like a JSON Web Token (RFC 7519) or stands after "Bearer" (RFC 6750, 2.1), and
+    /// otherwise as it is.
+    ///
+    /// A service, or a proxy before it, may repeat the request in its error. Each byte is looked at a bounded number of
+    /// times.
+    public static func withoutTokens(_ text: String) -> String {
+        let bytes = Array(text.utf8)
+        var output: [UInt8] = []
+        output.reserveCapacity(bytes.count)
+        var index = 0
+        while index < bytes.count {
+            let end = endOfToken(in: bytes, from: index)
+            if end - index < shortestToken {
+                output.append(bytes[index])
+                index += 1
+            } else {
+                output += redacted.utf8
+                index = end
+            }
+        }
+        return String(decoding: output, as: UTF8.self)
+    }
+
+    /// Shorter runs are words: "Bearer token missing".
+    private static let shortestToken = 16
+    private static let bearer = Array("bearer ".utf8)
+
+    /// Where the token that begins at `start` ends; `start` where none begins.
+    private static func endOfToken(in bytes: [UInt8], from start: Int) -> Int {
+        let isAfterBearer =
+            start >= bearer.count
+            && bytes[(start - bearer.count)..<start].elementsEqual(bearer) { $0 | 0x20 == $1 }
+        guard isAfterBearer || bytes[start...].starts(with: "eyJ".utf8) else { return start }
+        return bytes[start...].firstIndex { !isTokenByte($0) } ?? bytes.count
+    }
+
+    /// `b64token` of RFC 6750, 2.1, but for the padding.
+    private static func isTokenByte(_ byte: UInt8) -> Bool { isWordCharacter(Character(Unicode.Scalar(byte))) }
 }

@@ -1,0 +1,185 @@
+@_spi(ChappieInternals) import ChappieAuth
+@_spi(ChappieInternals) import ChappieCore
+import FoundationEssentials
+import HTTPTypes
+
+/// How an attempt ended without a whole response, as far as it matters for what comes next.
+struct AttemptFailure: Error {
+    enum Kind: Equatable {
+        /// Nothing more is to be tried.
+        case final
+        /// The connection broke, or the stream ended too soon.
+        case broken
+        /// This transport brings nothing, though the connection stands: a deadline for events has passed, or a message was
+        /// over the limit, which is smaller over WebSocket than over HTTP.
+        case silent
+        /// The host can't be reached: its name, its port, its proxy.
+        case unreachable
+        /// The host answers, but opens no WebSocket.
+        case upgradeFailed
+        /// A kept connection turned out to be dead before it brought anything.
+        case stale
+        /// The backend has lost the thread of the connection; the whole request on a new one helps.
+        case conversationLost
+        /// Too many requests, or a usage limit. `resetsIn` is in seconds, where the server names the moment.
+        case rateLimited(resetsIn: TimeInterval?)
+        /// The server failed (5xx, or a response that failed): the same request may succeed.
+        case serverError
+        /// The message is larger than the backend takes over WebSocket; nothing was sent.
+        case messageTooLarge
+    }
+
+    var kind: Kind
+    /// What the caller is told when nothing more is tried.
+    var error: any Error
+    /// The pause that the server asks for, in seconds.
+    var retryAfter: TimeInterval?
+
+    init(_ kind: Kind, _ error: ChappieClientError, retryAfter: TimeInterval? = nil) {
+        self.kind = kind
+        self.error = error
+        self.retryAfter = retryAfter
+    }
+
+    /// What an error of a lower layer means for an attempt over `transport`.
+    init(_ error: any Error, over transport: ChappieTransportEvent.Kind) {
+        if let failure = error as? AttemptFailure {
+            self = failure
+            return
+        }
+        kind = (error as? ChappieTransportError).map { Self.kind(of: $0, over: transport) } ?? .final
+        self.error = ChappieClientError.wrapping(error)
+    }
+
+    private static func kind(of error: ChappieTransportError, over transport: ChappieTransportEvent.Kind) -> Kind {
+        let isUpgrade = transport == .webSocket && error.stage == .responseHead
+        switch error.code {
+        case .proxyFailed, .unknownHost, .connectFailed: return .unreachable
+        case .timedOut where error.stage == .connect || error.stage == .tls: return .unreachable
+        case .timedOut where error.stage == .liveness: return .broken
+        case .timedOut: return isUpgrade ? .upgradeFailed : .silent
+        case .connectionLost: return isUpgrade ? .upgradeFailed : .broken
+        case .protocolViolation where isUpgrade: return .upgradeFailed
+        case .protocolViolation where error.stage == .responseBody || error.stage == .message: return .broken
+        case .bodyTooLarge where error.stage == .message: return .silent
+        default: return .final
+        }
+    }
+}
+
+/// Says what the backend's own errors mean; pure.
+struct BackendErrors: Sendable {
+    let table: ChappieErrorTable
+    /// The backend's, for errors.
+    let host: String
+
+    /// How much of an error body is kept, in bytes.
+    static let bodyLimit = 64 << 10
+
+    /// What an HTTP error means.
+    func failure(status: Int, headerFields: HTTPFields, body: [UInt8], now: Date) -> AttemptFailure {
+        let text = UntrustedText.withoutTokens(String(decoding: body, as: UTF8.self))
+        let kind: AttemptFailure.Kind =
+            switch status {
+            case 429: .rateLimited(resetsIn: nil)
+            // RFC 9110, 15.5.9: the server gave up waiting for the request; the client may send it again.
+            case 408, 500...: .serverError
+            default: .final
+            }
+        return failure(
+            ChappieResponseError(body: (try? ChappieJSON(parsing: text)) ?? .null), headerFields, otherwise: kind,
+            .httpError(status, String(decoding: text.utf8.prefix(Self.bodyLimit), as: UTF8.self)), now: now)
+    }
+
+    /// What an error inside the stream means: the HTTP error that it stands for. One without a status is the server's:
+    /// nothing more comes of that attempt.
+    func failure(_ event: ResponsesErrorEvent, now: Date) -> AttemptFailure {
+        failure(
+            status: event.status ?? 500, headerFields: Self.fields(in: event.headers),
+            body: event.raw.serializedBytes(), now: now)
+    }
+
+    /// What a response that ended in an error means. Errors that the table does not know pass, as a rule.
+    func failure(_ response: ChappieResponse, now: Date) -> AttemptFailure {
+        let response = Self.withoutTokens(response)
+        let error = response.error ?? ChappieResponseError(.null)
+        return failure(
+            error, Self.fields(in: error.raw["headers"]), otherwise: .serverError, .responseFailed(response), now: now)
+    }
+
+    /// What a stream that ended without a terminal event means.
+    func failure(_ error: ResponsesStreamError, isEventStream: Bool) -> AttemptFailure {
+        switch error {
+        case .endedEarly(0) where !isEventStream: return AttemptFailure(.final, .invalidResponse)
+        case .endedEarly:
+            let lost = ChappieTransportError(
+                .connectionLost, stage: .responseBody, host: host,
+                reason: "the stream ended before the answer was complete")
+            return AttemptFailure(.broken, .transportFailed(lost))
+        case .eventTooLarge: return AttemptFailure(.final, .invalidResponse)
+        }
+    }
+
+    private func failure(
+        _ error: ChappieResponseError, _ fields: HTTPFields, otherwise kind: AttemptFailure.Kind,
+        _ unmapped: ChappieClientError, now: Date
+    ) -> AttemptFailure {
+        let retryAfter =
+            fields[.retryAfter].flatMap { RetryAfter.seconds($0, now: now) }
+            ?? error.message.flatMap(RetryAfter.seconds(inMessage:))
+        switch table.meaning(of: error.code, error.type) {
+        case .usageLimitReached:
+            let limit = usageLimit(error, fields)
+            let resetsIn = limit.resetsInSeconds ?? limit.resetsAt?.timeIntervalSince(now)
+            return AttemptFailure(
+                .rateLimited(resetsIn: resetsIn), .usageLimitReached(limit), retryAfter: retryAfter)
+        case .quotaExceeded: return AttemptFailure(.final, .usageLimitReached(usageLimit(error, fields)))
+        case .contextWindowExceeded: return AttemptFailure(.final, .contextWindowExceeded)
+        case .rateLimited: return AttemptFailure(.rateLimited(resetsIn: nil), unmapped, retryAfter: retryAfter)
+        case .conversationLost: return AttemptFailure(.conversationLost, unmapped)
+        case .overloaded, .refused: return AttemptFailure(.final, unmapped)
+        case nil: return AttemptFailure(kind, unmapped, retryAfter: retryAfter)
+        }
+    }
+
+    private func usageLimit(_ error: ChappieResponseError, _ fields: HTTPFields) -> ChappieUsageLimit {
+        let family = fields[.activeLimit].map { $0.split(separator: "_").joined(separator: "-") }
+        return ChappieUsageLimit(
+            type: error.type ?? error.code ?? "usage_limit_reached", message: error.message, plan: error.plan,
+            resetsAt: error.resetsAt, resetsInSeconds: error.resetsInSeconds,
+            rateLimit: family.flatMap { ChappieUsageLimitSnapshot(headerFields: fields, family: $0) }
+                ?? ChappieUsageLimitSnapshot(headerFields: fields))
+    }
+
+    private static func withoutTokens(_ response: ChappieResponse) -> ChappieResponse {
+        guard var object = response.raw.object, let error = object["error"], response.error != nil,
+            let clean = try? ChappieJSON(parsing: UntrustedText.withoutTokens(error.serialized()))
+        else { return response }
+        object["error"] = clean
+        var response = response
+        response.raw = .object(object)
+        response.error = ChappieResponseError(clean)
+        return response
+    }
+
+    /// The members of an error's `headers` that say something here. No others: header fields trap when they are too many.
+    private static func fields(in headers: ChappieJSON?) -> HTTPFields {
+        let members = (headers?.object?.members ?? []).lazy.filter {
+            let name = $0.name.lowercased()
+            return name == "retry-after" || name.hasPrefix("x-codex-")
+        }
+        var fields: HTTPFields = [:]
+        for member in members.prefix(fieldLimit) {
+            guard let name = HTTPField.Name(member.name),
+                let value = member.value.string ?? member.value.double.map({ String($0) }),
+                value.utf8.count <= fieldValueLimit
+            else { continue }
+            fields[name] = value
+        }
+        return fields
+    }
+
+    private static let fieldLimit = 100
+    /// In bytes.
+    private static let fieldValueLimit = 4 << 10
+}

@@ -1,0 +1,145 @@
+@_spi(ChappieInternals) public import ChappieAuth
+@_spi(ChappieInternals) public import ChappieCore
+public import FoundationEssentials
+
+/// Why a request failed. Each case says what a person can do in ``recoverySuggestion``.
+public enum ChappieClientError: Error, Sendable, Hashable {
+    /// Nobody is signed in.
+    case missingCredential
+    /// The credential can't be renewed.
+    case missingRefreshToken
+    /// The credential does not say which account it is for.
+    case missingAccountID
+    /// Only a new sign-in helps; the string says why.
+    case reauthenticationRequired(String)
+    /// The plan's quota is used up.
+    case usageLimitReached(ChappieUsageLimit)
+    /// The model called a tool that the program has not given; the string is its name.
+    case missingToolHandler(String)
+    /// A tool call was refused by policy or by the user: the tool's name and the reason. For tools, which follow.
+    case toolApprovalDenied(String, String)
+    /// A tool's handler threw: the tool's name and the error's message. For tools, which follow.
+    case toolExecutionFailed(String, String)
+    /// The model kept calling tools beyond this many rounds. For tools, which follow.
+    case toolLoopLimitExceeded(Int)
+    /// The response ended in an error, and asking again did not help; or it ended early, where the whole text was asked for.
+    /// The response holds what the backend said, and the text as far as it came.
+    case responseFailed(ChappieResponse)
+    /// The connection broke in mid-answer, and the answer that came instead began differently, or left out a tool call that
+    /// had been handed out. The string is the text as it had been delivered; the host decides what to do with it.
+    case streamingTransportReplayDiverged(String)
+    /// The backend answered with an HTTP error that has no case of its own: status and body (at most 64 KiB of it,
+    /// access tokens taken out).
+    case httpError(Int, String)
+    /// A successful answer that can't be understood.
+    case invalidResponse
+    /// The exchange broke before the answer was whole.
+    case transportFailed(ChappieTransportError)
+    /// The conversation is longer than the model's context window.
+    case contextWindowExceeded
+    /// The request is larger than the backend takes over WebSocket, and the policy allows no other way. Nothing was sent.
+    case messageTooLarge(bytes: Int, limit: Int)
+    /// The sign-in has run out and could not be renewed just now; it may work later, and nothing was lost.
+    case renewalFailed(ChappieAuthError)
+    /// The credential store could not be read or written.
+    case credentialStoreFailed(CredentialStoreError)
+}
+
+extension ChappieClientError: LocalizedError {
+    /// A sentence for people.
+    public var errorDescription: String? {
+        switch self {
+        case .missingCredential: "Nobody is signed in."
+        case .missingRefreshToken: "The sign-in can't be renewed: there is no refresh token."
+        case .missingAccountID: "The sign-in does not say which account it is for."
+        case .reauthenticationRequired(let reason): reason
+        case .usageLimitReached(let limit): describe(limit)
+        case .missingToolHandler(let name): "The model called the tool \"\(name)\", which this program does not have."
+        case .toolApprovalDenied(let name, let reason): "The call of \"\(name)\" was refused: \(reason)"
+        case .toolExecutionFailed(let name, let message): "The tool \"\(name)\" failed: \(message)"
+        case .toolLoopLimitExceeded(let limit): "The model kept calling tools for more than \(limit) rounds."
+        case .streamingTransportReplayDiverged: "The connection broke, and the repeated answer began differently."
+        case .responseFailed(let response): describe(response)
+        case .httpError(let status, let body): describe(status: status, body: body)
+        case .invalidResponse: "The server sent an answer that could not be understood."
+        case .transportFailed(let error): error.errorDescription
+        case .contextWindowExceeded: "The conversation is longer than the model can take in."
+        case .messageTooLarge(let bytes, let limit): "The request is \(bytes) bytes long; \(limit) are allowed."
+        case .renewalFailed(let error):
+            "The sign-in has run out and can't be renewed just now: \(error.errorDescription ?? "no reason given")"
+        case .credentialStoreFailed(let error): error.errorDescription
+        }
+    }
+
+    /// What a person can do about it.
+    public var recoverySuggestion: String? {
+        switch self {
+        case .missingCredential, .missingRefreshToken, .missingAccountID, .reauthenticationRequired: "Sign in again."
+        case .usageLimitReached(let limit):
+            limit.resetsAt == nil
+                ? "Look at what your plan includes." : "Wait until the limit resets, or look at your plan's usage page."
+        case .missingToolHandler: "Register the tool with the client, or take it out of the instructions."
+        case .toolApprovalDenied: "Allow the call if you want it to be made."
+        case .toolExecutionFailed: "Look at what the tool needs, then try again."
+        case .toolLoopLimitExceeded: "Ask for something smaller, or raise the limit."
+        case .responseFailed(let response) where response.status == .incomplete:
+            "Use what is there, ask for the rest, or ask for something shorter."
+        case .streamingTransportReplayDiverged, .responseFailed: "Try again in a moment."
+        case .httpError(429, _): "Too many requests just now; wait a moment and try again."
+        case .httpError(let status, _):
+            status >= 500 ? "The service has a problem; try again in a moment." : "Check the request and the address."
+        case .invalidResponse: "Check that the configured address is the right service."
+        case .transportFailed(let error): error.recoverySuggestion
+        case .contextWindowExceeded: "Start a new conversation, or shorten this one."
+        case .messageTooLarge: "Send less at once."
+        case .renewalFailed(let error): error.recoverySuggestion
+        case .credentialStoreFailed(let error): error.recoverySuggestion
+        }
+    }
+
+    private func describe(_ response: ChappieResponse) -> String {
+        if response.status == .incomplete {
+            return "The answer ended early: \(response.incompleteReason ?? "the server gave no reason")."
+        }
+        return response.error?.message.map { "The answer failed: \($0)" } ?? "The answer failed without a reason."
+    }
+
+    private func describe(_ limit: ChappieUsageLimit) -> String {
+        let message = limit.message ?? "The usage limit has been reached"
+        let plan = limit.plan.map { " on the \($0.displayName) plan" } ?? ""
+        let sentence = message.hasSuffix(".") ? String(message.dropLast()) : message
+        guard let resetsAt = limit.resetsAt else { return "\(sentence)\(plan)." }
+        return "\(sentence)\(plan); it resets at \(resetsAt.formatted(.iso8601))."
+    }
+
+    private func describe(status: Int, body: String) -> String {
+        let message = (try? ChappieJSON(parsing: body)).flatMap { ChappieResponseError(body: $0).message }
+        guard let message, !message.isEmpty else { return "The server answered with status \(status)." }
+        return "The server answered with status \(status): \(message.prefix(500))"
+    }
+}
+
+extension ChappieClientError {
+    /// The client's error for an error of a lower layer. `CancellationError`, and errors that no layer of ours throws, stay
+    /// as they are.
+    static func wrapping(_ error: any Error) -> any Error {
+        switch error {
+        case let error as AttemptFailure: error.error
+        case let error as ReplayDivergence: streamingTransportReplayDiverged(error.deliveredText)
+        case let error as ChappieTransportError: transportFailed(error)
+        case let error as CredentialStoreError: credentialStoreFailed(error)
+        case AuthorizationError.missingCredential: missingCredential
+        case AuthorizationError.missingRefreshToken: missingRefreshToken
+        case AuthorizationError.missingAccountID: missingAccountID
+        case AuthorizationError.reauthenticationRequired(let reason): reauthenticationRequired(reason)
+        case AuthorizationError.store(let error): credentialStoreFailed(error)
+        case AuthorizationError.auth(let error): renewalFailed(error)
+        case AuthorizationError.foreignOrigin(let host):
+            transportFailed(
+                ChappieTransportError(
+                    .invalidURL, stage: .configuration, host: host,
+                    reason: "requests with a sign-in go to the configured backend only"))
+        default: error
+        }
+    }
+}

@@ -1,0 +1,149 @@
+public import ChappieAuth
+@_spi(ChappieInternals) public import ChappieCore
+
+/// Everything that a session and a client are made of. Give the same value to both: that is how they share a credential.
+///
+/// ```swift
+/// let configuration = ChappieConfiguration(keychainAccount: user.id)
+/// let session = Chappie.authSession(configuration: configuration)
+/// let client = Chappie.client(configuration: configuration)
+/// ```
+public struct ChappieConfiguration: Sendable, Hashable {
+    /// The namespace of all stored items. Default `com.chappie.sdk`.
+    public var keychainService: String
+    /// The host app's user: each gets a credential of their own. Default `default`.
+    public var keychainAccount: String
+    /// Shares the credential between programs. Linux stores it as an attribute and does not enforce it. Default `nil`.
+    public var keychainAccessGroup: String?
+    /// When the stored credential can be read. Default: only while this device is unlocked.
+    public var keychainAccessibility: ChappieKeychainAccessibility
+    /// The model's slug; unknown ones are sent as they are. Default ``ChappieClient/defaultModel``.
+    public var model: String
+    /// Who the assistant is. Default ``ChappieHarness/default``.
+    public var harness: ChappieHarness
+    /// What happens after a 429. Default: two retries.
+    public var rateLimitBackoff: ChappieRateLimitBackoffPolicy
+    /// How answers travel. Default: WebSocket first, then server-sent events.
+    public var streamingTransportPolicy: ChappieStreamingTransportPolicy
+    /// The issuer, the backend, and what they look like on the wire. Default ``ChappieEndpoints/chatGPT``.
+    public var endpoints: ChappieEndpoints
+    /// Proxy, trust and deadlines of every connection. Default ``ChappieNetworkPolicy/default``.
+    public var network: ChappieNetworkPolicy
+
+    /// Every parameter has the default of its property.
+    public init(
+        keychainService: String = "com.chappie.sdk", keychainAccount: String = "default",
+        keychainAccessGroup: String? = nil,
+        keychainAccessibility: ChappieKeychainAccessibility = .whenUnlockedThisDeviceOnly,
+        model: String = ChappieClient.defaultModel, harness: ChappieHarness = .default,
+        rateLimitBackoff: ChappieRateLimitBackoffPolicy = .default,
+        streamingTransportPolicy: ChappieStreamingTransportPolicy = .default,
+        endpoints: ChappieEndpoints = .chatGPT, network: ChappieNetworkPolicy = .default
+    ) {
+        self.keychainService = keychainService
+        self.keychainAccount = keychainAccount
+        self.keychainAccessGroup = keychainAccessGroup
+        self.keychainAccessibility = keychainAccessibility
+        self.model = model
+        self.harness = harness
+        self.rateLimitBackoff = rateLimitBackoff
+        self.streamingTransportPolicy = streamingTransportPolicy
+        self.endpoints = endpoints
+        self.network = network
+    }
+
+    /// Where the credential is stored.
+    public var credentialSlot: CredentialSlot {
+        CredentialSlot(
+            service: keychainService, account: keychainAccount, accessGroup: keychainAccessGroup,
+            issuer: endpoints.credentialIssuer)
+    }
+}
+
+/// How answers travel, and what happens when a connection breaks.
+///
+/// A connection that breaks while an answer comes is opened again after 0.2 s, doubling, with some jitter; the request is
+/// sent again in full. What had been shown is not shown twice: the new answer must begin with the same text and make the
+/// same tool calls, or the turn ends with ``ChappieClientError/streamingTransportReplayDiverged(_:)``. The stream tells with
+/// `.transport` events what happens.
+///
+/// A host that can't be reached is an error at once, unless the turn had reached it before. A WebSocket that a reachable
+/// host does not give (status 426 and others, no answer to the handshake), and one on which nothing comes within the
+/// deadlines, are given up at once. After giving up, later turns try WebSocket again after half a minute, doubling up to a
+/// quarter of an hour.
+public struct ChappieStreamingTransportPolicy: Sendable, Hashable, Codable {
+    /// Whether a turn tries WebSocket first: one connection for the whole conversation, on which each turn sends only what
+    /// is new. Default `true`.
+    public var prefersWebSocket: Bool
+    /// How often one turn opens a WebSocket again after a break. Default 5; negative values become 0.
+    public var maxWebSocketReconnectionAttempts: Int
+    /// Whether a turn that has no more WebSocket attempts, or whose message is too large for one, goes on over server-sent
+    /// events. Default `true`.
+    public var fallsBackToHTTPSSE: Bool
+    /// How often one turn asks again over server-sent events after a break or a 5xx. Default 2; negative values become 0.
+    public var maxHTTPSSEReconnectionAttempts: Int
+
+    /// Negative values become 0.
+    public init(
+        prefersWebSocket: Bool = true, maxWebSocketReconnectionAttempts: Int = 5, fallsBackToHTTPSSE: Bool = true,
+        maxHTTPSSEReconnectionAttempts: Int = 2
+    ) {
+        self.prefersWebSocket = prefersWebSocket
+        self.maxWebSocketReconnectionAttempts = max(maxWebSocketReconnectionAttempts, 0)
+        self.fallsBackToHTTPSSE = fallsBackToHTTPSSE
+        self.maxHTTPSSEReconnectionAttempts = max(maxHTTPSSEReconnectionAttempts, 0)
+    }
+
+    /// WebSocket, and server-sent events after it.
+    public static let `default` = ChappieStreamingTransportPolicy()
+    /// Server-sent events, never WebSocket.
+    public static let httpSSEOnly = ChappieStreamingTransportPolicy(
+        prefersWebSocket: false, maxWebSocketReconnectionAttempts: 0)
+}
+
+/// Who the assistant is inside the host app: the first item of every transcript.
+///
+/// ```swift
+/// let harness: ChappieHarness = "Answer in one sentence."
+/// ```
+public struct ChappieHarness: Sendable, Hashable, Codable, ExpressibleByStringLiteral {
+    /// For people; the model does not see it.
+    public var name: String
+    /// One sentence for people; the model does not see it.
+    public var summary: String
+    /// What the model is told. Empty: no item is sent.
+    public var instructions: String
+    /// What the assistant can do, one phrase each; told to the model as a list below the instructions.
+    public var capabilities: [String]
+
+    /// A harness of its parts.
+    public init(name: String, summary: String = "", instructions: String, capabilities: [String] = []) {
+        self.name = name
+        self.summary = summary
+        self.instructions = instructions
+        self.capabilities = capabilities
+    }
+
+    /// Instructions only; the name is `Inline Harness`.
+    public init(stringLiteral value: String) { self.init(name: "Inline Harness", instructions: value) }
+
+    /// A plain assistant that says what it is, and nothing else.
+    public static let `default` = ChappieHarness(
+        name: "Chappie", summary: "A plain assistant inside an app.",
+        instructions: """
+            You are an assistant inside an application that uses the person's own ChatGPT account. \
+            Answer the person directly. Do not present yourself as the Codex app, a coding agent or any other \
+            OpenAI product surface, and do not claim abilities that the conversation does not show.
+            """)
+
+    /// No instructions at all.
+    public static let none = ChappieHarness(name: "None", instructions: "")
+
+    /// The first input item, or `nil` when there is nothing to say. The same harness always gives the same bytes.
+    var inputItem: ChappieJSON? {
+        let list = capabilities.map { "- \($0)" }.joined(separator: "\n")
+        let parts = [instructions, list.isEmpty ? "" : "You can:\n\(list)"].filter { !$0.isEmpty }
+        guard !parts.isEmpty else { return nil }
+        return ChappieInputMessage.developer(parts.joined(separator: "\n\n")).inputItem
+    }
+}

@@ -1,0 +1,101 @@
+import ChappieAuth
+import ChappieClient
+@_spi(ChappieInternals) import ChappieCore
+import ChappieTesting
+import FoundationEssentials
+import HTTPTypes
+import Testing
+
+/// What asking gives back.
+@Suite struct AnswerTests {
+    @Test(arguments: Wire.allCases, ["max_output_tokens", "content_filter"])
+    func anAnswerThatEndedEarlyIsAnErrorOfSendAlone(wire: Wire, reason: String) async throws {
+        let harness = ClientHarness(wire, Array(repeating: .incomplete("half", reason: reason), count: 3))
+        do {
+            _ = try await harness.client.send("Hi")
+            Issue.record("no error")
+        } catch ChappieClientError.responseFailed(let response) {
+            #expect(response.outputText == "half")
+            #expect(response.status == .incomplete)
+            #expect(response.incompleteReason == reason)
+            let sentence = ChappieClientError.responseFailed(response).errorDescription ?? ""
+            #expect(sentence.contains(reason) && !sentence.contains("without a reason"), "\(sentence)")
+        }
+        let response = try await harness.client.response(ChappieResponseRequest(messages: [.user("Hi")]))
+        #expect(response.outputText == "half")
+        #expect(response.incompleteReason == reason)
+        let seen = await harness.ask()
+        #expect(seen.text == "half")
+        #expect(seen.response?.status == .incomplete)
+    }
+
+    @Test func theModelListAndTheLimitsFollowTheBackoff() async throws {
+        let busy = ScriptedHTTPAnswer.response(status: .tooManyRequests, headerFields: [.retryAfter: "5"], body: "{}")
+        let list = ScriptedHTTPAnswer.response(body: #"{"models":[{"slug":"a"}]}"#)
+        let usage = ScriptedHTTPAnswer.response(body: #"{"plan_type":"plus"}"#)
+        let harness = ClientHarness(others: [busy, busy, list, busy, usage])
+        #expect(try await harness.client.models().map(\.slug) == ["a"])
+        #expect(harness.clock.elapsed == .seconds(10))
+        #expect(try await harness.client.usageLimits().plan == .plus)
+        #expect(harness.clock.elapsed == .seconds(15))
+        let strict = ClientHarness(others: [busy, busy], backoff: .disabled)
+        await #expect(throws: ChappieClientError.httpError(429, "{}")) { try await strict.client.models() }
+        #expect(strict.http.receivedRequests.count == 1)
+    }
+
+    // MARK: Models, limits, account
+
+    private static let list =
+        #"{"models":[{"slug":"b","priority":2},{"slug":"a","priority":1},{"slug":"h","visibility":"hide"}]}"#
+
+    @Test func modelsComeBestFirstAndAreCachedByTheirTag() async throws {
+        let harness = ClientHarness(others: [
+            .response(headerFields: [.eTag: "\"v1\""], body: Self.list), .response(status: .notModified),
+            .response(headerFields: [.eTag: "\"v2\""], body: #"{"models":[{"slug":"c"}]}"#),
+            .response(body: Self.list),
+        ])
+        let client = harness.client
+        #expect(try await client.models().map(\.slug) == ["a", "b"])
+        #expect(try await client.models(filter: ChappieModelFilter(includesHidden: true)).count == 3)
+        #expect(try await client.bestAvailableModel()?.slug == "c")
+        #expect(try await client.fallbackModel(excluding: "a")?.slug == "b")
+        let requests = harness.http.receivedRequests
+        #expect(requests.map { $0.headerFields[.ifNoneMatch] } == [nil, "\"v1\"", "\"v1\"", "\"v2\""])
+        #expect(
+            requests[0].url.absoluteString == "https://chatgpt.com/backend-api/codex/models?client_version=0.163.0")
+    }
+
+    @Test func theListOfAnotherPersonIsAskedForWithoutATag() async throws {
+        let list = ScriptedHTTPAnswer.response(headerFields: [.eTag: "\"v1\""], body: Self.list)
+        // Signing in revokes the other's tokens in the background: the answers are made by the path.
+        let still = ManualClock()
+        let http = ScriptedHTTPTransport(clock: still) { $0.url.path().hasSuffix("/models") ? list : .response() }
+        var seed = SeededAuth(expiresAt: still.now.addingTimeInterval(86_400))
+        let credentials = seed.manager(transport: http, clock: still)
+        let client = ChappieClient(transport: http, credentials: credentials, clock: still)
+        for _ in 1...2 { _ = try await client.models() }
+        seed.userID = "user-2"
+        _ = try await credentials.importCredential(seed.credential)
+        for _ in 1...2 { _ = try await client.models() }
+        let tags = http.receivedRequests.filter { $0.url.path().hasSuffix("/models") }.map {
+            $0.headerFields[.ifNoneMatch]
+        }
+        #expect(tags == [nil, "\"v1\"", nil, "\"v1\""])
+    }
+
+    @Test(arguments: ["", "<html>", "[]", #"{"object":1}"#])
+    func nonsenseIsAnInvalidResponse(body: String) async throws {
+        let harness = ClientHarness(others: [.response(body: body), .response(body: body)])
+        await #expect(throws: ChappieClientError.invalidResponse) { try await harness.client.models() }
+        await #expect(throws: ChappieClientError.invalidResponse) { try await harness.client.usageLimits() }
+    }
+
+    @Test func theLimitsAndTheAccountAreRead() async throws {
+        let usage =
+            #"{"plan_type":"plus","rate_limit":{"primary_window":{"used_percent":12,"limit_window_seconds":18000}}}"#
+        let harness = ClientHarness(others: [.response(body: usage)])
+        let limits = try await harness.client.usageLimits()
+        #expect(limits.plan == .plus && limits.primary?.windowMinutes == 300)
+        #expect(try await harness.client.accountInfo().email == "person@example.com")
+    }
+}

@@ -1,0 +1,211 @@
+@_spi(ChappieInternals) import ChappieAuth
+@_spi(ChappieInternals) import ChappieCore
+import FoundationEssentials
+import HTTPTypes
+import Testing
+
+@testable import ChappieClient
+
+/// What errors mean: those of the backend, of the transports, and of the sign-in.
+@Suite struct AttemptFailureTests {
+    private static let errors = BackendErrors(table: .chatGPT, host: "chatgpt.com")
+    private static let now = Date(timeIntervalSince1970: 1_795_176_000)
+
+    private func failure(_ status: Int, _ body: String, _ fields: HTTPFields = [:]) -> AttemptFailure {
+        Self.errors.failure(status: status, headerFields: fields, body: Array(body.utf8), now: Self.now)
+    }
+
+    private func failure(ofResponse error: String) throws -> AttemptFailure {
+        let json = try ChappieJSON(parsing: Array(#"{"id":"r","error":\#(error)}"#.utf8))
+        return Self.errors.failure(ChappieResponse(json, .failed), now: Self.now)
+    }
+
+    private typealias Kind = AttemptFailure.Kind
+
+    // MARK: The backend's words
+
+    static let httpErrors: [(status: Int, body: String, kind: AttemptFailure.Kind)] = [
+        (400, "body", .final), (402, "body", .final), (403, "body", .final), (404, "", .final), (418, "{}", .final),
+        (408, "body", .serverError), (500, "", .serverError), (502, "<html>", .serverError), (529, "{}", .serverError),
+        (429, "", .rateLimited(resetsIn: nil)), (429, "nonsense", .rateLimited(resetsIn: nil)),
+        (429, #"{"error":{"code":"rate_limit_exceeded"}}"#, .rateLimited(resetsIn: nil)),
+        (429, #"{"error":"busy"}"#, .rateLimited(resetsIn: nil)),
+        (503, #"{"error":{"code":"slow_down"}}"#, .rateLimited(resetsIn: nil)),
+        (503, #"{"error":{"code":"server_is_overloaded"}}"#, .final),
+        (500, #"{"error":{"code":"server_error"}}"#, .serverError),
+        (400, #"{"error":{"code":"websocket_connection_limit_reached"}}"#, .conversationLost),
+        (400, #"{"error":{"code":"previous_response_not_found"}}"#, .conversationLost),
+    ]
+
+    @Test(arguments: httpErrors)
+    func anHTTPErrorKeepsItsStatusAndBody(example: (status: Int, body: String, kind: AttemptFailure.Kind)) {
+        let failure = failure(example.status, example.body)
+        #expect(failure.kind == example.kind)
+        #expect(failure.error as? ChappieClientError == .httpError(example.status, example.body))
+    }
+
+    @Test(arguments: [
+        ("usage_limit_reached", AttemptFailure.Kind.rateLimited(resetsIn: 1234)), ("insufficient_quota", .final),
+        ("usage_not_included", .final), ("credit_balance_exhausted", .final),
+    ])
+    func aUsageLimitTellsEverything(type: String, kind: AttemptFailure.Kind) throws {
+        let name = try #require(HTTPField.Name("x-codex-primary-used-percent"))
+        let body = """
+            {"error":{"type":"\(type)","message":"The usage limit has been reached","plan_type":"plus",\
+            "resets_at":1795218918,"resets_in_seconds":1234}}
+            """
+        let failure = failure(429, body, [name: "100"])
+        #expect(failure.kind == kind)
+        guard case ChappieClientError.usageLimitReached(let limit) = failure.error else {
+            Issue.record("not a usage limit")
+            return
+        }
+        #expect(limit.type == type)
+        #expect(limit.plan == .plus)
+        #expect(limit.resetsAt == Date(timeIntervalSince1970: 1_795_218_918))
+        #expect(limit.resetsInSeconds == 1234)
+        #expect(limit.rateLimit?.primary?.usedPercent == 100)
+        #expect(
+            ChappieClientError.usageLimitReached(limit).errorDescription
+                == "The usage limit has been reached on the Plus plan; it resets at 2026-11-20T23:55:18Z.")
+    }
+
+    @Test func aLongConversationHasItsOwnErrorOnEveryWay() throws {
+        for failure in [
+            failure(400, #"{"error":{"code":"context_length_exceeded"}}"#),
+            try failure(ofResponse: #"{"code":"context_length_exceeded"}"#),
+        ] {
+            #expect(failure.kind == .final)
+            #expect(failure.error as? ChappieClientError == .contextWindowExceeded)
+        }
+    }
+
+    @Test func aHugeBodyIsCut() {
+        let failure = failure(500, String(repeating: "x", count: BackendErrors.bodyLimit * 2))
+        #expect(
+            failure.error as? ChappieClientError
+                == .httpError(500, String(repeating: "x", count: BackendErrors.bodyLimit)))
+    }
+
+    /// An `error` event with these `headers`.
+    private func failure(headers: [(String, ChappieJSON)], type: String = "busy") throws -> AttemptFailure {
+        let json: ChappieJSON = [
+            "type": "error", "status": 429, "error": ["type": .string(type)],
+            "headers": .object(ChappieJSONObject(headers)),
+        ]
+        guard case .error(let event)? = try ResponsesEvent.parse(json.serializedBytes()) else {
+            throw ChappieClientError.invalidResponse
+        }
+        return Self.errors.failure(event, now: Self.now)
+    }
+
+    @Test(arguments: ["cookie", "retry-after", "x-codex-active-limit", "a-", "x-codex-"])
+    func headersInABodyNeverTrap(name: String) throws {
+        let separators = ChappieJSON.string(String(repeating: "; ", count: 65_534))
+        let many = (0..<65_536).map { ("\(name)\($0)", ChappieJSON.string("1")) }
+        for headers in [[(name, separators)], many] {
+            #expect(try failure(headers: headers).kind == .rateLimited(resetsIn: nil))
+        }
+    }
+
+    @Test(arguments: [(0, 100.0), (99, 100), (100, nil)])
+    func theFirstHundredHeadersThatCountAreRead(before: Int, expected: Double?) throws {
+        let others = (0..<1_000).map { ("a-\($0)", ChappieJSON.string("1")) }
+        let counting = (0..<before).map { ("X-Codex-\($0)", ChappieJSON.string("1")) }
+        let used: [(String, ChappieJSON)] = [("X-Codex-Primary-Used-Percent", 100)]
+        let failure = try failure(headers: others + counting + used, type: "usage_limit_reached")
+        guard case ChappieClientError.usageLimitReached(let limit) = failure.error else {
+            Issue.record("not a usage limit")
+            return
+        }
+        #expect(limit.rateLimit?.primary?.usedPercent == expected)
+    }
+
+    @Test func noErrorRepeatsTheToken() throws {
+        let token = "eyJhbGciOiJub25lIn0.eyJzdWIiOiJhZGEiLCJqdGkiOiJ4eXp6eSJ9.c2lnbmF0dXJl"
+        let message = "Not \(token), request 7f"
+        for code in ["some_code", "usage_limit_reached", "rate_limit_exceeded", "previous_response_not_found"] {
+            let error = #"{"code":"\#(code)","message":"\#(message)"}"#
+            for failure in [
+                failure(403, #"{"error":\#(error),"detail":"\#(message)"}"#), failure(429, message),
+                try failure(ofResponse: error),
+            ] {
+                let error = try #require(failure.error as? ChappieClientError)
+                var shown = "\(error) \(error.errorDescription ?? "")"
+                dump(failure, to: &shown)
+                #expect(!shown.contains("eyJzdWI") && !shown.contains("c2lnbmF0dXJl"), "\(shown)")
+            }
+        }
+    }
+
+    // MARK: Transports
+
+    static let transportErrors:
+        [(
+            ChappieTransportError.Code, ChappieTransportError.Stage, webSocket: AttemptFailure.Kind,
+            sse: AttemptFailure.Kind
+        )] = [
+            (.unknownHost, .connect, .unreachable, .unreachable),
+            (.connectFailed, .connect, .unreachable, .unreachable),
+            (.proxyFailed, .connect, .unreachable, .unreachable), (.timedOut, .tls, .unreachable, .unreachable),
+            (.certificateRejected, .tls, .final, .final), (.tlsFailed, .tls, .final, .final),
+            (.connectionLost, .tls, .broken, .broken), (.insecureURL, .configuration, .final, .final),
+            (.invalidCAFile, .tls, .final, .final), (.redirectRefused, .responseHead, .final, .final),
+            (.connectionLost, .message, .broken, .broken), (.connectionLost, .responseBody, .broken, .broken),
+            (.connectionLost, .responseHead, .upgradeFailed, .broken), (.protocolViolation, .message, .broken, .broken),
+            (.protocolViolation, .responseHead, .upgradeFailed, .final), (.timedOut, .liveness, .broken, .broken),
+            (.timedOut, .message, .silent, .silent), (.timedOut, .firstByte, .silent, .silent),
+            (.timedOut, .responseHead, .upgradeFailed, .silent), (.bodyTooLarge, .message, .silent, .silent),
+            (.bodyTooLarge, .responseBody, .final, .final),
+        ]
+
+    @Test func eachTransportErrorHasItsMeaning() {
+        for (code, stage, webSocket, sse) in Self.transportErrors {
+            let error = ChappieTransportError(code, stage: stage, host: "h", reason: "r")
+            #expect(AttemptFailure(error, over: .webSocket).kind == webSocket, "\(code) at \(stage)")
+            let failure = AttemptFailure(error, over: .serverSentEvents)
+            #expect(failure.kind == sse, "\(code) at \(stage)")
+            #expect(failure.error as? ChappieClientError == .transportFailed(error))
+        }
+    }
+
+    // MARK: The public error
+
+    @Test func errorsFromBelowBecomeTheClients() throws {
+        let transport = ChappieTransportError(.timedOut, stage: .connect, host: "h", reason: "r")
+        let cases: [(any Error, ChappieClientError)] = [
+            (AuthorizationError.missingCredential, .missingCredential),
+            (AuthorizationError.missingRefreshToken, .missingRefreshToken),
+            (AuthorizationError.missingAccountID, .missingAccountID),
+            (AuthorizationError.reauthenticationRequired("why"), .reauthenticationRequired("why")),
+            (AuthorizationError.store(.locked("x")), .credentialStoreFailed(.locked("x"))),
+            (AuthorizationError.auth(.networkFailure("n")), .renewalFailed(.networkFailure("n"))),
+            (ReplayDivergence(deliveredText: "Hel"), .streamingTransportReplayDiverged("Hel")),
+            (transport, .transportFailed(transport)),
+        ]
+        for (error, expected) in cases {
+            #expect(ChappieClientError.wrapping(error) as? ChappieClientError == expected)
+            let kind = AttemptFailure(error, over: .webSocket).kind
+            #expect(kind == (error is ChappieTransportError ? .unreachable : .final))
+        }
+        #expect(ChappieClientError.wrapping(CancellationError()) is CancellationError)
+    }
+
+    @Test func everyErrorHasASentenceAndAnAdvice() throws {
+        let response = ChappieResponse(["error": ["message": "boom"]], .failed)
+        let transport = ChappieTransportError(.timedOut, stage: .connect, host: "h", reason: "r")
+        let all: [ChappieClientError] = [
+            .missingCredential, .missingRefreshToken, .missingAccountID, .reauthenticationRequired("Why."),
+            .usageLimitReached(ChappieUsageLimit()), .missingToolHandler("t"), .toolApprovalDenied("t", "r"),
+            .toolExecutionFailed("t", "m"), .toolLoopLimitExceeded(3), .responseFailed(response),
+            .responseFailed(ChappieResponse([:], .incomplete)), .streamingTransportReplayDiverged("p"),
+            .httpError(500, "b"), .invalidResponse, .transportFailed(transport), .contextWindowExceeded,
+            .messageTooLarge(bytes: 2, limit: 1), .renewalFailed(.networkFailure("n")),
+            .credentialStoreFailed(.denied("d")),
+        ]
+        for error in all {
+            #expect(!(try #require(error.errorDescription)).isEmpty)
+            #expect(!(try #require(error.recoverySuggestion)).isEmpty)
+        }
+    }
+}

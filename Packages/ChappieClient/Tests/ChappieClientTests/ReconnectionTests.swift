@@ -1,0 +1,293 @@
+import ChappieAuth
+import ChappieClient
+@_spi(ChappieInternals) import ChappieCore
+import ChappieTesting
+import FoundationEssentials
+import HTTPTypes
+import Testing
+
+/// What a person sees when a connection breaks, and the backend when it is asked again.
+@Suite(.timeLimit(.minutes(2))) struct ReconnectionTests {
+    // MARK: Over both transports
+
+    static let breaks: [Reply.Step] = [
+        .cut, .close(1001), .close(1008), .close(1011),
+        .fail(ChappieTransportError(.protocolViolation, stage: .responseBody, host: "h", reason: "r")),
+        .fail(ChappieTransportError(.timedOut, stage: .liveness, host: "h", reason: "r")),
+    ]
+
+    @Test(arguments: Wire.allCases, breaks.indices)
+    func aBreakInMidAnswerIsRepairedAndNothingIsShownTwice(wire: Wire, index: Int) async throws {
+        let harness = ClientHarness(
+            wire, [.half("Hello, ", then: Self.breaks[index]), .answer("Hello, world", id: "resp_2")])
+        let seen = await harness.ask()
+        #expect(seen.text == "Hello, world", "\(seen)")
+        guard seen.events.count == 3, case .reconnecting(attempt: 1, _, _) = seen.events[1] else {
+            Issue.record("\(seen)")
+            return
+        }
+        let requests = try harness.requests
+        #expect(requests[1]["input"] == requests[0]["input"])
+    }
+
+    @Test(arguments: Wire.allCases) func aLaterTurnIsRepeatedWithTheWholeConversation(wire: Wire) async throws {
+        let harness = ClientHarness(
+            wire, [.answer("one"), .half("tw", then: .cut), .answer("two", id: "resp_2")])
+        _ = await harness.ask("a")
+        #expect(await harness.ask("b").text == "two")
+        let replay = try harness.requests[2]
+        #expect(replay["previous_response_id"] == nil)
+        #expect(replay["input"]?.array?.count == 4)
+    }
+
+    @Test(arguments: Wire.allCases) func anotherAnswerIsAnErrorThatNamesWhatWasShown(wire: Wire) async {
+        let harness = ClientHarness(wire, [.half("Hello, ", then: .cut), .answer("Goodbye")])
+        let seen = await harness.ask()
+        #expect(seen.text == "Hello, ")
+        #expect(seen.error == .streamingTransportReplayDiverged("Hello, "))
+    }
+
+    @Test(arguments: Wire.allCases) func withoutFurtherAttemptsTheErrorSaysThatTheConnectionBroke(wire: Wire) async {
+        let policy = ChappieStreamingTransportPolicy(
+            prefersWebSocket: wire == .webSocket, maxWebSocketReconnectionAttempts: 1, fallsBackToHTTPSSE: false,
+            maxHTTPSSEReconnectionAttempts: 1)
+        let half = Reply.half("Hello, ", then: .cut)
+        let seen = await ClientHarness(wire, [half, half], policy: policy).ask()
+        #expect(seen.text == "Hello, ")
+        guard case .transportFailed(let reason)? = seen.error else {
+            Issue.record("\(seen)")
+            return
+        }
+        #expect(reason.code == .connectionLost)
+    }
+
+    @Test(arguments: Wire.allCases, [false, true])
+    func anErrorInTheStreamIsTheHTTPErrorThatItStandsFor(wire: Wire, hasStatus: Bool) async {
+        let status = hasStatus ? #""status_code":503,"# : ""
+        let harness = ClientHarness(
+            wire, [.events(#"{"type":"error",\#(status)"error":{"message":"no"}}"#), .answer("Hello")])
+        let seen = await harness.ask()
+        #expect(seen.text == "Hello", "\(seen)")
+        #expect(seen.pauses.count == 1)
+    }
+
+    @Test(arguments: Wire.allCases) func nonsenseIsPassedOver(wire: Wire) async {
+        let nonsense = Reply(steps: [.events(["{", "[]", #"{"type":"new.event"}"#] + answering("one"))])
+        #expect(await ClientHarness(wire, [nonsense]).ask().text == "one")
+    }
+
+    @Test(arguments: Wire.allCases) func aRefusedTokenIsRenewedOnce(wire: Wire) async throws {
+        let refused = Reply.refused(401, #"{"error":{"code":"token_expired"}}"#)
+        var fresh = SeededAuth()
+        fresh.serial = 2
+        let renewal = ScriptedHTTPAnswer.response(
+            headerFields: [.contentType: "application/json"], body: fresh.tokenAnswer)
+        let harness = ClientHarness(wire, [refused, .answer("Hello")], others: [renewal])
+        #expect(await harness.ask().text == "Hello")
+        let bearers =
+            wire == .webSocket
+            ? harness.webSocket.receivedOpenings.map { $0.headerFields[.authorization] }
+            : harness.http.receivedRequests.filter { $0.url.path() != "/oauth/token" }.map {
+                $0.headerFields[.authorization]
+            }
+        #expect(bearers == [harness.seed, fresh].map { "Bearer \($0.accessToken)" })
+    }
+
+    @Test(arguments: Wire.allCases) @MainActor
+    func aTokenRefusedAgainAfterItsRenewalIsAnErrorOfClientAndSession(wire: Wire) async throws {
+        let refused = Reply.refused(401, #"{"error":{"code":"token_expired"}}"#)
+        var fresh = SeededAuth()
+        fresh.serial = 2
+        let renewal = ScriptedHTTPAnswer.response(
+            headerFields: [.contentType: "application/json"], body: fresh.tokenAnswer)
+        let harness = ClientHarness(wire, [refused, refused], others: [renewal])
+        let session = ChappieAuthSession(credentials: harness.credentials)
+        guard case .reauthenticationRequired? = await harness.ask().error else {
+            Issue.record("not refused")
+            return
+        }
+        for await state in session.stateUpdates {
+            if state == .reauthenticationRequired { break }
+        }
+    }
+
+    // MARK: Between the transports
+
+    @Test func afterFiveReconnectsTheAnswerComesOverHTTP() async {
+        let harness = ClientHarness(
+            .webSocket, Array(repeating: .half("Hello, ", then: .cut), count: 6) + [.answer("Hello, world")])
+        let seen = await harness.ask()
+        #expect(seen.text == "Hello, world")
+        #expect(harness.webSocket.receivedOpenings.count == 6)
+        #expect(seen.events.suffix(2) == [.fellBack(.serverSentEvents), .connected(.serverSentEvents)])
+    }
+
+    @Test func aRefusedUpgradeGoesOverHTTPAtOnceAndIsTriedAgainAfterAWhile() async throws {
+        let harness = ClientHarness(
+            .webSocket, (1...3).map { .answer("\($0)", id: "resp_\($0)") },
+            openings: [.refused(.response(status: .upgradeRequired))])
+        #expect(await harness.ask("a").events == [.fellBack(.serverSentEvents), .connected(.serverSentEvents)])
+        #expect(await harness.ask("b").events == [.connected(.serverSentEvents)])
+        try await harness.clock.sleep(for: .seconds(30))
+        #expect(await harness.ask("c").events == [.connected(.webSocket)])
+        #expect(harness.webSocket.receivedOpenings.count == 2)
+    }
+
+    @Test(arguments: [200, 403, 404, 426, 500, 503], [false, true])
+    func everyRefusalFallsBackAlthoughItsBodyNeverEnds(status: Int, stalls: Bool) async {
+        let page = ScriptedHTTPAnswer(
+            status: .init(code: status), body: [.chunk(Array("<html>".utf8))] + (stalls ? [.stall] : []))
+        let harness = ClientHarness(.webSocket, [.answer("one")], openings: [.refused(page)])
+        #expect(await harness.ask().text == "one")
+        #expect(harness.webSocket.receivedOpenings.count == 1)
+    }
+
+    /// The connection breaks, or nothing more comes, where the server had announced more than the error.
+    @Test(arguments: [true, false], [ScriptedHTTPAnswer.Step.cut, .stall, .chunk([])].indices)
+    func aUsageLimitIsOneWhateverBecomesOfItsConnection(isHandshake: Bool, ending: Int) async {
+        let limit = #"{"error":{"type":"usage_limit_reached","plan_type":"plus","resets_in_seconds":999}}"#
+        let answer = ScriptedHTTPAnswer(
+            status: .tooManyRequests,
+            body: [.chunk(Array(limit.utf8)), [ScriptedHTTPAnswer.Step.cut, .stall, .chunk([])][ending]])
+        let harness =
+            isHandshake
+            ? ClientHarness(.webSocket, openings: [.refused(answer)])
+            : ClientHarness(.serverSentEvents, [Reply(steps: [.raw(answer)])])
+        guard case .usageLimitReached(let limit)? = await harness.ask().error else {
+            Issue.record("not the usage limit")
+            return
+        }
+        #expect(limit.plan == .plus)
+        #expect(harness.http.receivedRequests.count == (isHandshake ? 0 : 1))
+    }
+
+    @Test func aUsageLimitInAFrameBringsItsWindows() async {
+        let harness = ClientHarness(
+            .webSocket,
+            [
+                .refused(
+                    429, #"{"error":{"type":"usage_limit_reached","resets_in_seconds":999}}"#,
+                    headers: ["x-codex-primary-used-percent": "100.0", "x-codex-primary-window-minutes": "15"])
+            ])
+        guard case .usageLimitReached(let limit)? = await harness.ask().error else {
+            Issue.record("not the usage limit")
+            return
+        }
+        #expect(limit.rateLimit?.primary?.usedPercent == 100)
+    }
+
+    @Test func silenceGoesOnOverHTTP() async {
+        let harness = ClientHarness(
+            .webSocket, [.half("Hello, ", then: .stall), .answer("Hello, world")])
+        let seen = await harness.ask()
+        #expect(seen.text == "Hello, world")
+        #expect(seen.events.contains(.fellBack(.serverSentEvents)))
+    }
+
+    @Test func aMessageTooLargeGoesOverHTTPBeforeAnythingIsSent() async {
+        let small = ChappieWebSocketProfile(messageLimit: 500)
+        let long = String(repeating: "x", count: 600)
+        let harness = ClientHarness(.webSocket, [.answer("one")], profile: small)
+        #expect(await harness.ask(long).text == "one")
+        #expect(harness.webSocket.receivedOpenings.isEmpty)
+        let strict = ClientHarness(
+            .webSocket, policy: ChappieStreamingTransportPolicy(fallsBackToHTTPSSE: false), profile: small)
+        guard case .messageTooLarge(let bytes, limit: 500)? = await strict.ask(long).error else {
+            Issue.record("not too large")
+            return
+        }
+        #expect(bytes > 600)
+    }
+
+    @Test func aMessageTooLargeForTheKeptConnectionLeavesItForTheNext() async {
+        let harness = ClientHarness(
+            .webSocket, [.answer("one"), .answer("two", id: "r2"), .answer("three", id: "r3")],
+            profile: ChappieWebSocketProfile(messageLimit: 2000))
+        _ = await harness.ask("a")
+        #expect(await harness.ask(String(repeating: "x", count: 2000)).events.last == .connected(.serverSentEvents))
+        #expect(harness.webSocket.peers[0].isOpen)
+    }
+
+    @Test(arguments: [
+        (ChappieTransportError.Code.unknownHost, ChappieTransportError.Stage.connect), (.certificateRejected, .tls),
+    ])
+    func aHostThatCanNotBeReachedOrTrustedIsAnErrorAtOnce(
+        code: ChappieTransportError.Code, stage: ChappieTransportError.Stage
+    ) async {
+        let error = ChappieTransportError(code, stage: stage, host: "chatgpt.com", reason: "gone")
+        let harness = ClientHarness(.webSocket, openings: [.failed(error)])
+        #expect(await harness.ask().error == .transportFailed(error))
+        #expect(harness.clock.elapsed == .zero && harness.http.receivedRequests.isEmpty)
+    }
+
+    @Test func aNetworkThatIsGoneForAMomentIsWaitedFor() async {
+        let gone = ScriptedWebSocketOpening.failed(
+            ChappieTransportError(.connectFailed, stage: .connect, host: "chatgpt.com", reason: "unreachable"))
+        let half = ScriptedWebSocketOpening.opened(replies: [[.deliver(Array(answering("Hello, ").prefix(2))), .cut]])
+        let harness = ClientHarness(.webSocket, [.answer("Hello, world")], openings: [half, gone, gone])
+        #expect(await harness.ask().text == "Hello, world")
+    }
+
+    @Test func aBinaryMessageIsABreak() async {
+        let binary = ScriptedWebSocketOpening.opened(replies: [[.deliver([.binary([1, 2, 3])])]])
+        let harness = ClientHarness(.webSocket, [.answer("Hello")], openings: [binary])
+        #expect(await harness.ask().text == "Hello")
+        #expect(harness.webSocket.peers[0].isDropped)
+    }
+
+    // MARK: The kept connection
+
+    @Test(arguments: ["websocket_connection_limit_reached", "previous_response_not_found"])
+    func aLostConversationIsRepairedUnseen(code: String) async throws {
+        let harness = ClientHarness(
+            .webSocket,
+            [.answer("one"), .refused(400, #"{"error":{"code":"\#(code)"}}"#), .answer("two", id: "resp_2")])
+        _ = await harness.ask("a")
+        let seen = await harness.ask("b")
+        #expect(seen.text == "two")
+        #expect(seen.events == [.connected(.webSocket), .connected(.webSocket)])
+        #expect(try harness.frames(1)[0]["input"]?.array?.count == 4)
+    }
+
+    @Test(arguments: [0, 1, 2]) func aConnectionThatDiedBetweenTurnsIsReplacedUnseen(kind: Int) async {
+        // The last kind is found out only when the request is out.
+        let replies: [Reply] = [.answer("one")] + (kind == 2 ? [Reply(steps: [.cut])] : [])
+        let harness = ClientHarness(.webSocket, replies + [.answer("two", id: "resp_2")])
+        _ = await harness.ask("a")
+        if kind == 0 { harness.webSocket.peers[0].play([.close(.normal)]) }
+        if kind == 1 { harness.webSocket.peers[0].play([.cut]) }
+        let seen = await harness.ask("b")
+        #expect(seen.text == "two")
+        #expect(seen.events == [.connected(.webSocket)])
+    }
+
+    @Test func anOldConnectionIsReplacedBeforeTheServerEndsIt() async throws {
+        let harness = ClientHarness(.webSocket, (1...3).map { .answer("\($0)", id: "resp_\($0)") })
+        _ = await harness.ask("a")
+        try await harness.clock.sleep(for: .seconds(54 * 60))
+        _ = await harness.ask("b")
+        #expect(harness.webSocket.receivedOpenings.count == 1)
+        try await harness.clock.sleep(for: .seconds(60))
+        let seen = await harness.ask("c")
+        #expect(seen.text == "3")
+        #expect(seen.events == [.connected(.webSocket)])
+        #expect(try harness.frames(1)[0]["previous_response_id"] == nil)
+        #expect(try harness.frames(1)[0]["input"]?.array?.count == 6)
+    }
+
+    @Test func eventsAfterTheAnswerAreNotTakenForTheNext() async throws {
+        let stray = Array(answering("stray").prefix(2))
+        let harness = ClientHarness(
+            .webSocket, [Reply(steps: [.events(answering("one") + stray)]), .answer("two", id: "resp_2")])
+        #expect(await harness.ask("a").text == "one")
+        harness.webSocket.peers[0].play([.deliver(stray)])
+        #expect(await harness.ask("b").text == "two")
+        #expect(harness.webSocket.receivedOpenings.count == 1)
+    }
+
+    @Test func withoutAWebSocketInTheProfileNoneIsTried() async {
+        let harness = ClientHarness(.webSocket, [.answer("one")], profile: nil)
+        #expect(await harness.ask().events == [.connected(.serverSentEvents)])
+        #expect(harness.webSocket.receivedOpenings.isEmpty)
+    }
+}

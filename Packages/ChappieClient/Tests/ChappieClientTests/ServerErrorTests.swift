@@ -1,0 +1,141 @@
+import ChappieClient
+@_spi(ChappieInternals) import ChappieCore
+import ChappieTesting
+import FoundationEssentials
+import HTTPTypes
+import Testing
+
+/// What the backend's own errors lead to, over both transports.
+@Suite struct ServerErrorTests {
+    /// An error object of a failed response, and the pause that follows; `nil` for the usual one.
+    struct Failure: Sendable, CustomTestStringConvertible {
+        let error: String?
+        var pause: Duration?
+        var testDescription: String { error ?? "no error object" }
+
+        static let transient: [Failure] = [
+            Failure(error: nil), Failure(error: "{}"), Failure(error: #""a bare string""#),
+            Failure(error: #"{"code":"server_error","message":"An error occurred."}"#),
+            Failure(error: #"{"code":"something_new"}"#),
+            Failure(error: #"{"type":"server_error","headers":{"retry-after":"3"}}"#, pause: .seconds(3)),
+            Failure(error: #"{"code":"server_error","headers":{"Retry-After":2}}"#, pause: .seconds(2)),
+            Failure(
+                error: #"{"code":"server_error","message":"Please try again in 1.5s."}"#, pause: .milliseconds(1500)),
+            Failure(error: #"{"message":"Try again in 250ms"}"#, pause: .milliseconds(250)),
+            Failure(error: #"{"message":"Please TRY AGAIN IN 20 seconds"}"#, pause: .seconds(20)),
+            Failure(error: #"{"message":"Please try again in 99999 seconds"}"#, pause: .seconds(30)),
+            Failure(error: #"{"message":"Try again in a moment"}"#),
+        ]
+    }
+
+    @Test(arguments: Wire.allCases, Failure.transient)
+    func aResponseThatFailedForAnotherReasonIsAskedForAgain(wire: Wire, failure: Failure) async throws {
+        let harness = ClientHarness(wire, [.failed(failure.error, after: "Hel"), .answer("Hello")])
+        let seen = await harness.ask()
+        #expect(seen.text == "Hello", "\(seen)")
+        #expect(seen.failure == nil, "\(seen)")
+        let pause = try #require(seen.pauses.first, "\(seen)")
+        if let expected = failure.pause {
+            #expect(pause == expected)
+        } else {
+            #expect(pause >= .milliseconds(180) && pause <= .milliseconds(220))
+        }
+        #expect(try harness.requests.count == 2)
+    }
+
+    @Test(arguments: Wire.allCases) func aResponseThatFailsEachTimeIsTheError(wire: Wire) async throws {
+        let policy = ChappieStreamingTransportPolicy(
+            prefersWebSocket: wire == .webSocket, maxWebSocketReconnectionAttempts: 1, fallsBackToHTTPSSE: false,
+            maxHTTPSSEReconnectionAttempts: 1)
+        let failed = Reply.failed(#"{"code":"server_error","message":"An error occurred."}"#)
+        let harness = ClientHarness(wire, [failed, failed], policy: policy)
+        guard case .responseFailed(let response)? = await harness.ask().error else {
+            Issue.record("not the failed response")
+            return
+        }
+        #expect(response.error?.code == "server_error")
+        #expect(try harness.requests.count == 2)
+    }
+
+    @Test(
+        arguments: Wire.allCases,
+        ["server_is_overloaded", "cyber_policy", "invalid_prompt", "context_length_exceeded", "insufficient_quota"])
+    func aResponseThatWasRefusedIsFinal(wire: Wire, code: String) async throws {
+        let harness = ClientHarness(wire, [.failed(#"{"code":"\#(code)","message":"No. Try again in 1s."}"#)])
+        #expect(await harness.ask().error != nil)
+        #expect(try harness.requests.count == 1)
+    }
+
+    /// An HTTP error, and the pause before the next request.
+    static let askedPauses: [(status: Int, headers: [String: String], body: String, pause: Duration)] = [
+        (429, [:], "{}", .seconds(1)),
+        (429, ["retry-after": "7"], "{}", .seconds(7)),
+        (429, ["retry-after": "Fri, 31 Dec 2037 23:59:59 GMT"], "{}", .seconds(30)),
+        (429, [:], #"{"error":{"message":"Please try again in 4s."}}"#, .seconds(4)),
+        (429, ["retry-after": "2"], #"{"error":{"message":"Please try again in 4s."}}"#, .seconds(2)),
+        (503, ["retry-after": "2"], "{}", .seconds(2)),
+        (500, [:], #"{"error":{"code":"server_error","message":"Try again in 2.5 s"}}"#, .milliseconds(2500)),
+        (429, ["retry-after": "99999999"], "{}", .seconds(30)),
+    ]
+
+    @Test(arguments: Wire.allCases, askedPauses)
+    func thePauseIsTheOneThatTheServerAsksFor(
+        wire: Wire, example: (status: Int, headers: [String: String], body: String, pause: Duration)
+    ) async {
+        let harness = ClientHarness(
+            wire, [.refused(example.status, example.body, headers: example.headers), .answer("yes")])
+        let seen = await harness.ask()
+        #expect(seen.text == "yes", "\(seen)")
+        #expect(seen.pauses == [example.pause])
+    }
+
+    /// The members of a usage limit's error object, and the pauses of its two retries; none when it is final at once.
+    static let limits: [(members: String, pauses: [Duration])] = [
+        ("", [.seconds(1), .seconds(2)]),
+        (#","resets_in_seconds":20"#, [.seconds(20), .seconds(20)]),
+        (#","resets_in_seconds":31"#, []),
+        (#","resets_at":1795176030"#, [.seconds(30), .seconds(2)]),
+        (#","resets_at":1795179600"#, []),
+        // In the past: it counts like any 429.
+        (#","resets_at":1704067242"#, [.seconds(1), .seconds(2)]),
+    ]
+
+    @Test(arguments: Wire.allCases, limits)
+    func aUsageLimitIsRetriedUnlessItsResetIsFarAway(
+        wire: Wire, example: (members: String, pauses: [Duration])
+    ) async {
+        let body = #"{"error":{"type":"usage_limit_reached","plan_type":"pro"\#(example.members)}}"#
+        let harness = ClientHarness(wire, Array(repeating: .refused(429, body), count: 3))
+        let seen = await harness.ask()
+        #expect(seen.pauses == example.pauses, "\(seen)")
+        guard case .usageLimitReached(let limit)? = seen.error else {
+            Issue.record("not the usage limit: \(seen)")
+            return
+        }
+        #expect(limit.plan == .pro)
+    }
+
+    @Test(arguments: Wire.allCases) func aUsageLimitThatPassesIsWaitedOut(wire: Wire) async {
+        let harness = ClientHarness(
+            wire,
+            [
+                .refused(429, #"{"error":{"type":"usage_limit_reached"}}"#, headers: ["retry-after": "5"]),
+                .answer("yes"),
+            ])
+        let seen = await harness.ask()
+        #expect(seen.text == "yes", "\(seen)")
+        #expect(seen.pauses == [.seconds(5)])
+    }
+
+    @Test(arguments: [(ChappieRateLimitBackoffPolicy.disabled, 1), (.default, 3)])
+    func rateLimitsForEverAreTheErrorInTheEnd(policy: ChappieRateLimitBackoffPolicy, requests: Int) async throws {
+        for wire in Wire.allCases {
+            let harness = ClientHarness(wire, Array(repeating: .refused(429), count: requests), backoff: policy)
+            guard case .httpError(429, _)? = await harness.ask().error else {
+                Issue.record("not the rate limit")
+                return
+            }
+            #expect(try harness.requests.count == requests)
+        }
+    }
+}
