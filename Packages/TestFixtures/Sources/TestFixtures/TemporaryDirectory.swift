@@ -30,3 +30,11 @@ public final class TemporaryDirectory: Sendable {
     /// The text of the file `name`.
     public func read(_ name: String) throws -> String { try String(contentsOfFile: path(name), encoding: .utf8) }
 }
+
+/// Something that a test needs on the machine is missing or doesn't work; a sentence says what, and what helps.
+public struct FixtureFailure: Error, CustomStringConvertible {
+    public let description: String
+
+    /// A failure in these words.
+    public init(_ description: String) { self.description = description }
+}

@@ -17,17 +17,6 @@ struct PortTests {
         #expect(try TCPSocketTable().isListening(on: port.number))
     }
 
-    @Test func aFilledListenerAnswersNobody() async throws {
-        let listener = try await SilentListener(backlog: 2)
-        defer { listener.close() }
-        let client = makeSocket(CInt(SOCK_NONBLOCK.rawValue))
-        defer { close(client) }
-        #expect(try !listener.isBeingDialled)
-        #expect(LoopbackAddress.with(port: listener.port) { connect(client, $0, $1) } != 0)
-        #expect(errno == EINPROGRESS)
-        #expect(try await eventually { try listener.isBeingDialled })
-    }
-
     @Test func whatNobodyReadsIsSeen() async throws {
         let listener = try await SilentListener(backlog: 2, filled: false)
         defer { listener.close() }

@@ -81,7 +81,7 @@ import Testing
         #expect(accepted > document.count * 10)
     }
 
-    @Test("grows linearly", arguments: ["[", "\"", "\\n", "1,", "{\"a\":1},", "é", "9"])
+    @Test("grows linearly", arguments: ["[", "\\n", "{\"a\":1},", "é", "9"])
     func growsLinearly(_ piece: String) {
         let factor = Growth.factor("JSON of \(piece)", size: 1 << 14) { size in
             let body = String(repeating: piece, count: size / piece.utf8.count)

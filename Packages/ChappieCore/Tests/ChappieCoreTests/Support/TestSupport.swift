@@ -1,0 +1,83 @@
+@_spi(ChappieInternals) import ChappieCore
+import Testing
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// A small generator with a fixed seed, so that a generated corpus is the same everywhere (Steele, Lea, Flood 2014).
+struct SplitMix64: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(seed: UInt64) { state = seed }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+}
+
+/// A JSON value written as text; a text that is not JSON fails the test that uses it.
+func json(_ text: String) -> ChappieJSON {
+    do {
+        return try ChappieJSON(parsing: text)
+    } catch {
+        Issue.record(error, "\(text)")
+        return .null
+    }
+}
+
+/// Every way a test cuts a stream into chunks.
+enum Chunking {
+    /// The bytes in chunks of `size`; the last one may be shorter.
+    static func chunks(of bytes: [UInt8], size: Int) -> [[UInt8]] {
+        stride(from: 0, to: bytes.count, by: size).map { Array(bytes[$0..<min($0 + size, bytes.count)]) }
+    }
+
+    /// Calls `body` with the bytes at every chunk size, then cut in two at every point (both ends included, so that
+    /// empty chunks occur), each with a label for messages.
+    static func forEach(_ bytes: [UInt8], _ body: (_ chunks: [[UInt8]], _ label: String) -> Void) {
+        if bytes.isEmpty { body([], "no chunk") }
+        for size in 1...max(bytes.count, 1) { body(chunks(of: bytes, size: size), "chunks of \(size)") }
+        for cut in 0...bytes.count { body([Array(bytes[..<cut]), Array(bytes[cut...])], "cut at \(cut)") }
+    }
+}
+
+/// How the work of a function grows with the size of its input, in processor time of the calling thread, so that other
+/// tests and other processes don't count.
+enum Growth {
+    /// Does `work` with `size` and with sixteen times that size and gives the quotient of the times: about 16 where the
+    /// work is linear, about 256 where it is quadratic. Printed, so that it can be followed.
+    static func factor(_ name: String, size: Int, _ work: (_ size: Int) -> Void) -> Double {
+        let small = best(of: 3) { work(size) }
+        let large = best(of: 1) { work(size * 16) }
+        // Below two milliseconds the small run tells more about caches and fresh pages than about the work; a quadratic
+        // function is far above that at sixteen times the size.
+        let factor = large / max(small, 2e-3)
+        print("growth: \(name): \(size) → \(size * 16): × \(Int(factor.rounded())), \(Int(large * 1000)) ms")
+        return factor
+    }
+
+    /// Far from both: what fits a cache and what does not may differ by some times, a quadratic function must fail.
+    static let limit = 100.0
+
+    private static func best(of runs: Int, _ work: () -> Void) -> Double {
+        (0..<runs).map { _ in
+            let start = threadTime()
+            work()
+            return threadTime() - start
+        }.min() ?? 0
+    }
+
+    /// Seconds.
+    private static func threadTime() -> Double {
+        var time = timespec()
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+    }
+}

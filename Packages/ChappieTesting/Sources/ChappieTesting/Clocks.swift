@@ -1,0 +1,111 @@
+@_spi(ChappieInternals) public import ChappieCore
+public import FoundationEssentials
+import Synchronization
+
+/// A clock that stands still until a test moves it.
+///
+/// ```swift
+/// let clock = ManualClock()
+/// let task = Task { try await clock.sleep(for: .seconds(5)) }
+/// await clock.waitForSleepers(count: 1)
+/// clock.advance(by: .seconds(5))
+/// try await task.value
+/// ```
+public final class ManualClock: ChappieClock {
+    private struct Sleeper {
+        let deadline: Duration
+        let alarm: Promise<Void>
+    }
+
+    private struct State {
+        var now: Date
+        var elapsed = Duration.zero
+        /// In the order in which they fell asleep.
+        var sleepers: [Sleeper] = []
+        var watchers: [(count: Int, promise: Promise<Void>)] = []
+    }
+
+    private let state: Mutex<State>
+
+    /// - Parameter now: the wall clock's first reading. Default: 20 November 2026, 12:00 UTC.
+    public init(now: Date = .scriptedStart) { state = Mutex(State(now: now)) }
+
+    /// What the wall clock was set to last, and what has passed since.
+    public var now: Date { state.withLock(\.now) }
+    /// The sum of all advances.
+    public var elapsed: Duration { state.withLock(\.elapsed) }
+    /// How many tasks are asleep.
+    public var sleeperCount: Int { state.withLock(\.sleepers.count) }
+
+    /// Lets time pass, on the wall and for sleepers; those whose time has come resume, the earliest first.
+    public func advance(by duration: Duration) {
+        let due = state.withLock { state in
+            state.elapsed += duration
+            state.now += duration / .seconds(1)
+            defer { state.sleepers.removeAll { [elapsed = state.elapsed] in $0.deadline <= elapsed } }
+            return state.sleepers.filter { $0.deadline <= state.elapsed }
+        }
+        let inOrder = due.enumerated().sorted { ($0.element.deadline, $0.offset) < ($1.element.deadline, $1.offset) }
+        for sleeper in inOrder { sleeper.element.alarm.fulfil(.success(())) }
+    }
+
+    /// Sets the wall clock, as a person or a time server does; no time passes.
+    public func setWall(to date: Date) { state.withLock { $0.now = date } }
+
+    /// Sleeps until the clock has been advanced by `duration`; zero and less is no sleep.
+    ///
+    /// - Throws: `CancellationError` at once when the task is cancelled.
+    public func sleep(for duration: Duration) async throws {
+        try Task.checkCancellation()
+        guard duration > .zero else { return }
+        let alarm = Promise<Void>()
+        let watchers = state.withLock { state in
+            state.sleepers.append(Sleeper(deadline: state.elapsed + duration, alarm: alarm))
+            return state.watchers.filter { $0.count <= state.sleepers.count }
+        }
+        defer { state.withLock { $0.sleepers.removeAll { $0.alarm === alarm } } }
+        for watcher in watchers { watcher.promise.fulfil(.success(())) }
+        try await alarm.value()
+    }
+
+    /// Returns as soon as at least `count` tasks are asleep, or the waiting task is cancelled.
+    public func waitForSleepers(count: Int) async {
+        let promise = Promise<Void>()
+        state.withLock { state in
+            if state.sleepers.count >= count {
+                promise.fulfil(.success(()))
+            } else {
+                state.watchers.append((count, promise))
+            }
+        }
+        try? await promise.value()
+        state.withLock { $0.watchers.removeAll { $0.promise === promise } }
+    }
+}
+
+/// A clock on which every sleep is over at once: pauses take no time, and are added to it.
+///
+/// For tests of what happens after pauses. Where time must also stand still, use ``ManualClock``.
+public final class HastyClock: ChappieClock {
+    private let start: Date
+    private let slept = Mutex(Duration.zero)
+
+    /// - Parameter now: the wall clock's first reading. Default: 20 November 2026, 12:00 UTC.
+    public init(now: Date = .scriptedStart) { start = now }
+
+    /// The sum of all pauses.
+    public var elapsed: Duration { slept.withLock { $0 } }
+    /// The first reading and all pauses.
+    public var now: Date { start + elapsed / .seconds(1) }
+
+    /// - Throws: `CancellationError` when the task is cancelled.
+    public func sleep(for duration: Duration) async throws {
+        try Task.checkCancellation()
+        slept.withLock { $0 += duration }
+    }
+}
+
+extension Date {
+    /// 20 November 2026, 12:00 UTC.
+    public static let scriptedStart = Date(timeIntervalSince1970: 1_795_176_000)
+}

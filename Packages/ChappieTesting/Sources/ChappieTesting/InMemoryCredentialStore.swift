@@ -1,0 +1,77 @@
+public import ChappieAuth
+import Synchronization
+
+/// ``CredentialStore`` in memory, with failures and waits on demand.
+///
+/// ```swift
+/// let store = InMemoryCredentialStore()
+/// store.fail(.save, with: .locked("the login keyring is locked"), times: 1)
+/// ```
+public final class InMemoryCredentialStore: CredentialStore {
+    /// The calls of a store.
+    public enum Operation: String, Sendable, Hashable { case load, save, delete }
+
+    private struct State {
+        var secrets: [CredentialSlot: Secret]
+        var failures: [Operation: (error: CredentialStoreError, times: Int)] = [:]
+        var gates: [Operation: ScriptedGate] = [:]
+        var calls: [Operation] = []
+    }
+
+    private let state: Mutex<State>
+
+    /// A store that holds these secrets.
+    public init(_ secrets: [CredentialSlot: Secret] = [:]) { state = Mutex(State(secrets: secrets)) }
+
+    /// The secret stored in `slot`, past every failure and wait. Setting it is what another process would do.
+    public subscript(slot: CredentialSlot) -> Secret? {
+        get { state.withLock { $0.secrets[slot] } }
+        set { state.withLock { $0.secrets[slot] = newValue } }
+    }
+
+    /// Every call so far, those that failed or wait included.
+    public var calls: [Operation] { state.withLock(\.calls) }
+
+    /// Lets the next `times` calls of `operation` fail, changing nothing. Zero ends it.
+    public func fail(_ operation: Operation, with error: CredentialStoreError, times: Int = .max) {
+        state.withLock { $0.failures[operation] = times > 0 ? (error, times) : nil }
+    }
+
+    /// Lets the next call of `operation` wait until `gate` opens. A cancelled caller waits too: a store whose answer
+    /// hangs in a system call can't do better.
+    public func wait(at gate: ScriptedGate, before operation: Operation) {
+        state.withLock { $0.gates[operation] = gate }
+    }
+
+    /// The secret in `slot`.
+    public func load(_ slot: CredentialSlot) async throws(CredentialStoreError) -> Secret? {
+        try await begin(.load)
+        return self[slot]
+    }
+
+    /// Replaces the secret in `slot`.
+    public func save(_ secret: Secret, in slot: CredentialSlot) async throws(CredentialStoreError) {
+        try await begin(.save)
+        self[slot] = secret
+    }
+
+    /// Empties `slot`.
+    public func delete(_ slot: CredentialSlot) async throws(CredentialStoreError) {
+        try await begin(.delete)
+        self[slot] = nil
+    }
+
+    private func begin(_ operation: Operation) async throws(CredentialStoreError) {
+        let gate = state.withLock { state in
+            state.calls.append(operation)
+            return state.gates.removeValue(forKey: operation)
+        }
+        if let gate { await Task { try? await gate.pass() }.value }
+        let error = state.withLock { state -> CredentialStoreError? in
+            guard let failure = state.failures[operation] else { return nil }
+            state.failures[operation] = failure.times > 1 ? (failure.error, failure.times - 1) : nil
+            return failure.error
+        }
+        if let error { throw error }
+    }
+}

@@ -1,0 +1,244 @@
+@_spi(ChappieInternals) public import ChappieCore
+import FoundationEssentials
+public import HTTPTypes
+import Synchronization
+
+/// ``HTTPTransport`` in memory: plays scripted answers and remembers what it was asked.
+///
+/// ```swift
+/// let transport = ScriptedHTTPTransport(answers: [
+///     .response(status: .tooManyRequests, headerFields: [.retryAfter: "1"]),
+///     ScriptedHTTPAnswer(body: [.chunk(firstHalf), .cut]),
+///     .response(body: "data: [DONE]\n\n"),
+/// ])
+/// let client = makeClient(transport)
+/// …
+/// #expect(transport.receivedRequests.count == 3)
+/// ```
+///
+/// It keeps ``HTTPTransportContract``, as the real adapters do: plain `http` only to loopback, redirects within the
+/// origin only, deadlines where the request brings its own.
+public final class ScriptedHTTPTransport: HTTPTransport {
+    /// Decides the answer to a request.
+    public typealias Script = @Sendable (HTTPExchangeRequest) async throws -> ScriptedHTTPAnswer
+
+    private let script: Script
+    private let clock: any ChappieClock
+    private let requests = Mutex<[HTTPExchangeRequest]>([])
+
+    /// Asks `script` for the answer to each request.
+    ///
+    /// - Parameter clock: for the deadlines of stalled steps.
+    public init(clock: any ChappieClock = SystemClock(), _ script: @escaping Script) {
+        self.script = script
+        self.clock = clock
+    }
+
+    /// Gives `answers` in order. A request after the last one fails with code `.unavailable`, which says so.
+    public convenience init(clock: any ChappieClock = SystemClock(), answers: [ScriptedHTTPAnswer]) {
+        let rest = Mutex(answers[...])
+        self.init(clock: clock) { request in
+            guard let answer = rest.withLock({ $0.popFirst() }) else {
+                throw ChappieTransportError(
+                    .unavailable, stage: .configuration, host: request.url.host() ?? "",
+                    reason: "the script has no answer for request \(answers.count + 1)")
+            }
+            return answer
+        }
+    }
+
+    /// Every request so far, those that followed a redirect included, as they were given: bodies not compressed.
+    public var receivedRequests: [HTTPExchangeRequest] { requests.withLock { $0 } }
+
+    /// Plays the script's next answer, and those that its redirects lead to.
+    public func send(_ request: HTTPExchangeRequest) async throws -> HTTPExchangeResponse {
+        var request = request
+        for _ in 0...5 {
+            try Task.checkCancellation()
+            let host = try ScriptedURLRule.usableHost(of: request.url)
+            requests.withLock { $0.append(request) }
+            let answer = try await script(request)
+            let player = ScriptedAnswerPlayer(answer, host: host, deadlines: request.deadlines, clock: clock)
+            let response = try await player.response()
+            guard let next = try ScriptedURLRule.redirect(from: request, by: answer, host: host) else {
+                return response
+            }
+            request = next
+        }
+        throw ChappieTransportError(
+            .redirectRefused, stage: .responseHead, host: request.url.host() ?? "",
+            reason: "more than 5 redirects in a row")
+    }
+}
+
+/// What a ``ScriptedHTTPTransport`` does with one request.
+public struct ScriptedHTTPAnswer: Sendable {
+    /// One thing that happens to an exchange.
+    public enum Step: Sendable {
+        /// Delivers these bytes; an empty chunk is no chunk.
+        case chunk([UInt8])
+        /// Goes on when the test opens the gate.
+        case wait(until: ScriptedGate)
+        /// Breaks the connection. Later steps don't happen.
+        case cut
+        /// Nothing more happens, until the request's own deadline for this stage passes or the exchange is cancelled.
+        case stall
+        /// Fails with this. Later steps don't happen.
+        case fail(ChappieTransportError)
+    }
+
+    /// What happens before there is a response head; a chunk here means nothing.
+    public var beforeHead: [Step]
+    /// The status of the head.
+    public var status: HTTPResponse.Status
+    /// The fields of the head.
+    public var headerFields: HTTPFields
+    /// What happens after the head.
+    public var body: [Step]
+
+    /// An answer of these parts; without arguments, an empty 200.
+    public init(
+        beforeHead: [Step] = [], status: HTTPResponse.Status = .ok, headerFields: HTTPFields = [:], body: [Step] = []
+    ) {
+        self.beforeHead = beforeHead
+        self.status = status
+        self.headerFields = headerFields
+        self.body = body
+    }
+
+    /// A whole response, its body in one chunk.
+    public static func response(
+        status: HTTPResponse.Status = .ok, headerFields: HTTPFields = [:], body: String = ""
+    ) -> ScriptedHTTPAnswer {
+        ScriptedHTTPAnswer(status: status, headerFields: headerFields, body: [.chunk(Array(body.utf8))])
+    }
+
+    /// No response at all.
+    public static func failure(_ error: ChappieTransportError) -> ScriptedHTTPAnswer {
+        ScriptedHTTPAnswer(beforeHead: [.fail(error)])
+    }
+}
+
+/// Plays the steps of one ``ScriptedHTTPAnswer`` to one reader.
+final class ScriptedAnswerPlayer: Sendable {
+    private let answer: ScriptedHTTPAnswer
+    private let host: String
+    private let deadlines: ChappieDeadlines?
+    private let clock: any ChappieClock
+    private let position = Mutex((index: 0, hasDelivered: false))
+    /// Fulfilled when the reader lets go of the body.
+    private let cancellation = Promise<Void>()
+
+    init(_ answer: ScriptedHTTPAnswer, host: String, deadlines: ChappieDeadlines?, clock: any ChappieClock) {
+        self.answer = answer
+        self.host = host
+        self.deadlines = deadlines
+        self.clock = clock
+    }
+
+    /// Plays up to the head; the body plays as it is read.
+    func response() async throws -> HTTPExchangeResponse {
+        for step in answer.beforeHead {
+            _ = try await play(step, at: .responseHead, allowing: deadlines?.responseHead)
+        }
+        return HTTPExchangeResponse(
+            status: answer.status, headerFields: answer.headerFields,
+            body: HTTPBody(next: { try await self.nextChunk() }, cancel: { self.cancellation.fulfil(.success(())) }))
+    }
+
+    private func nextChunk() async throws -> [UInt8]? {
+        while true {
+            let (index, hasDelivered) = position.withLock { position in
+                defer { position.index += 1 }
+                return position
+            }
+            guard answer.body.indices.contains(index) else { return nil }
+            let chunk =
+                hasDelivered
+                ? try await play(answer.body[index], at: .responseBody, allowing: deadlines?.idle)
+                : try await play(answer.body[index], at: .firstByte, allowing: deadlines?.firstByte)
+            guard !chunk.isEmpty else { continue }
+            position.withLock { $0.hasDelivered = true }
+            return chunk
+        }
+    }
+
+    private func play(
+        _ step: ScriptedHTTPAnswer.Step, at stage: ChappieTransportError.Stage, allowing allowance: Duration?
+    ) async throws -> [UInt8] {
+        switch step {
+        case .chunk(let bytes): return bytes
+        case .fail(let error): throw error
+        case .wait(until: let gate): try await wait(for: gate, at: stage, allowing: allowance)
+        case .stall: try await wait(for: nil, at: stage, allowing: allowance)
+        case .cut:
+            throw ChappieTransportError(
+                .connectionLost, stage: stage == .responseHead ? .responseHead : .responseBody, host: host,
+                reason: "the connection closed as the script has it")
+        }
+        return []
+    }
+
+    /// Waits for the gate, the deadline or the end of the exchange, whichever comes first.
+    private func wait(
+        for gate: ScriptedGate?, at stage: ChappieTransportError.Stage, allowing allowance: Duration?
+    ) async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            defer { group.cancelAll() }
+            group.addTask { [cancellation] in
+                try await cancellation.value()
+                throw CancellationError()
+            }
+            if let gate { group.addTask { try await gate.pass() } }
+            if let allowance {
+                group.addTask { [clock, host] in
+                    try await clock.sleep(for: allowance)
+                    throw ChappieTransportError(
+                        .timedOut, stage: stage, host: host,
+                        reason: "nothing within \(allowance.words), as the script has it")
+                }
+            }
+            try await group.next()
+        }
+    }
+}
+
+/// The rules about URLs that every ``HTTPTransport`` and ``WebSocketTransport`` keeps, as far as a fake needs them.
+enum ScriptedURLRule {
+    static func usableHost(
+        of url: URL, schemes: [String] = ["https", "http"]
+    ) throws(ChappieTransportError) -> String {
+        guard let scheme = url.scheme?.lowercased(), schemes.contains(scheme), let origin = Origin(url) else {
+            throw ChappieTransportError(
+                .invalidURL, stage: .configuration, host: url.host() ?? "",
+                reason: "the address begins with none of \(schemes.joined(separator: ", "))")
+        }
+        guard origin.scheme == .https || origin.isLoopback else {
+            throw ChappieTransportError(
+                .insecureURL, stage: .configuration, host: origin.host,
+                reason: "plain \(scheme) is only for this machine")
+        }
+        return origin.host
+    }
+
+    /// Where `answer` sends the request on to; `nil` when it is no redirect.
+    static func redirect(
+        from request: HTTPExchangeRequest, by answer: ScriptedHTTPAnswer, host: String
+    ) throws(ChappieTransportError) -> HTTPExchangeRequest? {
+        guard [301, 302, 303, 307, 308].contains(answer.status.code), let location = answer.headerFields[.location]
+        else { return nil }
+        guard let target = URL(string: location, relativeTo: request.url)?.absoluteURL,
+            let origin = Origin(target), origin == Origin(request.url)
+        else {
+            throw ChappieTransportError(
+                .redirectRefused, stage: .responseHead, host: host, reason: "the redirect leads to another origin")
+        }
+        var next = request
+        next.url = target
+        if answer.status.code < 307, request.method != .head {
+            next.method = .get
+            next.body = nil
+        }
+        return next
+    }
+}

@@ -1,0 +1,334 @@
+@_spi(ChappieInternals) public import ChappieCore
+public import FoundationEssentials
+public import HTTPTypes
+import Synchronization
+
+/// ``WebSocketTransport`` in memory: plays scripted servers and remembers what it was asked and told.
+///
+/// ```swift
+/// let transport = ScriptedWebSocketTransport(openings: [
+///     .refused(.response(status: .serviceUnavailable, body: "later")),
+///     .opened(replies: [
+///         [.deliver(["one", "two"]), .cut],       // in answer to the first message
+///     ]),
+///     .opened { message, number in [.deliver(["echo \(number)"]), .close(.normal)] },
+/// ])
+/// …
+/// #expect(transport.receivedOpenings.count == 3)
+/// #expect(transport.peers[0].sentMessages == [.text("hello")])
+/// ```
+///
+/// It keeps ``WebSocketTransportContract``, as the real adapter does: plain `ws` and `http` only to loopback, an end
+/// after what arrived before it, and again at every further call.
+public final class ScriptedWebSocketTransport: WebSocketTransport {
+    /// Decides how an opening goes.
+    public typealias Script = @Sendable (Opening) async throws -> ScriptedWebSocketOpening
+
+    /// What the transport was asked for.
+    public struct Opening: Sendable, Hashable {
+        /// Where to.
+        public let url: URL
+        /// As they were given: without those of the handshake itself.
+        public let headerFields: HTTPFields
+    }
+
+    private struct Record {
+        var openings: [Opening] = []
+        var peers: [ScriptedWebSocketPeer] = []
+    }
+
+    private let script: Script
+    private let clock: any ChappieClock
+    private let deadlines: ChappieDeadlines?
+    private let record = Mutex(Record())
+
+    /// Asks `script` for each opening.
+    ///
+    /// - Parameters:
+    ///   - clock: for deadlines.
+    ///   - deadlines: of openings that hang. Default: none.
+    public init(
+        clock: any ChappieClock = SystemClock(), deadlines: ChappieDeadlines? = nil, _ script: @escaping Script
+    ) {
+        self.script = script
+        self.clock = clock
+        // The player knows HTTP's stages: the answer to a handshake is a response head there.
+        var ofHTTP = deadlines
+        if let deadlines { ofHTTP?.responseHead = deadlines.upgrade }
+        self.deadlines = ofHTTP
+    }
+
+    /// Plays `openings` in order. One after the last fails with code `.unavailable`, which says so.
+    public convenience init(
+        clock: any ChappieClock = SystemClock(), deadlines: ChappieDeadlines? = nil,
+        openings: [ScriptedWebSocketOpening]
+    ) {
+        let rest = Mutex(openings[...])
+        self.init(clock: clock, deadlines: deadlines) { opening in
+            guard let answer = rest.withLock({ $0.popFirst() }) else {
+                throw ChappieTransportError(
+                    .unavailable, stage: .configuration, host: opening.url.host() ?? "",
+                    reason: "the script has no answer for opening \(openings.count + 1)")
+            }
+            return answer
+        }
+    }
+
+    /// Every opening so far, the refused and failed ones included.
+    public var receivedOpenings: [Opening] { record.withLock(\.openings) }
+
+    /// The far ends of the connections that were opened, in order: what was sent to them, and a hand to play further
+    /// steps with.
+    public var peers: [ScriptedWebSocketPeer] { record.withLock(\.peers) }
+
+    /// Plays the script's next opening.
+    public func open(_ url: URL, headerFields: HTTPFields) async throws -> WebSocketOpening {
+        try Task.checkCancellation()
+        let host = try ScriptedURLRule.usableHost(of: url, schemes: ["wss", "https", "ws", "http"])
+        let opening = Opening(url: url, headerFields: headerFields)
+        record.withLock { $0.openings.append(opening) }
+        switch try await script(opening).answer {
+        case .failed(let error): throw error
+        case .refused(let answer):
+            let player = ScriptedAnswerPlayer(answer, host: host, deadlines: deadlines, clock: clock)
+            return .refused(try await player.response())
+        case .opened(let fields, let greeting, let reply):
+            let peer = ScriptedWebSocketPeer(host: host, clock: clock, reply: reply)
+            record.withLock { $0.peers.append(peer) }
+            peer.play(greeting)
+            return .opened(ScriptedWebSocketConnection(peer: peer), headerFields: fields)
+        }
+    }
+}
+
+/// How one opening of a ``ScriptedWebSocketTransport`` goes.
+public struct ScriptedWebSocketOpening: Sendable {
+    /// What the far end does about a message.
+    ///
+    /// - Parameter number: 0 for the first message of the connection.
+    public typealias Reply = @Sendable (_ message: WebSocketMessage, _ number: Int) -> [ScriptedWebSocketStep]
+
+    enum Answer: Sendable {
+        case opened(headerFields: HTTPFields, greeting: [ScriptedWebSocketStep], reply: Reply)
+        case refused(ScriptedHTTPAnswer)
+        case failed(ChappieTransportError)
+    }
+
+    let answer: Answer
+
+    /// The handshake succeeds, and every message is answered by what `reply` says.
+    ///
+    /// - Parameters:
+    ///   - headerFields: those of the 101 answer.
+    ///   - greeting: what happens before any message.
+    ///   - reply: called for each message, one after the other. Its steps come after all earlier ones.
+    public static func opened(
+        headerFields: HTTPFields = [:], greeting: [ScriptedWebSocketStep] = [], reply: @escaping Reply
+    ) -> ScriptedWebSocketOpening {
+        ScriptedWebSocketOpening(answer: .opened(headerFields: headerFields, greeting: greeting, reply: reply))
+    }
+
+    /// The handshake succeeds; the messages are answered by `replies` in order, those after the last by silence.
+    public static func opened(
+        headerFields: HTTPFields = [:], greeting: [ScriptedWebSocketStep] = [],
+        replies: [[ScriptedWebSocketStep]] = []
+    ) -> ScriptedWebSocketOpening {
+        opened(headerFields: headerFields, greeting: greeting) { _, number in
+            replies.indices.contains(number) ? replies[number] : []
+        }
+    }
+
+    /// The server answers with another status than 101.
+    public static func refused(_ answer: ScriptedHTTPAnswer) -> ScriptedWebSocketOpening {
+        ScriptedWebSocketOpening(answer: .refused(answer))
+    }
+
+    /// There is no answer at all.
+    public static func failed(_ error: ChappieTransportError) -> ScriptedWebSocketOpening {
+        ScriptedWebSocketOpening(answer: .failed(error))
+    }
+
+    /// The handshake is never answered, until the transport's deadline passes or the task is cancelled.
+    public static let hangs = ScriptedWebSocketOpening(answer: .refused(ScriptedHTTPAnswer(beforeHead: [.stall])))
+}
+
+/// One thing that the far end of a scripted WebSocket does.
+public enum ScriptedWebSocketStep: Sendable {
+    /// Sends these messages.
+    case deliver([WebSocketMessage])
+    /// Goes on when the test opens the gate.
+    case wait(until: ScriptedGate)
+    /// Closes with a close frame. Later steps don't happen.
+    case close(WebSocketCloseReason)
+    /// Breaks the connection: `.connectionLost`. Later steps don't happen.
+    case cut
+    /// The connection fails with this. Later steps don't happen.
+    case fail(ChappieTransportError)
+    /// Says nothing more: a receiver with a deadline runs into it at once, whatever the clock says; one without waits.
+    /// Later steps don't happen.
+    case silence
+
+    /// Sends these texts, a message each.
+    public static func deliver(_ texts: [String]) -> ScriptedWebSocketStep { .deliver(texts.map { .text($0) }) }
+}
+
+/// The far end of one scripted WebSocket.
+public final class ScriptedWebSocketPeer: Sendable {
+    private struct State {
+        var sent: [WebSocketMessage] = []
+        var sentClosure: WebSocketCloseReason?
+        var isDropped = false
+        var end: Result<WebSocketCloseReason, ChappieTransportError>?
+        var arrived: [WebSocketMessage] = []
+        var steps: ArraySlice<ScriptedWebSocketStep> = []
+        var isAtGate = false
+        var isSilent = false
+        /// Fulfilled at the next change that a receiver may wait for.
+        var change = Promise<Void>()
+    }
+
+    private let state = Mutex(State())
+    private let host: String
+    private let clock: any ChappieClock
+    private let reply: ScriptedWebSocketOpening.Reply
+
+    init(host: String, clock: any ChappieClock, reply: @escaping ScriptedWebSocketOpening.Reply) {
+        self.host = host
+        self.clock = clock
+        self.reply = reply
+    }
+
+    /// Every message that was sent to it, in order.
+    public var sentMessages: [WebSocketMessage] { state.withLock(\.sent) }
+    /// The client's close frame; `nil` while it has sent none.
+    public var sentClosure: WebSocketCloseReason? { state.withLock(\.sentClosure) }
+    /// Whether the client let go of the connection, or cancelled it, before it had ended.
+    public var isDropped: Bool { state.withLock(\.isDropped) }
+    /// Whether the connection stands.
+    public var isOpen: Bool { state.withLock { $0.end == nil } }
+
+    /// Does `steps` after all earlier ones.
+    public func play(_ steps: [ScriptedWebSocketStep]) { change { $0.steps += steps } }
+
+    // MARK: The client's side
+
+    /// Replies are made one after the other, in the order of the messages, so the reply is asked for under the lock.
+    fileprivate func received(_ message: WebSocketMessage) throws {
+        try change { state throws(ChappieTransportError) in
+            switch state.end {
+            case .failure(let error): throw error
+            case .success: throw lost("the WebSocket is closed")
+            case nil: break
+            }
+            state.sent.append(message)
+            state.steps += reply(message, state.sent.count - 1)
+        }
+    }
+
+    fileprivate func received(_ closure: WebSocketCloseReason) {
+        change { state in
+            guard state.end == nil else { return }
+            state.sentClosure = closure
+            state.end = .success(closure)
+        }
+    }
+
+    fileprivate func wasDropped() {
+        change { state in
+            guard state.end == nil else { return }
+            state.isDropped = true
+            state.arrived = []
+            state.end = .failure(lost("the connection was dropped on this side"))
+        }
+    }
+
+    fileprivate func receive(within deadline: Duration?) async throws -> WebSocketInbound {
+        try Task.checkCancellation()
+        let isExpired = Promise<Void>()
+        var timer: Task<Void, any Error>?
+        defer { timer?.cancel() }
+        while true {
+            let (arrival, change) = state.withLock { state in
+                (takeArrival(&state, mayWait: !isExpired.isFulfilled, within: deadline), state.change)
+            }
+            if let arrival { return try arrival.get() }
+            if timer == nil, let deadline {
+                timer = Task { [clock] in
+                    try await clock.sleep(for: deadline)
+                    isExpired.fulfil(.success(()))
+                    self.change { _ in }
+                }
+            }
+            try await change.value()
+        }
+    }
+
+    /// What a receiver gets without waiting; `nil` when it has to.
+    private func takeArrival(
+        _ state: inout State, mayWait: Bool, within deadline: Duration?
+    ) -> Result<WebSocketInbound, ChappieTransportError>? {
+        defer { state.arrived = [] }
+        if !state.arrived.isEmpty { return .success(.messages(state.arrived)) }
+        if let end = state.end { return end.map { .closed($0) } }
+        guard let deadline, state.isSilent || deadline <= .zero || !mayWait else { return nil }
+        return .failure(
+            ChappieTransportError(.timedOut, stage: .message, host: host, reason: "no message, as the script has it"))
+    }
+
+    // MARK: Playing
+
+    /// Changes the state, goes on with the steps, and wakes the receiver.
+    private func change<Failure: Error>(_ change: (inout State) throws(Failure) -> Void) throws(Failure) {
+        let result = state.withLock { state -> (Result<ScriptedGate?, Failure>, Promise<Void>) in
+            let result = Result { () throws(Failure) in try change(&state) }
+            let changed = state.change
+            state.change = Promise()
+            return (result.map { advance(&state) }, changed)
+        }
+        result.1.fulfil(.success(()))
+        guard let gate = try result.0.get() else { return }
+        Task {
+            try await gate.pass()
+            self.change { $0.isAtGate = false }
+        }
+    }
+
+    /// - Returns: a gate to wait at.
+    private func advance(_ state: inout State) -> ScriptedGate? {
+        while state.end == nil, !state.isAtGate, !state.isSilent, let step = state.steps.popFirst() {
+            switch step {
+            case .deliver(let messages): state.arrived += messages
+            case .close(let closure): state.end = .success(closure)
+            case .cut: state.end = .failure(lost("the connection broke as the script has it"))
+            case .fail(let error): state.end = .failure(error)
+            case .silence: state.isSilent = true
+            case .wait(until: let gate):
+                state.isAtGate = true
+                return gate
+            }
+        }
+        return nil
+    }
+
+    private func lost(_ reason: String) -> ChappieTransportError {
+        ChappieTransportError(.connectionLost, stage: .message, host: host, reason: reason)
+    }
+}
+
+/// What the user of a scripted WebSocket holds; letting go of it drops the connection.
+private final class ScriptedWebSocketConnection: WebSocketConnection {
+    private let peer: ScriptedWebSocketPeer
+
+    init(peer: ScriptedWebSocketPeer) { self.peer = peer }
+
+    deinit { peer.wasDropped() }
+
+    var isOpen: Bool { peer.isOpen }
+
+    func send(_ message: WebSocketMessage) async throws { try peer.received(message) }
+    func receive(within deadline: Duration?) async throws -> WebSocketInbound {
+        try await peer.receive(within: deadline)
+    }
+    func close(_ closure: WebSocketCloseReason) async { peer.received(closure) }
+    func cancel() { peer.wasDropped() }
+}

@@ -1,0 +1,97 @@
+public import ChappieAuth
+@_spi(ChappieInternals) public import ChappieCore
+public import FoundationEssentials
+
+/// Somebody who is signed in already, for tests: unsigned tokens and the stored credential made of them.
+///
+/// ```swift
+/// let manager = SeededAuth().manager(transport: transport, clock: clock)
+/// let client = ChappieClient(transport: transport, credentials: manager)
+/// ```
+public struct SeededAuth: Sendable {
+    /// The address in the id token.
+    public var email: String? = "person@example.com"
+    /// The user in the tokens.
+    public var userID: String? = "user-1"
+    /// The account in the tokens.
+    public var accountID: String? = "account-1"
+    /// The plan in the tokens.
+    public var plan: String? = "plus"
+    /// Whether the tokens name a FedRAMP account.
+    public var isFedRAMPAccount = false
+    /// When the access token ends; `nil` leaves the claim out.
+    public var expiresAt: Date?
+    /// When the tokens were obtained; `nil` leaves it out.
+    public var lastRefresh: Date?
+    /// The refresh token.
+    public var refreshToken: String? = "rt_seeded_1"
+    /// Whose credential it is. Default: the service's own.
+    public var endpoints = ChappieEndpoints.chatGPT
+    /// Goes into the access token, so that two of the same person differ.
+    public var serial = 1
+
+    /// A credential whose access token ends at `expiresAt`. Default: in ten days.
+    public init(expiresAt: Date? = Date().addingTimeInterval(10 * 24 * 60 * 60)) { self.expiresAt = expiresAt }
+
+    /// A JWT without a signature (RFC 7519, 6), claims in the order given.
+    public static func token(_ claims: ChappieJSON) -> String {
+        let header: ChappieJSON = ["alg": "none", "typ": "JWT"]
+        return "\(Base64URL.encode(header.serializedBytes())).\(Base64URL.encode(claims.serializedBytes()))."
+    }
+
+    /// The id token, made of the facts above.
+    public var idToken: String {
+        var claims = ChappieJSONObject()
+        claims["email"] = email.map { .string($0) }
+        claims["https://api.openai.com/auth"] = .object(namespace)
+        return Self.token(.object(claims))
+    }
+
+    /// The access token, made of the facts above.
+    public var accessToken: String {
+        var claims = ChappieJSONObject([("jti", .string("access-\(serial)"))])
+        claims["exp"] = expiresAt.map { .integer(Int($0.timeIntervalSince1970)) }
+        claims["https://api.openai.com/auth"] = .object(namespace)
+        return Self.token(.object(claims))
+    }
+
+    /// What the token endpoint would answer with these tokens.
+    public var tokenAnswer: String {
+        var answer = ChappieJSONObject([("id_token", .string(idToken)), ("access_token", .string(accessToken))])
+        answer["refresh_token"] = refreshToken.map { .string($0) }
+        return ChappieJSON.object(answer).serialized()
+    }
+
+    /// The document that a ``CredentialStore`` holds for this person.
+    public var credential: Secret {
+        var tokens = ChappieJSONObject([("id_token", .string(idToken)), ("access_token", .string(accessToken))])
+        tokens["refresh_token"] = refreshToken.map { .string($0) }
+        tokens["account_id"] = accountID.map { .string($0) }
+        var document = ChappieJSONObject([("version", 1), ("grant", "device_code"), ("tokens", .object(tokens))])
+        document["issuer"] = .string(endpoints.profile.issuer.absoluteString)
+        document["backend"] = Origin(endpoints.profile.backend).map { .string($0.description) }
+        document["last_refresh"] = lastRefresh.map { .string($0.formatted(.iso8601)) }
+        return Secret(ChappieJSON.object(document).serializedBytes())
+    }
+
+    /// A manager that finds this credential in a store of its own.
+    public func manager(
+        transport: any HTTPTransport, endpoints: ChappieEndpoints = .chatGPT, clock: any ChappieClock = SystemClock()
+    ) -> CredentialManager {
+        var seed = self
+        seed.endpoints = endpoints
+        let slot = CredentialSlot(issuer: endpoints.credentialIssuer)
+        return CredentialManager(
+            slot: slot, store: InMemoryCredentialStore([slot: seed.credential]), transport: transport,
+            endpoints: endpoints, lock: NoCredentialLock(), clock: clock)
+    }
+
+    private var namespace: ChappieJSONObject {
+        var namespace = ChappieJSONObject()
+        namespace["chatgpt_plan_type"] = plan.map { .string($0) }
+        namespace["chatgpt_user_id"] = userID.map { .string($0) }
+        namespace["chatgpt_account_id"] = accountID.map { .string($0) }
+        if isFedRAMPAccount { namespace["chatgpt_account_is_fedramp"] = true }
+        return namespace
+    }
+}

@@ -1,0 +1,117 @@
+import Glibc
+import Synchronization
+public import Testing
+
+/// How long tests wait.
+public enum Patience {
+    /// For anything that will come: so long that only what hangs takes longer, on a busy machine as well.
+    public static let limit = Duration.seconds(60)
+}
+
+extension Tag {
+    /// A test that takes seconds on an idle machine.
+    @Tag public static var slow: Self
+}
+
+/// Waits until `condition` holds, looking every few milliseconds; whether it came to hold in time.
+public func eventually(
+    within limit: Duration = Patience.limit, _ condition: () async throws -> Bool
+) async throws -> Bool {
+    let end = ContinuousClock.now + limit
+    while try await !condition() {
+        guard ContinuousClock.now < end else { return false }
+        try await Task.sleep(for: .milliseconds(2))
+    }
+    return true
+}
+
+/// Waits until `value` has stayed the same for as long as `window`, a measured time; `nil` when it never does.
+///
+/// For what can only be seen by its absence, such as a sender that has stopped.
+public func settled<Value: Equatable>(
+    for window: Duration, within limit: Duration = Patience.limit, _ value: () throws -> Value
+) async throws -> Value? {
+    let end = ContinuousClock.now + limit
+    var last = try value()
+    while ContinuousClock.now < end {
+        try await Task.sleep(for: window)
+        let now = try value()
+        if now == last { return now }
+        last = now
+    }
+    return nil
+}
+
+/// Measures until a time is under `limit`, three times at most; the shortest of them.
+///
+/// A busy machine may make one measurement late, and hardly three.
+public func fastest(under limit: Duration, _ measure: () async throws -> Duration) async throws -> Duration {
+    var shortest = try await measure()
+    for _ in 1..<3 where shortest >= limit { shortest = min(shortest, try await measure()) }
+    return shortest
+}
+
+/// Runs `work`, which may block, on a thread of its own.
+///
+/// The tasks' threads are as few as the cores: tests that block them starve those whose answers they wait for.
+public func onOwnThread<Output: Sendable>(_ work: @escaping @Sendable () throws -> Output) async throws -> Output {
+    try await withCheckedThrowingContinuation { continuation in
+        let body = ThreadBody { continuation.resume(with: Result(catching: work)) }
+        var thread = pthread_t()
+        let failure = pthread_create(
+            &thread, nil,
+            { context in
+                if let context { Unmanaged<ThreadBody>.fromOpaque(context).takeRetainedValue().run() }
+                return nil
+            }, Unmanaged.passRetained(body).toOpaque())
+        precondition(failure == 0, "the system has no thread left")
+        pthread_detach(thread)
+    }
+}
+
+private final class ThreadBody: Sendable {
+    let run: @Sendable () -> Void
+    init(_ run: @escaping @Sendable () -> Void) { self.run = run }
+}
+
+/// Lets one task in at a time, in the order in which they came. Waiting keeps no thread.
+public final class OneAtATime: Sendable {
+    private struct State {
+        var isTaken = false
+        var waiting: [CheckedContinuation<Void, Never>] = []
+    }
+
+    private let state = Mutex(State())
+
+    /// For suites of all packages that count the network's threads or measure its time.
+    public static let network = OneAtATime()
+
+    /// Free.
+    public init() {}
+
+    /// Runs `body` when it is its turn.
+    public func perform<Output>(_ body: () async throws -> Output) async rethrows -> Output {
+        await enter()
+        defer { leave() }
+        return try await body()
+    }
+
+    private func enter() async {
+        await withCheckedContinuation { continuation in
+            let isFree = state.withLock { state in
+                defer { state.isTaken = true }
+                if state.isTaken { state.waiting.append(continuation) }
+                return !state.isTaken
+            }
+            if isFree { continuation.resume() }
+        }
+    }
+
+    private func leave() {
+        let next = state.withLock { state in
+            state.isTaken = !state.waiting.isEmpty
+            return state.waiting.isEmpty ? nil : state.waiting.removeFirst()
+        }
+        next?.resume()
+    }
+}
