@@ -39,11 +39,18 @@ final class ConversationConnection: Sendable {
 
     // MARK: The turn's side
 
+    /// How many retirements there have been. An attempt asks before it authorizes a new connection, so that a retirement
+    /// during the handshake counts.
+    var retirements: Int { state.withLock(\.retirements) }
+
     /// A connection that has just been opened with these header fields.
-    func opened(_ connection: any WebSocketConnection, with fields: HTTPFields, at now: Duration) -> OpenConnection {
+    ///
+    /// - Parameter retirements: as they were before the connection was authorized.
+    func opened(
+        _ connection: any WebSocketConnection, with fields: HTTPFields, at now: Duration, retirements: Int
+    ) -> OpenConnection {
         OpenConnection(
-            connection: connection, identity: Self.identity(fields), openedAt: now,
-            retirements: state.withLock(\.retirements))
+            connection: connection, identity: Self.identity(fields), openedAt: now, retirements: retirements)
     }
 
     /// Takes out the kept connection, if it can serve a request with these header fields now. One that can't is closed.

@@ -25,15 +25,16 @@ struct WebSocketTurn: Sendable {
         guard let origin = Origin(opening.url), origin == authorization.backendOrigin else {
             throw AuthorizationError.foreignOrigin(opening.url.host() ?? "")
         }
+        let retirements = kept.retirements
         return try await authorization.authorized { fields in
             var request = opening
             for field in fields { request.headerFields[field.name] = field.value }
-            return try await attempt(request, body, &turn)
+            return try await attempt(request, body, &turn, retirements: retirements)
         }
     }
 
     private func attempt(
-        _ request: HTTPExchangeRequest, _ body: ChappieJSONObject, _ turn: inout TurnAccumulator
+        _ request: HTTPExchangeRequest, _ body: ChappieJSONObject, _ turn: inout TurnAccumulator, retirements: Int
     ) async throws -> AuthorizedAttempt<ChappieResponse> {
         // A try after a renewal is a new attempt: it says again whatever an earlier one said.
         turn.attemptBegan()
@@ -50,7 +51,8 @@ struct WebSocketTurn: Sendable {
             switch try await transport.open(request.url, headerFields: request.headerFields) {
             case .refused(let response): return try await refused(response)
             case .opened(let connection, let fields):
-                open = kept.opened(connection, with: request.headerFields, at: clock.elapsed)
+                open = kept.opened(
+                    connection, with: request.headerFields, at: clock.elapsed, retirements: retirements)
                 turn.received(turnState: fields[.turnState])
                 if let limits = ChappieUsageLimitSnapshot(headerFields: fields) { turn.tell(.usageLimits(limits)) }
             }

@@ -134,12 +134,14 @@ struct ClientHarness: Sendable {
 
     /// - Parameters:
     ///   - openings: how the first WebSockets open; later ones open, and answer with `replies`.
+    ///   - handshake: holds up every WebSocket while it opens.
     ///   - others: the answers to HTTP requests that are no turns, in order.
     init(
         _ wire: Wire = .serverSentEvents, _ replies: [Reply] = [], openings: [ScriptedWebSocketOpening] = [],
         others: [ScriptedHTTPAnswer] = [], signedIn: Bool = true, harness: ChappieHarness = "Be brief.",
         backoff: ChappieRateLimitBackoffPolicy = .default, policy: ChappieStreamingTransportPolicy? = nil,
-        profile: ChappieWebSocketProfile? = .chatGPT, clock: (any ChappieClock)? = nil
+        profile: ChappieWebSocketProfile? = .chatGPT, clock: (any ChappieClock)? = nil,
+        handshake: ScriptedGate? = nil
     ) {
         let left = Mutex((replies: replies[...], others: others[...], openings: openings[...]))
         // Receivers' and the sign-in's deadlines stand still: silence is scripted.
@@ -153,6 +155,7 @@ struct ClientHarness: Sendable {
             return answer
         }
         webSocket = ScriptedWebSocketTransport(clock: still) { _ in
+            try await handshake?.pass()
             if let opening = left.withLock({ $0.openings.popFirst() }) { return opening }
             guard left.withLock({ !$0.replies.isEmpty }) else { throw Self.unscripted("WebSocket") }
             return .opened { _, _ in left.withLock { $0.replies.popFirst() }?.webSocketSteps ?? [] }

@@ -210,7 +210,32 @@ import Testing
         #expect(peer?.isDropped == true)
     }
 
+    @Test func aConnectionThatOpensWhileTheClientDisconnectsServesOneTurn() async {
+        let gate = ScriptedGate()
+        let harness = ClientHarness(
+            .webSocket, [.answer("one"), .answer("two", id: "resp_2")], handshake: gate)
+        let asking = Task { await harness.ask("a") }
+        await gate.reached()
+        await harness.client.disconnect()
+        gate.open()
+        #expect(await asking.value.text == "one")
+        #expect(await harness.ask("b").text == "two")
+        #expect(harness.webSocket.receivedOpenings.count == 2)
+    }
+
     // MARK: Signing out
+
+    @Test @MainActor func aConnectionThatOpensDuringASignOutEndsWithItsTurn() async throws {
+        let gate = ScriptedGate()
+        let harness = ClientHarness(.webSocket, [.answer("one")], others: [.response()], handshake: gate)
+        let asking = Task { await harness.ask("a") }
+        await gate.reached()
+        try await ChappieAuthSession(credentials: harness.credentials).signOutAndRevoke()
+        gate.open()
+        #expect(await asking.value.text == "one")
+        // Before the sign-out was heard of, or after.
+        while harness.webSocket.peers[0].isOpen { await Task.yield() }
+    }
 
     @Test @MainActor func aKeptConnectionDoesNotOutliveTheSignOut() async throws {
         let harness = ClientHarness(.webSocket, [.answer("one")], others: [.response()])
@@ -234,7 +259,7 @@ import Testing
         while harness.webSocket.peers[0].isOpen { await Task.yield() }
     }
 
-    /// Another account, and another person in the same account (a workspace).
+    /// Another account, and another user in the same account (a workspace).
     @Test(arguments: Wire.allCases, [true, false])
     func aTurnThatWaitsIsNotRepeatedInTheNameOfAnother(wire: Wire, isOtherAccount: Bool) async throws {
         let clock = ManualClock()
