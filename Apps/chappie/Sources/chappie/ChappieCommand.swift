@@ -40,6 +40,7 @@ struct ChappieCommand: AsyncParsableCommand {
         ])
 
     static func main() async {
+        StandardStreams.occupy()
         // Writing to a reader or a peer that has gone is then an error number (see Console), not the end of the process.
         signal(SIGPIPE, SIG_IGN)
         CoreDumps.forbid()

@@ -1,6 +1,7 @@
 import ChappieSDK
 import Dispatch
 import Glibc
+import Synchronization
 import Testing
 
 @testable import chappie
@@ -52,7 +53,10 @@ import Testing
 
     @Test func aReaderThatDoesNotReadHoldsUpNeitherWritersNorACancelledTask() async throws {
         let reads = DispatchSemaphore(value: 0)
-        let console = Console(.init()) { _, _ in reads.wait() }
+        let console = Console(.init()) { _, _ in
+            reads.wait()
+            return 0
+        }
         console.write("blocked")
         let waiting = Task { try await console.drained() }
         console.write("more")
@@ -60,6 +64,28 @@ import Testing
         await #expect(throws: CancellationError.self) { try await waiting.value }
         for _ in 0..<2 { reads.signal() }
         try await console.drained()
+    }
+}
+
+@Suite struct ConsoleFailureTests {
+    @Test(arguments: [ENOSPC, EPIPE]) func outputEndsAtItsFirstFailureAndNotesGoOn(reason: CInt) async throws {
+        let written = Mutex<[Console.Stream]>([])
+        let console = Console(.init()) { stream, _ in
+            written.withLock { $0.append(stream) }
+            return stream == .output ? reason : 0
+        }
+        let left = Mutex(0)
+        console.whenReaderLeaves { left.withLock { $0 += 1 } }
+        for _ in 0..<2 {
+            console.line("text")
+            console.note("note")
+            try await console.drained()
+        }
+        #expect(console.outputFailure == reason)
+        #expect(written.withLock { $0 } == [.output, .error, .error])
+        #expect(left.withLock { $0 } == (reason == EPIPE ? 1 : 0))
+        console.whenReaderLeaves { left.withLock { $0 += 1 } }
+        #expect(left.withLock { $0 } == (reason == EPIPE ? 2 : 0), "told late as well")
     }
 }
 

@@ -95,12 +95,16 @@ struct Login: ProgramCommand {
         }
     }
 
-    /// Keeps the account's name for `chappie accounts`.
+    /// Keeps the account's name for `chappie accounts`. Without it the sign-in is as good: a failure is only told.
     private func remember(_ program: Program) async throws {
         let settings = program.settings
         guard !settings.isSimulated, settings.store != .memory else { return }
-        try await UserSettings.change(program.environment) {
-            $0.add(settings.configuration.keychainAccount, of: settings.issuer)
+        do {
+            try await UserSettings.change(program.environment) {
+                $0.add(settings.configuration.keychainAccount, of: settings.issuer)
+            }
+        } catch let error as CommandLineError {
+            program.console.note("chappie: `chappie accounts` does not list this account: \(error.message)")
         }
     }
 }

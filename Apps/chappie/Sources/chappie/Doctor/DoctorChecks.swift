@@ -65,7 +65,7 @@ struct DoctorChecks {
 
     /// One look answers two questions: whether the store can be read, and what is in it.
     ///
-    /// - Returns: whether somebody is signed in.
+    /// - Returns: whether an account is signed in.
     private func checkStore() async throws -> Bool {
         let (check, name) =
             switch program.settings.store {

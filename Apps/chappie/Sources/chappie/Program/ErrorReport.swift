@@ -2,6 +2,7 @@ import ChappieAuth
 import ChappieSDK
 import ChappieSimulator
 import FoundationEssentials
+import Glibc
 
 /// How the program exits; documented in its help and in the README.
 enum ExitStatus: Int32 {
@@ -38,6 +39,14 @@ struct CommandLineError: Error {
 
     static func usage(_ message: String, suggestion: String? = nil) -> CommandLineError {
         CommandLineError(.usage, code: "usage", message, suggestion: suggestion)
+    }
+
+    /// - Parameter reason: an `errno`.
+    static func outputFailed(_ reason: CInt) -> CommandLineError {
+        CommandLineError(
+            .unavailable, code: "output_failed",
+            "Standard output can't be written: \(String(cString: strerror(reason))).",
+            suggestion: "A part of the output is lost. Check the disk, or where the output goes.")
     }
 }
 

@@ -85,7 +85,7 @@ enum SmallFile {
         return try read(descriptor, path)
     }
 
-    /// Reads a file that others can't have read or put there: a plain file that this user owns and nobody else can open.
+    /// Reads a file that others can't have read or put there: a plain file that this user owns and no other can open.
     /// The open file is judged, because its name may lead somewhere else a moment later.
     ///
     /// - Throws: ``CommandLineError`` that names the file and what is wrong with it.

@@ -45,7 +45,7 @@ struct Program: Sendable {
         if let simulator {
             settings.configuration.endpoints = ChappieEndpoints(issuer: simulator.issuer, backend: simulator.backend)
         }
-        // Somebody has to be there to unlock a keyring, and a screen to ask on.
+        // Unlocking a keyring takes a user, and a screen to ask on.
         let hasScreen = environment["DISPLAY"] != nil || environment["WAYLAND_DISPLAY"] != nil
         let unlocks = mayPrompt && hasScreen && console.terminals.error
         var store = try Self.store(settings, unlocks)

@@ -22,16 +22,25 @@ extension ProgramCommand {
             var status = ExitStatus.success.rawValue
             do {
                 try await compose(console)
-            } catch {
+            } catch  where console.outputFailure != EPIPE || interruption.exitStatus != nil {
                 status = interruption.exitStatus ?? report(error, console)
                 if interruption.exitStatus != nil { console.note("") }
-            }
-            do { try await console.drained() } catch { status = interruption.exitStatus ?? status }
+            } catch {}  // It ended because its reader has left, and ends silently below.
+            do {
+                try await console.drained()
+                if status == ExitStatus.success.rawValue, let reason = console.outputFailure, reason != EPIPE {
+                    status = report(CommandLineError.outputFailed(reason), console)
+                    try await console.drained()
+                }
+            } catch { status = interruption.exitStatus ?? status }
             return status
         }
         interruption.whenReceived { work.cancel() }
+        // Not at once: a token refresh may be on its way, and ends well (see `settle`).
+        console.whenReaderLeaves { work.cancel() }
         let status = await work.value
         TerminalEcho.restore()
+        if interruption.exitStatus == nil, console.outputFailure == EPIPE { Console.endByBrokenPipe() }
         // Without the libraries' clean-up at exit, which other threads of this process would run into.
         _exit(status)
     }
@@ -74,8 +83,8 @@ extension ProgramCommand {
 }
 
 extension Error {
-    /// The same error; where nobody is signed in to another issuer than the default one, a sentence that names it: the user
-    /// may have a sign-in, and it belongs elsewhere.
+    /// The same error; where the sign-in at another issuer than the default one is missing, a sentence that names the
+    /// issuer: the user may be signed in elsewhere.
     fileprivate func naming(_ issuer: String?) -> any Error {
         guard let issuer else { return self }
         switch self as any Error {
@@ -163,6 +172,18 @@ final class Interruption: Sendable {
         // C's functions can be compared by their addresses alone.
         return unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self)
             == unsafeBitCast(SIG_IGN, to: Int.self)
+    }
+}
+
+/// Standard input, output and error, as the program was started with them.
+enum StandardStreams {
+    /// Puts something in the place of those that are closed. The next file or socket would otherwise get such a number,
+    /// and an answer would be written into it.
+    static func occupy() {
+        for number in STDIN_FILENO...STDERR_FILENO where fcntl(number, F_GETFD) < 0 {
+            // Input is at its end; writing fails, as it does with a closed descriptor. The lowest free number is taken.
+            _ = open("/dev/null", O_RDONLY)
+        }
     }
 }
 

@@ -24,6 +24,8 @@ final class Console: Sendable {
         var isWriting = false
         var hasStatus = false
         var waiting: [Promise<Void>] = []
+        var outputFailure: CInt?
+        var whenReaderLeaves: (@Sendable () -> Void)?
 
         mutating func append(_ text: String, _ stream: Stream) {
             if let last = pieces.indices.last, pieces[last].stream == stream {
@@ -37,10 +39,10 @@ final class Console: Sendable {
     let terminals: Terminals
     private let queue = Mutex(Queue())
     private let writer = DispatchQueue(label: "chappie.console")
-    private let sink: @Sendable (Stream, [UInt8]) -> Void
+    private let sink: @Sendable (Stream, [UInt8]) -> CInt
 
-    /// - Parameter sink: writes the bytes, and may block.
-    init(_ terminals: Terminals, sink: @escaping @Sendable (Stream, [UInt8]) -> Void) {
+    /// - Parameter sink: writes the bytes, and may block; it returns 0 or the `errno` of a failure.
+    init(_ terminals: Terminals, sink: @escaping @Sendable (Stream, [UInt8]) -> CInt) {
         self.terminals = terminals
         self.sink = sink
     }
@@ -49,7 +51,9 @@ final class Console: Sendable {
     convenience init(environment: ProgramEnvironment) {
         let (input, output, error) = (isatty(0) == 1, isatty(1) == 1, isatty(2) == 1)
         let draws = error && environment["NO_COLOR"] == nil && environment["TERM"] != "dumb"
-        self.init(Terminals(input: input, output: output, draws: draws, error: error), sink: Self.writeToProcess)
+        self.init(Terminals(input: input, output: output, draws: draws, error: error)) { stream, bytes in
+            bytes.withUnsafeBytes { ChappieCore.writeAll($0, to: stream.rawValue) }
+        }
     }
 
     /// Writes data. A terminal gets no control characters, because the text comes from models and servers as well; in a file
@@ -97,8 +101,34 @@ final class Console: Sendable {
             }
             for promise in waiting { promise.fulfil(.success(())) }
             guard !pieces.isEmpty else { return }
-            for piece in pieces { sink(piece.stream, piece.bytes) }
+            for piece in pieces { write(piece.bytes, piece.stream) }
         }
+    }
+
+    /// After a failure nothing more goes to standard output: a hole in the middle would be worse than an early end.
+    private func write(_ bytes: [UInt8], _ stream: Stream) {
+        guard stream == .error || outputFailure == nil else { return }
+        let failure = sink(stream, bytes)
+        guard failure != 0, stream == .output else { return }
+        let action = queue.withLock { queue in
+            queue.outputFailure = failure
+            return failure == EPIPE ? queue.whenReaderLeaves : nil
+        }
+        action?()
+    }
+
+    // MARK: Failures
+
+    /// Why standard output could not be written; `nil` while it can.
+    var outputFailure: CInt? { queue.withLock(\.outputFailure) }
+
+    /// Calls `action` once nothing reads standard output any more, also when that has happened already.
+    func whenReaderLeaves(_ action: @escaping @Sendable () -> Void) {
+        let isLate = queue.withLock { queue in
+            queue.whenReaderLeaves = action
+            return queue.outputFailure == EPIPE
+        }
+        if isLate { action() }
     }
 
     /// Waits until everything is written. A task that is cancelled waits 200 ms at most, in case the reader does read.
@@ -124,13 +154,8 @@ final class Console: Sendable {
         }
     }
 
-    private static func writeToProcess(_ stream: Stream, _ bytes: [UInt8]) {
-        let error = bytes.withUnsafeBytes { ChappieCore.writeAll($0, to: stream.rawValue) }
-        if error == EPIPE, stream == .output { endByBrokenPipe() }
-    }
-
-    /// A command in a pipe ends silently once nothing reads its output; this thread may have the signal blocked.
-    private static func endByBrokenPipe() -> Never {
+    /// Ends as a command in a pipe does once nothing reads its output: silently. This thread may have the signal blocked.
+    static func endByBrokenPipe() -> Never {
         var pipe = sigset_t()
         sigemptyset(&pipe)
         sigaddset(&pipe, SIGPIPE)

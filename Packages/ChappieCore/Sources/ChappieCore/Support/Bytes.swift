@@ -6,18 +6,24 @@
     import Darwin
 #endif
 
-/// Writes all of `bytes`, over signals and short writes.
+/// Writes all of `bytes`, over signals and short writes. It waits for a descriptor that would block: another program may
+/// have set that mode on a shared one.
 ///
 /// - Returns: 0, or the `errno` of the write that failed; a part may have been written then. A descriptor that takes
-///   nothing counts as full (`ENOSPC`), one that would block returns `EAGAIN`.
+///   nothing counts as full (`ENOSPC`).
 @_spi(ChappieInternals) public func writeAll(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> Int32 {
     var rest = bytes[...]
     while !rest.isEmpty {
         let count = write(descriptor, UnsafeRawBufferPointer(rebasing: rest).baseAddress, rest.count)
         if count > 0 {
             rest = rest.dropFirst(count)
-        } else if count == 0 || errno != EINTR {
-            return count == 0 ? ENOSPC : errno
+        } else if count == 0 {
+            return ENOSPC
+        } else if errno == EAGAIN {
+            var poller = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+            _ = poll(&poller, 1, -1)
+        } else if errno != EINTR {
+            return errno
         }
     }
     return 0
