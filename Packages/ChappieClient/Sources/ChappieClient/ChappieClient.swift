@@ -149,7 +149,7 @@ public actor ChappieClient {
     // MARK: The connection
 
     /// Opens the conversation's WebSocket and sends what every turn begins with, so that the next turn is quick. For the
-    /// moment in which a person begins to type.
+    /// moment in which the user begins to type.
     ///
     /// Does nothing while a turn runs or waits, and where the policy or the backend is for server-sent events. A prewarm
     /// that fails is no error: the next turn does without it. A turn that is asked for meanwhile ends it.

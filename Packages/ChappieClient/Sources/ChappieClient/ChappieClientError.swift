@@ -2,9 +2,9 @@
 @_spi(ChappieInternals) public import ChappieCore
 public import FoundationEssentials
 
-/// Why a request failed. Each case says what a person can do in ``recoverySuggestion``.
+/// Why a request failed. Each case says what the user can do in ``recoverySuggestion``.
 public enum ChappieClientError: Error, Sendable, Hashable {
-    /// Nobody is signed in.
+    /// No account is signed in.
     case missingCredential
     /// The credential can't be renewed.
     case missingRefreshToken
@@ -71,7 +71,7 @@ extension ChappieClientError: LocalizedError {
         }
     }
 
-    /// What a person can do about it.
+    /// What the user can do about it.
     public var recoverySuggestion: String? {
         switch self {
         case .missingCredential, .missingRefreshToken, .missingAccountID, .reauthenticationRequired: "Sign in again."

@@ -8,7 +8,7 @@ public import ChappieClient
 /// refreshed once and not once per object. Use the initialisers of ``ChappieAuthSession`` and ``ChappieClient`` to bring
 /// other adapters.
 public enum Chappie {
-    /// A session that is already signed in when the person has signed in before.
+    /// A session that is already signed in when the user has signed in before.
     ///
     /// ```swift
     /// let session = Chappie.authSession()
