@@ -249,7 +249,7 @@ public struct ChappieErrorTable: Sendable, Hashable {
         case overloaded
         /// The request itself, or what it asks for, was refused; trying again changes nothing.
         case refused
-        /// The backend has lost the thread of a WebSocket conversation, not the person: the whole request on a new
+        /// The backend has lost the thread of a WebSocket conversation; the sign-in is fine: the whole request on a new
         /// connection mends it.
         case conversationLost
     }

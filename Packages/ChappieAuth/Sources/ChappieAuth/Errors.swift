@@ -84,7 +84,7 @@ extension ChappieAuthError: LocalizedError {
 
 /// Why a request could not be authorized.
 public enum AuthorizationError: Error, Sendable, Hashable {
-    /// Nobody is signed in.
+    /// No user is signed in.
     case missingCredential
     /// There is a credential without a refresh token, and its access token can't be used any more.
     case missingRefreshToken
@@ -129,7 +129,7 @@ extension AuthorizationError: LocalizedError {
 
 /// Why there is no usable credential, with all that the two public error types need to know.
 enum CredentialFailure: Error, Sendable, Hashable {
-    /// Nobody is signed in.
+    /// No user is signed in.
     case missingCredential
     /// The credential is of no more use; the sentence says why.
     case rejected(ChappieAuthError, reason: String)

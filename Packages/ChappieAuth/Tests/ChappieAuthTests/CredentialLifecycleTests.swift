@@ -152,9 +152,65 @@ import Testing
         var story = Story.asking()
         story.on(.tokensRefreshed(2, tokens(2)), "save 2 rt_2")
         story.on(.signedOut(revoking: true, 9))
-        story.on(.storeSaved(2, nil), "unlock 2", "read 3", "answer 1 missing")
+        // The lock goes with the last of both: another process may not renew what is about to be deleted.
+        story.on(.storeSaved(2, nil), "read 3", "answer 1 missing")
         story.on(.storeRead(3, stored(2)), "delete 3")
-        story.on(.storeDeleted(3, nil), "forget tombstone", "signed out 9 [rt_2]")
+        story.on(.storeDeleted(3, nil), "forget tombstone", "signed out 9 [rt_2]", "unlock 2")
+    }
+
+    /// A sign-out that the store has refused, with a tombstone or without one.
+    private func refusedSignOut(revoking: Bool = true, isTombstoneKept: Bool) -> Story {
+        var story = Story.signedIn(endingIn: 7200)
+        story.on(.signedOut(revoking: revoking, 9), "lock 2")
+        story.on(.lockAnswered(2, nil), "read 2")
+        story.on(.storeRead(2, stored(1)), "delete 2")
+        story.on(
+            .storeDeleted(2, .locked("l")), "tombstone", "signed out 9 store [\(revoking ? "rt_1" : "")]", "unlock 2")
+        if isTombstoneKept { story.on(.tombstoneKept) }
+        return story
+    }
+
+    @Test func aSignInOfAnotherProcessAfterARefusedSignOutStays() {
+        var story = refusedSignOut(isTombstoneKept: true)
+        story.on(.requestNeedsToken(1), "lock 3")
+        story.on(.lockAnswered(3, nil), "read 3")
+        // The same account; the other process has removed the tombstone.
+        story.on(.storeRead(3, stored(7)), "forget tombstone", "unlock 3", "read 4")
+        story.on(.storeRead(4, stored(7)), "answer 1 rt_7")
+    }
+
+    @Test func aTombstoneThatWasReadBesideALaterSignInDoesNotEndIt() {
+        let tombstone = Tombstone(at: start, revokes: true, [credential(1)])
+        var story = Story()
+        story.on(.accountAsked(1), "read 1")
+        story.on(.storeRead(1, .success(.init(credential: credential(7), tombstone: tombstone))), "lock 2")
+        story.on(.lockAnswered(2, nil), "read 2")
+        story.on(.storeRead(2, stored(7)), "forget tombstone", "unlock 2", "read 3")
+        story.on(.storeRead(3, stored(7)), "answer 1 rt_7")
+    }
+
+    @Test func anExportedCredentialIsNotRevokedLater() throws {
+        // By the next process.
+        let written = Tombstone(at: start, revokes: false, [credential(1)])
+        let tombstone = try #require(Tombstone(serialized: written.serialized()))
+        let marked = Result<CredentialLifecycle.Stored, CredentialStoreError>.success(
+            .init(credential: credential(1), tombstone: tombstone))
+        var story = Story()
+        story.on(.accountAsked(1), "read 1")
+        story.on(.storeRead(1, marked), "lock 2")
+        story.on(.lockAnswered(2, nil), "read 2")
+        story.on(.storeRead(2, marked), "delete 2")
+        story.on(.storeDeleted(2, nil), "forget tombstone", "unlock 2", "answer 1 missing")
+        // By a sign-in, in this process or the next one.
+        for (first, found) in [(refusedSignOut(revoking: false, isTombstoneKept: false), stored(1)), (Story(), marked)]
+        {
+            story = first
+            let job = story.lifecycle.snapshot.signOuts == 0 ? 1 : 3
+            story.on(.signInCompleted(credential(7), after: story.lifecycle.snapshot.signOuts, 5), "lock \(job)")
+            story.on(.lockAnswered(job, nil), "read \(job)")
+            story.on(.storeRead(job, found), "save \(job) rt_7 verified")
+            story.on(.storeSaved(job, nil), "forget tombstone", "answer 5 rt_7", "unlock \(job)")
+        }
     }
 
     @Test func aSignOutThatTheStoreRefusedIsMadeUpFor() {
@@ -176,12 +232,13 @@ import Testing
     }
 
     @Test func aTombstoneOfAnEarlierProcessIsASignOut() {
-        let tombstone = Tombstone(at: start, [credential(1)])
+        let tombstone = Tombstone(at: start, revokes: true, [credential(1)])
+        let marked = CredentialLifecycle.Stored(credential: credential(2), tombstone: tombstone)
         var story = Story()
         story.on(.accountAsked(1), "read 1")
-        story.on(.storeRead(1, .success(.init(credential: credential(2), tombstone: tombstone))), "lock 2")
+        story.on(.storeRead(1, .success(marked)), "lock 2")
         story.on(.lockAnswered(2, nil), "read 2")
-        story.on(.storeRead(2, stored(2)), "delete 2")
+        story.on(.storeRead(2, .success(marked)), "delete 2")
         let actions = story.actions(.storeDeleted(2, nil))
         #expect(Set(actions) == ["forget tombstone", "revoke rt_2", "unlock 2", "answer 1 missing"])
         // Another account has signed in since: it stays.
@@ -217,15 +274,28 @@ import Testing
         }
     }
 
-    @Test func aSignOutDuringASignInWins() {
-        var story = Story()
-        story.on(.signInCompleted(credential(7), after: 0, 5), "lock 1")
-        story.on(.lockAnswered(1, nil), "read 1")
-        story.on(.storeRead(1, .success(.init())), "save 1 rt_7 verified")
-        story.on(.signedOut(revoking: true, 9), "lock 2")
-        story.on(.storeSaved(1, nil), "read 1")
-        story.on(.storeRead(1, stored(7)), "delete 1")
-        story.on(.storeDeleted(1, nil), "revoke rt_7", "answer 5 cancelled", "unlock 1")
+    @Test func aSignOutDuringASignInOrAnImportWins() {
+        for after in [0, nil] {
+            var story = Story()
+            story.on(.signInCompleted(credential(7), after: after, 5), "lock 1")
+            story.on(.lockAnswered(1, nil), "read 1")
+            story.on(.storeRead(1, .success(.init())), "save 1 rt_7 verified")
+            story.on(.signedOut(revoking: true, 9), "lock 2")
+            story.on(.storeSaved(1, nil), "read 1")
+            story.on(.storeRead(1, stored(7)), "delete 1")
+            // An imported credential is another machine's too.
+            let actions = story.actions(.storeDeleted(1, nil))
+            #expect(actions == (after == nil ? [] : ["revoke rt_7"]) + ["answer 5 cancelled", "unlock 1"])
+        }
+    }
+
+    @Test func aSignInThatFailsLeavesALaterSignInOfAnotherProcessAlone() {
+        var story = refusedSignOut(isTombstoneKept: true)
+        story.on(.signInCompleted(credential(7), after: 1, 5), "lock 3")
+        story.on(.lockAnswered(3, nil), "read 3")
+        story.on(.storeRead(3, stored(8)), "save 3 rt_7 verified")
+        story.on(.storeSaved(3, .locked("l")), "read 3")
+        story.on(.storeRead(3, stored(8)), "revoke rt_7", "answer 5 store", "unlock 3")
     }
 
     @Test func anotherServicesCredentialIsNeitherReplacedNorDeleted() {

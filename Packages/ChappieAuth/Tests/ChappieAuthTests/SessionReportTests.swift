@@ -3,6 +3,7 @@ import ChappieCore
 import ChappieTesting
 import Foundation
 import HTTPTypes
+import Synchronization
 import Testing
 
 /// A credential belongs to the issuer and the backend that it was given for.
@@ -186,6 +187,43 @@ import Testing
         // The same account may sign in again.
         _ = try await next.importCredential(person(endingIn: 7200, serial: 3).credential)
         #expect(try await stand.otherManager(lock).accountInfo()?.accountID == "account-1")
+    }
+
+    @Test func aMarkThatIsSlowToWriteDoesNotOutliveTheSignOut() async throws {
+        let stand = Harness(person(endingIn: 7200), [Service.revoke: [.ok]])
+        let gate = ScriptedGate()
+        let lock = SlowNotes(gate)
+        let session = ChappieAuthSession(credentials: stand.otherManager(lock), loadDeadline: .milliseconds(100))
+        stand.store.wait(at: gate, before: .delete)
+        // The store goes on while the mark is being written.
+        session.signOut()
+        await session.finishPendingWork()
+        #expect(stand.store[stand.slot] == nil)
+        #expect(lock.note(for: stand.slot) == nil)
+    }
+
+    /// Notes that take 200 ms to write, or until they are removed.
+    private final class SlowNotes: CredentialLock {
+        private let gate: ScriptedGate
+        private let removed = DispatchSemaphore(value: 0)
+        private let kept = Mutex<[UInt8]?>(nil)
+
+        init(_ gate: ScriptedGate) { self.gate = gate }
+
+        func acquire(_ slot: CredentialSlot, within limit: Duration) -> CredentialLockHold { CredentialLockHold {} }
+
+        func setNote(_ note: [UInt8]?, for slot: CredentialSlot) {
+            if note == nil {
+                kept.withLock { $0 = nil }
+                removed.signal()
+            } else {
+                gate.open()
+                _ = removed.wait(timeout: .now() + .milliseconds(200))
+                kept.withLock { $0 = note }
+            }
+        }
+
+        func note(for slot: CredentialSlot) -> [UInt8]? { kept.withLock(\.self) }
     }
 
     @Test func aFailedForgettingRevokesNothingLater() async throws {

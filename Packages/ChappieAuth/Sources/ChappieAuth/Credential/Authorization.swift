@@ -14,7 +14,7 @@ public enum AuthorizedAttempt<Value: Sendable>: Sendable {
 /// The right to send requests with the slot's credential.
 ///
 /// A 401 leads to one renewal and one more attempt. Tokens that another task or process has renewed in the meantime are
-/// tried first. All attempts are made in one account: a request that one person made is not sent in the name of another
+/// tried first. All attempts are made in one account: a request of one user is not sent in the name of another
 /// who has signed in meanwhile.
 @_spi(ChappieInternals)
 public struct Authorization: Sendable {

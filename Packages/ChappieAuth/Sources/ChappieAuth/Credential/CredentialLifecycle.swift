@@ -12,92 +12,6 @@ import FoundationEssentials
 ///   until the store has carried it out, but never at the cost of a later sign-in.
 /// - Jobs touch the store one at a time, in the order in which they are ready to.
 struct CredentialLifecycle: Sendable {
-    /// Identifies a caller that waits for an answer.
-    typealias Waiter = Int
-    /// Identifies a job, so that a result finds its way back.
-    typealias JobID = Int
-
-    /// When an input arrived.
-    struct Moment: Sendable {
-        /// By the wall clock, which token expiry is measured with.
-        let now: Date
-        /// By the clock that nobody sets, which waiting is measured with.
-        let elapsed: Duration
-    }
-
-    /// A credential in use.
-    struct Held: Sendable {
-        var credential: Credential
-        /// Grows with every change of tokens, so that a late 401 is only held against the token that it was about.
-        let generation: Int
-        /// Whether the store has it too. It is not used before.
-        var isSaved: Bool
-        /// What the store held when these tokens came, until they are saved: only that is overwritten later.
-        var replaces: Credential?
-    }
-
-    /// What the store and the tombstone beside it say.
-    struct Stored: Sendable {
-        var credential: Credential?
-        var tombstone: Tombstone?
-    }
-
-    /// A good answer for a waiter.
-    struct Answer: Sendable {
-        var held: Held?
-        /// Whether the tokens have just come from the server.
-        var isFromServer = false
-    }
-
-    /// What happened.
-    enum Input: Sendable {
-        case requestNeedsToken(Waiter)
-        case accountAsked(Waiter)
-        case refreshAsked(Waiter)
-        case exportAsked(Waiter)
-        /// The backend answered a request with this token with 401.
-        case tokenRefused(generation: Int, Waiter)
-        /// It did so even though the token was fresh.
-        case freshTokenRefused(generation: Int, reason: String)
-        case tokenAccepted(generation: Int)
-        /// The waiter's request goes out with the old token instead of waiting longer for a new one.
-        case patienceEnded(Waiter)
-        case signedOut(revoking: Bool, Waiter)
-        /// The caller of the sign-out goes on before the store has carried it out.
-        case signOutOutlasted
-        /// `after` counts the sign-outs at the start of the sign-in: a later one wins. `nil` for an import.
-        case signInCompleted(Credential, after: Int?, Waiter)
-        case signInCancelled(Waiter)
-        case settlingAsked(Waiter)
-        case lockAnswered(JobID, CredentialStoreError?)
-        case storeRead(JobID, Result<Stored, CredentialStoreError>)
-        case storeSaved(JobID, CredentialStoreError?)
-        case storeDeleted(JobID, CredentialStoreError?)
-        case tokensRefreshed(JobID, Result<TokenAnswer, CredentialFailure>)
-        case revocationEnded
-    }
-
-    /// What is to be done.
-    enum Action: Sendable {
-        case acquireLock(JobID, within: Duration)
-        case releaseLock(JobID)
-        case readStore(JobID)
-        /// `verified`: reads it back as well, whatever the store has done about that itself.
-        case save(JobID, Credential, verified: Bool)
-        case delete(JobID)
-        case refresh(JobID, Secret)
-        /// In the background; ends in ``Input/revocationEnded``.
-        case revoke(Credential)
-        case answer(Waiter, Result<Answer, CredentialFailure>)
-        /// The sign-out has been tried in the store. The credentials are revoked in any case, which ends in one
-        /// ``Input/revocationEnded`` if there are any.
-        case answerSignOut(Waiter, CredentialStoreError?, revoke: [Credential])
-        /// Reports ``Input/patienceEnded(_:)`` after that time, unless the waiter is answered before.
-        case startPatience(Waiter, Duration)
-        case writeTombstone(Tombstone)
-        case removeTombstone
-    }
-
     /// What is known about the credential.
     enum Phase: Sendable {
         /// The store has not been read, or could not be. Next: any.
@@ -163,6 +77,8 @@ struct CredentialLifecycle: Sendable {
         var kind: Kind
         var step: Step
         var lockedAt: Duration?
+        /// The job that took the lock that this one works under; it is released after the last of them.
+        var lock: JobID?
 
         enum Kind: Sendable {
             case load
@@ -207,20 +123,25 @@ struct CredentialLifecycle: Sendable {
     private struct Adoption: Sendable {
         let credential: Credential
         let waiter: Waiter
-        let after: Int?
+        let isImport: Bool
+        /// The number of sign-outs when it began; a later one wins.
+        let signOuts: Int
         var isCancelled = false
         /// What the store held before.
         var previous: Result<Credential?, CredentialStoreError>?
+        /// Whether that was to be forgotten without being revoked: another machine uses it.
+        var sparesPrevious = false
     }
 
     private struct PendingSignOut: Sendable {
         /// When, and who was signed out.
         var tombstone: Tombstone
-        var revokes: Bool
         /// Credentials that the sign-out took, and that are to be revoked.
         var credentials: [Credential] = []
         /// Whether the store has refused to carry it out before.
         var isRepeated = false
+        /// Whether the tombstone is known to be readable for other processes, which remove it with a later sign-in.
+        var isTombstoneKept = false
 
         mutating func remember(_ credential: Credential) {
             guard !credentials.contains(where: credential.hasSameTokens) else { return }
@@ -250,8 +171,12 @@ struct CredentialLifecycle: Sendable {
         case .signedOut(let revoking, let waiter): signedOut(revoking: revoking, waiter)
         case .signOutOutlasted:
             if let pendingSignOut { actions.append(.writeTombstone(pendingSignOut.tombstone)) }
+        case .tombstoneKept: pendingSignOut?.isTombstoneKept = true
         case .signInCompleted(let credential, let after, let waiter):
-            start(.signIn(Adoption(credential: credential, waiter: waiter, after: after)))
+            let signOuts = after ?? snapshot.signOuts
+            start(
+                .signIn(
+                    Adoption(credential: credential, waiter: waiter, isImport: after == nil, signOuts: signOuts)))
         case .signInCancelled(let waiter):
             for (id, job) in jobs {
                 guard case .signIn(var adoption) = job.kind, adoption.waiter == waiter else { continue }
@@ -380,7 +305,8 @@ struct CredentialLifecycle: Sendable {
         case .renewal: actions.append(.acquireLock(id, within: Self.renewalLockPatience))
         case .saveAgain, .signOut, .signIn:
             // A renewal of this process that has the lock looks at what has changed by itself.
-            if let renewalJob, jobs[renewalJob]?.lockedAt != nil {
+            if let renewalJob, let lock = jobs[renewalJob]?.lock {
+                jobs[id]?.lock = lock
                 enterLane(id, .reading)
             } else {
                 actions.append(.acquireLock(id, within: Self.changeLockPatience))
@@ -392,7 +318,10 @@ struct CredentialLifecycle: Sendable {
     private mutating func lockAnswered(_ id: JobID, _ error: CredentialStoreError?) {
         guard let job = jobs[id] else { return }
         if let error, case .renewal = job.kind { return end(id, .failure(.store(error))) }
-        if error == nil { jobs[id]?.lockedAt = moment.elapsed }
+        if error == nil {
+            jobs[id]?.lockedAt = moment.elapsed
+            jobs[id]?.lock = id
+        }
         enterLane(id, .reading)
     }
 
@@ -459,7 +388,7 @@ struct CredentialLifecycle: Sendable {
 
     private mutating func remove(_ id: JobID) -> Job? {
         guard let job = jobs.removeValue(forKey: id) else { return nil }
-        if job.lockedAt != nil { actions.append(.releaseLock(id)) }
+        if let lock = job.lock, !jobs.values.contains(where: { $0.lock == lock }) { actions.append(.releaseLock(lock)) }
         leaveLane(id)
         return job
     }
@@ -477,7 +406,7 @@ struct CredentialLifecycle: Sendable {
         case (.renewal, _): break
         case (.signOut, _): readForSignOut(id, result)
         case (.signIn(let adoption), .reviewing(let failure)): putBack(id, adoption, failure, now: result)
-        case (.signIn(let adoption), _): readForSignIn(id, adoption, result.map(\.credential))
+        case (.signIn(let adoption), _): readForSignIn(id, adoption, result)
         }
     }
 
@@ -537,7 +466,7 @@ struct CredentialLifecycle: Sendable {
                 return loaded(id, .success(Stored(credential: stored.credential)))
             }
             // An earlier process signed out, and the store did not carry it out in time.
-            pendingSignOut = PendingSignOut(tombstone: tombstone, revokes: true, isRepeated: true)
+            pendingSignOut = PendingSignOut(tombstone: tombstone, isRepeated: true, isTombstoneKept: true)
             phase = .absent
             publish(.signedOut)
             _ = remove(id)
@@ -746,8 +675,7 @@ struct CredentialLifecycle: Sendable {
         if let held { credentials.append(held.credential) }
         revokesLateTokens = revoking
         pendingSignOut = PendingSignOut(
-            tombstone: Tombstone(at: moment.now, credentials), revokes: revoking,
-            credentials: credentials)
+            tombstone: Tombstone(at: moment.now, revokes: revoking, credentials), credentials: credentials)
         phase = .absent
         snapshot.signOuts += 1
         snapshot.sequence += 1
@@ -760,8 +688,10 @@ struct CredentialLifecycle: Sendable {
         switch result {
         case .success(let stored):
             guard let credential = stored.credential else { break }
-            if pending.isRepeated, !pending.tombstone.means(credential) {
+            let isOvertaken = pending.isTombstoneKept && stored.tombstone == nil
+            if pending.isRepeated, isOvertaken || !pending.tombstone.means(credential) {
                 // A later sign-in has the slot: there is nothing left to make up for.
+                if needsJob == id { needsJob = start(.load) }
                 return completeSignOut(id)
             }
             // It may be newer than what is known here: another process may have renewed it.
@@ -777,7 +707,10 @@ struct CredentialLifecycle: Sendable {
     private mutating func deletedForSignOut(_ id: JobID, _ error: CredentialStoreError?) {
         guard let error else { return completeSignOut(id) }
         guard var pending = pendingSignOut else { return endSignOut(id, error) }
-        if !pending.isRepeated { pending.tombstone = Tombstone(at: pending.tombstone.at, pending.credentials) }
+        if !pending.isRepeated {
+            let tombstone = pending.tombstone
+            pending.tombstone = Tombstone(at: tombstone.at, revokes: tombstone.revokes, pending.credentials)
+        }
         pending.isRepeated = true
         pendingSignOut = pending
         actions.append(.writeTombstone(pending.tombstone))
@@ -794,7 +727,7 @@ struct CredentialLifecycle: Sendable {
     private mutating func takeUnrevoked() -> [Credential] {
         guard let pending = pendingSignOut else { return [] }
         pendingSignOut?.credentials = []
-        return pending.revokes ? pending.credentials : []
+        return pending.tombstone.revokes ? pending.credentials : []
     }
 
     private mutating func endSignOut(_ id: JobID, _ error: CredentialStoreError?, revoking: [Credential]? = nil) {
@@ -813,16 +746,21 @@ struct CredentialLifecycle: Sendable {
     // MARK: Signing in
 
     private func isOver(_ adoption: Adoption) -> Bool {
-        adoption.isCancelled || adoption.after.map { $0 != snapshot.signOuts } ?? false
+        adoption.isCancelled || adoption.signOuts != snapshot.signOuts
     }
 
     private mutating func readForSignIn(
-        _ id: JobID, _ adoption: Adoption, _ stored: Result<Credential?, CredentialStoreError>
+        _ id: JobID, _ adoption: Adoption, _ stored: Result<Stored, CredentialStoreError>
     ) {
         if case .failure(let error) = stored, case .foreign = error { return fail(id, adoption, .store(error)) }
         if isOver(adoption) { return abandon(id) }
         var adoption = adoption
-        adoption.previous = stored
+        adoption.previous = stored.map(\.credential)
+        if case .success(let stored) = stored, let previous = stored.credential,
+            let tombstone = pendingSignOut?.tombstone ?? stored.tombstone
+        {
+            adoption.sparesPrevious = !tombstone.revokes && tombstone.means(previous)
+        }
         jobs[id]?.kind = .signIn(adoption)
         jobs[id]?.step = .saving(generation: 0)
         actions.append(.save(id, adoption.credential, verified: true))
@@ -834,7 +772,7 @@ struct CredentialLifecycle: Sendable {
         var replaced = takeUnrevoked()
         pendingSignOut = nil
         if case .success(let stored)? = adoption.previous {
-            if let stored { replaced.append(stored) }
+            if let stored, !adoption.sparesPrevious { replaced.append(stored) }
         } else if let held {
             replaced.append(held.credential)
         }
@@ -842,7 +780,7 @@ struct CredentialLifecycle: Sendable {
             let isFirst = !replaced[..<index].contains { $0.refreshToken == credential.refreshToken }
             if isFirst { revoke(credential) }
         }
-        if adoption.after != nil { tokensCameAt = moment.elapsed }
+        if !adoption.isImport { tokensCameAt = moment.elapsed }
         let held = hold(new, isSaved: true)
         actions.append(.removeTombstone)
         answer(adoption.waiter, held)
@@ -862,11 +800,12 @@ struct CredentialLifecycle: Sendable {
         now: Result<Stored, CredentialStoreError>
     ) {
         jobs[id]?.step = .puttingBack(failure)
-        if pendingSignOut != nil { return actions.append(.delete(id)) }
-        guard case .success(let previous)? = adoption.previous else { return fail(id, adoption, failure) }
         if case .success(let now) = now, let found = now.credential, !found.hasSameTokens(as: adoption.credential) {
+            // A sign-out that is still to be carried out judges it by itself.
             return fail(id, adoption, failure)
         }
+        if pendingSignOut != nil { return actions.append(.delete(id)) }
+        guard case .success(let previous)? = adoption.previous else { return fail(id, adoption, failure) }
         if let previous {
             actions.append(.save(id, previous, verified: false))
         } else {
@@ -881,81 +820,8 @@ struct CredentialLifecycle: Sendable {
 
     /// - Parameter failure: `nil` when the sign-in was cancelled, or overtaken by a sign-out.
     private mutating func fail(_ id: JobID, _ adoption: Adoption, _ failure: CredentialFailure?) {
-        if adoption.after != nil { revoke(adoption.credential) }
+        if !adoption.isImport { revoke(adoption.credential) }
         refuse(adoption.waiter, failure ?? .cancelled)
         _ = remove(id)
-    }
-}
-
-/// A sign-out that outlives the process, because the store did not carry it out in time.
-struct Tombstone: Sendable {
-    /// When the user signed out, by the wall clock.
-    let at: Date
-    /// The accounts that were signed out; empty when the store could not be read either.
-    let accounts: [ChappieAccountInfo]
-
-    init(at: Date, _ credentials: [Credential]) {
-        self.at = at
-        accounts = credentials.map { ChappieAccountInfo(userID: $0.info.userID, accountID: $0.info.accountID) }
-    }
-
-    /// Whether `stored` is the credential that the user wanted gone, and not a later sign-in.
-    func means(_ stored: Credential) -> Bool {
-        guard accounts.isEmpty else { return accounts.contains { $0.isSameAccount(as: stored.info) } }
-        return stored.lastRefresh.map { $0 <= at } ?? true
-    }
-
-    /// `nil` for a document that is none: it then means nothing.
-    init?(serialized document: [UInt8]) {
-        guard let json = try? ChappieJSON(parsing: document),
-            let at = json["signed_out_at"]?.string.flatMap(HTTPDate.rfc3339)
-        else { return nil }
-        self.at = at
-        accounts = (json["accounts"]?.array ?? []).map {
-            ChappieAccountInfo(userID: $0["user_id"]?.string, accountID: $0["account_id"]?.string)
-        }
-    }
-
-    func serialized() -> [UInt8] {
-        let accounts = accounts.map { account -> ChappieJSON in
-            var members = ChappieJSONObject()
-            members["account_id"] = account.accountID.map { .string($0) }
-            members["user_id"] = account.userID.map { .string($0) }
-            return .object(members)
-        }
-        // The next whole second: a sign-in of the same second counts as earlier.
-        let at = HTTPDate.rfc3339Text(at.addingTimeInterval(1))
-        return ChappieJSON.object(ChappieJSONObject([("signed_out_at", .string(at)), ("accounts", .array(accounts))]))
-            .serializedBytes()
-    }
-}
-
-/// What is known about the slot's credential, for everyone who watches.
-struct CredentialSnapshot: Sendable, Equatable {
-    enum Status: Sendable, Hashable {
-        /// The store has not been read yet.
-        case unknown
-        case signedOut
-        case signedIn(ChappieAccountInfo, expiresAt: Date?)
-        case reauthenticationRequired(ChappieAuthError)
-        /// The store could not be read.
-        case unavailable(CredentialStoreError)
-    }
-
-    var status = Status.unknown
-    /// Grows with every change; a watcher that has seen a later one ignores an earlier one.
-    var sequence = 0
-    /// How often the user has signed out.
-    var signOuts = 0
-
-    /// Whether the credential that was in use at `earlier` is so no longer.
-    func isLoss(after earlier: CredentialSnapshot) -> Bool {
-        if signOuts != earlier.signOuts { return true }
-        guard case .signedIn(let account, _) = earlier.status else { return false }
-        switch status {
-        case .signedIn(let new, _): return !new.isSameAccount(as: account)
-        case .signedOut, .reauthenticationRequired: return true
-        case .unknown, .unavailable: return false
-        }
     }
 }

@@ -22,6 +22,8 @@ public final class CredentialManager: Sendable {
     private let store: any CredentialStore
     private let lock: any CredentialLock
     private let state = Mutex(State())
+    /// Held while the tombstone is written or removed.
+    private let tombstoneWriting = Mutex(())
 
     private struct State {
         var lifecycle = CredentialLifecycle()
@@ -30,6 +32,8 @@ public final class CredentialManager: Sendable {
         var signOuts: [Int: Promise<SignOutOutcome>] = [:]
         var timers: [Int: Task<Void, Never>] = [:]
         var holds: [Int: CredentialLockHold] = [:]
+        /// The last change of the tombstone that is not carried out yet.
+        var tombstoneChange: CredentialLifecycle.Action?
     }
 
     /// What became of a sign-out in the store, and what is still to be revoked.
@@ -80,7 +84,7 @@ public final class CredentialManager: Sendable {
         status.changes { earlier, now in now.isLoss(after: earlier) ? () : nil }
     }
 
-    /// Who is signed in; `nil` when nobody is. Reads the store at the first call, never the network.
+    /// The account that is signed in, if any. Reads the store at the first call, never the network.
     ///
     /// - Throws: ``AuthorizationError/store(_:)``, ``AuthorizationError/reauthenticationRequired(_:)``;
     ///   `CancellationError`. Not an error: an empty slot.
@@ -290,6 +294,12 @@ public final class CredentialManager: Sendable {
             let actions = state.lifecycle.handle(input, at: moment)
             // Under the lock, so that watchers see changes in the order in which they were made.
             status.set(state.lifecycle.snapshot)
+            for action in actions {
+                switch action {
+                case .writeTombstone, .removeTombstone: state.tombstoneChange = action
+                default: break
+                }
+            }
             return actions
         }
         for action in actions { perform(action) }
@@ -320,8 +330,7 @@ public final class CredentialManager: Sendable {
             }
             if !isWaiting { timer.cancel() }
         case .releaseLock(let job): _ = state.withLock { $0.holds.removeValue(forKey: job) }
-        case .writeTombstone(let tombstone): lock.setNote(tombstone.serialized(), for: slot)
-        case .removeTombstone: lock.setNote(nil, for: slot)
+        case .writeTombstone, .removeTombstone: changeTombstone()
         case .acquireLock(let job, let limit):
             Task.detached { [self] in
                 do throws(CredentialStoreError) {
@@ -358,6 +367,26 @@ public final class CredentialManager: Sendable {
                 report(.revocationEnded)
             }
         }
+    }
+
+    /// Carries out the last change alone: two threads may get here in another order than the changes were decided in, and
+    /// a tombstone that is written after its removal would end the next sign-in.
+    private func changeTombstone() {
+        let isKept = tombstoneWriting.withLock { _ in
+            let change = state.withLock { state in
+                defer { state.tombstoneChange = nil }
+                return state.tombstoneChange
+            }
+            switch change {
+            case .writeTombstone(let tombstone)?:
+                lock.setNote(tombstone.serialized(), for: slot)
+                return lock.note(for: slot) != nil
+            case .removeTombstone?: lock.setNote(nil, for: slot)
+            default: break
+            }
+            return false
+        }
+        if isKept { report(.tombstoneKept) }
     }
 
     private func read() async -> Result<CredentialLifecycle.Stored, CredentialStoreError> {

@@ -46,7 +46,7 @@ struct DeviceAuthorization: ~Copyable {
     }
 }
 
-/// The device grant once there is a code: asks at once, then after every interval, until the person has decided.
+/// The device grant once there is a code: asks at once, then after every interval, until the user has decided.
 ///
 /// Time comes in as an argument and is never the wall clock, so setting that changes nothing here.
 struct DeviceAuthorizationPolling: ~Copyable {
@@ -54,7 +54,7 @@ struct DeviceAuthorizationPolling: ~Copyable {
     enum Step: Sendable {
         /// Wait this long (never past the deadline), then send ``DeviceAuthorizationPolling/request`` again.
         case wait(Duration)
-        /// The person approved.
+        /// The user approved.
         case approved(AuthorizationCode)
         /// It is over.
         case failed(ChappieAuthError)
@@ -63,7 +63,7 @@ struct DeviceAuthorizationPolling: ~Copyable {
     /// This many answers in a row that were no answer end the sign-in: about a minute without a network.
     static let maximumConsecutiveFailures = 12
 
-    /// What to show the person.
+    /// What to show the user.
     let code: ChappieDeviceCode
     private let endpoints: ChappieEndpoints
     private let deviceAuthID: Secret
@@ -85,7 +85,7 @@ struct DeviceAuthorizationPolling: ~Copyable {
             expiresAt: now.addingTimeInterval(lifetime.seconds), pollInterval: answer.interval)
     }
 
-    /// Asks whether the person has approved.
+    /// Asks whether the user has approved.
     var request: HTTPExchangeRequest {
         DeviceAuthorization.request(
             endpoints.profile.deviceTokenURL,
@@ -255,6 +255,7 @@ struct DeviceCodeSignIn: Sendable {
             }
         }
     }
+
     private func answer(to request: HTTPExchangeRequest) async -> Result<IssuerAnswer, IssuerClient.Failure> {
         do { return .success(try await issuer.send(request)) } catch { return .failure(error) }
     }

@@ -1,7 +1,7 @@
 @_spi(ChappieInternals) import ChappieCore
 import FoundationEssentials
 
-/// What a token says about its person and its end (RFC 7519), read without checking the signature.
+/// What a token says about its user and its end (RFC 7519), read without checking the signature.
 ///
 /// The token may be hostile: at most 64 KiB are looked at, in linear time, and whatever is not as expected is absent.
 struct JWTClaims: Sendable, Hashable {

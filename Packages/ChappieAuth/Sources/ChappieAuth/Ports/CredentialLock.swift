@@ -11,7 +11,7 @@ import FoundationEssentials
 
 /// Lets one process at a time change a slot's credential.
 ///
-/// A refresh token works once: two processes that refresh at the same time lose the sign-in. Whoever holds the lock reads
+/// A refresh token works once: two processes that refresh at the same time lose the sign-in. The holder of the lock reads
 /// the store again, and only then asks the server.
 ///
 /// A complete fake:

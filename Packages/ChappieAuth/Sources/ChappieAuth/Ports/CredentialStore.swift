@@ -1,6 +1,6 @@
 public import FoundationEssentials
 
-/// Where a credential lies in a store: one slot, one person's sign-in.
+/// Where a credential is stored: one slot, one user's sign-in.
 public struct CredentialSlot: Sendable, Hashable, Codable {
     /// The namespace, in reverse-DNS form. Default `com.chappie.sdk`.
     public let service: String
@@ -54,7 +54,7 @@ public protocol CredentialStore: Sendable {
     /// - Throws: ``CredentialStoreError``. Never waits past the store's own deadline.
     func load(_ slot: CredentialSlot) async throws(CredentialStoreError) -> Secret?
 
-    /// Finds out whether ``save(_:in:)`` can work, before a sign-in asks the person for anything: unlocks what has to be
+    /// Finds out whether ``save(_:in:)`` can work, before a sign-in asks the user for anything: unlocks what has to be
     /// unlocked, asks for a passphrase. Default: does nothing.
     ///
     /// - Throws: ``CredentialStoreError``; what is stored is as it was.
@@ -76,13 +76,13 @@ extension CredentialStore {
     public func prepareToSave(in slot: CredentialSlot) async throws(CredentialStoreError) {}
 }
 
-/// Why a credential store could not do what it was asked; each case is a different thing to tell a person.
+/// Why a credential store could not do what it was asked; each case is a different thing to tell the user.
 public enum CredentialStoreError: Error, Sendable, Hashable {
     /// There is no such store here: no session bus, no keyring service, a missing library.
     case absent(String)
     /// The keyring is locked, and unlocking it was not possible without asking.
     case locked(String)
-    /// The store refused: the person dismissed the prompt, or permissions forbid it.
+    /// The store refused: the user dismissed the prompt, or permissions forbid it.
     case denied(String)
     /// The store gave no answer within its deadline.
     case timedOut(Duration)

@@ -72,7 +72,7 @@ public final class StoreCall: Sendable {
     /// Whether the caller has stopped waiting.
     public var isOver: Bool { state.withLock(\.isOver) }
 
-    /// Replaces the call's deadline, from now on: a person takes longer than a program.
+    /// Replaces the call's deadline, from now on: a user takes longer than a program.
     public func allow(_ limit: Duration) {
         let timer = Task.detached { [self] in
             // A sleep that was cut short means that the call is over or has another deadline.

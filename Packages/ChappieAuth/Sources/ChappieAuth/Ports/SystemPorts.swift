@@ -1,6 +1,6 @@
 public import FoundationEssentials
 
-/// Shows a web page to the person.
+/// Shows a web page to the user.
 public protocol Browser: Sendable {
     /// Opens `url` and returns once the browser has been asked to; it can't be known whether a page appeared.
     ///
@@ -8,7 +8,7 @@ public protocol Browser: Sendable {
     func open(_ url: URL) async throws(DesktopError)
 }
 
-/// Puts text where the person can paste it from.
+/// Puts text where the user can paste it from.
 public protocol Clipboard: Sendable {
     /// Copies `text`.
     ///
@@ -20,7 +20,7 @@ public protocol Clipboard: Sendable {
 public enum ClipboardOutcome: Sendable, Hashable {
     /// The clipboard owner took the text.
     case copied
-    /// The terminal was asked (OSC 52), and terminals don't answer: never tell the person that it was copied.
+    /// The terminal was asked (OSC 52), and terminals don't answer: never tell the user that it was copied.
     case requested
 }
 
@@ -44,7 +44,7 @@ public struct DesktopError: Error, Sendable, Hashable, LocalizedError {
     public var errorDescription: String? { sentence }
 }
 
-/// Knows whether the person has locked the login session that this program runs in (the lock screen).
+/// Knows whether the user has locked the login session that this program runs in (the lock screen).
 ///
 /// A complete fake:
 /// ```swift
@@ -65,7 +65,7 @@ public protocol SessionLock: Sendable {
 public enum SessionLockState: Sendable, Hashable {
     /// The lock screen is up.
     case locked
-    /// The person is at the session, or could be.
+    /// The user is at the session, or could be.
     case unlocked
     /// There is nothing that could be locked (a container, a service, a system without a login manager); why, as the
     /// middle of a sentence.

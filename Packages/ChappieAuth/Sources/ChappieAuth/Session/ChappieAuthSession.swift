@@ -49,16 +49,16 @@ public final class ChappieAuthSession {
     private var credentialState = ChappieAuthState.signedOut
     private var appliedSequence = -1
 
-    /// Who is signed in; `nil` when nobody is.
+    /// The account that is signed in, if any.
     public private(set) var accountInfo: ChappieAccountInfo? { willSet { willChange() } }
     /// The last thing that went wrong here; a new sign-in and a successful refresh clear it. A sign-in that was
     /// cancelled is nothing that went wrong.
     public private(set) var lastError: ChappieAuthError? { willSet { willChange() } }
     /// The credential store's part in ``lastError``, when the store is what failed: locked, absent, denied and timed
-    /// out are different things to tell a person.
+    /// out are different things to tell the user.
     public private(set) var lastStoreError: CredentialStoreError? { willSet { willChange() } }
 
-    /// A session over `credentials`, populated when this returns if the person signed in before.
+    /// A session over `credentials`, populated when this returns if the user signed in before.
     ///
     /// An initialiser can't suspend, so this one blocks the main thread while another thread reads the store, for at
     /// most `loadDeadline`; a keyring usually takes a few milliseconds. If the store takes longer, ``state`` is
@@ -67,7 +67,7 @@ public final class ChappieAuthSession {
     ///
     /// - Parameters:
     ///   - credentials: shared with every client of the same slot.
-    ///   - notifier: tells the person to come back once the account is linked. Default none.
+    ///   - notifier: tells the user to come back once the account is linked. Default none.
     ///   - loadDeadline: default 6 s, a little over the deadline of the keyring adapters themselves. Zero does not wait.
     public convenience init(
         credentials: CredentialManager, notifier: (any Notifier)? = nil, loadDeadline: Duration = .seconds(6)
@@ -82,8 +82,8 @@ public final class ChappieAuthSession {
         }
     }
 
-    /// The same for whoever can suspend: nothing is blocked, and the store, which may ask the person, is read once and has
-    /// the time that it takes.
+    /// The same for a caller that can suspend: nothing is blocked, and the store, which may ask the user, is read once and
+    /// has the time that it takes.
     ///
     /// - Parameters:
     ///   - credentials: shared with every client of the same slot.
@@ -226,7 +226,7 @@ extension ChappieAuthSession {
         deviceLinkState = .polling(code)
     }
 
-    /// The credential is stored: this is true even if somebody cancelled in the same moment.
+    /// The credential is stored: this is true even if the caller cancelled in the same moment.
     private func linked(_ snapshot: CredentialSnapshot, _ attempt: Attempt) {
         guard attemptCount == attempt.id else { return }
         self.attempt = nil
@@ -234,6 +234,7 @@ extension ChappieAuthSession {
         // The follower may have applied it already, while the attempt still had the word.
         state = credentialState
         guard snapshot.signOuts == attempt.signOuts, case .signedIn(let account, let expiresAt) = snapshot.status else {
+            deviceLinkState = .cancelled
             return attempt.fail(.cancelledSignIn)
         }
         deviceLinkState = .linked(expiresAt: expiresAt)
@@ -252,7 +253,7 @@ extension ChappieAuthSession {
         self.attempt = nil
         let error = note(error)
         deviceLinkState = error == .expiredDeviceCode ? .expired : .failed(error)
-        // Whoever is signed in stays so; else the person has to see the sentence.
+        // A user who is signed in stays so; else the user has to see the sentence.
         if credentialState == .signedOut, error != .expiredDeviceCode {
             state = .failed(error.errorDescription ?? "Signing in failed.")
         } else {
@@ -286,7 +287,7 @@ extension ChappieAuthSession {
     /// Signs out, and waits until the stored credential is deleted and the server has revoked it (10 s at most).
     ///
     /// - Throws: ``ChappieAuthError`` when the credential could not be deleted, which ``lastStoreError`` explains, and
-    ///   when it is gone from here and only the server could not be told. Not an error: nobody was signed in.
+    ///   when it is gone from here and only the server could not be told. Not an error: no user was signed in.
     public func signOutAndRevoke() async throws {
         do { try await beginSignOut().finish() } catch let error as CancellationError { throw error } catch {
             throw note(error)

@@ -13,10 +13,10 @@ public enum ChappieAuthState: Sendable, Hashable {
     case signedIn(expiresAt: Date?)
     /// The stored refresh token is missing or no longer good; only a new sign-in helps.
     case reauthenticationRequired
-    /// Something went wrong that a person has to look at; the string is a sentence for them.
+    /// Something went wrong that the user has to look at; the string is a sentence for the user.
     case failed(String)
 
-    /// Whether somebody is signed in.
+    /// Whether a user is signed in.
     public var isSignedIn: Bool { if case .signedIn = self { true } else { false } }
 }
 
@@ -28,7 +28,7 @@ public enum ChappieDeviceLinkState: Sendable, Hashable {
     case requestingCode
     /// The code is ready to be shown. Next: `polling`, `cancelled`.
     case awaitingUserCode(ChappieDeviceCode)
-    /// The service is being asked whether the person has approved. Next: `linked`, `expired`, `cancelled`, `failed`.
+    /// The service is being asked whether the user has approved. Next: `linked`, `expired`, `cancelled`, `failed`.
     case polling(ChappieDeviceCode)
     /// Signed in; the credential is stored. `expiresAt` as in ``ChappieAuthState/signedIn(expiresAt:)``.
     case linked(expiresAt: Date?)
@@ -40,14 +40,14 @@ public enum ChappieDeviceLinkState: Sendable, Hashable {
     case failed(ChappieAuthError)
 }
 
-/// What a person needs to approve a sign-in on another screen (RFC 8628, 3.3).
+/// What the user needs to approve a sign-in on another screen (RFC 8628, 3.3).
 public struct ChappieDeviceCode: Sendable, Hashable {
     /// The code to type, as the service spells it: printable ASCII, at most 64 characters.
     public let userCode: String
     /// The page to type it into.
     public let verificationURL: URL
     /// When it stops being good, by this machine's wall clock; for a countdown only. The session itself measures with a
-    /// clock that nobody sets. At most 15 minutes away.
+    /// clock that can't be set. At most 15 minutes away.
     public let expiresAt: Date?
     /// How long the session waits between two polls: 1 s to 60 s.
     public let pollInterval: Duration
@@ -61,10 +61,10 @@ public struct ChappieDeviceCode: Sendable, Hashable {
     }
 }
 
-/// Who is signed in: what the tokens say about the person, never the tokens.
+/// Who is signed in: what the tokens say about the user, never the tokens.
 ///
 /// Read from the id token's claims without checking its signature; it came over TLS from the issuer itself. Good for
-/// showing and for routing, not for deciding what somebody may do.
+/// showing and for routing, not for deciding what a user may do.
 public struct ChappieAccountInfo: Sendable, Hashable, Codable {
     /// The address of the account, where the token names it.
     public let email: String?
@@ -89,7 +89,7 @@ public struct ChappieAccountInfo: Sendable, Hashable, Codable {
         self.isFedRAMPAccount = isFedRAMPAccount
     }
 
-    /// Whether both are the same person in the same account, whatever has become of the plan or the address. A user that
+    /// Whether both are the same user in the same account, whatever has become of the plan or the address. A user that
     /// is not known is taken for the same.
     public func isSameAccount(as other: ChappieAccountInfo) -> Bool {
         guard accountID == other.accountID else { return false }

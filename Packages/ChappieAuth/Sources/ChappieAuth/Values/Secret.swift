@@ -34,7 +34,7 @@ public struct Secret: Sendable {
     }
 }
 
-/// Kept out of line so that the compiler can't see that nobody reads the bytes again.
+/// Kept out of line so that the compiler can't see that the bytes are not read again.
 @inline(never)
 private func wipe(_ bytes: inout [UInt8]) {
     for index in bytes.indices { bytes[index] = 0 }
