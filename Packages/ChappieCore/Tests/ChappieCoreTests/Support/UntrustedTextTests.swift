@@ -47,4 +47,28 @@ import Testing
     func aTerminalIsGivenNoOrders(_ text: String, _ expected: String) {
         #expect(UntrustedText.forTerminal(text) == expected)
     }
+
+    private static let token = "eyJhbGciOiJub25lIn0.eyJzdWIiOiJhZGEiLCJqdGkiOiJ4eXp6eSJ9.c2lnbmF0dXJl"
+    private static let opaque = "0123456789+abcdef/~-._"
+
+    @Test(arguments: [
+        ("You sent \(token)!", "You sent ‹redacted›!"), ("\(token)", "‹redacted›"),
+        ("ab\(token),\(token)", "ab‹redacted›,‹redacted›"),
+        (#"{"Authorization":"Bearer \#(opaque)=="}"#, #"{"Authorization":"Bearer ‹redacted›=="}"#),
+        ("authorization: bearer \(token)\r\nhost: h", "authorization: bearer ‹redacted›\r\nhost: h"),
+        ("Bearer token missing", "Bearer token missing"), ("eyJ and eyJhbGci", "eyJ and eyJhbGci"),
+        ("eyJ456789012345", "eyJ456789012345"), ("eyJ4567890123456", "‹redacted›"),
+        ("Bearer 123456789012345", "Bearer 123456789012345"), ("BEARER 1234567890123456", "BEARER ‹redacted›"),
+        ("request 4f8e2a10-6a2b-4a53-9d0e-0123456789ab 🌙", "request 4f8e2a10-6a2b-4a53-9d0e-0123456789ab 🌙"),
+        ("", ""),
+    ])
+    func wholeBodiesLoseTheirTokensAlone(_ text: String, _ expected: String) {
+        #expect(UntrustedText.withoutTokens(text) == expected)
+    }
+
+    @Test func wholeBodiesAreReadInLinearTime() {
+        let short = String(repeating: " bearer eyJ", count: 10_000)
+        let text = String(repeating: "eyJ", count: 100_000) + short
+        #expect(UntrustedText.withoutTokens(text) == "‹redacted›" + short)
+    }
 }
