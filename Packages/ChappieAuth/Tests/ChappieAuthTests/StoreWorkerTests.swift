@@ -3,7 +3,7 @@ import ChappieTesting
 import Dispatch
 import Testing
 
-/// The limits of a call that blocks, on the worker that both stores use.
+/// The limits of a blocking call, on the worker that the keyring and file stores share.
 struct StoreWorkerTests {
     private let clock = ManualClock()
     private let worker: StoreWorker
