@@ -15,6 +15,9 @@ import sys
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 # What every module may import, as the table's introduction says. Full Foundation is never among it.
 EVERYWHERE = {"FoundationEssentials", "Swift", "Synchronization", "Dispatch", "HTTPTypes", "Glibc", "Musl", "Darwin", "Bionic", "Android"}
+# These also build on Apple platforms. One file chooses between FoundationEssentials and Foundation for them all.
+APPLE_IDIOM = {"ChappieCore", "ChappieAuth", "ChappieClient"}
+FOUNDATION = "Packages/ChappieCore/Sources/ChappieCore/Support/Foundation.swift"
 TOOLCHAIN = EVERYWHERE - {"HTTPTypes"} | {"Testing"}
 # Products that the root names otherwise than the package, and one of a package that the root does not have.
 RENAMED = {"ChappieTesting": "ChappieSDKTesting", "ChappieCurl": None}
@@ -107,7 +110,11 @@ def layers():
             looked_at += 1
             for line, imported in imports(read(path)):
                 place = f"{relative(path)}:{line}"
-                if imported == "Foundation":
+                if relative(path) == FOUNDATION:
+                    continue
+                if name in APPLE_IDIOM and imported in ("Foundation", "FoundationEssentials"):
+                    problems.append(f"{place}: imports {imported}; `import ChappieCore` brings it ({FOUNDATION})")
+                elif imported == "Foundation":
                     problems.append(f"{place}: imports Foundation; libraries import FoundationEssentials")
                 elif imported not in allowed:
                     problems.append(f"{place}: the table doesn't let {name} import {imported}")

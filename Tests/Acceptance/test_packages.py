@@ -86,6 +86,12 @@ def test_a_package_builds_from_its_own_manifest(package):
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr
 
 
+def test_core_auth_and_client_build_in_apples_idiom(tmp_path):
+    """With full Foundation, and with OpenCombine in the place of Combine."""
+    done = run("swift", "build", "--package-path", ROOT / "Tests/AppleIdiom", "--scratch-path", tmp_path)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+
+
 def test_public_names_obey_their_rules(program):
     done = run(ROOT / "Tests/Consumer/surface", os.path.dirname(program))
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,5 +1,4 @@
 public import ChappieCore
-public import FoundationEssentials
 public import HTTPTypes
 
 /// Where to sign in and talk, and as whom.

@@ -1,4 +1,4 @@
-public import FoundationEssentials
+public import ChappieCore
 
 /// Why signing in or refreshing failed.
 ///

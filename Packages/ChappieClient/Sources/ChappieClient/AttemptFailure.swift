@@ -1,6 +1,5 @@
 @_spi(ChappieInternals) import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
-import FoundationEssentials
 import HTTPTypes
 
 /// How an attempt ended without a whole response, as far as it matters for what comes next.

@@ -1,6 +1,5 @@
 @_spi(ChappieInternals) public import ChappieAuth
 @_spi(ChappieInternals) public import ChappieCore
-import FoundationEssentials
 import HTTPTypes
 import Synchronization
 

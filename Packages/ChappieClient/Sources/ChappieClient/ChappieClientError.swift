@@ -1,6 +1,5 @@
 @_spi(ChappieInternals) public import ChappieAuth
 @_spi(ChappieInternals) public import ChappieCore
-public import FoundationEssentials
 
 /// Why a request failed. Each case says what the user can do in ``recoverySuggestion``.
 public enum ChappieClientError: Error, Sendable, Hashable {

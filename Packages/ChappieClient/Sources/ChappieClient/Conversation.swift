@@ -1,6 +1,5 @@
 import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
-import FoundationEssentials
 import HTTPTypes
 
 /// What has been said, and under which ids. All of it belongs to one account.

@@ -1,5 +1,4 @@
 @_spi(ChappieInternals) import ChappieCore
-import FoundationEssentials
 import HTTPTypes
 
 /// One attempt at a turn over HTTP: request, server-sent events up to the terminal one.

@@ -1,5 +1,4 @@
-@_spi(ChappieInternals) import ChappieCore
-public import FoundationEssentials
+@_spi(ChappieInternals) public import ChappieCore
 
 /// How often, and after what pauses, a rate-limited request (status 429) is tried again.
 ///

@@ -1,6 +1,5 @@
 @_spi(ChappieInternals) import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
-import FoundationEssentials
 import HTTPTypes
 
 /// One attempt at a turn over WebSocket: connection (kept or new), request, events up to the terminal one.

@@ -1,5 +1,4 @@
 @_spi(ChappieInternals) import ChappieCore
-import FoundationEssentials
 
 /// The issuer that gave a credential, and the backend that it is for.
 ///

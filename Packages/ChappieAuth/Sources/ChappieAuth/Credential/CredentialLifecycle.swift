@@ -1,5 +1,4 @@
 @_spi(ChappieInternals) import ChappieCore
-import FoundationEssentials
 
 /// The life of one slot's credential as a state machine: past-tense inputs go in, actions come out.
 ///

@@ -1,6 +1,5 @@
 @_spi(ChappieInternals) public import ChappieCore
 import Dispatch
-import FoundationEssentials
 import Synchronization
 
 /// Looks after the credential of one slot: loads it, renews it, and lets requests use it.

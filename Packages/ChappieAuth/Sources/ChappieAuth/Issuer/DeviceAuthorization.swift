@@ -1,5 +1,4 @@
 @_spi(ChappieInternals) import ChappieCore
-import FoundationEssentials
 import HTTPTypes
 
 /// The device grant before its first step: it can ask for a code, and nothing else.

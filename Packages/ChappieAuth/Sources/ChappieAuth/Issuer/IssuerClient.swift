@@ -1,5 +1,4 @@
 @_spi(ChappieInternals) import ChappieCore
-import FoundationEssentials
 import HTTPTypes
 
 /// Talks to the authorization server: one request out, one whole answer back.

@@ -1,5 +1,4 @@
 @_spi(ChappieInternals) import ChappieCore
-import FoundationEssentials
 
 /// What a token says about its user and its end (RFC 7519), read without checking the signature.
 ///

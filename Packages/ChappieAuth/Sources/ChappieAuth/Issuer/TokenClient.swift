@@ -1,5 +1,4 @@
 @_spi(ChappieInternals) import ChappieCore
-import FoundationEssentials
 import HTTPTypes
 
 /// The token and revocation endpoints, spoken byte for byte as the Codex CLI 0.163.0 does, under our own name where a name

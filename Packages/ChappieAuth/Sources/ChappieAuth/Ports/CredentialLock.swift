@@ -1,5 +1,4 @@
 @_spi(ChappieInternals) public import ChappieCore
-import FoundationEssentials
 
 #if canImport(Glibc)
     import Glibc

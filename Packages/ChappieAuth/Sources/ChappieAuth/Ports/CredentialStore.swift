@@ -1,4 +1,4 @@
-public import FoundationEssentials
+public import ChappieCore
 
 /// Where a credential is stored: one slot, one user's sign-in.
 public struct CredentialSlot: Sendable, Hashable, Codable {

@@ -1,4 +1,4 @@
-public import FoundationEssentials
+public import ChappieCore
 
 /// Shows a web page to the user.
 public protocol Browser: Sendable {

@@ -1,5 +1,4 @@
 public import ChappieCore
-public import FoundationEssentials
 
 /// Where a sign-in stands.
 public enum ChappieAuthState: Sendable, Hashable {

@@ -1,5 +1,3 @@
-public import FoundationEssentials
-
 extension ChappieJSON {
     /// Parses a whole JSON text.
     ///
@@ -22,7 +20,7 @@ extension ChappieJSON {
 
 /// Text that is not JSON, or is nested too deeply.
 public struct ChappieJSONError: Error, Sendable, Hashable, LocalizedError {
-    /// What was wrong, in a few words; never the text itself.
+    /// The fault, in a few words; never the text itself.
     public let reason: String
     /// Bytes from the start of the text to where it went wrong.
     public let offset: Int

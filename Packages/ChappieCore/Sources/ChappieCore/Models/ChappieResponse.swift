@@ -1,5 +1,3 @@
-public import FoundationEssentials
-
 /// A response, whole or as far as it came.
 public struct ChappieResponse: Sendable, Hashable, Codable {
     /// The backend's id; empty when it sent none.

@@ -1,7 +1,6 @@
-public import FoundationEssentials
 public import HTTPTypes
 
-/// What the backend last said about an account's limits.
+/// The backend's last word on an account's limits.
 public struct ChappieUsageLimitSnapshot: Sendable, Hashable, Codable {
     /// The family of limits, `codex` for the usual one.
     public var limitID: String

@@ -1,5 +1,3 @@
-public import FoundationEssentials
-
 #if canImport(Glibc)
     import Glibc
 #elseif canImport(Musl)

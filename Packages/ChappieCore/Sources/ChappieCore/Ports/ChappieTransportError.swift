@@ -1,10 +1,8 @@
-public import FoundationEssentials
-
 /// An exchange that ended without a complete response: where it broke, with whom, and why.
 ///
 /// Never holds a header, a body, a query or the user part of a URL.
 public struct ChappieTransportError: Error, Sendable, Hashable {
-    /// What kind of failure it was.
+    /// The kind of failure.
     public enum Code: String, Sendable, Hashable, Codable {
         /// The URL can't be used: no host, an unknown scheme.
         case invalidURL
@@ -48,7 +46,7 @@ public struct ChappieTransportError: Error, Sendable, Hashable {
         case liveness
     }
 
-    /// What kind of failure it was.
+    /// The kind of failure.
     public let code: Code
     /// How far the exchange had come.
     public let stage: Stage
@@ -72,7 +70,7 @@ extension ChappieTransportError: LocalizedError {
         return code == .timedOut ? "Timed out \(place): \(reason)." : "Failed \(place): \(reason)."
     }
 
-    /// What a person can do about it.
+    /// Advice for the user.
     public var recoverySuggestion: String? {
         switch code {
         case .invalidURL, .insecureURL: "Check the configured address; only https is allowed, except to this machine."

@@ -1,4 +1,3 @@
-public import FoundationEssentials
 public import HTTPTypes
 
 /// Performs one HTTP exchange: a request goes in, a head and a back-pressured body come out.

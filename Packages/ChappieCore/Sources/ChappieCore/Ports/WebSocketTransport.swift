@@ -1,4 +1,3 @@
-public import FoundationEssentials
 public import HTTPTypes
 
 /// Opens WebSocket connections (RFC 6455) under the same network policy as ``HTTPTransport``.
@@ -72,7 +71,7 @@ public enum WebSocketMessage: Sendable, Hashable {
     }
 }
 
-/// What a receiver gets.
+/// A message or the end, as a receiver gets it.
 public enum WebSocketInbound: Sendable, Hashable {
     /// One or more, in order.
     case messages([WebSocketMessage])

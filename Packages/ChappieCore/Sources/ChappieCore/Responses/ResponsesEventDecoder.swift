@@ -1,10 +1,8 @@
-public import FoundationEssentials
-
 /// Decodes a Responses stream over server-sent events: bytes in, events out, done at the terminal event.
 ///
 /// Only `data` counts; the `event` field is ignored. `[DONE]` and payloads that are not JSON are passed over
-/// (``skippedPayloads`` counts the latter). After a terminal event everything else is ignored, so that nobody waits for
-/// the end of the connection.
+/// (``skippedPayloads`` counts the latter). After a terminal event everything else is ignored, so that no caller waits
+/// for the end of the connection.
 public struct ResponsesEventDecoder: Sendable {
     private var decoder: ServerSentEventDecoder
     private let limit: Int
@@ -56,7 +54,7 @@ public struct ResponsesEventDecoder: Sendable {
         return intake.events
     }
 
-    /// What one call has gathered.
+    /// The events that one call has gathered.
     private struct Intake {
         var events: [ResponsesEvent] = []
         var skipped = 0

@@ -1,5 +1,3 @@
-public import FoundationEssentials
-
 /// One event of an event stream (WHATWG HTML, 9.2).
 public struct ServerSentEvent: Sendable, Hashable {
     /// The `event` field; `message` when there was none.
@@ -93,7 +91,7 @@ public struct ServerSentEventDecoder: Sendable {
 
     // MARK: Without copies, for the decoders above
 
-    /// What an event holds while it is being delivered; valid only inside the closure it is passed to.
+    /// An event while it is being delivered; valid only inside the closure it is passed to.
     struct Dispatched {
         let data: UnsafeBufferPointer<UInt8>
         fileprivate let type: [UInt8]

@@ -1,5 +1,3 @@
-public import FoundationEssentials
-
 /// The two spellings of a moment on this wire, read without locale or trap.
 @_spi(ChappieInternals) public enum HTTPDate {
     /// `2026-11-20T23:42:00Z`, with an optional fraction and offset (RFC 3339, 5.6).

@@ -1,5 +1,3 @@
-public import FoundationEssentials
-
 /// Scheme, host and port of a URL that may be used (RFC 6454, section 4).
 ///
 /// `ws` and `wss` count as `http` and `https` (RFC 6455, section 3): the same ports, the same rules.

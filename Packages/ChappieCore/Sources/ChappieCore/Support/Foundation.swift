@@ -1,0 +1,7 @@
+// The one place that chooses between FoundationEssentials, which keeps programs small on Linux, and Foundation, which is
+// all there is on Apple platforms. Every file of this module, and every file that imports ChappieCore, gets it from here.
+#if canImport(FoundationEssentials) && !CHAPPIE_FULL_FOUNDATION
+    @_exported public import FoundationEssentials
+#else
+    @_exported public import Foundation
+#endif
