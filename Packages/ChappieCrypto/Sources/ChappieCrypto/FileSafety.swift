@@ -41,9 +41,9 @@ enum FileSafety {
             let mode = String(status.st_mode & 0o7777 | 0o10000, radix: 8).dropFirst()
             let (file, remedy) =
                 switch purpose {
-                case .credential: ("", "If nobody else can have read or written it: chmod 600 \(quoted(path))")
-                case .credentialFolder: ("the folder ", "If nobody else can have changed it: chmod 700 \(quoted(path))")
-                case .passphrase: ("the passphrase in ", "If nobody else can have read it: chmod 600 \(quoted(path))")
+                case .credential: ("", "If no other user could read or write it: chmod 600 \(quoted(path))")
+                case .credentialFolder: ("the folder ", "If no other user could change it: chmod 700 \(quoted(path))")
+                case .passphrase: ("the passphrase in ", "If no other user could read it: chmod 600 \(quoted(path))")
                 case .systemdPassphrase:
                     ("the passphrase in ", "Let systemd hand it over with LoadCredential= or LoadCredentialEncrypted=.")
                 }

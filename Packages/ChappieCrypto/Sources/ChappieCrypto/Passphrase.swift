@@ -23,7 +23,7 @@ public protocol PassphraseSource: Sendable {
     /// The passphrase, 1 byte or more; `nil` when this source is not set up here (which is not an error).
     ///
     /// - Parameter purpose: A source that asks a person says it, and asks twice for a new passphrase.
-    /// - Throws: ``CredentialStoreError/noPassphrase(_:)`` when the source is set up and has none to give, or the person
+    /// - Throws: ``CredentialStoreError/noPassphrase(_:)`` when the source is set up and has none to give, or the user
     ///   refused; ``CredentialStoreError/unsafeFile(_:remedy:)`` when others could have read it.
     func passphrase(for purpose: PassphrasePurpose) async throws(CredentialStoreError) -> Secret?
 }

@@ -1,4 +1,4 @@
-/// How much work it is to turn a passphrase into a key with scrypt (RFC 7914): more work for the person once in a
+/// The cost of turning a passphrase into a key with scrypt (RFC 7914): more work for the user once in a
 /// process, and for a thief once in a guess.
 public struct ScryptParameters: Sendable, Hashable {
     /// The binary logarithm of the cost N: 1 to 20.

@@ -45,7 +45,7 @@ struct ChildProcess: Sendable, Hashable {
     /// Starts the program and waits until it ends, at most for the limit.
     ///
     /// It runs in a session of its own, without a terminal: an interrupt from the keyboard does not reach it, and it
-    /// can't read what the person types. Its output goes to /dev/null. Whenever it ends, it is reaped.
+    /// can't read what the user types. Its output goes to /dev/null. Whenever it ends, it is reaped.
     func run() async -> ChildOutcome {
         // Files without a name instead of pipes: a grandchild that keeps its copy open holds nothing up, and a program
         // that does not read causes no signal.

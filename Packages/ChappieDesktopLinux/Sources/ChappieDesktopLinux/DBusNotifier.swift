@@ -21,7 +21,7 @@ public struct DBusNotifier: Notifier {
     /// Shows `title` (256 characters at most) and `body` (1024), both plain text; what is longer is cut.
     ///
     /// - Throws: ``DesktopError`` when there is no session bus, no notification service or no program to ask it with,
-    ///   and when it does not answer within 2 seconds. A desktop that shows nothing, because the person does not want
+    ///   and when it does not answer within 2 seconds. A desktop that shows nothing, because the user does not want
     ///   to be disturbed, is not an error.
     public func notify(title: String, body: String) async throws(DesktopError) {
         guard environment.hasSessionBus else { throw Self.failure("there is no desktop session bus here") }

@@ -20,7 +20,7 @@ public struct DesktopEnvironment: Sendable {
     let isExecutable: @Sendable (String) -> Bool
     let isSocket: @Sendable (String) -> Bool
     let run: @Sendable (ChildProcess) async -> ChildOutcome
-    /// Writes to the person's terminal; `false` when there is none.
+    /// Writes to the user's terminal; `false` when there is none.
     let writeToTerminal: @Sendable ([UInt8]) async -> Bool
 
     /// The machine, under other environment variables.

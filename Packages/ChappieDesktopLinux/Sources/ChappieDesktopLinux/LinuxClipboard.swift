@@ -36,7 +36,6 @@ public struct LinuxClipboard: Clipboard {
     }
 }
 
-/// A route to a clipboard.
 enum ClipboardRoute: Hashable {
     case program(path: String, arguments: [String])
     case terminal(insideTmux: Bool)

@@ -1,7 +1,7 @@
 public import ChappieAuth
 public import FoundationEssentials
 
-/// Opens web pages with xdg-open, the desktop's own way to the person's browser.
+/// Opens web pages with xdg-open, the desktop's own way to the user's browser.
 ///
 /// ```swift
 /// let browser = XDGOpenBrowser()

@@ -1,6 +1,6 @@
 import CSecret
 
-/// A prompt that the keyring service shows the person on our behalf (org.freedesktop.Secret.Prompt).
+/// A prompt that the keyring service shows the user on our behalf (org.freedesktop.Secret.Prompt).
 ///
 /// Run here and not by libsecret, which waits forever on services that don't say when a prompt has ended, and whose
 /// unlocking (0.20) never returns after a prompt was dismissed.

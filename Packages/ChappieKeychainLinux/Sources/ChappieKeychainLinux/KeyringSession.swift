@@ -5,7 +5,7 @@ import CSecret
 struct KeyringLimits {
     /// For the service's own work.
     let work: Duration
-    /// For a question to the person; `nil` when the person may not be asked to unlock anything.
+    /// For a question to the user; `nil` when the user may not be asked to unlock anything.
     let prompt: Duration?
 }
 
@@ -152,7 +152,7 @@ struct KeyringSession {
     /// The paths of the slot's readable items, the last modified first; when there are none, the slot is empty. More than
     /// one exist only when two programs have made one at the same time.
     ///
-    /// A locked item or keyring that may hide one is unlocked first, where the caller lets the person be asked.
+    /// A locked item or keyring that may hide one is unlocked first, where the caller lets the user be asked.
     ///
     /// - Throws: `locked`, and as ``run(promptIn:)``.
     private func findUnlocking(_ slot: CredentialSlot) throws(CredentialStoreError) -> [String] {
@@ -227,7 +227,7 @@ struct KeyringSession {
         return answer?.member(0, ofTuple: "(v)")?.boxed?.bool ?? true
     }
 
-    // MARK: Asking the service, which may ask the person
+    // MARK: Asking the service, which may ask the user
 
     private static let unexpectedAnswer = CredentialStoreError.failed(
         "the keyring service's answer is not what its protocol says")
@@ -253,7 +253,7 @@ struct KeyringSession {
         }
     }
 
-    /// Runs a step in which the service may ask the person; where asking is allowed it has at least the prompt's limit.
+    /// Runs a step in which the service may ask the user; where asking is allowed it has at least the prompt's limit.
     private func mayPrompt(_ step: () throws(CredentialStoreError) -> Void) throws(CredentialStoreError) {
         guard let limit = limits.prompt, limit > limits.work else { return try step() }
         storeCall.allow(limit)
@@ -263,7 +263,7 @@ struct KeyringSession {
 
     /// Runs the prompt whose path a method has answered with, if there is one.
     ///
-    /// - Throws: `denied` when the person dismissed it, `absent` when the service went away meanwhile.
+    /// - Throws: `denied` when the user dismissed it, `absent` when the service went away meanwhile.
     private func run(promptIn answer: BusValue?) throws(CredentialStoreError) {
         guard let path = answer?.text else { throw Self.unexpectedAnswer }
         // The path that stands for no prompt.
@@ -277,7 +277,7 @@ struct KeyringSession {
         switch outcome {
         case .accepted: return
         case .dismissed: throw .denied("the prompt was dismissed")
-        case .vanished: throw .absent("the keyring service went away while it asked the person")
+        case .vanished: throw .absent("the keyring service went away while it asked the user")
         }
     }
 }

@@ -64,7 +64,7 @@ struct LibraryFault: Error, Hashable {
             .absent("the keyring service could not be started (\(message))")
         case ("AccessDenied", _), ("AuthFailed", _), (_, CS_IO_ERROR_PERMISSION_DENIED): .denied(message)
         case ("Timeout", _), ("TimedOut", _), (_, CS_IO_ERROR_TIMED_OUT): .timedOut(deadline)
-        // Our own cancellations are never looked at, so this one is the person's.
+        // Our own cancellations are never looked at, so this one is the user's.
         case (_, CS_IO_ERROR_CANCELLED): .denied("the prompt was dismissed")
         case _ where name == "org.freedesktop.Secret.Error.IsLocked":
             .locked("the keyring service will not use it before it is unlocked")

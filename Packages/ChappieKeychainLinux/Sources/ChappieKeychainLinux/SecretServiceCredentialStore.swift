@@ -14,7 +14,7 @@ import FoundationEssentials
 /// Calls to the same bus run one after the other, process-wide: what a save reads back is what it wrote.
 ///
 /// libsecret is opened at run time: without it every call throws ``CredentialStoreError/absent(_:)``. A bus is never
-/// started (no D-Bus autolaunch). The person is not asked to unlock a keyring unless
+/// started (no D-Bus autolaunch). The user is not asked to unlock a keyring unless
 /// ``Unlocking/promptAllowed(deadline:)`` is given: a locked one throws ``CredentialStoreError/locked(_:)`` at once.
 ///
 /// An item has the schema `com.chappie.Credential`, the attributes `service`, `account` and, when the slot has them,
@@ -28,12 +28,12 @@ import FoundationEssentials
 ///
 /// Secret Service API: <https://specifications.freedesktop.org/secret-service/>
 public struct SecretServiceCredentialStore: CredentialStore {
-    /// Whether a locked keyring may be unlocked by asking the person.
+    /// Whether a locked keyring may be unlocked by asking the user.
     public enum Unlocking: Sendable, Hashable {
-        /// The person is not asked: a locked keyring is ``CredentialStoreError/locked(_:)`` at once. For everything that
+        /// The user is not asked: a locked keyring is ``CredentialStoreError/locked(_:)`` at once. For everything that
         /// runs unattended.
         case never
-        /// The keyring service may show its prompt, and gives the person `deadline` to answer it. A dismissed prompt is
+        /// The keyring service may show its prompt, and gives the user `deadline` to answer it. A dismissed prompt is
         /// ``CredentialStoreError/denied(_:)``, an unanswered one is taken back and
         /// ``CredentialStoreError/timedOut(_:)``. `deadline` must be positive; a minute is a good value.
         case promptAllowed(deadline: Duration)
@@ -58,7 +58,7 @@ public struct SecretServiceCredentialStore: CredentialStore {
     ///     5 seconds.
     ///   - writeDeadline: How long a save (which reads back) or a delete may take, likewise. Must be positive. Default
     ///     10 seconds.
-    ///   - unlocking: Whether the person may be asked to unlock a keyring. Default ``Unlocking/never``. With permission,
+    ///   - unlocking: Whether the user may be asked to unlock a keyring. Default ``Unlocking/never``. With permission,
     ///     a step in which the service asks has the prompt's deadline, and what comes after it the usual one anew.
     ///     Services may also ask before they make or remove an item (KeePassXC does, if it is set so); that is no
     ///     unlocking and needs no permission, but without it the answer has to come within `writeDeadline`.
@@ -110,7 +110,7 @@ public struct SecretServiceCredentialStore: CredentialStore {
     }
 
     /// Makes sure that a save can succeed, before anything is done that must not be lost: there is a keyring for it, and
-    /// it is unlocked, which is asked for here where the person may be asked. Writes nothing.
+    /// it is unlocked, which is asked for here where the user may be asked. Writes nothing.
     ///
     /// - Throws: `absent` (also when the service has no default keyring), `locked`, `denied`, `timedOut` or `failed`;
     ///   `failed` also when the task is cancelled.

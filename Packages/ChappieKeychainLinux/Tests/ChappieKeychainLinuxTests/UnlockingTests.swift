@@ -66,7 +66,7 @@ struct UnlockingTests {
         #expect(try await service.promptCalls("Prompt") == 1)
     }
 
-    @Test func nobodyIsAskedWithoutPermission() async throws {
+    @Test func theUserIsNotAskedWithoutPermission() async throws {
         let service = try await FakeService(#"{"locked": true}"#)
         let locked = CredentialStoreError.isLocked
         await #expect(throws: locked) { try await service.store.load(slot) }
@@ -104,7 +104,7 @@ struct UnlockingTests {
     @Test func aServiceThatGoesAwayWhileItAsksIsAbsent() async throws {
         let service = try await FakeService(#"{"locked": true, "prompt": "leaves"}"#)
         let asking = SecretServiceCredentialStore.forTests(on: service.bus.address, unlocking: unlocking)
-        await #expect(throws: CredentialStoreError.absent("the keyring service went away while it asked the person")) {
+        await #expect(throws: CredentialStoreError.absent("the keyring service went away while it asked the user")) {
             try await asking.load(slot)
         }
     }

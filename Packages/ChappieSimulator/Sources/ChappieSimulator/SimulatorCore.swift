@@ -53,10 +53,10 @@ final class SimulatorCore: Sendable {
         // A scenario can't answer 101, so this is the backend's own.
         if answered.status == 101 { return upgrade(request, answered, owner, caller, renderer) }
         var response = answered
-        // What follows an upgrade request is no longer HTTP, so the connection can't be used again.
+        // The bytes after an upgrade request are no longer HTTP, so the connection can't be used again.
         let isLast = request.header("upgrade") != nil
         if isLast { response.setHeader("connection", "close") }
-        // What follows the answer to a HEAD request is the next answer (RFC 9112, 6.3).
+        // The client takes the bytes after an answer to HEAD for the next answer (RFC 9112, 6.3).
         if request.method == "HEAD" { response.body = .bytes([]) }
         let answer = renderer.render(response)
         return .answer(isLast ? ScriptedAnswer(steps: answer.steps + [.finish]) : answer)

@@ -40,7 +40,7 @@ extension SimulatorError: LocalizedError {
     /// The reason as a sentence.
     public var errorDescription: String? { reason + "." }
 
-    /// What the caller can do about it.
+    /// Advice for the caller.
     public var recoverySuggestion: String? {
         switch code {
         case .portInUse: "Stop the other program, choose another port, or use port 0 for any free one."

@@ -30,7 +30,7 @@ public final class ManualClock: ChappieClock {
     /// - Parameter now: the wall clock's first reading. Default: 20 November 2026, 12:00 UTC.
     public init(now: Date = .scriptedStart) { state = Mutex(State(now: now)) }
 
-    /// What the wall clock was set to last, and what has passed since.
+    /// The time that the wall clock was set to last, and what has passed since.
     public var now: Date { state.withLock(\.now) }
     /// The sum of all advances.
     public var elapsed: Duration { state.withLock(\.elapsed) }

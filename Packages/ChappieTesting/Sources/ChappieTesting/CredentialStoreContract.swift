@@ -1,7 +1,7 @@
 public import ChappieAuth
 public import FoundationEssentials
 
-/// What every ``CredentialStore`` does, as a list of cases that any testing framework can run.
+/// The behaviour of every ``CredentialStore``, as a list of cases that any testing framework can run.
 ///
 /// ```swift
 /// @Test(arguments: CredentialStoreContract.cases)

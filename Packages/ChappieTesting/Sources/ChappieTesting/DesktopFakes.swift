@@ -85,7 +85,7 @@ public final class ManualSessionLock: SessionLock {
     /// Every question from now on fails with `error`.
     public func fail(with error: CredentialStoreError) { answer.withLock { $0 = .failure(error) } }
 
-    /// What was set last.
+    /// The state that was set last.
     public func state() async throws(CredentialStoreError) -> SessionLockState { try answer.withLock { $0 }.get() }
 }
 

@@ -3,7 +3,7 @@ public import ChappieSimulator
 public import FoundationEssentials
 import HTTPTypes
 
-/// What every ``HTTPTransport`` does, as a list of cases that any testing framework can run.
+/// The behaviour of every ``HTTPTransport``, as a list of cases that any testing framework can run.
 ///
 /// Each case sends requests to a server that answers by ``answer(to:)``: for an adapter a real one
 /// (``startServer()``), for the fake the same script in memory (``makeFake()``).
@@ -16,7 +16,7 @@ import HTTPTypes
 /// }
 /// ```
 ///
-/// What goes over the wire (content coding, added fields, TLS, proxies) has no counterpart in a fake and is for the tests
+/// The wire (content coding, added fields, TLS, proxies) has no counterpart in a fake and is for the tests
 /// of the adapter.
 public enum HTTPTransportContract {
     /// One demand on a transport.
@@ -282,7 +282,7 @@ extension HTTPTransportContract {
 // MARK: The script
 
 extension HTTPTransportContract {
-    /// The script: which answer a path gets, whoever serves it.
+    /// The script: a path's answer, the same from a fake and from a server.
     public static func answer(to request: HTTPExchangeRequest) -> ScriptedHTTPAnswer {
         let part = Array("0123456789".utf8)
         switch request.url.lastPathComponent {
@@ -301,7 +301,7 @@ extension HTTPTransportContract {
         case "redirect": return .response(status: .temporaryRedirect, headerFields: [.location: "/echo"])
         case "see-other": return .response(status: .seeOther, headerFields: [.location: "/echo"])
         case "redirect-loop": return .response(status: .temporaryRedirect, headerFields: [.location: "/redirect-loop"])
-        // Port 9 is "discard": nothing listens there, and nobody must try.
+        // Port 9 is "discard": nothing listens there, and the client must not try.
         case "redirect-away":
             return .response(status: .temporaryRedirect, headerFields: [.location: "http://127.0.0.1:9/echo"])
         default: return .response(status: .badRequest, body: "the contract has no such path")
@@ -343,7 +343,7 @@ extension HTTPField.Name {
 }
 
 extension HTTPExchangeRequest {
-    /// What the server received, in the terms of the port; `nil` when they have no words for it.
+    /// The request that the server received, in the terms of the port; `nil` when they have no words for it.
     fileprivate init?(_ received: ReceivedRequest) {
         guard let url = URL(string: "http://127.0.0.1" + received.target),
             let method = HTTPRequest.Method(rawValue: received.method)

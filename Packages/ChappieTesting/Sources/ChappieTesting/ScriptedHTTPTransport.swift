@@ -71,7 +71,7 @@ public final class ScriptedHTTPTransport: HTTPTransport {
     }
 }
 
-/// What a ``ScriptedHTTPTransport`` does with one request.
+/// A script for ``ScriptedHTTPTransport``'s answer to one request.
 public struct ScriptedHTTPAnswer: Sendable {
     /// One thing that happens to an exchange.
     public enum Step: Sendable {
@@ -87,13 +87,13 @@ public struct ScriptedHTTPAnswer: Sendable {
         case fail(ChappieTransportError)
     }
 
-    /// What happens before there is a response head; a chunk here means nothing.
+    /// The steps before the response head; a chunk here means nothing.
     public var beforeHead: [Step]
     /// The status of the head.
     public var status: HTTPResponse.Status
     /// The fields of the head.
     public var headerFields: HTTPFields
-    /// What happens after the head.
+    /// The steps after the head.
     public var body: [Step]
 
     /// An answer of these parts; without arguments, an empty 200.

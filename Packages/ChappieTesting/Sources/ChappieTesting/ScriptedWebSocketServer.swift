@@ -15,7 +15,7 @@ import Synchronization
 /// By itself it answers pings, and a close frame with a close frame and the end of the connection. It agrees to no
 /// extension, reads messages of one frame, and has one thread for all connections.
 public final class ScriptedWebSocketServer: Sendable {
-    /// What happens on a connection in answer to its request, or to a message.
+    /// The server's answer to a connection's request, or to a message.
     public struct Answer: Sendable {
         /// In order.
         public var steps: [Step]

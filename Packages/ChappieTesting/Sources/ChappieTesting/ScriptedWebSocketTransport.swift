@@ -24,7 +24,7 @@ public final class ScriptedWebSocketTransport: WebSocketTransport {
     /// Decides how an opening goes.
     public typealias Script = @Sendable (Opening) async throws -> ScriptedWebSocketOpening
 
-    /// What the transport was asked for.
+    /// One request to the transport.
     public struct Opening: Sendable, Hashable {
         /// Where to.
         public let url: URL
@@ -103,7 +103,7 @@ public final class ScriptedWebSocketTransport: WebSocketTransport {
 
 /// How one opening of a ``ScriptedWebSocketTransport`` goes.
 public struct ScriptedWebSocketOpening: Sendable {
-    /// What the far end does about a message.
+    /// The far end's answer to a message.
     ///
     /// - Parameter number: 0 for the first message of the connection.
     public typealias Reply = @Sendable (_ message: WebSocketMessage, _ number: Int) -> [ScriptedWebSocketStep]
@@ -263,7 +263,7 @@ public final class ScriptedWebSocketPeer: Sendable {
         }
     }
 
-    /// What a receiver gets without waiting; `nil` when it has to.
+    /// The next arrival for a receiver, without waiting; `nil` when it has to.
     private func takeArrival(
         _ state: inout State, mayWait: Bool, within deadline: Duration?
     ) -> Result<WebSocketInbound, ChappieTransportError>? {
@@ -315,7 +315,7 @@ public final class ScriptedWebSocketPeer: Sendable {
     }
 }
 
-/// What the user of a scripted WebSocket holds; letting go of it drops the connection.
+/// The caller's end of a scripted WebSocket; letting go of it drops the connection.
 private final class ScriptedWebSocketConnection: WebSocketConnection {
     private let peer: ScriptedWebSocketPeer
 

@@ -2,7 +2,7 @@ public import ChappieAuth
 @_spi(ChappieInternals) public import ChappieCore
 public import FoundationEssentials
 
-/// Somebody who is signed in already, for tests: unsigned tokens and the stored credential made of them.
+/// A user who is signed in already, for tests: unsigned tokens and the stored credential made of them.
 ///
 /// ```swift
 /// let manager = SeededAuth().manager(transport: transport, clock: clock)
@@ -55,7 +55,7 @@ public struct SeededAuth: Sendable {
         return Self.token(.object(claims))
     }
 
-    /// What the token endpoint would answer with these tokens.
+    /// The token endpoint's answer with these tokens.
     public var tokenAnswer: String {
         var answer = ChappieJSONObject([("id_token", .string(idToken)), ("access_token", .string(accessToken))])
         answer["refresh_token"] = refreshToken.map { .string($0) }

@@ -3,7 +3,7 @@ import ChappieSimulator
 public import FoundationEssentials
 import HTTPTypes
 
-/// What every ``WebSocketTransport`` does, as a list of cases that any testing framework can run.
+/// The behaviour of every ``WebSocketTransport``, as a list of cases that any testing framework can run.
 ///
 /// Each case opens connections to a server that behaves by its script: for an adapter a real one (``startServer()``), for
 /// the fake the same script in memory (``makeFake()``).
@@ -16,7 +16,7 @@ import HTTPTypes
 /// }
 /// ```
 ///
-/// What goes over the wire (frames, compression, pings, TLS, proxies) has no counterpart in a fake and is for the tests
+/// The wire (frames, compression, pings, TLS, proxies) has no counterpart in a fake and is for the tests
 /// of the adapter.
 public enum WebSocketTransportContract {
     /// One demand on a transport.
@@ -325,7 +325,7 @@ extension WebSocketTransportContract {
 // MARK: The script
 
 extension WebSocketTransportContract {
-    /// The script: how a path is answered, whoever serves it.
+    /// The script: a path's answer, the same from a fake and from a server.
     static func opening(at path: String, asking question: String?) -> ScriptedWebSocketOpening {
         switch path {
         case "/echo":

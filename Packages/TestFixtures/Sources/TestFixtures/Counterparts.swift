@@ -40,7 +40,7 @@ public final class Counterparts: Sendable {
     public var expired: Int { port(.expired) }
     /// The port of a server whose certificate is another host's.
     public var otherHost: Int { port(.otherHost) }
-    /// The port of a server whose certificate nobody has signed but itself.
+    /// The port of a server that has signed its certificate itself.
     public var selfSigned: Int { port(.selfSigned) }
     /// The port of a server with a trusted certificate, TLS 1.1 and nothing newer.
     public var oldTLS: Int { port(.oldTLS) }
@@ -49,7 +49,7 @@ public final class Counterparts: Sendable {
     /// The port of tinyproxy: user `someone`, password `s3cret`.
     public var proxy: Int { port(.proxy) }
 
-    /// What tinyproxy has logged.
+    /// The log of tinyproxy.
     public var proxyLog: String {
         get throws { try directory.read("proxy.log") }
     }

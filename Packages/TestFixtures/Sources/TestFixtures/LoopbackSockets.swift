@@ -1,7 +1,7 @@
 import Glibc
 import Synchronization
 
-/// A listening socket that nobody accepts from.
+/// A listening socket that accepts no connection.
 public final class SilentListener: Sendable {
     /// Of 127.0.0.1.
     public let port: Int
@@ -30,12 +30,12 @@ public final class SilentListener: Sendable {
         }
     }
 
-    /// Whether somebody tries to connect and gets no answer.
+    /// Whether a client tries to connect and gets no answer.
     public var isBeingDialled: Bool {
         get throws { try TCPSocketTable().isBeingDialled(port) }
     }
 
-    /// Whether somebody has connected and sent something.
+    /// Whether a client has connected and sent something.
     public var hasBeenSpokenTo: Bool {
         get throws { try TCPSocketTable().hasUnreadBytes(at: port) }
     }
@@ -51,7 +51,7 @@ public final class SilentListener: Sendable {
     deinit { close() }
 }
 
-/// A port of 127.0.0.1 that nobody else is given while this lives, for a program that has to be told its port.
+/// A port of 127.0.0.1 that no other process is given while this lives, for a program that has to be told its port.
 ///
 /// The socket is bound and never listens. With SO_REUSEADDR on both sides, which servers set, the program may bind
 /// beside it (socket(7)); to anybody who asks for any port, or connects from one, the kernel gives another.

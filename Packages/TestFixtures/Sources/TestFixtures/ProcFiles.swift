@@ -37,7 +37,7 @@ public struct TCPSocketTable {
         }
     }
 
-    /// Whether somebody listens on `port`.
+    /// Whether a process listens on `port`.
     public func isListening(on port: Int) -> Bool {
         sockets.contains { $0.state == .listening && $0.localPort == port }
     }
@@ -84,7 +84,6 @@ public enum ProcessThreads {
     }
 }
 
-/// Files of proc(5).
 enum ProcFile {
     /// The whole text. Such a file has no size and comes in small pieces, which Foundation takes for its end.
     static func read(_ path: String) throws -> String {

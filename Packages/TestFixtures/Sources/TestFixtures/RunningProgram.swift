@@ -9,7 +9,7 @@ import Synchronization
 public final class RunningProgram: Sendable {
     /// Its process, and its process group.
     public let id: Int32
-    /// What it prints, if that goes to the test.
+    /// Its output, if that goes to the test.
     public let output: OutputReader?
 
     private struct State {
@@ -72,7 +72,7 @@ public final class RunningProgram: Sendable {
         wait()
     }
 
-    /// What the end of the test's process does to a program that is guarded.
+    /// Does to a guarded program what the end of the test's process would do.
     func dropLifeline() {
         state.withLock { Self.close(&$0.lifeline) }
     }
@@ -83,7 +83,7 @@ public final class RunningProgram: Sendable {
     /// Waits for its end, and blocks; returns its exit status, 128 + the signal for one that a signal ended.
     @discardableResult
     public func wait() -> Int {
-        // Not reaped outside the lock: until then its id is nobody else's.
+        // Not reaped outside the lock: until then no other process can have its id.
         var information = siginfo_t()
         while waitid(P_PID, id_t(id), &information, WEXITED | WNOWAIT) != 0, errno == EINTR {}
         return state.withLock { state in
@@ -110,7 +110,7 @@ public final class RunningProgram: Sendable {
     }
 }
 
-/// What a program reads from its standard input.
+/// The standard input of a program.
 public enum ProgramInput: Sendable {
     /// The end, at once.
     case nothing
@@ -140,7 +140,7 @@ public enum ProgramErrors: Sendable {
     case inherited
 }
 
-/// What a program prints, as it comes. Its functions block: they are for threads of the tests' own.
+/// A program's output, as it comes. Its functions block: they are for threads of the tests' own.
 public final class OutputReader: Sendable {
     private let descriptor: CInt
     private let pending = Mutex<[UInt8]>([])
@@ -211,7 +211,7 @@ struct ProgramLaunch {
             precondition(text.utf8.count <= 64 << 10, "more than a pipe holds")
             let pipe = try PipeEnds()
             connect(pipe.reading, as: 0)
-            // Before there is a reader that could end: writing to nobody would end the tests with SIGPIPE.
+            // Before there is a reader that could end: writing without one would end the tests with SIGPIPE.
             let bytes = Array(text.utf8)
             let count = write(pipe.writing, bytes, bytes.count)
             Glibc.close(pipe.writing)
@@ -251,7 +251,7 @@ struct ProgramLaunch {
     }
 
     /// A guard stays behind in the program's group, and ends the group, itself included, when the lifeline does. The
-    /// group's number is nobody else's as long as the guard is in it.
+    /// group's number is not given away as long as the guard is in it.
     static let lifelineScript =
         #"{ read -r line <&3; kill -s KILL -- -$$; } >/dev/null 2>&1 & exec "$@" 3<&-"#
 

@@ -5,7 +5,7 @@ import Testing
 
 /// A program that the tests need on the machine.
 public struct SystemProgram: Sendable {
-    /// What it is called, or where it is.
+    /// Its name or path.
     public let name: String
     /// The Debian packages that bring it.
     public let packages: String
@@ -97,7 +97,7 @@ public struct SystemProgram: Sendable {
             let program = try RunningProgram(
                 path, arguments, environment: environment, input: input, output: .file(output),
                 errors: withErrors ? .withOutput : .file(errors))
-            // What hangs must fail the test, not hang it.
+            // A program that hangs must fail the test, not hang it.
             let alarm = DispatchWorkItem { [weak program] in program?.end() }
             DispatchQueue.global().asyncAfter(deadline: .now() + Self.limit / .seconds(1), execute: alarm)
             let status = program.wait()

@@ -1,6 +1,6 @@
 import FoundationEssentials
 
-/// A directory for one test, which goes away with this value. Nobody but its owner can read it.
+/// A directory for one test, which goes away with this value. Only its owner can read it.
 public final class TemporaryDirectory: Sendable {
     /// Short, since the path of a socket has 107 bytes at most (unix(7)).
     public let path: String

@@ -4,7 +4,7 @@ import Testing
 @testable import TestFixtures
 
 struct PortTests {
-    @Test func aReservedPortIsForWhoeverAllowsToShareIt() throws {
+    @Test func aReservedPortIsForThoseWhoAllowToShareIt() throws {
         let port = try ReservedPort()
         let (server, stranger) = (makeSocket(), makeSocket())
         defer { for descriptor in [server, stranger] { close(descriptor) } }
@@ -17,7 +17,7 @@ struct PortTests {
         #expect(try TCPSocketTable().isListening(on: port.number))
     }
 
-    @Test func whatNobodyReadsIsSeen() async throws {
+    @Test func unreadBytesAreSeen() async throws {
         let listener = try await SilentListener(backlog: 2, filled: false)
         defer { listener.close() }
         let client = makeSocket()

@@ -36,7 +36,7 @@ struct RunningProgramTests {
         #expect(try await eventually { isGone(child) })
     }
 
-    /// Nobody says goodbye: the guard sees that the process that started it is no longer there.
+    /// The starting process sends no farewell: the guard sees that the process that started it is no longer there.
     @Test func aGuardedProgramEndsWithTheProcessThatStartedIt() async throws {
         let starter = try SystemProgram("/usr/bin/env", packages: "coreutils").path()
         let program = try RunningProgram(

@@ -83,7 +83,7 @@ public struct ChappieJSONObject: Sendable, Hashable, ExpressibleByDictionaryLite
     public struct Member: Sendable, Hashable {
         /// The name, without escapes.
         public var name: String
-        /// What the name stands for.
+        /// The value that the name stands for.
         public var value: ChappieJSON
 
         /// A member of the two.

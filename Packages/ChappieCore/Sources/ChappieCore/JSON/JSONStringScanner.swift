@@ -120,7 +120,7 @@ enum JSONStringScanner {
     }
 }
 
-/// What the decoders ask of runs of bytes, eight at a time where that pays.
+/// Searches in runs of bytes for the decoders, eight at a time where that pays.
 enum ByteScanner {
     /// The offset of the first byte from `start` on that is a quote, a backslash, a control character or not ASCII: the
     /// bytes of a JSON string that need a closer look. `bytes.count` when there is none.

@@ -5,7 +5,7 @@
 /// .user("Quickly: what is this?", fastMode: true)
 /// ```
 public struct ChappieInputMessage: Sendable, Hashable, Codable {
-    /// Who speaks; unknown values survive.
+    /// The speaker; unknown values survive.
     public struct Role: RawRepresentable, Sendable, Hashable, Codable {
         public let rawValue: String
         public init(rawValue: String) { self.rawValue = rawValue }
@@ -28,9 +28,9 @@ public struct ChappieInputMessage: Sendable, Hashable, Codable {
         case imageURL(String)
     }
 
-    /// Who speaks.
+    /// The speaker.
     public var role: Role
-    /// What is said, in order.
+    /// The parts of the message, in order.
     public var parts: [Part]
     /// How the message is to be answered.
     public var options: ChappieMessageOptions
@@ -42,15 +42,15 @@ public struct ChappieInputMessage: Sendable, Hashable, Codable {
         self.options = options
     }
 
-    /// What the user says. `fastMode` asks for low reasoning effort.
+    /// A message of the user. `fastMode` asks for low reasoning effort.
     public static func user(_ text: String, fastMode: Bool = false) -> Self {
         .init(role: .user, parts: [.text(text)], options: ChappieMessageOptions(fastMode: fastMode))
     }
-    /// What the program says about the whole conversation.
+    /// A message of the program about the whole conversation.
     public static func system(_ text: String) -> Self { .init(role: .system, parts: [.text(text)]) }
-    /// What the model said earlier.
+    /// An earlier message of the model.
     public static func assistant(_ text: String) -> Self { .init(role: .assistant, parts: [.text(text)]) }
-    /// What the program asks of the model, above the user.
+    /// An instruction of the program, which ranks above the user's.
     public static func developer(_ text: String) -> Self { .init(role: .developer, parts: [.text(text)]) }
 
     /// The message as an input item of the Responses API.

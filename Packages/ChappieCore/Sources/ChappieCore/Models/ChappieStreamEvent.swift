@@ -1,4 +1,4 @@
-/// What a stream tells while a turn runs. New cases may come: switch with a `default`.
+/// An event of a stream while a turn runs. New cases may come: switch with a `default`.
 ///
 /// The large, rare cases are indirect, so that the thousands of text deltas stay small.
 public enum ChappieStreamEvent: Sendable, Hashable {
@@ -18,7 +18,7 @@ public enum ChappieStreamEvent: Sendable, Hashable {
     indirect case completed(ChappieResponse)
 }
 
-/// What happens on the wire below a stream.
+/// An event on the wire below a stream.
 public enum ChappieTransportEvent: Sendable, Hashable {
     /// How an answer travels.
     public enum Kind: String, Sendable, Hashable, Codable {

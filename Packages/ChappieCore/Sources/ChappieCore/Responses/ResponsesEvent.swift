@@ -52,7 +52,7 @@ public enum ResponsesEvent: Sendable, Hashable {
 public struct ResponsesErrorEvent: Sendable, Hashable {
     /// `status`, else `status_code`; `nil` when the event has neither.
     public var status: Int?
-    /// What went wrong.
+    /// The error that the backend reports.
     public var error: ChappieResponseError
     /// `headers`, for usage limits and `retry-after`.
     public var headers: ChappieJSON

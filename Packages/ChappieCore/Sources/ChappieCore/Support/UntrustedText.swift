@@ -14,7 +14,7 @@
         return text
     }
 
-    /// What stands in the place of a secret.
+    /// The mark in the place of a secret.
     public static let redacted = "‹redacted›"
 
     /// A sentence of a peer with everything that looks like a secret, and everything invisible, taken out.

@@ -78,7 +78,7 @@ struct BackendRequest: Sendable {
     var json: ChappieJSON? { (try? decodedBody()).flatMap { try? ChappieJSON(parsing: $0) } }
 }
 
-/// What a route answers, before it becomes bytes and before a scenario changes it.
+/// A route's answer, before it becomes bytes and before a scenario changes it.
 struct BackendResponse: Sendable {
     enum Body: Sendable {
         case bytes([UInt8])

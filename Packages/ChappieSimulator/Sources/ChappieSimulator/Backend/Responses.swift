@@ -119,7 +119,7 @@ extension Backend {
             conversation.countTurn()
             let state = body["client_metadata"]?["x-codex-turn-state"]?.string ?? conversation.turnState
             conversation.turnState = nil
-            // What HTTP says in header fields: usage, model and turn state.
+            // Over HTTP these are header fields: usage, model and turn state.
             let headers: ChappieJSON = [
                 "openai-model": .string(prompt.model),
                 "x-codex-turn-state": .string(state ?? identifiers.counted("ts_")),
@@ -136,7 +136,7 @@ extension Backend {
 
     // MARK: Refusals
 
-    /// What is wrong with a request, as the backend checks it; `nil` when it can be answered.
+    /// The first fault of a request, as the backend checks it; `nil` when it can be answered.
     ///
     /// - Parameter chains: whether it may start from the response before, as messages of one connection may.
     private static func problem(with body: ChappieJSON, chains: Bool = false) -> BackendResponse? {
@@ -194,7 +194,7 @@ extension Backend {
     }
 }
 
-/// What a message is answered with, before it becomes frames.
+/// The answer to a message, before it becomes frames.
 struct MessageAnswer: Sendable {
     let events: [StreamedEvent]
     let effect: ScenarioEffect
@@ -205,7 +205,7 @@ struct MessageAnswer: Sendable {
         self.effect = effect
         switch response.body {
         case .events(let list):
-            // What only ends a stream of server-sent events means nothing here.
+            // This event only ends a stream of server-sent events.
             events = list.filter { $0.name != "done" }
             close = effect.frames?.close
         case .bytes(let bytes) where response.status < 300:

@@ -182,11 +182,11 @@ struct AnswerRenderer {
 ///
 /// Each message is written on its own, as the service writes it: clients are to cope with that many packets.
 struct MessageRenderer {
-    /// What is played for one message.
+    /// The steps that answer one message.
     struct Rendered {
         /// Up to and with the event that ends the response.
         var steps: [ScriptedAnswer.Step]
-        /// What still follows, when the client may already ask again.
+        /// The steps that still follow when the client may already ask again.
         var afterwards: [ScriptedAnswer.Step] = []
         /// Whether the last of it is a close frame.
         var closes = false

@@ -48,7 +48,7 @@ public struct ReceivedMessage: Sendable, Hashable {
     public let wireByteCount: Int
 }
 
-/// What one WebSocket connection has seen, for tests that count.
+/// The counts of one WebSocket connection, for tests.
 public struct SimulatorWebSocketConnection: Sendable, Hashable {
     /// Which connection it is: as ``ReceivedRequest/connection``.
     public let connection: Int
@@ -79,7 +79,7 @@ public struct SimulatorWebSocketConnection: Sendable, Hashable {
     }
 }
 
-/// What a listener has seen, readable from any thread.
+/// A listener's connections and requests, readable from any thread.
 final class ConnectionLedger: Sendable {
     struct Entries {
         fileprivate(set) var receivedRequests: [ReceivedRequest] = []

@@ -5,7 +5,7 @@ import NIOPosix
 import NIOWebSocket
 import Synchronization
 
-/// What a listener does with a request.
+/// A listener's reaction to a request.
 enum ServerReply: Sendable {
     /// Plays an answer; the connection goes on speaking HTTP.
     case answer(ScriptedAnswer)

@@ -11,7 +11,7 @@ struct WebSocketViolation: Error, Sendable, Hashable {
     static func tooBig(_ reason: String) -> WebSocketViolation { WebSocketViolation(code: 1009, reason: reason) }
 }
 
-/// What a client sent.
+/// A client's message or frame.
 enum WebSocketInput {
     case message(ReceivedMessage)
     case ping([UInt8])
@@ -22,7 +22,7 @@ enum WebSocketInput {
     case broken(WebSocketViolation)
 }
 
-/// What is sent to a client.
+/// A message or frame to a client.
 enum WebSocketOutput {
     /// A text message.
     ///

@@ -77,7 +77,7 @@ final class PermessageDeflate {
 
     /// Enough for every stretch of text, and an eighth of the library's default.
     private static let memoryLevel: Int32 = 5
-    /// What every message ends with, on neither side sent.
+    /// The end of every message, which neither side sends.
     private static let tail: [UInt8] = [0, 0, 0xFF, 0xFF]
 
     private let terms: DeflateTerms

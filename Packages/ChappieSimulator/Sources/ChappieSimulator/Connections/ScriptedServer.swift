@@ -44,7 +44,7 @@ public final class ScriptedServer: Sendable {
     public func stop() async { await listener.stop() }
 }
 
-/// What to do on the socket in answer to one request: raw bytes, pauses, and how to close.
+/// The answer on the socket to one request: raw bytes, pauses, and how to close.
 ///
 /// ```swift
 /// let cutShort = ScriptedAnswer(steps: [

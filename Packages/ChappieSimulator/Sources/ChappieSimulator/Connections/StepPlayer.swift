@@ -40,7 +40,7 @@ final class StepPlayer: ChannelInboundHandler, ChannelOutboundHandler {
     private var isWriting = false
     private var isAdvancing = false
     private var mustAdvance = false
-    /// What the handlers above write, while it is collected.
+    /// The bytes that the handlers above write, while they are collected.
     private var collected: [UInt8]?
     /// Where one frame ends and the next begins; `nil` while the connection speaks HTTP.
     private var boundary: FrameBoundary?
@@ -83,7 +83,7 @@ final class StepPlayer: ChannelInboundHandler, ChannelOutboundHandler {
         advance()
     }
 
-    /// What is sent from here on are frames.
+    /// From here on, frames are sent.
     func startsFrames() { boundary = FrameBoundary() }
 
     /// Sends frames as soon as no other frame is half sent.

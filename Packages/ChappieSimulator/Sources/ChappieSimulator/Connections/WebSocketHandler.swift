@@ -2,7 +2,7 @@ import ChappieCore
 import NIOCore
 import NIOWebSocket
 
-/// What was agreed when a connection became a WebSocket, and how it is to behave.
+/// The terms agreed on when a connection became a WebSocket, and its behaviour.
 struct WebSocketTerms: Sendable {
     /// `nil` when messages are not compressed.
     var deflate: DeflateTerms?
@@ -13,7 +13,6 @@ struct WebSocketTerms: Sendable {
     var turnState: String
     /// Pieces of text for each second; `nil` for as fast as it goes.
     var deltasPerSecond: Double?
-    /// Answers a message.
     var answer: @Sendable (ReceivedMessage, inout WebSocketConversation) -> MessageAnswer
 }
 
@@ -180,7 +179,7 @@ final class WebSocketHandler: ChannelInboundHandler {
     }
 }
 
-/// What one connection remembers from message to message.
+/// The state that one connection keeps from message to message.
 struct WebSocketConversation: Sendable {
     /// Bytes of input and output that are remembered. Past it the connection forgets, and says
     /// `previous_response_not_found` as if it had never known.
@@ -192,7 +191,7 @@ struct WebSocketConversation: Sendable {
     var requestLimit: Int?
     private var turnCount = 0
     private(set) var lastResponseID: String?
-    /// What the last response answered, and its own output.
+    /// The input of the last response, and its output.
     private(set) var items: [ChappieJSON] = []
     private var size = 0
 

@@ -129,7 +129,7 @@ enum Directive: Sendable, Hashable {
 }
 
 extension Substring {
-    /// What follows `prefix`, whatever its case.
+    /// The text after `prefix`, whatever its case.
     fileprivate func droppingPrefix(_ prefix: String) -> Substring? {
         guard self.prefix(prefix.count).lowercased() == prefix else { return nil }
         return dropFirst(prefix.count)

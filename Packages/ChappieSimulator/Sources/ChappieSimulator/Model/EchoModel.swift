@@ -1,6 +1,6 @@
 @_spi(ChappieInternals) import ChappieCore
 
-/// What the model says to a prompt: output items in order.
+/// The model's answer to a prompt: output items in order.
 struct Reply: Sendable, Hashable {
     enum Output: Sendable, Hashable {
         case reasoning(summary: String)

@@ -1,6 +1,6 @@
 import ChappieCore
 
-/// What a request says to the model, as far as the model cares.
+/// The part of a request that the model answers.
 struct Prompt: Sendable, Hashable {
     struct ToolOutput: Sendable, Hashable {
         /// Empty when the call itself is not in the input.
@@ -15,7 +15,7 @@ struct Prompt: Sendable, Hashable {
     let imageCount: Int
     /// Which answer of the conversation this is, counted from 1.
     let turn: Int
-    /// What tools returned since that message.
+    /// The results of tools since that message.
     let toolOutputs: [ToolOutput]
     let tools: [DeclaredTool]
     /// `tool_choice`: a word or an object.

@@ -118,9 +118,9 @@ enum BuiltInScenarios {
         "handshake":{"deflate":{"serverNoContextTakeover":true,"clientNoContextTakeover":true}}
         ws-small-windows | all | Compression with windows of 512 bytes. | \#
         "handshake":{"deflate":{"serverMaxWindowBits":9,"clientMaxWindowBits":9}}
-        ws-unknown-extension | all | An extension is agreed to that nobody offered. | \#
+        ws-unknown-extension | all | The server agrees to an extension that the client did not offer. | \#
         "handshake":{"extensions":"x-hologram; depth=3"}
-        ws-unknown-subprotocol | all | A subprotocol is chosen that nobody offered. | \#
+        ws-unknown-subprotocol | all | The server chooses a subprotocol that the client did not offer. | \#
         "handshake":{"subprotocol":"hologram"}
         ws-connection-limit | once | The first connection's time is over after one turn. | \#
         "handshake":{"requestLimit":1}

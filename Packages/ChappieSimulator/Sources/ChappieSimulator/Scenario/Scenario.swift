@@ -133,7 +133,7 @@ struct ScenarioRule: ScenarioPart {
 
 /// Which requests a rule is about. A missing member matches everything.
 struct ScenarioMatch: ScenarioPart {
-    /// What carries a request: HTTP, upgrades included, or messages of a WebSocket.
+    /// The carrier of a request: HTTP, upgrades included, or messages of a WebSocket.
     enum Carrier: String, ScenarioChoice { case http, websocket }
 
     /// A number, or a list of them.

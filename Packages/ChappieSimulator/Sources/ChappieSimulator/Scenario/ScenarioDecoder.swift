@@ -134,7 +134,6 @@ final class ScenarioDecoder: Decoder, SingleValueDecodingContainer {
             return decoder.value[key.stringValue] != nil
         }
 
-        /// The decoder of a member.
         func member(_ key: Key) throws -> ScenarioDecoder {
             guard contains(key), let value = decoder.value[key.stringValue] else {
                 throw decoder.wrong("needs a member \"\(key.stringValue)\"")

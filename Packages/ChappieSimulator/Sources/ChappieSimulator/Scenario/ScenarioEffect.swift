@@ -1,6 +1,6 @@
 import ChappieCore
 
-/// What a rule does to an answer. Members can be combined; a missing one changes nothing.
+/// The effect of a rule on an answer. Members can be combined; a missing one changes nothing.
 struct ScenarioEffect: ScenarioPart {
     enum Refusal: String, ScenarioChoice { case expired, reused, invalidated }
     enum Parting: String, ScenarioChoice { case fin, rst }
@@ -105,7 +105,7 @@ struct ScenarioEffect: ScenarioPart {
 
     /// Where the answer breaks off.
     var breakingPoint: Place? { stall ?? cut?.place }
-    /// What happens there.
+    /// The step that breaks the answer there.
     var breakStep: ScriptedAnswer.Step { stall != nil ? .stall : cut?.with == .rst ? .reset : .finish }
     /// Pieces of the model's text after which it goes on with other words; `nil` for its own words to the end.
     var divergesAfter: Int? { diverge.map { $0.afterPieces ?? 0 } }
