@@ -1,5 +1,4 @@
 @_spi(ChappieInternals) import ChappieCore
-import FoundationEssentials
 
 // What goes into the state machine, what comes out of it, and the values in both.
 extension CredentialLifecycle {
