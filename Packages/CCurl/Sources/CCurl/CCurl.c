@@ -56,6 +56,10 @@ CURLcode ccurl_easy_set_prereq_callback(CURL *easy, curl_prereq_callback callbac
     return curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, callback);
 }
 
+CURLcode ccurl_easy_set_close_callback(CURL *easy, curl_closesocket_callback callback) {
+    return curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, callback);
+}
+
 CURLcode ccurl_easy_get_long(CURL *easy, CURLINFO info, long *value) {
     return curl_easy_getinfo(easy, info, value);
 }

@@ -213,6 +213,8 @@ import CCurl
         // Nothing else can be spoken on such a connection, and a server must not be offered it.
         set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
         set(CURLOPT_FRESH_CONNECT, true)
+        // Opening one would otherwise close each that was opened two minutes ago: curl takes the others for idle.
+        set(CURLOPT_MAXAGE_CONN, 1_000_000_000)
         // The least there is: curl needs this buffer for nothing here, and would keep it as long as the connection.
         set(CURLOPT_BUFFERSIZE, 1024)
     }
@@ -230,6 +232,8 @@ import CCurl
         switch curl_easy_recv(raw, buffer.baseAddress, buffer.count, &count) {
         case CURLE_OK: return count > 0 ? .bytes(count) : .end
         case CURLE_AGAIN: return .nothing
+        // curl has found that the peer has ended the connection, with nothing left to read, and closed it.
+        case CURLE_UNSUPPORTED_PROTOCOL: return .end
         default: return .failed
         }
     }

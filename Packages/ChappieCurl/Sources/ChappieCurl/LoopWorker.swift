@@ -16,7 +16,8 @@ final class LoopWorker {
         let member: any NetworkMember
         let handle: EasyHandle
         let shard: MultiShard
-        /// Of a connection that stands.
+        var isConnected = false
+        /// Of a connection that stands; `nil` again once curl has closed it.
         var socket: CInt?
         var reads = false
         var writes = false
@@ -47,6 +48,9 @@ final class LoopWorker {
     private var residents: [Int: Resident] = [:]
     private var idsByMember: [ObjectIdentifier: Int] = [:]
     private var idsByHandle: [UnsafeMutableRawPointer: Int] = [:]
+    private var idsBySocket: [CInt: Int] = [:]
+    /// Connections that curl has closed, which their members have to find out.
+    private var closedIDs: [Int] = []
     private var transferIDs: Set<Int> = []
     private var lastID = 0
     private var deadlines = Heap<Deadline>()
@@ -78,6 +82,8 @@ final class LoopWorker {
             shard.timeHasPassed(until: now)
             settle(shard)
         }
+        for id in closedIDs { visit(id, reads: true, writes: true) }
+        closedIDs = []
         while let entry = deadlines.min, entry.moment <= now {
             deadlines.removeMin()
             deadlineCame(entry, at: now)
@@ -137,11 +143,21 @@ final class LoopWorker {
         if member.isConnection, let fullest = connections.filter(\.hasRoom).max(by: { $0.count < $1.count }) {
             return fullest
         }
-        let shard = MultiShard { [unowned self] socket, reads, writes in
-            ccurl_watch_set(watch, socket, UInt64(socket) | Self.curlsOwn, reads, writes)
-        }
+        let shard = MultiShard(
+            watch: { [unowned self] socket, reads, writes in
+                ccurl_watch_set(watch, socket, UInt64(socket) | Self.curlsOwn, reads, writes)
+            },
+            closing: { [unowned self] in forget($0) })
         if !member.isConnection { transfers = shard } else if let shard { connections.append(shard) }
         return shard
+    }
+
+    /// Before curl opens a connection it closes others that their peers have ended.
+    private func forget(_ socket: CInt) {
+        guard let id = idsBySocket.removeValue(forKey: socket) else { return }
+        ccurl_watch_set(watch, socket, 0, false, false)
+        residents[id]?.socket = nil
+        closedIDs.append(id)
     }
 
     /// Tells the members what curl has done since the last time.
@@ -150,7 +166,9 @@ final class LoopWorker {
         while let (done, result) = shard.nextDone() {
             guard let id = idsByHandle[done], let resident = residents[id] else { continue }
             if resident.member.isConnection, result == CURLE_OK, let socket = resident.handle.activeSocket {
+                residents[id]?.isConnected = true
                 residents[id]?.socket = socket
+                idsBySocket[socket] = id
                 resident.handle.connected(on: socket)
                 visit(id, reads: true, writes: true)
             } else {
@@ -175,7 +193,7 @@ final class LoopWorker {
     private func visit(_ id: Int, reads isReadable: Bool = false, writes isWritable: Bool = false) {
         guard let resident = residents[id] else { return }
         let visit = LoopVisit(
-            isConnected: resident.socket != nil, isReadable: isReadable, isWritable: isWritable, now: LoopClock.now,
+            isConnected: resident.isConnected, isReadable: isReadable, isWritable: isWritable, now: LoopClock.now,
             buffer: buffer)
         switch resident.member.visited(resident.handle, visit) {
         case .leave: remove(id)
@@ -201,7 +219,10 @@ final class LoopWorker {
         idsByMember[ObjectIdentifier(resident.member)] = nil
         idsByHandle[resident.handle.raw] = nil
         transferIDs.remove(id)
-        if let socket = resident.socket { ccurl_watch_set(watch, socket, 0, false, false) }
+        if let socket = resident.socket {
+            idsBySocket[socket] = nil
+            ccurl_watch_set(watch, socket, 0, false, false)
+        }
         resident.shard.remove(resident.handle)
         farewell()
     }

@@ -1,5 +1,13 @@
 import CCurl
 
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
 /// A multi handle, driven by curl's socket interface (curl_multi_socket_action). Stays on the loop's thread.
 ///
 /// One performs all transfers. Connections are spread over several: curl 7.88 closes a CURLOPT_CONNECT_ONLY connection
@@ -11,6 +19,7 @@ final class MultiShard {
 
     private let raw: UnsafeMutableRawPointer
     private let watchSocket: (_ socket: CInt, _ reads: Bool, _ writes: Bool) -> Void
+    private let closing: (_ socket: CInt) -> Void
     /// Those that curl watches at present.
     private var sockets: Set<CInt> = []
     private(set) var count = 0
@@ -18,11 +27,17 @@ final class MultiShard {
     private(set) var moment: Int?
     private var hasWorked = false
 
-    /// - Parameter watch: is told what to watch a socket for; for nothing when curl needs it no more.
-    init?(watch: @escaping (_ socket: CInt, _ reads: Bool, _ writes: Bool) -> Void) {
+    /// - Parameters:
+    ///   - watch: is told what to watch a socket for; for nothing when curl needs it no more.
+    ///   - closing: is told of each socket that is about to be closed, after which its number may be another's.
+    init?(
+        watch: @escaping (_ socket: CInt, _ reads: Bool, _ writes: Bool) -> Void,
+        closing: @escaping (_ socket: CInt) -> Void
+    ) {
         guard let raw = curl_multi_init() else { return nil }
         self.raw = raw
         watchSocket = watch
+        self.closing = closing
         let context = Unmanaged.passUnretained(self).toOpaque()
         ccurl_multi_set_socket_callback(raw, socketChanged, context)
         ccurl_multi_set_timer_callback(raw, timerChanged, context)
@@ -33,6 +48,8 @@ final class MultiShard {
     var hasRoom: Bool { count < Self.limit }
 
     func add(_ handle: EasyHandle) -> Bool {
+        ccurl_easy_set_pointer(handle.raw, CURLOPT_CLOSESOCKETDATA, Unmanaged.passUnretained(self).toOpaque())
+        ccurl_easy_set_close_callback(handle.raw, closeSocket)
         guard curl_multi_add_handle(raw, handle.raw) == CURLM_OK else { return false }
         count += 1
         return true
@@ -81,6 +98,11 @@ final class MultiShard {
             socket, what == CURL_POLL_IN || what == CURL_POLL_INOUT, what == CURL_POLL_OUT || what == CURL_POLL_INOUT)
     }
 
+    fileprivate func close(_ socket: CInt) -> CInt {
+        closing(socket)
+        return closeDescriptor(socket)
+    }
+
     fileprivate func setMoment(_ milliseconds: Int) {
         moment = milliseconds < 0 ? nil : LoopClock.now + milliseconds * 1_000_000
     }
@@ -97,6 +119,12 @@ private func socketChanged(
     if let context { shard(context).watch(socket, for: what) }
     return 0
 }
+
+private func closeSocket(_ context: UnsafeMutableRawPointer?, _ socket: curl_socket_t) -> CInt {
+    context.map { shard($0).close(socket) } ?? closeDescriptor(socket)
+}
+
+private func closeDescriptor(_ descriptor: CInt) -> CInt { close(descriptor) }
 
 private func timerChanged(
     _ multi: UnsafeMutableRawPointer?, _ milliseconds: Int, _ context: UnsafeMutableRawPointer?

@@ -2,7 +2,7 @@ import CZlib
 
 /// Decompresses the messages of one connection (RFC 7692, 7.2.2).
 ///
-/// Output gathers in a fixed buffer of its own; whoever drives it takes the buffer's content when it is full, so that the
+/// Output gathers in a fixed buffer of its own; the caller takes the buffer's content when it is full, so that the
 /// size of what a message grows to is checked every 16 KiB.
 struct Inflater: ~Copyable {
     private let stream: UnsafeMutablePointer<z_stream>

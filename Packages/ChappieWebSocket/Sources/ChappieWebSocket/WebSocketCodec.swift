@@ -68,7 +68,7 @@ struct WebSocketCodec: ~Copyable {
                 case .message(let message): messages.append(message)
                 case .pong: break
                 case .ping(let payload):
-                    // After our close frame nobody waits for an answer.
+                    // After our close frame no answer is waited for.
                     if phase == .open { output += Self.control(.pong, payload, maskingKey: nextMaskingKey()) }
                 case .close(let closure):
                     if phase == .open { output += Self.close(closure.code, maskingKey: nextMaskingKey()) }

@@ -240,6 +240,7 @@ struct WebSocketSession: ~Copyable {
 
     mutating func writingBroke() {
         isWriteBroken = true
+        mustReadOn = true
         outbox.clear()
     }
 

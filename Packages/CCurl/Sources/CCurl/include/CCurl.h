@@ -38,6 +38,9 @@ CURLcode ccurl_easy_set_seek_callback(CURL *easy, curl_seek_callback callback);
 /// CURLOPT_PREREQFUNCTION.
 CURLcode ccurl_easy_set_prereq_callback(CURL *easy, curl_prereq_callback callback);
 
+/// CURLOPT_CLOSESOCKETFUNCTION.
+CURLcode ccurl_easy_set_close_callback(CURL *easy, curl_closesocket_callback callback);
+
 /// CURLINFO_LONG.
 CURLcode ccurl_easy_get_long(CURL *easy, CURLINFO info, long *value);
 

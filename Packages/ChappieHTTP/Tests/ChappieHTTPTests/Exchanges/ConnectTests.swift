@@ -18,7 +18,7 @@ extension OverTheWire {
             #expect(!(error.errorDescription ?? "").contains("secret"))
         }
 
-        @Test func namesAPortThatNobodyListensOn() async throws {
+        @Test func namesAPortThatNothingListensOn() async throws {
             let error = try await transportError {
                 _ = try await makeTransport().fetch(makeURL("http://127.0.0.1:1/"))
             }

@@ -19,7 +19,7 @@ extension OverTheWire {
             #expect(error.stage == .connect)
         }
 
-        /// The kernel accepts the connection, nobody answers the ClientHello.
+        /// The kernel accepts the connection; nothing answers the ClientHello.
         @Test func aHandshakeThatIsNotAnsweredEndsAtTheConnectDeadline() async throws {
             let listener = try await SilentListener(backlog: 8, filled: false)
             defer { listener.close() }

@@ -19,7 +19,7 @@ extension OverTheWire {
             // Until nothing has moved for longer than the idle deadline, which a paused transfer doesn't run into.
             #expect(try await eventually { server.bytesWritten > 0 })
             let written = try #require(try await settled(for: .milliseconds(1200)) { server.bytesWritten })
-            // 256 KiB here; the rest lies in the two socket buffers, which the kernel lets grow to several MiB.
+            // 256 KiB here; the rest is in the two socket buffers, which the kernel lets grow to several MiB.
             #expect(written < 16 << 20, "the server could send \(written) bytes")
             var received = 0
             for try await chunk in body {

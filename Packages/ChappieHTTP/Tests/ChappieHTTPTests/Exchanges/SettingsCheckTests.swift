@@ -13,7 +13,7 @@ import Testing
         return nil
     }
 
-    @Test func aGoodAddressPassesAlthoughNobodyListens() throws {
+    @Test func aGoodAddressPassesThoughNothingListens() throws {
         #expect(try failure("http://127.0.0.1:1/", ChappieNetworkPolicy(proxy: .none)) == nil)
         #expect(try failure("https://host.invalid/", ChappieNetworkPolicy(proxy: .none)) == nil)
     }

@@ -59,7 +59,7 @@ extension CodecCase {
         .init(
             "a ping of 125 bytes", [ServerFrame.frame(0x9, .init(repeating: 3, count: 125))],
             sent: CodecRun.clientFrame(0x8A, .init(repeating: 3, count: 125))),
-        .init("a pong that nobody asked for", [ServerFrame.frame(0xA, [1, 2, 3])]),
+        .init("a pong without a ping", [ServerFrame.frame(0xA, [1, 2, 3])]),
         .init("a ping of 126 bytes", [WireBytes.hex("89 7e 00 7e")], fails: .controlFrameTooLong, 1002),
         .init(
             "a close of 65,536 bytes", [WireBytes.hex("88 7f 00 00 00 00 00 01 00 00")], fails: .controlFrameTooLong,

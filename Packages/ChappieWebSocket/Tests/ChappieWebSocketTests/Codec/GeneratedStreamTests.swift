@@ -43,7 +43,7 @@ import Testing
             stream.bytes += ServerFrame.close(1001, Array("done".utf8))
             stream.expected.sent += CodecRun.close(1001)
             stream.expected.ending = .peerClosed(WebSocketCloseReason(code: 1001, reason: "done"))
-            stream.bytes += ServerFrame.text("nobody reads this")
+            stream.bytes += ServerFrame.text("never read")
         }
         return stream
     }

@@ -20,7 +20,7 @@ extension OverTheWire {
             #expect(error.stage == .connect)
         }
 
-        /// The kernel accepts the connection, nobody answers the ClientHello.
+        /// The kernel accepts the connection; nothing answers the ClientHello.
         @Test func aTLSHandshakeThatIsNotAnsweredEndsAtTheConnectDeadline() async throws {
             let listener = try await SilentListener(backlog: 8, filled: false)
             defer { listener.close() }
@@ -71,7 +71,7 @@ extension OverTheWire {
             server.stop()
         }
 
-        /// Nobody receives; the pings go on, and a peer that answers them stays.
+        /// Nothing is received; the pings go on, and a peer that answers them stays.
         @Test func aPeerThatAnswersPingsIsAlive() async throws {
             let server = try ScriptedWebSocketServer.start()
             // None of the handshake's deadlines concerns an open connection. A busy machine may answer late.
@@ -83,7 +83,7 @@ extension OverTheWire {
             server.stop()
         }
 
-        @Test func pingsAreAnsweredThoughNobodyReceives() async throws {
+        @Test func pingsAreAnsweredThoughNothingIsReceived() async throws {
             let server = try ScriptedWebSocketServer.start {
                 .upgrade($0, then: [.send(WebSocketFrames.text("a") + WebSocketFrames.ping("b"))])
             }

@@ -25,7 +25,7 @@ extension OverTheWire {
             let connection = try await transport.connection(server.url())
             #expect(try await eventually { server.record.bytesWritten > 1 << 20 })
             let written = try #require(try await settled(for: .milliseconds(1200)) { server.record.bytesWritten })
-            // 4 MiB here; the rest lies in the two socket buffers, which the kernel lets grow to several MiB.
+            // 4 MiB here; the rest is in the two socket buffers, which the kernel lets grow to several MiB.
             #expect(written < 20 << 20, "the server could send \(written) bytes")
             #expect(connection.isOpen)
             var received = 0
@@ -194,6 +194,37 @@ extension OverTheWire {
             #expect(try await eventually { server.record.openConnectionCount == 0 })
             transport.shutdown()
             server.stop()
+        }
+
+        /// Before curl opens a connection it closes those that their peers have ended, and the number of such a socket is
+        /// the next one's.
+        @Test func aConnectionThatEndedUnreadTakesNothingFromTheNext() async throws {
+            let large = [UInt8](repeating: 1, count: 5 << 20)
+            let ending = try ScriptedWebSocketServer.start {
+                .upgrade($0, then: [.send(WebSocketFrames.frame(2, large)), .finish])
+            }
+            let echoing = try ScriptedWebSocketServer.start(reply: { message, _ in
+                [.send(WebSocketFrames.message(message))]
+            })
+            let transport = makeTransport()
+            // Each fills its inbox, so that its end waits behind a socket that is not read.
+            let kept = try await transport.connection(ending.url())
+            var dropped: (any WebSocketConnection)? = try await transport.connection(ending.url())
+            #expect(dropped?.isOpen == true)
+            #expect(try await eventually { ending.record.openConnectionCount == 0 })
+            // curl looks once a second.
+            try await Task.sleep(for: .milliseconds(1200))
+            let next = try await [transport.connection(echoing.url()), transport.connection(echoing.url())]
+            dropped = nil
+            for connection in next {
+                try await connection.send(.text("hello"))
+                #expect(try await connection.receive(within: .seconds(5)) == .messages([.text("hello")]))
+            }
+            #expect(try await kept.receive(within: .seconds(5)) == .messages([.binary(large)]))
+            let error = try await transportError { _ = try await kept.receive(within: .seconds(5)) }
+            #expect(error.code == .connectionLost)
+            ending.stop()
+            echoing.stop()
         }
 
         @Test func anIdleConnectionLetsTheLoopSleep() async throws {

@@ -20,7 +20,7 @@ extension HandshakeCase {
         .init("another accept", head([good[0], good[1], good[2], "Sec-WebSocket-Accept: x"]), fails: .wrongAccept),
         .init("two accepts", with(good[3]), fails: .wrongAccept),
         .init(
-            "a subprotocol that nobody offered", with("Sec-WebSocket-Protocol: a"), fails: .unofferedSubprotocol),
+            "a subprotocol that was not offered", with("Sec-WebSocket-Protocol: a"), fails: .unofferedSubprotocol),
         .init(
             "another subprotocol", with("Sec-WebSocket-Protocol: A"), offers: "a", fails: .unofferedSubprotocol),
         .init(

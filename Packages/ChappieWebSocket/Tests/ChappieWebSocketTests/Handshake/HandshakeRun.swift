@@ -32,7 +32,7 @@ enum HandshakeRun: Hashable {
             var refusal: (head: ResponseHead, body: RefusalBody)?
             var more: [UInt8] = []
             for chunk in chunks {
-                // What comes behind the answer belongs to whoever goes on from there.
+                // What comes behind the answer belongs to the codec.
                 if opened != nil {
                     more += chunk
                     continue

@@ -42,7 +42,7 @@ import Testing
         #expect(!run.isOpen)
     }
 
-    @Test func whateverIsHeardIsASignOfLife() throws {
+    @Test func everythingHeardIsASignOfLife() throws {
         let run = try SessionRun.opened()
         run.tick(at: .seconds(30))
         run.receive(WebSocketFrames.ping(""), at: .seconds(59))
