@@ -173,7 +173,10 @@ struct WebSocketSession: ~Copyable {
     mutating func endedReading(hasMore: Bool, at now: Int) {
         mustReadOn = hasMore
         guard hasReadMessages else { return }
-        if let lastMessagesAt, now - lastMessagesAt <= Self.burstGap, readBytes < Self.bulkBytes, phase == .open {
+        // TLS gives one record at a time: a visit that stopped at its bound has not emptied the line.
+        if !hasMore, let lastMessagesAt, now - lastMessagesAt <= Self.burstGap, readBytes < Self.bulkBytes,
+            phase == .open
+        {
             restUntil = now + Self.rest
             mustReadOn = true
         }

@@ -42,12 +42,12 @@ final class SessionRun {
     /// - Parameter isReadable: whether it says so.
     /// - Returns: whether they were read.
     @discardableResult
-    func receive(_ bytes: [UInt8], at time: Duration, isReadable: Bool = true) -> Bool {
+    func receive(_ bytes: [UInt8], at time: Duration, isReadable: Bool = true, hasMore: Bool = false) -> Bool {
         let now = time.nanoseconds
         let reads = session.beginsReading(isReadable: isReadable, at: now)
         if reads {
             bytes.withUnsafeBytes { session.received($0, at: now) }
-            session.endedReading(hasMore: !session.wantsRead, at: now)
+            session.endedReading(hasMore: hasMore || !session.wantsRead, at: now)
         }
         tick(at: time)
         return reads

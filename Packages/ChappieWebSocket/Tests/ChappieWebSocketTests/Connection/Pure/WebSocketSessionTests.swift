@@ -197,6 +197,16 @@ import Testing
         #expect(run.waits(at: .milliseconds(1001)).reads)
     }
 
+    @Test func aVisitThatStoppedAtItsBoundGoesOnAtOnce() throws {
+        let run = try SessionRun.opened()
+        let time = Duration.milliseconds(1001)
+        run.receive(WebSocketFrames.text("a"), at: .milliseconds(1000))
+        run.receive(WebSocketFrames.text("b"), at: time, hasMore: true)
+        #expect(run.waits(at: time).until == time)
+        #expect(run.receive(WebSocketFrames.text("c"), at: time, isReadable: false))
+        #expect(!run.waits(at: time).reads)
+    }
+
     @Test func aRestEndsWithTheNextDeadline() throws {
         let run = try SessionRun.opened()
         for millisecond in [1000, 1001] { run.receive(WebSocketFrames.text("a"), at: .milliseconds(millisecond)) }
