@@ -63,7 +63,7 @@ def test_signing_out_removes_what_cannot_be_read_and_says_so(simulate, user, tmp
         path.write_text(f"a phrase for {path.name}\n")
     mine = user(simulator, CHAPPIE_CREDENTIAL_STORE="file", CHAPPIE_PASSPHRASE_FILE=str(paths[0]))
     other = mine.having(CHAPPIE_PASSPHRASE_FILE=str(paths[1]))
-    for options, first, then in (([], "could not be read", "Nobody was signed in"),
+    for options, first, then in (([], "could not be read", "You were not signed in"),
                                  (["--json"], '"was_signed_in":null', '"was_signed_in":false')):
         mine.sign_in()
         assert first in other.run("logout", *options).output
@@ -104,7 +104,7 @@ def test_a_passphrase_is_typed_unseen(simulate, user):
     ):
         status, text = user.converse(*words, answers=[(old, phrase)])
         assert status == wanted and says in text and text.count(old) == 1, (words, status, text)
-    assert "Nobody was signed in" in user.converse("logout")[1]
+    assert "You were not signed in" in user.converse("logout")[1]
 
 
 def test_imports_that_would_be_lost_or_that_others_could_have_read_are_refused(simulate, signed_in, tmp_path):

@@ -8,7 +8,7 @@ public import HTTPTypes
 ///                              backend: URL(string: "http://127.0.0.1:8080/backend-api")!)
 /// ```
 public struct ChappieEndpoints: Sendable, Hashable {
-    /// Who the program says it is.
+    /// The program's name for itself.
     public var registration: ChappieRegistration
     /// Where the requests go, and what they look like.
     public var profile: ChappieEndpointProfile
@@ -24,7 +24,7 @@ public struct ChappieEndpoints: Sendable, Hashable {
         self.init(registration: registration, profile: ChappieEndpointProfile(issuer: issuer, backend: backend))
     }
 
-    /// What tells credentials of these addresses from others: ``CredentialSlot/issuer``. `nil` for ``chatGPT``.
+    /// A text that tells credentials of these addresses from others: ``CredentialSlot/issuer``. `nil` for ``chatGPT``.
     public var credentialIssuer: String? { CredentialOrigin(self).slotName }
 
     /// The service itself.
@@ -33,7 +33,7 @@ public struct ChappieEndpoints: Sendable, Hashable {
         backend: URL(string: "https://chatgpt.com/backend-api") ?? URL(filePath: "/"))
 }
 
-/// Who the program says it is: the OAuth client and the honest name it travels under.
+/// The program's name for itself: the OAuth client, and the honest name it travels under.
 public struct ChappieRegistration: Sendable, Hashable {
     /// The OAuth client id that device sign-in, exchange, refresh and revocation carry.
     public var clientID: String
@@ -88,7 +88,7 @@ public enum ChappieVersion {
     public static let current = "0.1.0"
 }
 
-/// What one backend looks like on the wire: where it is, what a request must and must not carry, what its errors mean.
+/// One backend as it appears on the wire: where it is, what a request must and must not carry, what its errors mean.
 ///
 /// Data, not code: another backend is another value.
 public struct ChappieEndpointProfile: Sendable, Hashable {
@@ -108,7 +108,7 @@ public struct ChappieEndpointProfile: Sendable, Hashable {
     public var forbiddenBodyFields: Set<String>
     /// How a tool is declared in a request.
     public var toolEnvelope: ToolEnvelope
-    /// What error codes mean.
+    /// The meaning of error codes.
     public var errorTable: ChappieErrorTable
     /// How the Responses endpoint is spoken to over WebSocket; `nil` where it is not.
     public var webSocket: ChappieWebSocketProfile?
@@ -208,7 +208,7 @@ public struct ChappieEndpointProfile: Sendable, Hashable {
     }
 }
 
-/// What a backend's Responses endpoint is like over WebSocket.
+/// A backend's Responses endpoint over WebSocket.
 public struct ChappieWebSocketProfile: Sendable, Hashable {
     /// Sent with the opening handshake, beside those of authorization.
     public var headerFields: HTTPFields
@@ -232,9 +232,9 @@ public struct ChappieWebSocketProfile: Sendable, Hashable {
     }()
 }
 
-/// What a backend's error codes mean, as data.
+/// The meaning of a backend's error codes, as data.
 public struct ChappieErrorTable: Sendable, Hashable {
-    /// What to do about an error.
+    /// The action that an error asks for.
     public enum Meaning: String, Sendable, Hashable {
         /// The plan's usage limit is reached, until it resets.
         case usageLimitReached
@@ -249,7 +249,7 @@ public struct ChappieErrorTable: Sendable, Hashable {
         /// The request itself, or what it asks for, was refused; trying again changes nothing.
         case refused
         /// The backend has lost the thread of a WebSocket conversation; the sign-in is fine: the whole request on a new
-        /// connection mends it.
+        /// connection fixes it.
         case conversationLost
     }
 

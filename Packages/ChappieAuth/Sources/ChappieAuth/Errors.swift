@@ -104,7 +104,7 @@ extension AuthorizationError: LocalizedError {
     /// A sentence for the user.
     public var errorDescription: String? {
         switch self {
-        case .missingCredential: "Nobody is signed in."
+        case .missingCredential: "You are not signed in."
         case .missingRefreshToken: "The sign-in can't be renewed because it has no refresh token."
         case .missingAccountID: "The stored sign-in names no account."
         case .reauthenticationRequired(let reason): reason

@@ -29,7 +29,7 @@ struct AttemptFailure: Error {
     }
 
     var kind: Kind
-    /// What the caller is told when nothing more is tried.
+    /// The caller's error when nothing more is tried.
     var error: any Error
     /// The pause that the server asks for, in seconds.
     var retryAfter: TimeInterval?
@@ -40,7 +40,7 @@ struct AttemptFailure: Error {
         self.retryAfter = retryAfter
     }
 
-    /// What an error of a lower layer means for an attempt over `transport`.
+    /// Classifies an error of a lower layer for an attempt over `transport`.
     init(_ error: any Error, over transport: ChappieTransportEvent.Kind) {
         if let failure = error as? AttemptFailure {
             self = failure
@@ -75,7 +75,7 @@ struct BackendErrors: Sendable {
     /// How much of an error body is kept, in bytes.
     static let bodyLimit = 64 << 10
 
-    /// What an HTTP error means.
+    /// Classifies an HTTP error.
     func failure(status: Int, headerFields: HTTPFields, body: [UInt8], now: Date) -> AttemptFailure {
         let text = UntrustedText.withoutTokens(String(decoding: body, as: UTF8.self))
         let kind: AttemptFailure.Kind =
@@ -90,7 +90,7 @@ struct BackendErrors: Sendable {
             .httpError(status, String(decoding: text.utf8.prefix(Self.bodyLimit), as: UTF8.self)), now: now)
     }
 
-    /// What an error inside the stream means: the HTTP error that it stands for. One without a status is the server's:
+    /// Classifies an error inside the stream: the HTTP error that it stands for. One without a status is the server's:
     /// nothing more comes of that attempt.
     func failure(_ event: ResponsesErrorEvent, now: Date) -> AttemptFailure {
         failure(
@@ -98,7 +98,7 @@ struct BackendErrors: Sendable {
             body: event.raw.serializedBytes(), now: now)
     }
 
-    /// What a response that ended in an error means. Errors that the table does not know pass, as a rule.
+    /// Classifies a response that ended in an error. Errors that the table does not know pass, as a rule.
     func failure(_ response: ChappieResponse, now: Date) -> AttemptFailure {
         let response = Self.withoutTokens(response)
         let error = response.error ?? ChappieResponseError(.null)
@@ -106,7 +106,7 @@ struct BackendErrors: Sendable {
             error, Self.fields(in: error.raw["headers"]), otherwise: .serverError, .responseFailed(response), now: now)
     }
 
-    /// What a stream that ended without a terminal event means.
+    /// Classifies a stream that ended without a terminal event.
     func failure(_ error: ResponsesStreamError, isEventStream: Bool) -> AttemptFailure {
         switch error {
         case .endedEarly(0) where !isEventStream: return AttemptFailure(.final, .invalidResponse)

@@ -62,7 +62,7 @@ extension ChappieClient {
         return usage
     }
 
-    /// Who is signed in, as the stored credential says.
+    /// The account that is signed in, by the stored credential.
     ///
     /// - Throws: ``ChappieClientError/missingCredential``, ``ChappieClientError/credentialStoreFailed(_:)``.
     public func accountInfo() async throws -> ChappieAccountInfo {

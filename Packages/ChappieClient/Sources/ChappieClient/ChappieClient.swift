@@ -244,7 +244,7 @@ public actor ChappieClient {
         conversation?.transcript.append(messages, answer: response)
     }
 
-    /// What a turn needs: the request's body, and a runner that sends it in the conversation's account alone.
+    /// The parts of a turn: the request's body, and a runner that sends it in the conversation's account alone.
     private func prepare(
         _ messages: [ChappieInputMessage], _ options: ChappieMessageOptions
     ) async throws -> (TurnRunner, ChappieJSONObject) {

@@ -48,7 +48,7 @@ extension ChappieClientError: LocalizedError {
     /// A sentence for people.
     public var errorDescription: String? {
         switch self {
-        case .missingCredential: "Nobody is signed in."
+        case .missingCredential: "You are not signed in."
         case .missingRefreshToken: "The sign-in can't be renewed: there is no refresh token."
         case .missingAccountID: "The sign-in does not say which account it is for."
         case .reauthenticationRequired(let reason): reason
@@ -70,7 +70,7 @@ extension ChappieClientError: LocalizedError {
         }
     }
 
-    /// What the user can do about it.
+    /// The user's next step.
     public var recoverySuggestion: String? {
         switch self {
         case .missingCredential, .missingRefreshToken, .missingAccountID, .reauthenticationRequired: "Sign in again."

@@ -19,9 +19,9 @@ public struct ChappieConfiguration: Sendable, Hashable {
     public var keychainAccessibility: ChappieKeychainAccessibility
     /// The model's slug; unknown ones are sent as they are. Default ``ChappieClient/defaultModel``.
     public var model: String
-    /// Who the assistant is. Default ``ChappieHarness/default``.
+    /// The assistant's role. Default ``ChappieHarness/default``.
     public var harness: ChappieHarness
-    /// What happens after a 429. Default: two retries.
+    /// The behaviour after a 429. Default: two retries.
     public var rateLimitBackoff: ChappieRateLimitBackoffPolicy
     /// How answers travel. Default: WebSocket first, then server-sent events.
     public var streamingTransportPolicy: ChappieStreamingTransportPolicy
@@ -101,7 +101,7 @@ public struct ChappieStreamingTransportPolicy: Sendable, Hashable, Codable {
         prefersWebSocket: false, maxWebSocketReconnectionAttempts: 0)
 }
 
-/// Who the assistant is inside the host app: the first item of every transcript.
+/// The assistant's role inside the host app: the first item of every transcript.
 ///
 /// ```swift
 /// let harness: ChappieHarness = "Answer in one sentence."
@@ -111,9 +111,9 @@ public struct ChappieHarness: Sendable, Hashable, Codable, ExpressibleByStringLi
     public var name: String
     /// One sentence for people; the model does not see it.
     public var summary: String
-    /// What the model is told. Empty: no item is sent.
+    /// The instructions to the model. Empty: no item is sent.
     public var instructions: String
-    /// What the assistant can do, one phrase each; told to the model as a list below the instructions.
+    /// The assistant's abilities, one phrase each; told to the model as a list below the instructions.
     public var capabilities: [String]
 
     /// A harness of its parts.

@@ -2,14 +2,14 @@ import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
 import HTTPTypes
 
-/// What has been said, and under which ids. All of it belongs to one account.
+/// The words so far, and their ids. All of it belongs to one account.
 struct Conversation: Sendable {
     let account: ChappieAccountInfo
     let builder: ResponsesRequestBuilder
     var transcript: Transcript
 }
 
-/// What the model is shown: the harness first, then everything said so far, byte for byte the same from turn to turn.
+/// The model's input: the harness first, then everything said so far, byte for byte the same from turn to turn.
 struct Transcript: Sendable {
     private(set) var items: [ChappieJSON] = []
     private let harnessItem: ChappieJSON?

@@ -120,7 +120,7 @@ struct WebSocketAvailability: Sendable {
     }
 }
 
-/// What one connection's last response stands for, so that the next request may say only what is new; sans-IO.
+/// The input that one connection's last response stands for, so that the next request may say only what is new; sans-IO.
 ///
 /// A request continues the last one when everything but the input is the same and the input begins with the last input and
 /// the items that were answered. (The backend's own rules, as the Codex CLI keeps them; what is not compared there is not

@@ -16,7 +16,7 @@ struct ReplayFilter: Sendable {
     private(set) var text = DeliveredText()
     private var reasoning = DeliveredText()
     private var isReasoningMuted = false
-    /// What was handed out, by type, in order.
+    /// The items handed out, by type, in order.
     private var delivered: [String: [ChappieOutputItem]] = [:]
     /// How many items of each type the present attempt has completed.
     private var seen: [String: Int] = [:]
@@ -132,7 +132,7 @@ struct DeliveredText: Sendable {
         guard piece.utf8.starts(with: known) else { return nil }
         position += known.count
         guard known.count < piece.utf8.count else { return "" }
-        // What was shown were whole strings, so that the rest begins where a character of UTF-8 does.
+        // Whole strings were shown, so that the rest begins where a character of UTF-8 does.
         let rest = String(decoding: piece.utf8.dropFirst(known.count), as: UTF8.self)
         bytes.append(contentsOf: rest.utf8)
         position = bytes.count

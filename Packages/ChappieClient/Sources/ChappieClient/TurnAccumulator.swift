@@ -2,9 +2,9 @@
 
 /// Turns the events of a turn's attempts into what the host sees, each thing once; sans-IO.
 ///
-/// What is new is told to `emit` as it comes; the receiver only queues it.
+/// `emit` is told each new thing as it comes; the receiver only queues it.
 struct TurnAccumulator {
-    /// What an event leads to.
+    /// The end that an event brings.
     enum Outcome: Sendable {
         /// The response is whole.
         case completed(ChappieResponse)

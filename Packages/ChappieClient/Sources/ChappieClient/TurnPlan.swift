@@ -9,7 +9,7 @@
 /// - A lost conversation and a kept connection that has died are repaired once, unseen.
 /// - Rate limits have their own policy.
 struct TurnPlan: Sendable {
-    /// What to do next.
+    /// The next step.
     enum Step: Sendable {
         /// Send the request again, whole.
         case again(after: Duration, telling: ChappieTransportEvent?)

@@ -2,13 +2,13 @@ import CCurl
 @_spi(ChappieInternals) public import ChappieCore
 public import FoundationEssentials
 
-/// What one attempt at a connection found out, stage by stage.
+/// The findings of one attempt at a connection, stage by stage.
 public struct ConnectionReport: Sendable, Hashable {
     /// A certificate of the chain that the server has shown, as its own words say.
     public struct Certificate: Sendable, Hashable {
         /// Whose it is.
         public var subject: String
-        /// Who signed it.
+        /// The name of its issuer.
         public var issuer: String
         /// As OpenSSL writes it: `Nov 20 12:00:00 2027 GMT`.
         public var expires: String

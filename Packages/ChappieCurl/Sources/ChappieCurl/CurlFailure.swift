@@ -9,7 +9,7 @@ import CCurl
     import Darwin
 #endif
 
-/// What is known about an exchange or a connection that curl gave up on, and what that means.
+/// The facts about an exchange or a connection that curl gave up on, and their meaning.
 ///
 /// curl's own text may hold the URL or the proxy setting with its password; it is read to tell cases apart, and shown
 /// only where its wording is about a certificate or a TLS alert.
@@ -25,7 +25,7 @@ import CCurl
     var systemError: CInt = 0
     /// The proxy's answer to CONNECT; 0 when there was none.
     var tunnelStatus = 0
-    /// What went wrong in speaking SOCKS.
+    /// The failure in speaking SOCKS.
     var socksCode = CURLPX_OK
     /// Whether a TCP connection stood (to the proxy, where one is used).
     var hadConnection = false
@@ -49,7 +49,7 @@ import CCurl
         hadConnection = handle.long(CURLINFO_PRIMARY_PORT) > 0
     }
 
-    /// What to tell about `result`.
+    /// The error for `result`.
     public var error: ChappieTransportError {
         if tunnelStatus >= 300 { return failure(.proxyFailed, .connect, proxyRefusal(tunnelStatus)) }
         switch result {
@@ -78,7 +78,7 @@ import CCurl
         case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY, CURLE_BAD_CONTENT_ENCODING, CURLE_HTTP2:
             return failure(.protocolViolation, place, "its answer breaks the rules of HTTP")
         case CURLE_OUT_OF_MEMORY where stage == .responseHead:
-            // What this version says of a header line past its own limit of 100 KB.
+            // This version says so of a header line past its own limit of 100 KB.
             return failure(.protocolViolation, .responseHead, "a line of its response head is too long")
         case CURLE_URL_MALFORMAT:
             return failure(.invalidURL, .configuration, "the address can't be used")
@@ -201,7 +201,7 @@ import CCurl
         }
     }
 
-    /// What a SOCKS proxy answered (RFC 1928, section 6; RFC 1929), or why it came to no answer.
+    /// The answer of a SOCKS proxy (RFC 1928, section 6; RFC 1929), or the reason why there was none.
     var socksRefusal: ChappieTransportError {
         switch socksCode {
         case CURLPX_RESOLVE_HOST:

@@ -3,7 +3,7 @@ public import FoundationEssentials
 
 /// How to get to a host: where it is, through which proxy, and what counts as secure there.
 @_spi(ChappieInternals) public struct CurlRoute: Sendable, Hashable {
-    /// What is spoken there, which decides how the scheme may be written.
+    /// The protocol spoken there, which decides how the scheme may be written.
     public enum Application: Sendable {
         /// `https`, or `http` on this machine.
         case http

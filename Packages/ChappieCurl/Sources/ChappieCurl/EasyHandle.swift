@@ -45,7 +45,7 @@ import CCurl
     func receivedBody(_ bytes: UnsafeRawBufferPointer) -> Bool
 }
 
-/// What curl has said about its work on a handle.
+/// curl's report on its work on a handle.
 @_spi(ChappieInternals) public struct CurlResult: Sendable {
     let code: CURLcode
 
@@ -60,7 +60,7 @@ import CCurl
     let raw: UnsafeMutableRawPointer
     private let errorText: UnsafeMutablePointer<CChar>
     private var headerList: UnsafeMutablePointer<curl_slist>?
-    /// What the callbacks speak to.
+    /// The receiver of the callbacks.
     fileprivate var transfer: (any NetworkTransfer)?
 
     /// `nil` when curl has no memory left.
@@ -90,7 +90,7 @@ import CCurl
         return value
     }
 
-    /// What curl wrote about its last failure. It may name the URL or the proxy: for classification, and for people only
+    /// curl's text about its last failure. It may name the URL or the proxy: for classification, and for people only
     /// where its wording is known to hold neither.
     var failureText: String { String(cString: errorText) }
 
@@ -119,7 +119,7 @@ import CCurl
             set(CURLOPT_NOPROXY, excluding)
         }
         set(CURLOPT_CONNECTTIMEOUT_MS, min(max(1, connectDeadline.nanoseconds / 1_000_000), 1_000_000_000))
-        // What a proxy says to CONNECT is no response.
+        // A proxy's answer to CONNECT is no response.
         set(CURLOPT_SUPPRESS_CONNECT_HEADERS, true)
         set(CURLOPT_TCP_KEEPALIVE, true)
         set(CURLOPT_TCP_NODELAY, true)
@@ -178,7 +178,7 @@ import CCurl
 
     // MARK: A connection
 
-    /// What reading from a connection gave.
+    /// The result of reading from a connection.
     public enum Received: Sendable {
         /// That many bytes, at least one.
         case bytes(Int)
@@ -190,7 +190,7 @@ import CCurl
         case failed
     }
 
-    /// What writing to a connection did.
+    /// The result of writing to a connection.
     public enum Sent: Sendable {
         /// It took that many bytes, at least one.
         case bytes(Int)

@@ -21,7 +21,7 @@ extension Duration {
     }
 }
 
-/// What a ``NetworkLoop`` drives: one easy handle and the one who cares about it. It is an HTTP transfer that curl
+/// A member of a ``NetworkLoop``: one easy handle and its owner. It is an HTTP transfer that curl
 /// performs (see ``NetworkTransfer``), or a connection that curl only opens (resolving, proxy, TLS) and that its owner
 /// then reads and writes through ``EasyHandle/receive(into:)`` and ``EasyHandle/send(_:)``.
 ///
@@ -45,7 +45,7 @@ extension Duration {
     func loopStopped()
 }
 
-/// What the loop knows when it visits a member.
+/// The loop's knowledge at a visit of a member.
 @_spi(ChappieInternals) public struct LoopVisit {
     /// Whether a connection stands, TLS and tunnel included. Before that there is nothing to read or write.
     public let isConnected: Bool
@@ -59,7 +59,7 @@ extension Duration {
     public let buffer: UnsafeMutableRawBufferPointer
 }
 
-/// What becomes of a member after a visit.
+/// A member's fate after a visit.
 @_spi(ChappieInternals) public enum LoopVerdict: Sendable {
     /// It stays. A connection wants a visit when its socket is ready for what is named; each member no later than `until`
     /// (`nil`: only then). While a connection wants neither, it doesn't hear of the socket's end either.
@@ -141,7 +141,7 @@ extension Duration {
         }
     }
 
-    /// What other threads have for the loop's.
+    /// The work that other threads have for the loop's.
     struct Mail {
         var newcomers: [any NetworkMember] = []
         var woken: Set<ObjectIdentifier> = []
@@ -166,7 +166,7 @@ extension Duration {
             bell.ring()
         }
 
-        /// What has come in since the last round; `nil` when it is time to go.
+        /// The work that has come in since the last round; `nil` when it is time to go.
         mutating func collect() -> Mail? {
             isRung = false
             return isStopping ? nil : takeMail()

@@ -19,7 +19,7 @@ public import HTTPTypes
 /// Heads of 1xx responses (RFC 9110, 15.2) come first and are dropped, but for 101, which is final; what comes after the
 /// final head are trailers, dropped too.
 @_spi(ChappieInternals) public struct ResponseHeadParser: Sendable {
-    /// What a line led to.
+    /// The result of a line.
     public enum Outcome: Equatable, Sendable {
         /// The head goes on, or this line doesn't count.
         case more

@@ -20,7 +20,7 @@ final class HTTPTransfer: NetworkTransfer {
         /// How much of the request body curl has taken.
         var bodyOffset = 0
 
-        /// What tells a waiting reader, if there is something to tell.
+        /// The call that tells a waiting reader, if there is something to tell.
         mutating func delivery() -> (@Sendable () -> Void)? {
             switch reader {
             case .none: return nil

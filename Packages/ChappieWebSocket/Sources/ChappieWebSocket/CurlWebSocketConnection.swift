@@ -2,7 +2,7 @@
 @_spi(ChappieInternals) import ChappieCurl
 import Synchronization
 
-/// What the user of a connection holds; letting go of it drops the connection, which the network loop holds otherwise.
+/// The connection in its user's hands; letting go of it drops the connection, which the network loop holds otherwise.
 final class CurlWebSocketConnection: WebSocketConnection {
     private let driver: WebSocketDriver
     /// Lets messages into the outbox in the order of the calls, so that small ones don't overtake a large one forever.
@@ -66,7 +66,7 @@ final class WebSocketDriver: NetworkMember {
     private struct Question {
         let id: Int
         let deadline: Deadline?
-        /// What resumes the task, once there is an answer.
+        /// The call that resumes the task, once there is an answer.
         let ask: @Sendable (inout WebSocketSession, _ now: Int) -> (@Sendable () -> Void)?
         let cancel: @Sendable () -> Void
     }

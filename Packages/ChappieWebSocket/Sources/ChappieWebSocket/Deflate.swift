@@ -16,7 +16,7 @@ struct Inflater: ~Copyable {
 
     static let bufferBytes = 16 << 10
 
-    /// What RFC 7692, 7.2.1 takes from the end of every message.
+    /// The bytes that RFC 7692, 7.2.1 takes from the end of every message.
     private static let tail: [UInt8] = [0x00, 0x00, 0xFF, 0xFF]
 
     /// - Parameter windowBits: as negotiated, 8 to 15. Peers whose deflate is zlib's use 9 when they are asked for 8.

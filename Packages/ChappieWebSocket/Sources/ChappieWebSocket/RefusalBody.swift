@@ -12,7 +12,7 @@ struct RefusalBody: Sendable {
     private enum Framing { case counted, chunked, untilClose }
 
     private let framing: Framing
-    /// What is left of the chunk, or of a counted body.
+    /// The bytes left of the chunk, or of a counted body.
     private var missing = 0
     /// The line end behind a chunk has not come.
     private var owesLineEnd = false

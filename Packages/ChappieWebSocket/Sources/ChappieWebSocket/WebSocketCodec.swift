@@ -11,7 +11,7 @@ import ChappieCore
 /// for action in codec.receivedBytes(input, nextMaskingKey: …) { … }
 /// ```
 struct WebSocketCodec: ~Copyable {
-    /// What the shell has to do, in this order; at most one of each kind comes from one call.
+    /// The shell's work, in this order; at most one of each kind comes from one call.
     enum Action: Sendable, Hashable {
         /// Bytes for the peer: pongs, and our close frame. They come before the messages, so that an answer to one of
         /// these doesn't overtake the pong for a ping before it.

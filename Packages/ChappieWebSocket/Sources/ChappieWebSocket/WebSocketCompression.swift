@@ -41,7 +41,7 @@ public struct WebSocketCompression: Sendable, Hashable {
         isOffered: false, serverNoContextTakeover: false, clientNoContextTakeover: false, serverMaxWindowBits: nil)
 }
 
-/// What both sides agreed on for permessage-deflate (RFC 7692, 7.1).
+/// The parameters that both sides agreed on for permessage-deflate (RFC 7692, 7.1).
 struct DeflateParameters: Sendable, Hashable {
     /// The server compresses each message by itself.
     var serverNoContextTakeover = false

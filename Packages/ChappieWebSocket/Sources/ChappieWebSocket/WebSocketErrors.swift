@@ -1,6 +1,6 @@
 @_spi(ChappieInternals) import ChappieCore
 
-/// What ends a connection beside a proper close, or keeps a message from being sent.
+/// An error that ends a connection beside a proper close, or keeps a message from being sent.
 enum WebSocketCodecError: Error, Sendable, Hashable {
     /// RSV1 without compression, on a continuation or on a control frame, RSV2 or RSV3 (RFC 6455, 5.2).
     case reservedBitSet
@@ -36,7 +36,7 @@ enum WebSocketCodecError: Error, Sendable, Hashable {
     /// One of ours, after the end or after our own close frame. Nothing has been sent.
     case closed
 
-    /// What our close frame says; `nil` where none can be sent (RFC 6455, 7.4.1).
+    /// The code of our close frame; `nil` where none can be sent (RFC 6455, 7.4.1).
     var closeCode: UInt16? {
         switch self {
         case .reservedBitSet, .unknownOpcode, .maskedFrame, .fragmentedControlFrame, .controlFrameTooLong,
@@ -110,7 +110,7 @@ enum WebSocketHandshakeError: Error, Sendable, Hashable {
     }
 }
 
-/// What goes wrong with a WebSocket, in the words of the port.
+/// The failures of a WebSocket, in the words of the port.
 struct WebSocketFault {
     /// The peer, as errors name it.
     let host: String

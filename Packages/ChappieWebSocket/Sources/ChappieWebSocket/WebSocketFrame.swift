@@ -57,7 +57,7 @@ struct WebSocketFrameHeader: Sendable, Hashable {
     }
 }
 
-/// What a frame is (RFC 6455, 5.2 and 11.8).
+/// The kind of a frame (RFC 6455, 5.2 and 11.8).
 enum WebSocketOpcode: UInt8, Sendable {
     case continuation = 0x0
     case text = 0x1

@@ -13,7 +13,7 @@ struct WebSocketFrameReader: ~Copyable {
     private struct Frame {
         let opcode: WebSocketOpcode
         let isFinal: Bool
-        /// What has not come of its payload.
+        /// The bytes of its payload that have not come.
         var remainingBytes: Int
     }
 
@@ -102,7 +102,7 @@ struct WebSocketFrameReader: ~Copyable {
                 throw .frameTooLarge(limitBytes: limits.maximumFrameBytes)
             }
             messageBytes += Int(header.payloadBytes)
-            // What is compressed is counted as it comes out.
+            // Compressed bytes are counted as they come out.
             if message?.isCompressed == false, messageBytes > limits.maximumMessageBytes {
                 throw .messageTooLarge(limitBytes: limits.maximumMessageBytes)
             }
@@ -150,7 +150,7 @@ struct WebSocketFrameReader: ~Copyable {
                 try assembly.append(bytes, limit: limit)
             }
         } catch {
-            // What came out before the error may hold an earlier one.
+            // The bytes that came out before the error may hold an earlier one.
             if error == .invalidCompression {
                 try inflater?.drain { bytes throws(WebSocketCodecError) in try assembly.append(bytes, limit: limit) }
             }

@@ -5,7 +5,7 @@ import HTTPTypes
 /// A door for fuzzers to what is otherwise internal.
 @_spi(Fuzzing)
 public enum WebSocketFuzzing {
-    /// What came of some bytes; the same for every chunking.
+    /// The outcome of some bytes; the same for every chunking.
     public struct Outcome: Sendable, Hashable {
         /// The messages that were decoded.
         public var messages: [WebSocketMessage] = []

@@ -29,7 +29,7 @@ struct WebSocketHandshake: ~Copyable {
     /// Over all heads of the answer together.
     static let maximumHeadBytes = 64 << 10
 
-    /// What the server has to be sent, once.
+    /// The request to send to the server, once.
     let requestBytes: [UInt8]
     private let expectedAccept: String
     private let subprotocols: [String]
@@ -148,6 +148,6 @@ struct WebSocketUpgrade: Sendable, Hashable {
     let subprotocol: String?
     /// `nil`: no compression.
     let compression: DeflateParameters?
-    /// What came behind the head: the first frames. To be given to the codec first.
+    /// The bytes behind the head: the first frames. To be given to the codec first.
     let leftover: [UInt8]
 }

@@ -13,7 +13,7 @@ struct WebSocketOutbox {
 
     /// Not looked at by the socket yet.
     private var queued: [UInt8] = []
-    /// What the socket is being offered. It stays as and where it is until it has all been taken: TLS insists on being
+    /// The piece that the socket is being offered. It stays as and where it is until it has all been taken: TLS insists on being
     /// offered the same bytes again.
     private var offered: [UInt8] = []
     private var offset = 0
@@ -46,7 +46,7 @@ struct WebSocketOutbox {
         queuedAnswerBytes += bytes.count
     }
 
-    /// What to offer the socket next; the same until something of it is taken. `nil` when there is nothing.
+    /// The next piece to offer the socket; the same until something of it is taken. `nil` when there is nothing.
     mutating func nextPiece() -> (bytes: [UInt8], range: Range<Int>)? {
         if offset == offered.count {
             offered.removeAll(keepingCapacity: offered.capacity <= Self.keptCapacity)

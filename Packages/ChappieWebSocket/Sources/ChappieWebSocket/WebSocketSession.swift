@@ -8,7 +8,7 @@ import HTTPTypes
 /// It knows no socket, no clock and no task. What happens comes in with its time, in nanoseconds of the loop's clock; what
 /// is to be sent is in the outbox; what the users wait for, they ask for again after each change.
 struct WebSocketSession: ~Copyable {
-    /// What the handshake led to.
+    /// The outcome of the handshake.
     enum Opening: Sendable {
         case opened(HTTPFields)
         case refused(HTTPResponse.Status, HTTPFields)
@@ -46,7 +46,7 @@ struct WebSocketSession: ~Copyable {
     /// From this much on that waits for its receiver, nothing more is read from the socket. What is read already is kept,
     /// however much it is: a message larger than this would never come otherwise.
     static let inboxLimitBytes = 4 << 20
-    /// What a message takes beside its payload, so that many small ones count as well.
+    /// The memory that a message takes beside its payload, so that many small ones count as well.
     private static let bytesPerMessage = 64
     /// How long the socket is left alone while messages come in a burst: many of them are then one read. Servers send
     /// each message in a packet of its own, and the number of reads decides what they cost.
@@ -86,7 +86,7 @@ struct WebSocketSession: ~Copyable {
     /// The socket takes nothing any more; what the peer said before that may still be there to read.
     private var isWriteBroken = false
 
-    // What understands the peer's bytes; one of the three at a time, none at the end.
+    // The readers of the peer's bytes; one of the three at a time, none at the end.
     private var handshake: WebSocketHandshake?
     private var codec: WebSocketCodec?
     private var refusal: RefusalBody?
@@ -140,7 +140,7 @@ struct WebSocketSession: ~Copyable {
 
     var wantsWrite: Bool { !outbox.isEmpty }
 
-    /// What to wait for until the next visit.
+    /// The events to wait for until the next visit.
     ///
     /// - Parameter deadline: when a user wants to be told of the time.
     func verdict(at now: Int, deadline usersDeadline: Int?) -> LoopVerdict {
@@ -353,7 +353,7 @@ struct WebSocketSession: ~Copyable {
     /// When a sender stops waiting for a socket that takes nothing. The peer may live, and its receiver has a deadline.
     var writingDeadline: Int? { outbox.blockedSince.map { $0 + allowances.liveness } }
 
-    /// What a receiver gets without waiting, and whether reading goes on for that; `nil` when it has to wait.
+    /// The messages that a receiver gets without waiting, and whether reading goes on for that; `nil` when it has to wait.
     mutating func takeInbound() -> Result<(WebSocketInbound, Bool), any Error>? {
         if !messages.isEmpty {
             defer { discardInbox() }
@@ -371,7 +371,7 @@ struct WebSocketSession: ~Copyable {
         fault.timeOut(.message, after: allowance)
     }
 
-    /// What there is of a refusal's body; `nil` when its reader has to wait.
+    /// The part of a refusal's body that has come; `nil` when its reader has to wait.
     mutating func takeBody() -> Result<[UInt8]?, any Error>? {
         if !body.isEmpty {
             defer { body = [] }

@@ -115,3 +115,22 @@ public final class OneAtATime: Sendable {
         next?.resume()
     }
 }
+
+/// Runs a suite while no other one does that has this trait, in any of the network's packages. Its own tests still run
+/// beside each other.
+///
+/// Suites of bytes alone keep all of the tasks' threads busy for seconds; a time measured meanwhile would be the wait for a
+/// thread. And each network has a thread, which some tests count.
+public struct ByItselfTrait: SuiteTrait, TestScoping {
+    /// Runs `function` when it is the suite's turn.
+    public func provideScope(
+        for test: Test, testCase: Test.Case?, performing function: @concurrent @Sendable () async throws -> Void
+    ) async throws {
+        try await OneAtATime.network.perform(function)
+    }
+}
+
+extension Trait where Self == ByItselfTrait {
+    /// See ``ByItselfTrait``.
+    public static var byItself: Self { Self() }
+}

@@ -33,7 +33,7 @@ struct Accounts: ParsableCommand {
                 }
                 return program.console.json(["accounts": .array(accounts)])
             }
-            if names.isEmpty { program.console.line("Nobody has signed in here.") }
+            if names.isEmpty { program.console.line("There has been no sign-in here.") }
             for name in names { program.console.line("\(name == current ? "*" : " ") \(name)") }
         }
     }

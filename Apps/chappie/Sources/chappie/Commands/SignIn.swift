@@ -115,7 +115,7 @@ struct Status: ProgramCommand {
         commandName: "status",
         abstract: "Show who is signed in and where the credential is stored.",
         discussion: """
-            Exits with 77 when nobody is signed in.
+            Exits with 77 when you are not signed in.
 
             With --verbose: also how the last answer travelled.
 
@@ -132,7 +132,7 @@ struct Status: ProgramCommand {
             if options.json {
                 console.json(Self.json(program, nil, nil))
             } else {
-                console.line("Nobody is signed in\(program.settings.issuerWords.map { " at \($0)" } ?? "").")
+                console.line("You are not signed in\(program.settings.issuerWords.map { " at \($0)" } ?? "").")
             }
             throw ExitCode(ExitStatus.signInNeeded.rawValue)
         }
@@ -205,7 +205,7 @@ struct Logout: ProgramCommand {
             return program.console.line(
                 "The stored credential was removed; it could not be read, so the service was not told.")
         }
-        program.console.line(wasSignedIn ? "Signed out." : "Nobody was signed in.")
+        program.console.line(wasSignedIn ? "Signed out." : "You were not signed in.")
         guard let failure else { return }
         program.console.note(
             "chappie: the credential is deleted here, but revoking it at the service failed: "

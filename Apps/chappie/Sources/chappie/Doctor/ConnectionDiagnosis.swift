@@ -3,7 +3,7 @@ import ChappieCurl
 import ChappieSDK
 import FoundationEssentials
 
-/// What one attempt at a connection to a service says about proxy, DNS, TCP and TLS, as far as it came.
+/// The diagnosis of one attempt at a connection: proxy, DNS, TCP and TLS, as far as it came.
 struct ConnectionDiagnosis: Sendable {
     private let url: URL
     private let report: ConnectionReport

@@ -33,7 +33,7 @@ struct Doctor: ProgramCommand {
     }
 }
 
-/// What one check of `chappie doctor` has found.
+/// The result of one check of `chappie doctor`.
 struct Finding: Sendable, Equatable {
     enum Status: String, Sendable {
         case ok
@@ -46,9 +46,9 @@ struct Finding: Sendable, Equatable {
 
     private(set) var name: String
     let status: Status
-    /// What was found, in one line.
+    /// The result in one line.
     let detail: String
-    /// What to do next; every finding that is not `ok` has one, unless an earlier one says it.
+    /// The user's next step; every finding that is not `ok` has one, unless an earlier one says it.
     var remedy: String?
 
     static func ok(_ name: String, _ detail: String) -> Finding { Finding(name: name, status: .ok, detail: detail) }

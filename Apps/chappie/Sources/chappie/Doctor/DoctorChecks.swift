@@ -37,7 +37,7 @@ struct DoctorChecks {
             let head = try await head(HTTPExchangeRequest(url: profile.modelsURL))
             return .http(status: head.status.code, contentType: head.headerFields[.contentType] ?? "")
         }
-        let noAccount = noBackend ?? (isSignedIn ? nil : "nobody is signed in")
+        let noAccount = noBackend ?? (isSignedIn ? nil : "you are not signed in")
         var usage: ChappieUsageLimitSnapshot?
         try await check("account", unless: noAccount) {
             usage = try await program.client().usageLimits()
@@ -82,7 +82,7 @@ struct DoctorChecks {
             tell(.ok(check, "\(name) can be read"))
             tell(
                 info.map { .ok("credential", "\($0.name) \(program.place)") }
-                    ?? .warning("credential", "nobody is signed in (\(program.place))", "Run `chappie login`."))
+                    ?? .warning("credential", "you are not signed in (\(program.place))", "Run `chappie login`."))
             return info != nil
         } catch {
             try Task.checkCancellation()
@@ -136,7 +136,7 @@ struct DoctorChecks {
     }
 }
 
-/// What `chappie doctor` makes of an answer: no network, no clock.
+/// The judgement of `chappie doctor` on an answer: no network, no clock.
 extension Finding {
     static func sessionLock(_ state: SessionLockState) -> Finding {
         let name = "session lock"

@@ -114,7 +114,7 @@ enum SmallFile {
 
     private static func notPrivate(_ path: String) -> CommandLineError {
         .usage(
-            "\(path) is not a plain file of yours that nobody else can read.",
+            "\(path) is not a plain file of yours that is closed to other users.",
             suggestion: "If you trust what is in it: chmod 600 \(path)")
     }
 
@@ -123,7 +123,7 @@ enum SmallFile {
     }
 }
 
-/// What comes next, over signals, waiting for it; empty at the end, and `nil` for a failure that `errno` names.
+/// The next bytes, waiting for them over signals; empty at the end, and `nil` for a failure that `errno` names.
 func readPiece(of descriptor: CInt) -> [UInt8]? {
     var piece = [UInt8](repeating: 0, count: 64 << 10)
     while true {

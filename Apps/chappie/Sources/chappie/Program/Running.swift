@@ -91,7 +91,7 @@ extension Error {
         case ChappieClientError.missingCredential, AuthorizationError.missingCredential:
             return CommandLineError(
                 .signInNeeded, code: "sign_in_needed",
-                "Nobody is signed in at \(issuer). A sign-in at another service is not used there.",
+                "You are not signed in at \(issuer). A sign-in at another service is not used there.",
                 suggestion: "Run `chappie login`.")
         default: return self
         }

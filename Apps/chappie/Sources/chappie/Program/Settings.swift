@@ -15,7 +15,7 @@ struct ProgramEnvironment: Sendable {
     subscript(name: String) -> String? { lookUp(name).flatMap { $0.isEmpty ? nil : $0 } }
 }
 
-/// What arguments, environment and the user's settings say, checked before anything is done.
+/// Arguments, environment and the user's settings, checked before anything is done.
 struct Settings {
     /// Where credentials are stored.
     enum Store: String { case keyring, file, memory }

@@ -2,7 +2,7 @@ import ChappieSDK
 import FoundationEssentials
 import Glibc
 
-/// What the user has chosen, kept in `$XDG_CONFIG_HOME/chappie/settings.json`: where credentials are stored, and which
+/// The user's choices, kept in `$XDG_CONFIG_HOME/chappie/settings.json`: where credentials are stored, and which
 /// accounts there are. Names only; nothing secret.
 struct UserSettings: Equatable {
     /// The accounts that have signed in to one issuer and backend.

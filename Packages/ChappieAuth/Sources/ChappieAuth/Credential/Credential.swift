@@ -78,7 +78,7 @@ struct Credential: Sendable {
         idToken == other.idToken && accessToken == other.accessToken && refreshToken == other.refreshToken
     }
 
-    /// What must not appear in any message.
+    /// The texts that must not appear in any message.
     var secrets: [Secret] { [idToken, accessToken, refreshToken].compactMap(\.self) }
 
     private mutating func readClaims() {

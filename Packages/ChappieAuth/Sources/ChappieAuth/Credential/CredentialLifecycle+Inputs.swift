@@ -1,6 +1,6 @@
 @_spi(ChappieInternals) import ChappieCore
 
-// What goes into the state machine, what comes out of it, and the values in both.
+// The state machine's inputs, its actions, and the values in both.
 extension CredentialLifecycle {
     /// Identifies a caller that waits for an answer.
     typealias Waiter = Int
@@ -22,11 +22,11 @@ extension CredentialLifecycle {
         let generation: Int
         /// Whether the store has it too. It is not used before.
         var isSaved: Bool
-        /// What the store held when these tokens came, until they are saved: only that is overwritten later.
+        /// The store's content when these tokens came, until they are saved: only that is overwritten later.
         var replaces: Credential?
     }
 
-    /// What the store and the tombstone beside it say.
+    /// The content of the store, and the tombstone beside it.
     struct Stored: Sendable {
         var credential: Credential?
         var tombstone: Tombstone?
@@ -39,7 +39,7 @@ extension CredentialLifecycle {
         var isFromServer = false
     }
 
-    /// What happened.
+    /// An event that the machine is told of.
     enum Input: Sendable {
         case requestNeedsToken(Waiter)
         case accountAsked(Waiter)
@@ -69,7 +69,7 @@ extension CredentialLifecycle {
         case revocationEnded
     }
 
-    /// What is to be done.
+    /// Work that the manager has to do.
     enum Action: Sendable {
         case acquireLock(JobID, within: Duration)
         case releaseLock(JobID)
@@ -140,7 +140,7 @@ struct Tombstone: Sendable {
     }
 }
 
-/// What is known about the slot's credential, for everyone who watches.
+/// The state of the slot's credential, for every watcher.
 struct CredentialSnapshot: Sendable, Equatable {
     enum Status: Sendable, Hashable {
         /// The store has not been read yet.

@@ -11,7 +11,7 @@
 ///   until the store has carried it out, but never at the cost of a later sign-in.
 /// - Jobs touch the store one at a time, in the order in which they are ready to.
 struct CredentialLifecycle: Sendable {
-    /// What is known about the credential.
+    /// The state of the credential.
     enum Phase: Sendable {
         /// The store has not been read, or could not be. Next: any.
         case unknown
@@ -126,7 +126,7 @@ struct CredentialLifecycle: Sendable {
         /// The number of sign-outs when it began; a later one wins.
         let signOuts: Int
         var isCancelled = false
-        /// What the store held before.
+        /// The store's content before the sign-in.
         var previous: Result<Credential?, CredentialStoreError>?
         /// Whether that was to be forgotten without being revoked: another machine uses it.
         var sparesPrevious = false
@@ -256,7 +256,7 @@ struct CredentialLifecycle: Sendable {
             case .success(let held): serve(waiter, need, with: held)
             case .failure(.missingCredential) where need == .refresh:
                 if case .absent = phase { publish(.reauthenticationRequired(.missingRefreshToken)) }
-                refuse(waiter, .rejected(.missingRefreshToken, reason: "Nobody is signed in. Please sign in."))
+                refuse(waiter, .rejected(.missingRefreshToken, reason: "You are not signed in. Please sign in."))
             case .failure(let failure): refuse(waiter, failure)
             }
         }
@@ -349,7 +349,7 @@ struct CredentialLifecycle: Sendable {
             actions.append(.readStore(id))
         case (.renewal(let original, _), .reading):
             guard let held else { return end(id, .failure(.missingCredential)) }
-            // What the store did not take is newer than what it holds.
+            // Tokens that the store did not take are newer than those it holds.
             if held.generation == original.generation, held.isSaved { return actions.append(.readStore(id)) }
             goOn(id, with: held)
         case (.renewal, .storing(let credential, let asked)): storeTokens(id, credential, insteadOf: asked)
@@ -441,7 +441,7 @@ struct CredentialLifecycle: Sendable {
         }
     }
 
-    /// What counts as stored: a credential that a tombstone means is gone.
+    /// The credential that counts as stored: one that a tombstone means is gone.
     private func credential(_ stored: Stored) -> Credential? {
         stored.credential.flatMap { credential in
             stored.tombstone?.means(credential) == true ? nil : credential

@@ -35,7 +35,7 @@ public final class CredentialManager: Sendable {
         var tombstoneChange: CredentialLifecycle.Action?
     }
 
-    /// What became of a sign-out in the store, and what is still to be revoked.
+    /// The outcome of a sign-out in the store, and the credentials still to be revoked.
     fileprivate struct SignOutOutcome: Sendable {
         let failure: CredentialStoreError?
         let credentials: [Credential]

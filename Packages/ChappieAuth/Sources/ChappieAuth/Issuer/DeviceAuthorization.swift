@@ -49,7 +49,7 @@ struct DeviceAuthorization: ~Copyable {
 ///
 /// Time comes in as an argument and is never the wall clock, so setting that changes nothing here.
 struct DeviceAuthorizationPolling: ~Copyable {
-    /// What to do after an answer.
+    /// The step that follows an answer.
     enum Step: Sendable {
         /// Wait this long (never past the deadline), then send ``DeviceAuthorizationPolling/request`` again.
         case wait(Duration)
@@ -62,7 +62,7 @@ struct DeviceAuthorizationPolling: ~Copyable {
     /// This many answers in a row that were no answer end the sign-in: about a minute without a network.
     static let maximumConsecutiveFailures = 12
 
-    /// What to show the user.
+    /// The code to show to the user.
     let code: ChappieDeviceCode
     private let endpoints: ChappieEndpoints
     private let deviceAuthID: Secret

@@ -1,6 +1,6 @@
 @_spi(ChappieInternals) import ChappieCore
 
-/// What a token says about its user and its end (RFC 7519), read without checking the signature.
+/// A token's claims about its user and its end (RFC 7519), read without checking the signature.
 ///
 /// The token may be hostile: at most 64 KiB are looked at, in linear time, and whatever is not as expected is absent.
 struct JWTClaims: Sendable, Hashable {

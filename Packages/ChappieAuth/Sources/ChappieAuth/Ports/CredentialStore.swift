@@ -86,9 +86,9 @@ public enum CredentialStoreError: Error, Sendable, Hashable {
     case denied(String)
     /// The store gave no answer within its deadline.
     case timedOut(Duration)
-    /// What was stored can't be read as what was written.
+    /// The stored bytes are not a credential document.
     case corrupt(String)
-    /// What was read back after writing is not what was written.
+    /// The store gave back other bytes than it was given.
     case notVerified
     /// Another process held the credential's lock all that time.
     case busy(Duration)

@@ -16,7 +16,7 @@ public protocol Clipboard: Sendable {
     func copy(_ text: String) async throws(DesktopError) -> ClipboardOutcome
 }
 
-/// What is known after a copy.
+/// The certainty of a copy.
 public enum ClipboardOutcome: Sendable, Hashable {
     /// The clipboard owner took the text.
     case copied
@@ -61,7 +61,7 @@ public protocol SessionLock: Sendable {
     func state() async throws(CredentialStoreError) -> SessionLockState
 }
 
-/// What is known about the lock of a login session.
+/// The state of a login session's lock.
 public enum SessionLockState: Sendable, Hashable {
     /// The lock screen is up.
     case locked

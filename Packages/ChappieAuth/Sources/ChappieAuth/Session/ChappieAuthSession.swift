@@ -44,7 +44,7 @@ public final class ChappieAuthSession {
         }
     }
 
-    /// What the credential alone says; ``state`` differs from it while a sign-in runs.
+    /// The state by the credential alone; ``state`` differs from it while a sign-in runs.
     private var credentialState = ChappieAuthState.signedOut
     private var appliedSequence = -1
 

@@ -39,7 +39,7 @@ public enum ChappieDeviceLinkState: Sendable, Hashable {
     case failed(ChappieAuthError)
 }
 
-/// What the user needs to approve a sign-in on another screen (RFC 8628, 3.3).
+/// The code and address with which the user approves a sign-in on another screen (RFC 8628, 3.3).
 public struct ChappieDeviceCode: Sendable, Hashable {
     /// The code to type, as the service spells it: printable ASCII, at most 64 characters.
     public let userCode: String
@@ -60,7 +60,7 @@ public struct ChappieDeviceCode: Sendable, Hashable {
     }
 }
 
-/// Who is signed in: what the tokens say about the user, never the tokens.
+/// The account that is signed in: the claims of the tokens, never the tokens.
 ///
 /// Read from the id token's claims without checking its signature; it came over TLS from the issuer itself. Good for
 /// showing and for routing, not for deciding what a user may do.

@@ -1,4 +1,5 @@
 import ChappieCore
+import TestFixtures
 import Testing
 
 @testable import ChappieWebSocket

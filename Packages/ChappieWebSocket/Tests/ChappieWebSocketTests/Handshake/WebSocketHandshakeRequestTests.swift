@@ -1,5 +1,6 @@
 import ChappieCore
 import HTTPTypes
+import TestFixtures
 import Testing
 
 @testable import ChappieWebSocket

@@ -1,5 +1,6 @@
 import ChappieCore
 import ChappieTesting
+import TestFixtures
 import Testing
 
 @_spi(ChappieInternals) @testable import ChappieCurl
