@@ -33,7 +33,7 @@ import Testing
         let manager = CredentialManager(
             slot: CredentialSlot(), store: OneSecret(inner: inner), transport: service.transport,
             endpoints: Service.endpoints, lock: NoCredentialLock(), clock: ManualClock())
-        let session = ChappieAuthSession(credentials: manager)
+        let session = try await ChappieAuthSession(loading: manager)
         guard case .failed(let sentence) = session.state else { return #expect(Bool(false), "\(session.state)") }
         #expect(sentence.contains("https://auth.openai.com") && sentence.contains("https://issuer.test"))
         let transport = MiddlewareTransport(service.transport, middleware: [manager.authorization])
