@@ -31,8 +31,7 @@ struct CredentialFile: Equatable {
     /// The longest secret, in bytes.
     static let secretLimit = 1 << 20
     /// The longest file, in bytes.
-    static let limit =
-        headerCount + secretLimit + Libcrypto.tagCount + Libcrypto.digestCount
+    static let limit = headerCount + secretLimit + Libcrypto.tagCount + Libcrypto.digestCount
     static let magic = Array("CHAPCRED".utf8)
     private static let version = 1
     private static let headerCount = magic.count + 6 + saltCount + checkCount + Libcrypto.nonceCount + 4
@@ -64,10 +63,7 @@ struct CredentialFile: Equatable {
 }
 
 extension CredentialFile {
-    /// - Parameters:
-    ///   - bytes: The content of the file, whatever it is.
-    ///   - path: For the messages.
-    /// - Throws: `corrupt` for anything that ``bytes()`` does not write.
+    /// - Throws: `corrupt` for anything that ``bytes()`` does not write; `path` is for the message.
     init(_ bytes: [UInt8], path: String) throws(CredentialStoreError) {
         guard bytes.starts(with: Self.magic) else {
             throw .corrupt("\(path) is not an encrypted credential file, or its beginning is lost")
@@ -87,12 +83,11 @@ extension CredentialFile {
             let count = rest.takeNumber(4), let ciphertext = rest.take(count),
             let tag = rest.take(Libcrypto.tagCount), rest.isEmpty
         else { throw .corrupt("\(path) does not have the form of a credential file") }
-        guard
-            let parameters = ScryptParameters(
-                costExponent: costExponent, blockSize: blockSize, parallelism: parallelism)
-        else { throw .corrupt("\(path) asks for more work to open it than any file of this program") }
-        self.init(
-            parameters: parameters, salt: salt, check: check, nonce: nonce, ciphertext: ciphertext, tag: tag)
+        let parameters = ScryptParameters(costExponent: costExponent, blockSize: blockSize, parallelism: parallelism)
+        guard let parameters else {
+            throw .corrupt("\(path) asks for more work to open it than any file of this program")
+        }
+        self.init(parameters: parameters, salt: salt, check: check, nonce: nonce, ciphertext: ciphertext, tag: tag)
     }
 }
 

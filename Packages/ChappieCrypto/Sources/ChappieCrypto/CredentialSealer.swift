@@ -31,15 +31,16 @@ final class CredentialSealer: Sendable {
     /// The secret in `file`, which was read at `place`.
     ///
     /// - Throws: `wrongPassphrase`; `corrupt` when the file was changed or belongs to another slot.
-    func open(_ file: CredentialFile, at place: CredentialPlace, passphrase: Secret) throws(CredentialStoreError)
-        -> Secret
-    {
+    func open(
+        _ file: CredentialFile, at place: CredentialPlace, passphrase: Secret
+    ) throws(CredentialStoreError) -> Secret {
         let key = try key(of: file, at: place, passphrase: passphrase)
-        let header = file.header(ciphertextCount: file.ciphertext.count) + place.digest
-        guard
-            let secret = try Libcrypto.decrypt(
-                file.ciphertext, tag: file.tag, key: key.encryption, nonce: file.nonce, authenticating: header)
-        else { throw .corrupt("\(place.path) belongs to another account, or it was changed on purpose") }
+        let secret = try Libcrypto.decrypt(
+            file.ciphertext, tag: file.tag, key: key.encryption, nonce: file.nonce,
+            authenticating: file.header(ciphertextCount: file.ciphertext.count) + place.digest)
+        guard let secret else {
+            throw .corrupt("\(place.path) belongs to another account, or it was changed on purpose")
+        }
         return secret
     }
 
@@ -75,7 +76,7 @@ final class CredentialSealer: Sendable {
         of file: CredentialFile, at place: CredentialPlace, passphrase: Secret
     ) throws(CredentialStoreError) -> Key {
         let key = try key(for: passphrase, salt: file.salt, parameters: file.parameters)
-        guard Libcrypto.areEqual(key.check, file.check) else { throw .wrongPassphrase(place.path) }
+        guard key.check == file.check else { throw .wrongPassphrase(place.path) }
         return key
     }
 

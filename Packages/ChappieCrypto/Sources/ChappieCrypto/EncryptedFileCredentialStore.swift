@@ -1,5 +1,7 @@
 @_spi(ChappieInternals) public import ChappieAuth
+@_spi(ChappieInternals) import ChappieCore
 import FoundationEssentials
+import Synchronization
 
 /// Credentials in encrypted files, for machines without a keyring: one file for each slot, AES-256-GCM, the key made from
 /// a passphrase by scrypt.
@@ -24,21 +26,24 @@ import FoundationEssentials
 /// **It survives** being killed, a full disk, a power cut. The earlier credential or the new one is there, never
 /// neither; see ``save(_:in:)``. It does not order the changes of two processes: that is ``CredentialLock``'s part.
 ///
-/// All blocking work is done on a thread of the store's own. A call whose task is cancelled throws at once.
-///
-/// The form of a file is described, byte by byte, at `CredentialFile`.
+/// All blocking work is done on a thread of the store's own. A call whose task is cancelled throws
+/// ``CredentialStoreError/failed(_:)`` at once. The form of a file is described, byte by byte, at `CredentialFile`.
 public final class EncryptedFileCredentialStore: CredentialStore {
     /// The folder that holds the files; without a slash at its end.
     public let directory: String
 
-    private let passphrase: PassphraseMemory
+    private let source: any PassphraseSource
+    private let knownPassphrase = Mutex<Secret?>(nil)
+    /// Of those that need the passphrase: the first asks for it.
+    private let line = AsyncLock()
     private let sealer: CredentialSealer
     private let worker = StoreWorker(label: "chappie.encrypted-files")
     private let deadline: Duration
 
     /// - Parameters:
-    ///   - directory: An absolute path. Default ``defaultDirectory``. Made for this user alone, with those above it, at
-    ///     the first save.
+    ///   - directory: An absolute path. Default: `$XDG_DATA_HOME/chappie/credentials`, or
+    ///     `~/.local/share/chappie/credentials` without that variable. Made for this user alone, with those above it,
+    ///     at the first save.
     ///   - passphrase: Asked when it is first needed; its answer is kept, in a ``Secret``, as long as the store. All
     ///     slots of a store share it.
     ///   - parameters: For new files, and for those with weaker ones at their next save. Files are read with the
@@ -52,7 +57,7 @@ public final class EncryptedFileCredentialStore: CredentialStore {
         deadline: Duration = .seconds(30)
     ) throws(CredentialStoreError) {
         precondition(deadline > .zero, "An encrypted file store needs a deadline above zero.")
-        guard let directory = directory ?? Self.defaultDirectory else {
+        guard let directory = directory ?? Self.directory(in: ProcessInfo.processInfo.environment) else {
             throw .failed("there is no home directory for the encrypted credential files")
         }
         guard directory.hasPrefix("/"), !directory.utf8.contains(0) else {
@@ -60,20 +65,14 @@ public final class EncryptedFileCredentialStore: CredentialStore {
         }
         // A slash at the end would make the system follow a symbolic link.
         self.directory = "/" + directory.split(separator: "/").joined(separator: "/")
-        self.passphrase = PassphraseMemory(passphrase)
+        source = passphrase
         sealer = CredentialSealer(parameters: parameters)
         self.deadline = deadline
     }
 
-    /// `$XDG_DATA_HOME/chappie/credentials`, or `~/.local/share/chappie/credentials` without that variable; `nil` without
-    /// a home directory.
-    ///
     /// Data, in the words of the XDG Base Directory Specification, since it is meant to last: people publish their
-    /// configuration with their dot files, and clear state and cache.
-    public static var defaultDirectory: String? { directory(in: ProcessInfo.processInfo.environment) }
-
+    /// configuration with their dot files, and clear state and cache. Relative paths are invalid and ignored.
     static func directory(in environment: [String: String]) -> String? {
-        // The specification: relative paths are invalid and ignored.
         if let data = environment["XDG_DATA_HOME"], data.hasPrefix("/") { return data + "/chappie/credentials" }
         guard let home = environment["HOME"], home.hasPrefix("/") else { return nil }
         return home + "/.local/share/chappie/credentials"
@@ -81,14 +80,12 @@ public final class EncryptedFileCredentialStore: CredentialStore {
 
     /// The secret in `slot`; `nil` when there is no file, which needs no passphrase.
     ///
-    /// - Throws: `wrongPassphrase`, `noPassphrase`, `corrupt`, `unsafeFile`, `timedOut` or `failed`; `failed` also when
-    ///   the task is cancelled.
+    /// - Throws: `wrongPassphrase`, `noPassphrase`, `corrupt`, `unsafeFile`, `timedOut` or `failed`.
     public func load(_ slot: CredentialSlot) async throws(CredentialStoreError) -> Secret? {
         let place = try CredentialPlace(slot, in: directory)
-        let file = try await worker.perform(within: deadline) { _ throws(CredentialStoreError) in try place.read() }
-        guard let file else { return nil }
-        let passphrase = try await passphrase.passphrase(for: .opening(place.path))
-        return try await worker.perform(within: deadline) { [sealer] _ throws(CredentialStoreError) in
+        guard let file = try await onDisk({ _ throws(CredentialStoreError) in try place.read() }) else { return nil }
+        let passphrase = try await passphrase { () throws(CredentialStoreError) in .opening(place.path) }
+        return try await onDisk { [sealer] _ throws(CredentialStoreError) in
             try sealer.open(file, at: place, passphrase: passphrase)
         }
     }
@@ -96,17 +93,16 @@ public final class EncryptedFileCredentialStore: CredentialStore {
     /// Replaces the secret in `slot`, 1 MiB at most.
     ///
     /// It is encrypted with a new nonce, written to a file beside the earlier one, brought to the disk, read back,
-    /// decrypted and compared, and only then takes the earlier one's place, by one rename. The folder is brought to the
-    /// disk before this returns. The key stays the file's own, unless its parameters are weaker than today's: then it is
-    /// made anew, with a new salt. Files that killed writers left are removed.
+    /// decrypted and compared, and only then takes the earlier one's place, by one rename. The key stays the file's own,
+    /// unless its parameters are weaker than today's: then it is made anew, with a new salt.
     ///
-    /// - Throws: `wrongPassphrase`, `noPassphrase`, `unsafeFile`, `notVerified`, `timedOut` or `failed`; `failed` also
-    ///   when the task is cancelled and when the disk is full. The earlier secret is then still there; after `timedOut`
-    ///   and a cancellation that come too late to stop it, the new one may be.
+    /// - Throws: `wrongPassphrase`, `noPassphrase`, `unsafeFile`, `notVerified`, `timedOut` or `failed`, also when the
+    ///   disk is full. The earlier secret is then still there; after `timedOut` and a cancellation that come too late to
+    ///   stop it, the new one may be.
     public func save(_ secret: Secret, in slot: CredentialSlot) async throws(CredentialStoreError) {
         let place = try CredentialPlace(slot, in: directory)
-        let passphrase = try await self.passphrase(at: place)
-        try await worker.perform(within: deadline) { [sealer] call throws(CredentialStoreError) in
+        let passphrase = try await passphraseToSave(at: place)
+        try await onDisk { [sealer] call throws(CredentialStoreError) in
             let file = try sealer.seal(
                 secret, for: place, replacing: place.readUnlessCorrupt(), passphrase: passphrase)
             try place.write(file, isWanted: { !call.isOver }) { file throws(CredentialStoreError) in
@@ -119,13 +115,13 @@ public final class EncryptedFileCredentialStore: CredentialStore {
     /// and the passphrase is at hand and opens an existing file, which stays as it is. The passphrase is asked for here,
     /// if it has to be.
     ///
-    /// - Throws: `wrongPassphrase`, `noPassphrase`, `unsafeFile`, `timedOut` or `failed`; `failed` also when the task is
-    ///   cancelled. Not an error: a corrupt file, which a save replaces.
+    /// - Throws: `wrongPassphrase`, `noPassphrase`, `unsafeFile`, `timedOut` or `failed`. Not an error: a corrupt file,
+    ///   which a save replaces.
     public func prepareToSave(in slot: CredentialSlot) async throws(CredentialStoreError) {
         let place = try CredentialPlace(slot, in: directory)
-        try await worker.perform(within: deadline) { _ throws(CredentialStoreError) in try place.prepare() }
-        let passphrase = try await self.passphrase(at: place)
-        try await worker.perform(within: deadline) { [sealer] _ throws(CredentialStoreError) in
+        try await onDisk { _ throws(CredentialStoreError) in try place.prepare() }
+        let passphrase = try await passphraseToSave(at: place)
+        try await onDisk { [sealer] _ throws(CredentialStoreError) in
             do throws(CredentialStoreError) {
                 if let earlier = try place.read() { _ = try sealer.open(earlier, at: place, passphrase: passphrase) }
             } catch .corrupt {}
@@ -135,16 +131,16 @@ public final class EncryptedFileCredentialStore: CredentialStore {
     /// Removes the file of `slot`, whatever is in it, and the files that killed writers left; needs no passphrase. A
     /// symbolic link in its place is removed, not followed.
     ///
-    /// - Throws: `unsafeFile` when the folder is; `timedOut` or `failed`; `failed` also when the task is cancelled.
+    /// - Throws: `unsafeFile` when the folder is; `timedOut` or `failed`.
     public func delete(_ slot: CredentialSlot) async throws(CredentialStoreError) {
         let place = try CredentialPlace(slot, in: directory)
-        try await worker.perform(within: deadline) { _ throws(CredentialStoreError) in try place.remove() }
+        try await onDisk { _ throws(CredentialStoreError) in try place.remove() }
     }
 
     /// Forgets the passphrase and the key made from it: the next call that needs them asks again. For a passphrase that
     /// turned out wrong, or a screen that is being locked.
     public func forgetPassphrase() {
-        passphrase.forget()
+        knownPassphrase.withLock { $0 = nil }
         sealer.forgetKey()
     }
 
@@ -155,92 +151,41 @@ public final class EncryptedFileCredentialStore: CredentialStore {
         try CredentialPlace(slot, in: directory).path
     }
 
-    /// The passphrase for a save, which may make the file. A known passphrase needs no look at it.
-    private func passphrase(at place: CredentialPlace) async throws(CredentialStoreError) -> Secret {
-        if passphrase.isKnown { return try await passphrase.passphrase(for: .opening(place.path)) }
-        let exists = try await worker.perform(within: deadline) { _ throws(CredentialStoreError) in
-            try place.readUnlessCorrupt() != nil
+    private func onDisk<Output: Sendable>(
+        _ work: @escaping @Sendable (StoreCall) throws(CredentialStoreError) -> Output
+    ) async throws(CredentialStoreError) -> Output {
+        try await worker.perform(within: deadline, work)
+    }
+
+    /// The passphrase for a save, which may make the file.
+    private func passphraseToSave(at place: CredentialPlace) async throws(CredentialStoreError) -> Secret {
+        try await passphrase { [self] () async throws(CredentialStoreError) in
+            let exists = try await onDisk { _ throws(CredentialStoreError) in try place.readUnlessCorrupt() != nil }
+            return exists ? .opening(place.path) : .creating(place.path)
         }
-        return try await passphrase.passphrase(for: exists ? .opening(place.path) : .creating(place.path))
-    }
-}
-
-/// The place of one slot's file. Synchronous.
-struct CredentialPlace: Sendable {
-    private let directory: String
-    let name: String
-    /// Ties an encrypted file to its slot: the file's name is made of it, and its tag covers it, so that a file that was
-    /// moved under another slot's name does not open. A digest and not the names: an account may be a person's address,
-    /// and may hold any character a path can't.
-    let digest: [UInt8]
-
-    var path: String { directory + "/" + name }
-
-    init(_ slot: CredentialSlot, in directory: String) throws(CredentialStoreError) {
-        // A slot without an issuer has the digest that it had before there were issuers.
-        var bytes = Array("chappie credential slot \(slot.issuer == nil ? 1 : 2)".utf8)
-        // With their lengths, so that no two slots give the same bytes.
-        for name in [slot.issuer, slot.service, slot.account].compactMap(\.self) {
-            bytes.append(name.utf8.count, count: 7)
-            bytes += name.utf8
-        }
-        bytes.append(slot.accessGroup == nil ? 0 : 1)
-        bytes += (slot.accessGroup ?? "").utf8
-        digest = try Libcrypto.digest(of: bytes)
-        name = hexadecimal(digest) + ".credential"
-        self.directory = directory
     }
 
-    /// - Throws: `corrupt`, `unsafeFile`, `failed`.
-    func read() throws(CredentialStoreError) -> CredentialFile? {
-        guard let directory = try CredentialDirectory.open(directory, creating: false),
-            let bytes = try directory.read(name)
-        else { return nil }
-        return try CredentialFile(bytes, path: path)
-    }
-
-    /// `nil` also for a corrupt file, which may be replaced.
+    /// The passphrase, asked for unless it is known. Others wait meanwhile, and don't ask again; a failure is not
+    /// remembered.
     ///
-    /// - Throws: `unsafeFile`, `failed`.
-    func readUnlessCorrupt() throws(CredentialStoreError) -> CredentialFile? {
-        do throws(CredentialStoreError) { return try read() } catch .corrupt { return nil }
-    }
-
-    /// Makes the folder where it is missing.
-    ///
-    /// - Throws: `unsafeFile`; `failed`, also when nothing may be written there.
-    func prepare() throws(CredentialStoreError) { try openOrMake().checkWritable() }
-
-    /// - Parameters:
-    ///   - isWanted: Asked last before the earlier file is replaced.
-    ///   - isSound: Whether the file, as it was read back, holds what it should.
-    /// - Throws: `notVerified`, `unsafeFile`, `failed`.
-    func write(
-        _ file: CredentialFile, isWanted: () -> Bool, isSound: (CredentialFile) throws(CredentialStoreError) -> Bool
-    ) throws(CredentialStoreError) {
-        let directory = try openOrMake()
-        directory.removeLeftovers()
-        try directory.replace(name, with: file.bytes()) { bytes throws(CredentialStoreError) in
-            do throws(CredentialStoreError) {
-                guard let bytes, try isSound(CredentialFile(bytes, path: path)) else { throw .notVerified }
-            } catch .corrupt {
-                throw .notVerified
+    /// - Throws: The errors of the source and of `purpose`; `noPassphrase` when there is none; `failed` when the task is
+    ///   cancelled.
+    private func passphrase(
+        _ purpose: () async throws(CredentialStoreError) -> PassphrasePurpose
+    ) async throws(CredentialStoreError) -> Secret {
+        let ticket = line.reserve()
+        defer { line.leave(ticket) }
+        guard (try? await line.enter(ticket)) != nil else { throw .cancelled }
+        if let known = knownPassphrase.withLock({ $0 }) { return known }
+        do throws(CredentialStoreError) {
+            guard let secret = try await source.passphrase(for: purpose()) else {
+                throw .noPassphrase("no source of one is set up")
             }
-            guard isWanted() else { throw .cancelled }
+            guard !secret.isEmpty else { throw .noPassphrase("the given one is empty") }
+            knownPassphrase.withLock { $0 = secret }
+            return secret
+        } catch {
+            throw Task.isCancelled ? .cancelled : error
         }
-    }
-
-    /// - Throws: `unsafeFile` when the folder is; `failed`.
-    func remove() throws(CredentialStoreError) {
-        guard let directory = try CredentialDirectory.open(directory, creating: false) else { return }
-        directory.removeLeftovers()
-        try directory.remove(name)
-    }
-
-    private func openOrMake() throws(CredentialStoreError) -> CredentialDirectory {
-        guard let folder = try CredentialDirectory.open(directory, creating: true) else {
-            throw .failed("the folder \(directory) was removed while it was being used")
-        }
-        return folder
     }
 }

@@ -12,16 +12,15 @@ enum Libcrypto {
     /// Without a clean-up at exit: a thread may still be deriving a key when the program ends.
     private static let isReady = chappie_openssl_init() == 1
 
-    private static func failure(_ words: String) -> CredentialStoreError {
+    private static func demand(_ isDone: Bool, _ words: String) throws(CredentialStoreError) {
+        guard !isDone else { return }
         ERR_clear_error()
-        return .failed(words)
+        throw .failed("libcrypto \(words)")
     }
 
     static func randomBytes(_ count: Int) throws(CredentialStoreError) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: count)
-        guard isReady, RAND_bytes(&bytes, CInt(count)) == 1 else {
-            throw failure("libcrypto has no random bytes to give")
-        }
+        try demand(isReady && RAND_bytes(&bytes, CInt(count)) == 1, "has no random bytes to give")
         return bytes
     }
 
@@ -29,9 +28,8 @@ enum Libcrypto {
     static func digest(of bytes: some Collection<UInt8>) throws(CredentialStoreError) -> [UInt8] {
         let input = Array(bytes)
         var digest = [UInt8](repeating: 0, count: digestCount)
-        guard isReady, EVP_Digest(input, input.count, &digest, nil, EVP_sha256(), nil) == 1 else {
-            throw failure("libcrypto can't compute a SHA-256 digest")
-        }
+        let isDone = isReady && EVP_Digest(input, input.count, &digest, nil, EVP_sha256(), nil) == 1
+        try demand(isDone, "can't compute a SHA-256 digest")
         return digest
     }
 
@@ -51,10 +49,8 @@ enum Libcrypto {
                         UInt64(parameters.workspace), &derived, count) == 1
             }
         }
-        guard isDone else {
-            wipe(&derived)
-            throw failure("libcrypto can't derive the key, which takes \(parameters.memory >> 20) MiB of memory")
-        }
+        if !isDone { wipe(&derived) }
+        try demand(isDone, "can't derive the key, which takes \(parameters.memory >> 20) MiB of memory")
         return derived
     }
 
@@ -66,8 +62,8 @@ enum Libcrypto {
     ) throws(CredentialStoreError) -> (ciphertext: [UInt8], tag: [UInt8]) {
         var tag = [UInt8](repeating: 0, count: tagCount)
         var ciphertext = [UInt8](repeating: 0, count: plaintext.count)
-        let outcome = plaintext.withBytes { run(.encrypting, $0, into: &ciphertext, key, nonce, header, &tag) }
-        guard outcome == .done else { throw failure("libcrypto can't encrypt") }
+        let isDone = plaintext.withBytes { run(.encrypting, $0, into: &ciphertext, key, nonce, header, &tag) }
+        try demand(isDone == true, "can't encrypt")
         return (ciphertext, tag)
     }
 
@@ -78,33 +74,26 @@ enum Libcrypto {
         var (tag, plaintext) = (tag, [UInt8](repeating: 0, count: ciphertext.count))
         // Nothing that was decrypted before the tag was found wrong may stay in memory.
         defer { wipe(&plaintext) }
-        let outcome = ciphertext.withUnsafeBufferPointer {
+        let isRight = ciphertext.withUnsafeBufferPointer {
             run(.decrypting, $0, into: &plaintext, key, nonce, header, &tag)
         }
-        switch outcome {
-        case .done: return Secret(plaintext)
-        case .forged:
-            ERR_clear_error()
-            return nil
-        case .failed: throw failure("libcrypto can't decrypt")
-        }
+        try demand(isRight != nil, "can't decrypt")
+        if isRight == true { return Secret(plaintext) }
+        ERR_clear_error()
+        return nil
     }
 
     private enum Direction: CInt { case decrypting, encrypting }
 
-    private enum Outcome { case done, forged, failed }
-
+    /// Whether the tag is right; `nil` when libcrypto failed.
     private static func run(
         _ direction: Direction, _ input: UnsafeBufferPointer<UInt8>, into output: inout [UInt8], _ key: Secret,
         _ nonce: [UInt8], _ header: [UInt8], _ tag: inout [UInt8]
-    ) -> Outcome {
-        guard isReady, nonce.count == nonceCount, tag.count == tagCount, let context = EVP_CIPHER_CTX_new() else {
-            return .failed
-        }
+    ) -> Bool? {
+        guard isReady, let context = EVP_CIPHER_CTX_new() else { return nil }
         defer { EVP_CIPHER_CTX_free(context) }
-        let hasKey = key.withBytes { key in
-            key.count == keyCount
-                && EVP_CipherInit_ex(context, EVP_aes_256_gcm(), nil, key.baseAddress, nonce, direction.rawValue) == 1
+        let hasKey = key.withBytes {
+            EVP_CipherInit_ex(context, EVP_aes_256_gcm(), nil, $0.baseAddress, nonce, direction.rawValue) == 1
         }
         var written: CInt = 0
         guard hasKey,
@@ -112,18 +101,12 @@ enum Libcrypto {
                 || EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, CInt(tagCount), &tag) == 1,
             EVP_CipherUpdate(context, nil, &written, header, CInt(header.count)) == 1,
             input.isEmpty || EVP_CipherUpdate(context, &output, &written, input.baseAddress, CInt(input.count)) == 1
-        else { return .failed }
+        else { return nil }
         // GCM is a stream: its end adds no bytes, and says whether the tag is right.
         var rest = [UInt8](repeating: 0, count: tagCount)
         let isRight = EVP_CipherFinal_ex(context, &rest, &written) == 1
-        guard direction == .encrypting else { return isRight ? .done : .forged }
+        guard direction == .encrypting else { return isRight }
         return isRight && EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, CInt(tagCount), &tag) == 1
-            ? .done : .failed
-    }
-
-    /// Compares in a time that tells nothing but the lengths.
-    static func areEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
-        left.count == right.count && CRYPTO_memcmp(left, right, left.count) == 0
     }
 
     /// Overwrites `bytes`, which must have no other owner, with zeros.

@@ -1,15 +1,5 @@
 @_spi(ChappieInternals) public import ChappieAuth
-@_spi(ChappieInternals) import ChappieCore
 import FoundationEssentials
-import Synchronization
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 /// Where the passphrase of an ``EncryptedFileCredentialStore`` comes from: a file, systemd, a terminal.
 ///
@@ -20,7 +10,8 @@ import Synchronization
 /// }
 /// ```
 public protocol PassphraseSource: Sendable {
-    /// The passphrase, 1 byte or more; `nil` when this source is not set up here (which is not an error).
+    /// The passphrase, 1 byte or more; `nil` when this source is not set up here (which is not an error). A source that
+    /// waits stops when the task is cancelled.
     ///
     /// - Parameter purpose: A source that asks a person says it, and asks twice for a new passphrase.
     /// - Throws: ``CredentialStoreError/noPassphrase(_:)`` when the source is set up and has none to give, or the user
@@ -86,8 +77,8 @@ public struct PassphraseFile: PassphraseSource {
     ///
     /// - Parameter environment: Default `nil`: the process's.
     public init(environment: [String: String]? = nil) {
-        let environment = environment ?? ProcessInfo.processInfo.environment
-        path = environment[Self.variable].flatMap { $0.isEmpty ? nil : $0 }
+        let path = (environment ?? ProcessInfo.processInfo.environment)[Self.variable]
+        self.path = path == "" ? nil : path
     }
 
     /// The passphrase in the file; `nil` when no file is named. The disk has 10 seconds to answer.
@@ -97,27 +88,10 @@ public struct PassphraseFile: PassphraseSource {
     }
 
     fileprivate static func read(
-        _ path: String, as purpose: FileSafety.Purpose
+        _ path: String, as purpose: OpenFile.Purpose
     ) async throws(CredentialStoreError) -> Secret? {
         try await worker.perform(within: .seconds(10)) { _ throws(CredentialStoreError) in
-            guard !path.utf8.contains(0) else { throw .noPassphrase("the path of its file has a NUL character") }
-            guard let file = OpenFile(path, flags: O_RDONLY | O_NONBLOCK | O_NOCTTY) else {
-                // A service of systemd's may have other credentials.
-                if purpose == .systemdPassphrase, errno == ENOENT { return nil }
-                throw .noPassphrase("\(path) can't be opened: \(String(cString: strerror(errno)))")
-            }
-            try FileSafety.check(file.status(), for: purpose, path: path)
-            var bytes = try file.readAll(limit: limit)
-            defer { Libcrypto.wipe(&bytes) }
-            guard bytes.count <= limit else { throw .noPassphrase("\(path) holds more than \(limit) bytes") }
-            // Editors and `echo` leave a line break at the end.
-            var line = bytes[...]
-            if line.last == UInt8(ascii: "\n") {
-                line.removeLast()
-                if line.last == UInt8(ascii: "\r") { line.removeLast() }
-            }
-            guard !line.isEmpty else { throw .noPassphrase("\(path) is empty") }
-            return Secret(Array(line))
+            try OpenFile.passphrase(at: path, for: purpose, limit: limit)
         }
     }
 }
@@ -128,7 +102,7 @@ public struct PassphraseFile: PassphraseSource {
 /// [Service]
 /// LoadCredentialEncrypted=chappie-passphrase:/etc/credstore.encrypted/chappie-passphrase
 /// ```
-/// 4 KiB at most; one line break at the end does not count. See systemd.exec(5), "Credentials":
+/// As in ``PassphraseFile``, one line break at the end does not count. See systemd.exec(5), "Credentials":
 /// <https://www.freedesktop.org/software/systemd/man/latest/systemd.exec.html#Credentials>
 public struct SystemdPassphrase: PassphraseSource {
     /// The name that the credential has to have.
@@ -139,75 +113,13 @@ public struct SystemdPassphrase: PassphraseSource {
     /// - Parameter environment: Default `nil`: the process's. Not set up when `CREDENTIALS_DIRECTORY` is missing in it,
     ///   or the folder has no such file.
     public init(environment: [String: String]? = nil) {
-        let environment = environment ?? ProcessInfo.processInfo.environment
-        directory = environment["CREDENTIALS_DIRECTORY"].flatMap { $0.hasPrefix("/") ? $0 : nil }
+        let directory = (environment ?? ProcessInfo.processInfo.environment)["CREDENTIALS_DIRECTORY"]
+        self.directory = directory?.hasPrefix("/") == true ? directory : nil
     }
 
     /// The passphrase in the credential's file; `nil` when there is none.
     public func passphrase(for purpose: PassphrasePurpose) async throws(CredentialStoreError) -> Secret? {
         guard let directory else { return nil }
         return try await PassphraseFile.read(directory + "/" + Self.name, as: .systemdPassphrase)
-    }
-}
-
-/// Asks a source once, for all that wait at the same time and all that come later, and keeps the answer.
-final class PassphraseMemory: Sendable {
-    private struct State {
-        var answer: Promise<Secret>?
-        var asking: Task<Void, Never>?
-        var waiting = 0
-    }
-
-    private let source: any PassphraseSource
-    private let state = Mutex(State())
-
-    init(_ source: any PassphraseSource) { self.source = source }
-
-    var isKnown: Bool { state.withLock { $0.answer?.isFulfilled == true } }
-
-    /// The passphrase. A failure is not remembered; a question that nothing waits for any more is cancelled.
-    ///
-    /// - Throws: The source's errors; `noPassphrase` when it has none; `failed` when the task is cancelled.
-    func passphrase(for purpose: PassphrasePurpose) async throws(CredentialStoreError) -> Secret {
-        let answer = join(purpose)
-        defer { leave(answer) }
-        do { return try await answer.value() } catch { throw error as? CredentialStoreError ?? .cancelled }
-    }
-
-    /// The next call that needs it asks again.
-    func forget() { state.withLock { $0 = State() } }
-
-    private func join(_ purpose: PassphrasePurpose) -> Promise<Secret> {
-        state.withLock { state in
-            state.waiting += 1
-            if let answer = state.answer { return answer }
-            let answer = Promise<Secret>()
-            state.answer = answer
-            state.asking = Task { await ask(purpose, answer) }
-            return answer
-        }
-    }
-
-    private func ask(_ purpose: PassphrasePurpose, _ answer: Promise<Secret>) async {
-        do throws(CredentialStoreError) {
-            guard let secret = try await source.passphrase(for: purpose) else {
-                throw .noPassphrase("no source of one is set up")
-            }
-            guard !secret.isEmpty else { throw .noPassphrase("the given one is empty") }
-            answer.fulfil(.success(secret))
-        } catch {
-            state.withLock { if $0.answer === answer { $0 = State() } }
-            answer.fulfil(.failure(error))
-        }
-    }
-
-    private func leave(_ answer: Promise<Secret>) {
-        state.withLock { state in
-            guard state.answer === answer else { return }
-            state.waiting -= 1
-            guard state.waiting == 0, !answer.isFulfilled else { return }
-            state.asking?.cancel()
-            state = State()
-        }
     }
 }

@@ -1,5 +1,5 @@
-/// The cost of turning a passphrase into a key with scrypt (RFC 7914): more work for the user once in a
-/// process, and for a thief once in a guess.
+/// The cost of turning a passphrase into a key with scrypt (RFC 7914): more work for the user once in a process, and for
+/// a thief once in a guess.
 public struct ScryptParameters: Sendable, Hashable {
     /// The binary logarithm of the cost N: 1 to 20.
     public let costExponent: Int
@@ -14,23 +14,14 @@ public struct ScryptParameters: Sendable, Hashable {
     /// small server; N = 2¹⁷ with p = 1 takes 128 MiB.
     public static let `default` = ScryptParameters(unchecked: 15, blockSize: 8, parallelism: 3)
 
-    /// The most memory that a key may take, in bytes: 256 MiB. A file that asks for more is refused unread.
-    public static let memoryLimit = 256 << 20
-    /// The most work that a key may take, as N · r · p: 2²³, about three seconds. A file that asks for more is refused.
-    public static let workLimit = 1 << 23
-
-    /// `nil` when a parameter is out of its own bounds, or all together beyond ``memoryLimit`` or ``workLimit``.
-    ///
-    /// - Parameters:
-    ///   - costExponent: The binary logarithm of N. N must be below 2 to the power of 16 r (RFC 7914, section 6).
-    ///   - blockSize: r. Default 8.
-    ///   - parallelism: p. Default 1.
+    /// `nil` when a parameter is out of its own bounds, N is not below 2 to the power of 16 r (RFC 7914, section 6), or
+    /// a key would take more than 256 MiB of memory or more than 2²³ (N · r · p, about three seconds) of work.
     public init?(costExponent: Int, blockSize: Int = 8, parallelism: Int = 1) {
         guard (1...20).contains(costExponent), (1...32).contains(blockSize), (1...16).contains(parallelism),
             costExponent < 16 * blockSize
         else { return nil }
         self.init(unchecked: costExponent, blockSize: blockSize, parallelism: parallelism)
-        guard memory <= Self.memoryLimit, work <= Self.workLimit else { return nil }
+        guard memory <= 256 << 20, work <= 1 << 23 else { return nil }
     }
 
     private init(unchecked costExponent: Int, blockSize: Int, parallelism: Int) {
@@ -39,14 +30,11 @@ public struct ScryptParameters: Sendable, Hashable {
         self.parallelism = parallelism
     }
 
-    /// The memory that the derivation of one key takes, in bytes: 128 · N · r.
-    public var memory: Int { 128 * cost * blockSize }
-
     /// N.
     var cost: Int { 1 << costExponent }
-
+    /// The memory that the derivation of one key takes, in bytes: 128 · N · r.
+    var memory: Int { 128 * cost * blockSize }
     var work: Int { cost * blockSize * parallelism }
-
     /// The limit for libcrypto, in bytes: the memory above, and some for its own use.
     var workspace: Int { memory + 128 * blockSize * (parallelism + 4) + (1 << 16) }
 

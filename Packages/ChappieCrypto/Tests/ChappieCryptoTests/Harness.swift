@@ -5,36 +5,73 @@ import Testing
 
 @testable import ChappieCrypto
 
-/// A folder for one test, removed with it.
-final class PrivateFolder: Sendable {
-    private let directory: TemporaryDirectory
+/// A folder for one test, removed with it, and a store in it whose keys cost nothing.
+struct PrivateStore: Sendable {
+    static let passphrase = Secret("correct horse")
 
-    init() throws { directory = try TemporaryDirectory() }
+    let folder: TemporaryDirectory
+    let store: EncryptedFileCredentialStore
 
-    var path: String { directory.path }
-
-    /// Where a store keeps its files.
-    var credentials: String { path + "/credentials" }
-
-    func names(in folder: String? = nil) throws -> [String] {
-        try FileManager.default.contentsOfDirectory(atPath: folder ?? credentials).sorted()
+    /// - Parameter saved: is in the slot `mine` already.
+    init(saving saved: String? = nil) async throws {
+        folder = try TemporaryDirectory()
+        store = try Self.store(in: folder.path("credentials"))
+        if let saved { try await store.save(Secret(saved), in: .mine) }
     }
 
-    /// Writes a file beside the credentials.
-    func write(_ bytes: [UInt8], to name: String, mode: Int = 0o600) throws -> String {
-        let file = path + "/" + name
-        try Files.write(bytes, to: file)
-        try Files.set(mode, of: file)
-        return file
+    var credentials: String { store.directory }
+    /// The path of the slot `mine`.
+    var path: String { get throws { try store.path(of: .mine) } }
+    /// The names of all files beside each other.
+    var names: [String] { get throws { try FileManager.default.contentsOfDirectory(atPath: credentials) } }
+
+    /// Another store in the same folder.
+    func store(
+        _ source: any PassphraseSource = FixedPassphrase(passphrase), parameters: ScryptParameters = .cheap
+    ) throws -> EncryptedFileCredentialStore {
+        try Self.store(in: credentials, source, parameters: parameters)
+    }
+
+    static func store(
+        in directory: String, _ source: any PassphraseSource = FixedPassphrase(passphrase),
+        parameters: ScryptParameters = .cheap
+    ) throws -> EncryptedFileCredentialStore {
+        try EncryptedFileCredentialStore(directory: directory, passphrase: source, parameters: parameters)
+    }
+
+    /// The content of the file of `slot`.
+    func file(of slot: CredentialSlot = .mine) throws -> CredentialFile {
+        try CredentialFile(try Files.read(store.path(of: slot)), path: store.path(of: slot))
+    }
+
+    /// That a load and a save of `mine` both end in this refusal, with these words.
+    func expectRefusals(
+        _ kind: String, saying words: String, remedy: String = "", of store: EncryptedFileCredentialStore? = nil,
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) async {
+        let store = store ?? self.store
+        let load = await refusal(kind, saying: words, sourceLocation: sourceLocation) {
+            _ = try await store.load(.mine)
+        }
+        let save = await refusal(kind, saying: words, sourceLocation: sourceLocation) {
+            try await store.save(Secret("y"), in: .mine)
+        }
+        for error in [load, save] {
+            let hasRemedy = remedy.isEmpty || error?.recoverySuggestion?.contains(remedy) == true
+            #expect(hasRemedy, sourceLocation: sourceLocation)
+        }
     }
 }
 
 enum Files {
-    static func read(_ path: String) throws -> [UInt8] { Array(try Data(contentsOf: URL(fileURLWithPath: path))) }
+    static func read(_ path: String) throws -> [UInt8] { Array(try Data(contentsOf: URL(filePath: path))) }
 
-    /// In place: its mode and its other names stay.
-    static func write(_ bytes: [UInt8], to path: String) throws {
-        try Data(bytes).write(to: URL(fileURLWithPath: path))
+    /// In place: its mode and its other names stay, unless a mode is given.
+    @discardableResult
+    static func write(_ bytes: [UInt8], to path: String, mode: Int? = nil) throws -> String {
+        try Data(bytes).write(to: URL(filePath: path))
+        if let mode { try set(mode, of: path) }
+        return path
     }
 
     static func set(_ mode: Int, of path: String) throws {
@@ -47,38 +84,21 @@ enum Files {
 }
 
 /// The program `FileStoreWriter`, running. Its output is read, and its end awaited, on threads of the tests' own.
-enum FileStoreWriter {
-    static func start(_ arguments: [String]) throws -> RunningProgram {
-        // SwiftPM puts the programs of a package beside its tests.
-        let tests = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
-        let program = URL(fileURLWithPath: tests).deletingLastPathComponent().path + "/FileStoreWriter"
-        return try RunningProgram(program, arguments, input: .held, output: .pipe, errors: .inherited)
-    }
+func startWriter(_ arguments: [String]) throws -> RunningProgram {
+    // SwiftPM puts the programs of a package beside its tests.
+    let tests = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+    let program = URL(filePath: tests).deletingLastPathComponent().path + "/FileStoreWriter"
+    return try RunningProgram(program, arguments, input: .held, output: .pipe, errors: .inherited)
 }
 
-/// Keys that cost nothing.
 extension ScryptParameters {
+    /// Keys that cost nothing.
     static let cheap = sample(1, 1, 1)
 
     static func sample(_ costExponent: Int, _ blockSize: Int, _ parallelism: Int) -> ScryptParameters {
         guard let it = ScryptParameters(costExponent: costExponent, blockSize: blockSize, parallelism: parallelism)
         else { preconditionFailure("The sample is out of bounds.") }
         return it
-    }
-}
-
-extension EncryptedFileCredentialStore {
-    static func cheap(
-        _ folder: PrivateFolder, passphrase: String = "correct horse", parameters: ScryptParameters = .cheap
-    ) throws -> EncryptedFileCredentialStore {
-        try EncryptedFileCredentialStore(
-            directory: folder.credentials, passphrase: FixedPassphrase(Secret(passphrase)), parameters: parameters)
-    }
-
-    /// The content of the file of `slot`.
-    func file(of slot: CredentialSlot) throws -> CredentialFile {
-        let path = try path(of: slot)
-        return try CredentialFile(try Files.read(path), path: path)
     }
 }
 
@@ -93,19 +113,20 @@ extension Secret {
     var text: String { withBytes { String(decoding: $0, as: UTF8.self) } }
 }
 
-extension CredentialStoreError {
-    var isCorrupt: Bool { if case .corrupt = self { true } else { false } }
-    var isUnsafe: Bool { if case .unsafeFile = self { true } else { false } }
-    var isFailed: Bool { if case .failed = self { true } else { false } }
-    var isNoPassphrase: Bool { if case .noPassphrase = self { true } else { false } }
-    var isWrongPassphrase: Bool { if case .wrongPassphrase = self { true } else { false } }
-}
-
-/// The error that `body` throws; an issue when it throws nothing or something else.
-func storeError(
-    _ words: String = "", sourceLocation: SourceLocation = #_sourceLocation, _ body: () async throws -> Void
+/// The error that `body` throws: an issue unless it is the case `kind` and has these words in its sentence.
+@discardableResult
+func refusal(
+    _ kind: String, saying words: String = "", _ comment: String = "",
+    sourceLocation: SourceLocation = #_sourceLocation, _ body: () async throws -> Void
 ) async -> CredentialStoreError? {
-    await #expect(throws: CredentialStoreError.self, "\(words)", sourceLocation: sourceLocation) { try await body() }
+    let error = await #expect(throws: CredentialStoreError.self, "\(comment)", sourceLocation: sourceLocation) {
+        try await body()
+    }
+    guard let error else { return nil }
+    #expect("\(error)".hasPrefix(kind), "\(comment)", sourceLocation: sourceLocation)
+    let hasWords = words.isEmpty || error.errorDescription?.contains(words) == true
+    #expect(hasWords, "\(error)", sourceLocation: sourceLocation)
+    return error
 }
 
 func bytes(hex: String) -> [UInt8] {

@@ -8,172 +8,139 @@ import Testing
 struct StoreTests {
     @Test(arguments: CredentialStoreContract.cases)
     func keepsTheContract(_ demand: CredentialStoreContract.Case) async throws {
-        let folder = try PrivateFolder()
-        let store = try EncryptedFileCredentialStore.cheap(folder)
-        try await store.save(Secret("beside"), in: .mine)
-        try await demand.run(store)
-        #expect(try await store.load(.mine)?.text == "beside")
-        try await store.delete(.mine)
-        #expect(try folder.names().isEmpty)
+        let it = try await PrivateStore(saving: "beside")
+        try await demand.run(it.store)
+        #expect(try await it.store.load(.mine)?.text == "beside")
+        try await it.store.delete(.mine)
+        #expect(try it.names.isEmpty)
     }
 
     @Test func aWrongPassphraseIsNotCorruptionAndDestroysNothing() async throws {
-        let folder = try PrivateFolder()
-        let store = try EncryptedFileCredentialStore.cheap(folder)
-        try await store.save(Secret("kept"), in: .mine)
-        let path = try store.path(of: .mine)
-        let before = try Files.read(path)
-        let wrong = try EncryptedFileCredentialStore.cheap(folder, passphrase: "battery staple")
-        await #expect(throws: CredentialStoreError.wrongPassphrase(path)) { try await wrong.load(.mine) }
-        await #expect(throws: CredentialStoreError.wrongPassphrase(path)) {
-            try await wrong.save(Secret("x"), in: .mine)
-        }
-        #expect(try Files.read(path) == before)
-        #expect(try folder.names().count == 1)
-        #expect(try await store.load(.mine)?.text == "kept")
+        let it = try await PrivateStore(saving: "kept")
+        let before = try Files.read(it.path)
+        let wrong = try it.store(FixedPassphrase(Secret("battery staple")))
+        await it.expectRefusals("wrongPassphrase", saying: try it.path, of: wrong)
+        #expect(try Files.read(it.path) == before)
+        #expect(try it.names.count == 1)
+        #expect(try await it.store.load(.mine)?.text == "kept")
     }
 
     @Test func aForgottenPassphraseStillLetsAPersonSignOut() async throws {
-        let folder = try PrivateFolder()
-        try await EncryptedFileCredentialStore.cheap(folder).save(Secret("x"), in: .mine)
-        let silent = try EncryptedFileCredentialStore(directory: folder.credentials, passphrase: FirstPassphrase([]))
+        let it = try await PrivateStore(saving: "x")
+        let silent = try it.store(FirstPassphrase([]))
         try await silent.delete(.mine)
-        #expect(try folder.names().isEmpty)
+        #expect(try it.names.isEmpty)
         #expect(try await silent.load(.mine) == nil)
     }
 
-    @Test func everySaveHasANonceOfItsOwnAndKeepsTheSalt() async throws {
-        let folder = try PrivateFolder()
-        let store = try EncryptedFileCredentialStore.cheap(folder)
-        var nonces: Set<[UInt8]> = []
-        var salts: Set<[UInt8]> = []
-        for _ in 0..<20 {
-            try await store.save(Secret("the same"), in: .mine)
-            let file = try store.file(of: .mine)
-            nonces.insert(file.nonce)
-            salts.insert(file.salt)
+    @Test func everySaveHasANonceOfItsOwnAndEverySlotASalt() async throws {
+        let it = try await PrivateStore()
+        var files: [CredentialFile] = []
+        for slot in Array(repeating: CredentialSlot.mine, count: 20) + [.yours] {
+            try await it.store.save(Secret("the same"), in: slot)
+            files.append(try it.file(of: slot))
         }
-        #expect(nonces.count == 20)
-        #expect(salts.count == 1)
-    }
-
-    @Test func twoSlotsHaveTwoSalts() async throws {
-        let folder = try PrivateFolder()
-        let store = try EncryptedFileCredentialStore.cheap(folder)
-        try await store.save(Secret("a"), in: .mine)
-        try await store.save(Secret("a"), in: .yours)
-        #expect(try store.file(of: .mine).salt != store.file(of: .yours).salt)
+        #expect(Set(files.map(\.nonce)).count == 21)
+        #expect(Set(files.dropLast().map(\.salt)).count == 1)
+        #expect(Set(files.map(\.salt)).count == 2)
     }
 
     @Test func weakerParametersAreReadAndLeftBehindAtTheNextSave() async throws {
-        let folder = try PrivateFolder()
-        let weak = try EncryptedFileCredentialStore.cheap(folder)
-        try await weak.save(Secret("old"), in: .mine)
-        let before = try weak.file(of: .mine)
-        let strong = try EncryptedFileCredentialStore.cheap(folder, parameters: .sample(4, 2, 2))
+        let weak = try await PrivateStore(saving: "old")
+        let before = try weak.file()
+        let strong = try weak.store(parameters: .sample(4, 2, 2))
         #expect(try await strong.load(.mine)?.text == "old")
-        #expect(try strong.file(of: .mine) == before)
+        #expect(try weak.file() == before)
         try await strong.save(Secret("new"), in: .mine)
-        let after = try strong.file(of: .mine)
+        let after = try weak.file()
         #expect(after.parameters == .sample(4, 2, 2))
         #expect(after.salt != before.salt)
         #expect(try await strong.load(.mine)?.text == "new")
         // Never back: a store with weaker parameters keeps what it finds.
-        try await weak.save(Secret("newer"), in: .mine)
-        #expect(try weak.file(of: .mine).parameters == .sample(4, 2, 2))
-        #expect(try await weak.load(.mine)?.text == "newer")
+        try await weak.store.save(Secret("newer"), in: .mine)
+        #expect(try weak.file().parameters == .sample(4, 2, 2))
+        #expect(try await weak.store.load(.mine)?.text == "newer")
     }
 
     @Test func nothingThatIsNeitherCredentialNorPassphraseStandsOpenInTheFile() async throws {
-        let folder = try PrivateFolder()
-        let store = try EncryptedFileCredentialStore.cheap(folder)
+        let it = try await PrivateStore()
         let slot = CredentialSlot(service: "com.visible.service", account: "visible@example.com")
-        try await store.save(Secret("a visible credential"), in: slot)
-        let path = try store.path(of: slot)
+        try await it.store.save(Secret("a visible credential"), in: slot)
+        let path = try it.store.path(of: slot)
         let text = String(decoding: try Files.read(path), as: UTF8.self) + path
         for word in ["visible", "credential\"", "correct", "horse", "example.com"] { #expect(!text.contains(word)) }
     }
 
     @Test func anEmptySecretAndTheLongestComeBackAndALongerOneIsRefused() async throws {
-        let folder = try PrivateFolder()
-        let store = try EncryptedFileCredentialStore.cheap(folder)
+        let it = try await PrivateStore()
         for count in [0, CredentialFile.secretLimit] {
             let secret = Secret([UInt8](repeating: 42, count: count))
-            try await store.save(secret, in: .mine)
-            #expect(try await store.load(.mine) == secret)
+            try await it.store.save(secret, in: .mine)
+            #expect(try await it.store.load(.mine) == secret)
         }
         let longer = Secret([UInt8](repeating: 42, count: CredentialFile.secretLimit + 1))
-        #expect(await storeError { try await store.save(longer, in: .mine) }?.isFailed == true)
-        #expect(try await store.load(.mine)?.count == CredentialFile.secretLimit)
+        await refusal("failed") { try await it.store.save(longer, in: .mine) }
+        #expect(try await it.store.load(.mine)?.count == CredentialFile.secretLimit)
     }
 
     @Test func twoStoresOfOneFolderSeeEachOther() async throws {
-        let folder = try PrivateFolder()
-        let (one, other) = (
-            try EncryptedFileCredentialStore.cheap(folder), try EncryptedFileCredentialStore.cheap(folder)
-        )
-        try await one.save(Secret("1"), in: .mine)
+        let one = try await PrivateStore(saving: "1")
+        let other = try one.store()
         #expect(try await other.load(.mine)?.text == "1")
         try await other.save(Secret("2"), in: .mine)
-        #expect(try await one.load(.mine)?.text == "2")
-        try await one.delete(.mine)
+        #expect(try await one.store.load(.mine)?.text == "2")
+        try await one.store.delete(.mine)
         #expect(try await other.load(.mine) == nil)
     }
 
-    @Test func theFolderIsThatOfTheDataAndNeverARelativeOne() throws {
-        let directory = EncryptedFileCredentialStore.directory(in:)
-        #expect(directory(["XDG_DATA_HOME": "/d", "HOME": "/h"]) == "/d/chappie/credentials")
-        #expect(directory(["XDG_DATA_HOME": "d", "HOME": "/h"]) == "/h/.local/share/chappie/credentials")
-        #expect(directory(["HOME": "/h"]) == "/h/.local/share/chappie/credentials")
-        #expect(directory(["HOME": ""]) == nil)
-        #expect(directory([:]) == nil)
-        for path in ["relative", "", "/with\u{0}nul"] {
-            let error = #expect(throws: CredentialStoreError.self) {
-                try EncryptedFileCredentialStore(directory: path, passphrase: FirstPassphrase([]))
-            }
-            #expect(error?.isFailed == true)
-        }
+    @Test(
+        arguments: [
+            (["XDG_DATA_HOME": "/d", "HOME": "/h"], "/d/chappie/credentials"),
+            (["XDG_DATA_HOME": "d", "HOME": "/h"], "/h/.local/share/chappie/credentials"),
+            (["HOME": "/h"], "/h/.local/share/chappie/credentials"), (["HOME": ""], nil), ([:], nil),
+        ] as [([String: String], String?)])
+    func theFolderIsThatOfTheData(environment: [String: String], directory: String?) {
+        #expect(EncryptedFileCredentialStore.directory(in: environment) == directory)
+    }
+
+    @Test(arguments: ["relative", "", "/with\u{0}nul"])
+    func theFolderIsNeverARelativeOne(path: String) async {
+        await refusal("failed") { _ = try PrivateStore.store(in: path) }
     }
 
     /// One sentence and one remedy for each, with the file's name and without a secret.
     @Test func everyErrorHasAWordForAPerson() async throws {
-        let folder = try PrivateFolder()
-        let store = try EncryptedFileCredentialStore.cheap(folder, passphrase: "s3cret-passphrase")
-        try await store.save(Secret("s3cret-token"), in: .mine)
-        let path = try store.path(of: .mine)
-        let wrong = try EncryptedFileCredentialStore.cheap(folder, passphrase: "s3cret-other")
-        var errors = [await storeError { _ = try await wrong.load(.mine) }]
-        try Files.set(0o644, of: path)
-        errors.append(await storeError { _ = try await store.load(.mine) })
-        try Files.set(0o600, of: path)
-        try Files.write(Array("s3cret".utf8), to: path)
-        errors.append(await storeError { _ = try await store.load(.mine) })
+        let it = try await PrivateStore(saving: "s3cret-token")
+        let wrong = try it.store(FixedPassphrase(Secret("s3cret-other")))
+        var errors = [await refusal("wrongPassphrase") { _ = try await wrong.load(.mine) }]
+        try Files.set(0o644, of: it.path)
+        errors.append(await refusal("unsafeFile") { _ = try await it.store.load(.mine) })
+        try Files.write(Array("s3cret".utf8), to: it.path, mode: 0o600)
+        errors.append(await refusal("corrupt") { _ = try await it.store.load(.mine) })
         for error in errors {
             let text = "\(error?.errorDescription ?? "") \(error?.recoverySuggestion ?? "")"
-            #expect(text.contains(path))
+            #expect(text.contains(try it.path))
             #expect(!text.contains("s3cret"))
             #expect(error?.recoverySuggestion?.isEmpty == false)
         }
     }
 
-    @Test func aSaveThatIsCancelledReplacesNothing() async throws {
-        let folder = try PrivateFolder()
-        let store = try EncryptedFileCredentialStore.cheap(folder)
-        try await store.save(Secret("old"), in: .mine)
-        let before = try Files.read(store.path(of: .mine))
-        let place = try CredentialPlace(.mine, in: folder.credentials)
-        let file = try CredentialFile(before, path: place.path)
-        #expect(throws: CredentialStoreError.cancelled) {
-            try place.write(file, isWanted: { false }) { _ throws(CredentialStoreError) in true }
+    @Test(
+        arguments: [
+            (.success(true), false, .cancelled), (.success(false), true, .notVerified),
+            (.failure(.corrupt("disk")), true, .notVerified),
+        ] as [(Result<Bool, CredentialStoreError>, Bool, CredentialStoreError)])
+    func aSaveThatIsCancelledOrReadBackWrongReplacesNothing(
+        isSound: Result<Bool, CredentialStoreError>, isWanted: Bool, error: CredentialStoreError
+    ) async throws {
+        let it = try await PrivateStore(saving: "old")
+        let before = try it.file()
+        let place = try CredentialPlace(.mine, in: it.credentials)
+        #expect(throws: error) {
+            try place.write(before, isWanted: { isWanted }) { _ throws(CredentialStoreError) in try isSound.get() }
         }
-        #expect(throws: CredentialStoreError.notVerified) {
-            try place.write(file, isWanted: { true }) { _ throws(CredentialStoreError) in false }
-        }
-        #expect(throws: CredentialStoreError.notVerified) {
-            try place.write(file, isWanted: { true }) { _ throws(CredentialStoreError) in throw .corrupt("disk") }
-        }
-        #expect(try Files.read(store.path(of: .mine)) == before)
-        #expect(try folder.names() == [place.name])
+        #expect(try it.file() == before)
+        #expect(try it.names == [place.name])
     }
 
     // MARK: Files that killed writers left
@@ -181,48 +148,39 @@ struct StoreTests {
     private static let leftover = "." + String(repeating: "ab", count: 16) + ".writing"
 
     @Test func whatAKilledWriterLeftGoesWithTheNextSaveOrSignOut() async throws {
-        let folder = try PrivateFolder()
-        let store = try EncryptedFileCredentialStore.cheap(folder)
-        try await store.save(Secret("x"), in: .mine)
-        let file = try store.path(of: .mine).split(separator: "/").last.map(String.init)
+        let it = try await PrivateStore(saving: "x")
         for act in ["save", "delete"] {
-            try Files.write([1, 2, 3], to: folder.credentials + "/" + Self.leftover)
-            try Files.set(0o600, of: folder.credentials + "/" + Self.leftover)
-            if act == "save" { try await store.save(Secret("y"), in: .mine) } else { try await store.delete(.yours) }
-            #expect(try folder.names() == [file])
+            try Files.write([1, 2, 3], to: "\(it.credentials)/\(Self.leftover)", mode: 0o600)
+            if act == "save" {
+                try await it.store.save(Secret("y"), in: .mine)
+            } else {
+                try await it.store.delete(.yours)
+            }
+            #expect(try it.names.map { "\(it.credentials)/\($0)" } == [it.path])
         }
     }
 
     @Test func aWriterThatLivesKeepsItsFile() async throws {
-        let folder = try PrivateFolder()
-        let store = try EncryptedFileCredentialStore.cheap(folder)
-        try await store.save(Secret("x"), in: .mine)
-        let path = folder.credentials + "/" + Self.leftover
-        try Files.write([1, 2, 3], to: path)
-        try Files.set(0o600, of: path)
+        let it = try await PrivateStore(saving: "x")
+        let path = try Files.write([1, 2, 3], to: "\(it.credentials)/\(Self.leftover)", mode: 0o600)
         let writer = open(path, O_WRONLY | O_CLOEXEC)
         #expect(flock(writer, LOCK_EX | LOCK_NB) == 0)
-        try await store.save(Secret("y"), in: .mine)
+        try await it.store.save(Secret("y"), in: .mine)
         #expect(try Files.read(path) == [1, 2, 3])
         // In so many words: a program that is just being started may have a copy of the descriptor.
         flock(writer, LOCK_UN)
         close(writer)
-        try await store.save(Secret("z"), in: .mine)
-        #expect(try folder.names().count == 1)
+        try await it.store.save(Secret("z"), in: .mine)
+        #expect(try it.names.count == 1)
     }
 
     @Test func whatIsNotALeftoverStays() async throws {
-        let folder = try PrivateFolder()
-        let store = try EncryptedFileCredentialStore.cheap(folder)
-        try await store.save(Secret("x"), in: .mine)
-        let strangers = [
-            "notes.txt", ".hidden", ".writing", Self.leftover + "x",
-            "." + String(repeating: "g", count: 32) + ".writing",
-        ]
-        for name in strangers { try Files.write([7], to: folder.credentials + "/" + name) }
+        let it = try await PrivateStore(saving: "x")
+        let strangers = ["notes.txt", ".hidden", ".writing", Self.leftover + "x"]
+        for name in strangers { try Files.write([7], to: "\(it.credentials)/\(name)") }
         // Of the right name and the wrong kind.
-        #expect(symlink(folder.path, folder.credentials + "/" + Self.leftover) == 0)
-        try await store.save(Secret("y"), in: .mine)
-        #expect(try folder.names().count == strangers.count + 2)
+        #expect(symlink("/", "\(it.credentials)/\(Self.leftover)") == 0)
+        try await it.store.save(Secret("y"), in: .mine)
+        #expect(try it.names.count == strangers.count + 2)
     }
 }

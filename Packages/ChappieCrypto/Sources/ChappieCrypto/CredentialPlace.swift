@@ -1,0 +1,177 @@
+@_spi(ChappieInternals) import ChappieAuth
+@_spi(ChappieInternals) import ChappieCore
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// The place of one slot's file, in the folder of the credentials. Synchronous.
+///
+/// Everything in the folder is reached through its descriptor, so that it can't be replaced by another folder between two
+/// steps.
+struct CredentialPlace: Sendable {
+    private let directory: String
+    let name: String
+    /// Ties an encrypted file to its slot: the file's name is made of it, and its tag covers it, so that a file that was
+    /// moved under another slot's name does not open. A digest and not the names: an account may be a person's address,
+    /// and may hold any character a path can't.
+    let digest: [UInt8]
+
+    var path: String { directory + "/" + name }
+
+    /// - Parameter directory: Absolute, without a slash at its end; the folder itself must not be a symbolic link, those
+    ///   above it may be.
+    init(_ slot: CredentialSlot, in directory: String) throws(CredentialStoreError) {
+        // A slot without an issuer has the digest that it had before there were issuers.
+        var bytes = Array("chappie credential slot \(slot.issuer == nil ? 1 : 2)".utf8)
+        // With their lengths, so that no two slots give the same bytes.
+        for name in [slot.issuer, slot.service, slot.account].compactMap(\.self) {
+            bytes.append(name.utf8.count, count: 7)
+            bytes += name.utf8
+        }
+        bytes.append(slot.accessGroup == nil ? 0 : 1)
+        bytes += (slot.accessGroup ?? "").utf8
+        digest = try Libcrypto.digest(of: bytes)
+        name = Self.hexadecimal(digest) + ".credential"
+        self.directory = directory
+    }
+
+    private static func hexadecimal(_ bytes: [UInt8]) -> String {
+        bytes.reduce(into: "") { $0 += ($1 < 16 ? "0" : "") + String($1, radix: 16) }
+    }
+
+    /// - Throws: `corrupt`, `unsafeFile`, `failed`.
+    func read() throws(CredentialStoreError) -> CredentialFile? {
+        guard let folder = try OpenFile.checked(directory, for: .credentialFolder) else { return nil }
+        return try read(name, in: folder)
+    }
+
+    private func read(_ name: String, in folder: borrowing OpenFile) throws(CredentialStoreError) -> CredentialFile? {
+        guard let file = try OpenFile.checked(name, in: folder.number, at: directory, for: .credential) else {
+            return nil
+        }
+        return try CredentialFile(file.readAll(limit: CredentialFile.limit), path: file.path)
+    }
+
+    /// `nil` also for a corrupt file, which may be replaced.
+    ///
+    /// - Throws: `unsafeFile`, `failed`.
+    func readUnlessCorrupt() throws(CredentialStoreError) -> CredentialFile? {
+        do throws(CredentialStoreError) { return try read() } catch .corrupt { return nil }
+    }
+
+    /// Makes the folder where it is missing.
+    ///
+    /// - Throws: `unsafeFile`; `failed`, also when nothing may be written there.
+    func prepare() throws(CredentialStoreError) {
+        try openOrMakeFolder().checkWritable()
+    }
+
+    /// Replaces the file: the old or the new one is there, never neither, whenever the program or the machine stops. And
+    /// removes what killed writers left.
+    ///
+    /// The new one is written beside the old one, brought to the disk, read back and checked; then it is renamed, and the
+    /// folder brought to the disk.
+    ///
+    /// - Parameters:
+    ///   - isWanted: Asked last before the earlier file is replaced.
+    ///   - isSound: Whether the file, as it was read back, holds what it should.
+    /// - Throws: `notVerified`, `unsafeFile`, `failed`. The earlier file is then still there, but for one case: when the
+    ///   folder can't be brought to the disk at the end.
+    func write(
+        _ file: CredentialFile, isWanted: () -> Bool, isSound: (CredentialFile) throws(CredentialStoreError) -> Bool
+    ) throws(CredentialStoreError) {
+        let folder = try openOrMakeFolder()
+        removeLeftovers(in: folder)
+        let draft = try makeDraft(in: folder)
+        let draftName = draft.name
+        do throws(CredentialStoreError) {
+            let reason = try file.bytes().withUnsafeBytes { writeAll($0, to: draft.number) }
+            guard reason == 0 else { throw .system("\(draft.path) can't be written", reason) }
+            try draft.synchronize()
+            guard let written = try read(draftName, in: folder), try isSound(written) else { throw .notVerified }
+            guard isWanted() else { throw .cancelled }
+            guard renameat(folder.number, draftName, folder.number, name) == 0 else {
+                throw .system("\(path) can't be replaced")
+            }
+        } catch {
+            unlinkat(folder.number, draftName, 0)
+            if case .corrupt = error { throw .notVerified }
+            throw error
+        }
+        // The lock on the file has to last until the file has its place.
+        _ = consume draft
+        try folder.synchronize()
+    }
+
+    /// Removes the file, without following it, and what killed writers left; an absent one is not an error.
+    ///
+    /// - Throws: `unsafeFile` when the folder is; `failed`.
+    func remove() throws(CredentialStoreError) {
+        guard let folder = try OpenFile.checked(directory, for: .credentialFolder) else { return }
+        removeLeftovers(in: folder)
+        guard unlinkat(folder.number, name, 0) == 0 || errno == ENOENT else {
+            throw .system("\(path) can't be removed")
+        }
+        try folder.synchronize()
+    }
+
+    // MARK: The folder, and unfinished files in it
+
+    private func openOrMakeFolder() throws(CredentialStoreError) -> OpenFile {
+        if let folder = try OpenFile.checked(directory, for: .credentialFolder) { return folder }
+        var made = ""
+        for part in directory.split(separator: "/") {
+            let parent = made.isEmpty ? "/" : made
+            made += "/" + part
+            if mkdir(made, 0o700) == 0 {
+                // The process's mask may have taken rights from us.
+                chmod(made, 0o700)
+                try OpenFile(parent, flags: O_RDONLY | O_DIRECTORY)?.synchronize()
+            } else if errno != EEXIST {
+                // A folder that exists may be refused with other words, on a file system that can't be written.
+                let reason = errno
+                guard access(made, F_OK) == 0 else { throw .system("the folder \(made) can't be made", reason) }
+            }
+        }
+        guard let folder = try OpenFile.checked(directory, for: .credentialFolder) else {
+            throw .failed("the folder \(directory) was removed while it was being used")
+        }
+        return folder
+    }
+
+    /// A new file that this process has locked: `.`, 32 random hexadecimal digits, `.writing`. Before it is locked
+    /// another process may take it for a leftover, and lock or remove it; then another one is made.
+    private func makeDraft(in folder: borrowing OpenFile) throws(CredentialStoreError) -> OpenFile {
+        for _ in 0..<8 {
+            let name = "." + Self.hexadecimal(try Libcrypto.randomBytes(16)) + ".writing"
+            let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW
+            guard let file = OpenFile(name, in: folder.number, at: directory, flags: flags, mode: 0o600) else {
+                throw .system("no file can be made in \(directory)")
+            }
+            // The process's mask may have taken rights from us; it can't have given any to others.
+            if fchmod(file.number, 0o600) == 0, file.lockIfFree(), try file.status().st_nlink == 1 { return file }
+            unlinkat(folder.number, name, 0)
+        }
+        throw .failed("no file in \(directory) can be locked")
+    }
+
+    /// Live writers are known by the lock on their file. What can't be removed stays for the next time.
+    private func removeLeftovers(in folder: borrowing OpenFile) {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
+        for name in names where Self.isDraftName(name) {
+            guard let file = try? OpenFile.checked(name, in: folder.number, at: directory, for: .credential),
+                file.lockIfFree()
+            else { continue }
+            unlinkat(folder.number, name, 0)
+        }
+    }
+
+    static func isDraftName(_ name: String) -> Bool {
+        name.utf8.count == 41 && name.hasPrefix(".") && name.hasSuffix(".writing")
+    }
+}

@@ -1,0 +1,172 @@
+import ChappieAuth
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// An open file or folder, closed when it goes.
+struct OpenFile: ~Copyable {
+    /// The use of a file; each has to be the user's own and closed to others.
+    enum Purpose {
+        case credential, credentialFolder, passphrase
+        /// systemd lets the service's user read a file of root's by an access control list, whose mask shows as the
+        /// group's permission to read.
+        case systemdPassphrase
+    }
+
+    let number: CInt
+    let name: String
+    /// For the messages.
+    let path: String
+
+    /// Like openat(2), but goes on after a signal; `nil` when it fails, with the reason in `errno`.
+    init?(_ name: String, in folder: CInt = AT_FDCWD, at path: String? = nil, flags: CInt, mode: mode_t = 0) {
+        var descriptor: CInt
+        repeat {
+            descriptor = openat(folder, name, flags | O_CLOEXEC, mode)
+        } while descriptor < 0 && errno == EINTR
+        guard descriptor >= 0 else { return nil }
+        number = descriptor
+        self.name = name
+        self.path = path.map { $0 + "/" + name } ?? name
+    }
+
+    deinit { close(number) }
+
+    /// Opens a file or folder to read it, without following a link, and checks it; `nil` when there is none.
+    ///
+    /// - Throws: `unsafeFile`; `failed`.
+    static func checked(
+        _ name: String, in folder: CInt = AT_FDCWD, at path: String? = nil, for purpose: Purpose
+    ) throws(CredentialStoreError) -> OpenFile? {
+        // A pipe in the file's place must not hold us up.
+        let flags = O_RDONLY | O_NOFOLLOW | (purpose == .credentialFolder ? O_DIRECTORY : O_NONBLOCK | O_NOCTTY)
+        if let file = OpenFile(name, in: folder, at: path, flags: flags) {
+            try check(file.status(), for: purpose, path: file.path)
+            return file
+        }
+        let reason = errno
+        if reason == ENOENT { return nil }
+        let path = path.map { $0 + "/" + name } ?? name
+        var status = stat()
+        if fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0 { try check(status, for: purpose, path: path) }
+        throw .system("\(path) can't be opened", reason)
+    }
+
+    /// The conditions that a file or folder has to meet before anything in it is believed.
+    ///
+    /// - Parameter status: Not of a link's target, where links are not followed.
+    /// - Throws: `unsafeFile`, with a remedy.
+    static func check(_ status: stat, for purpose: Purpose, path: String) throws(CredentialStoreError) {
+        let kind = status.st_mode & S_IFMT
+        guard kind != S_IFLNK else {
+            throw .unsafeFile(
+                "\(path) is a symbolic link", remedy: "Remove the link, and name the place itself for the credentials.")
+        }
+        guard kind == (purpose == .credentialFolder ? S_IFDIR : S_IFREG) else {
+            throw .unsafeFile(
+                "\(path) is not a \(purpose == .credentialFolder ? "folder" : "regular file")",
+                remedy: "Move it out of the way: \(quoted(path)).")
+        }
+        guard status.st_uid == geteuid() || (purpose == .systemdPassphrase && status.st_uid == 0) else {
+            throw .unsafeFile(
+                "\(path) belongs to user \(status.st_uid), and this program runs as user \(geteuid())",
+                remedy: "Run the program as the user whose credentials these are, or choose another folder.")
+        }
+        guard status.st_mode & (purpose == .systemdPassphrase ? 0o037 : 0o077) == 0 else {
+            let mode = String(status.st_mode & 0o7777 | 0o10000, radix: 8).dropFirst()
+            let (file, remedy) =
+                switch purpose {
+                case .credential: ("", "If no other user could read or write it: chmod 600 \(quoted(path))")
+                case .credentialFolder: ("the folder ", "If no other user could change it: chmod 700 \(quoted(path))")
+                case .passphrase: ("the passphrase in ", "If no other user could read it: chmod 600 \(quoted(path))")
+                case .systemdPassphrase:
+                    ("the passphrase in ", "Let systemd hand it over with LoadCredential= or LoadCredentialEncrypted=.")
+                }
+            throw .unsafeFile("other users have access to \(file)\(path) (its mode is \(mode))", remedy: remedy)
+        }
+        // A file without any name was replaced after it was opened.
+        guard purpose != .credential || status.st_nlink <= 1 else {
+            throw .unsafeFile(
+                "\(path) has \(status.st_nlink) names (hard links)",
+                remedy: "Find out who made the others (find / -xdev -inum \(status.st_ino)) and remove them.")
+        }
+    }
+
+    /// As a shell takes it for one word.
+    private static func quoted(_ path: String) -> String {
+        let plain = Set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+@".utf8)
+        return path.utf8.allSatisfy(plain.contains) ? path : "'\(path.replacing("'", with: #"'\''"#))'"
+    }
+
+    func status() throws(CredentialStoreError) -> stat {
+        var status = stat()
+        guard fstat(number, &status) == 0 else { throw .system("\(path) can't be examined") }
+        return status
+    }
+
+    /// The content from here to the end; one byte more than `limit` when it is longer.
+    func readAll(limit: Int) throws(CredentialStoreError) -> [UInt8] {
+        // Room for more than most files have, so that growing leaves no copies of a passphrase behind.
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(16 << 10)
+        while bytes.count <= limit {
+            var chunk = [UInt8](repeating: 0, count: min(limit + 1 - bytes.count, 16 << 10))
+            let count = read(number, &chunk, chunk.count)
+            if count == 0 { break }
+            if count > 0 { bytes += chunk[..<count] } else if errno != EINTR { throw .system("\(path) can't be read") }
+            Libcrypto.wipe(&chunk)
+        }
+        return bytes
+    }
+
+    /// The passphrase in a file, whose limit is in bytes; `nil` when a service of systemd's has other credentials only.
+    static func passphrase(at path: String, for purpose: Purpose, limit: Int) throws(CredentialStoreError) -> Secret? {
+        guard !path.utf8.contains(0) else { throw .noPassphrase("the path of its file has a NUL character") }
+        guard let file = OpenFile(path, flags: O_RDONLY | O_NONBLOCK | O_NOCTTY) else {
+            if purpose == .systemdPassphrase, errno == ENOENT { return nil }
+            throw .noPassphrase("\(path) can't be opened: \(String(cString: strerror(errno)))")
+        }
+        try check(file.status(), for: purpose, path: path)
+        var bytes = try file.readAll(limit: limit)
+        defer { Libcrypto.wipe(&bytes) }
+        guard bytes.count <= limit else { throw .noPassphrase("\(path) holds more than \(limit) bytes") }
+        // Editors and `echo` leave a line break at the end.
+        var line = bytes[...]
+        if line.last == UInt8(ascii: "\n") {
+            line.removeLast()
+            if line.last == UInt8(ascii: "\r") { line.removeLast() }
+        }
+        guard !line.isEmpty else { throw .noPassphrase("\(path) is empty") }
+        return Secret(Array(line))
+    }
+
+    /// Of a folder. - Throws: `failed` when no file can be made here.
+    func checkWritable() throws(CredentialStoreError) {
+        guard faccessat(number, ".", W_OK | X_OK, 0) == 0 else {
+            throw .system("nothing can be written in the folder \(path)")
+        }
+    }
+
+    /// Waits until the written bytes are on the disk. A file system that can't do that for a folder is no error.
+    func synchronize() throws(CredentialStoreError) {
+        while fsync(number) != 0 {
+            if errno == EINVAL { return }
+            if errno != EINTR { throw .system("\(path) can't be brought to the disk") }
+        }
+    }
+
+    /// Takes the file's advisory lock if it is free. It goes with the descriptor, and with the process.
+    func lockIfFree() -> Bool { flock(number, LOCK_EX | LOCK_NB) == 0 }
+}
+
+extension CredentialStoreError {
+    /// `/a/file can't be opened: Permission denied`.
+    static func system(_ words: String, _ code: CInt = errno) -> CredentialStoreError {
+        .failed("\(words): \(String(cString: strerror(code)))")
+    }
+}
