@@ -7,7 +7,8 @@ struct AttemptFailure: Error {
     enum Kind: Equatable {
         /// Nothing more is to be tried.
         case final
-        /// The connection broke, or the stream ended too soon.
+        /// The connection broke, the stream ended too soon, or the server failed (5xx, or a response that failed): the
+        /// same request may succeed.
         case broken
         /// This transport brings nothing, though the connection stands: a deadline for events has passed, or a message was
         /// over the limit, which is smaller over WebSocket than over HTTP.
@@ -16,23 +17,20 @@ struct AttemptFailure: Error {
         case unreachable
         /// The host answers, but opens no WebSocket.
         case upgradeFailed
-        /// A kept connection turned out to be dead before it brought anything.
+        /// A kept connection turned out to be dead before it brought anything, or the backend has lost its thread: the
+        /// whole request on a new one helps.
         case stale
-        /// The backend has lost the thread of the connection; the whole request on a new one helps.
-        case conversationLost
         /// Too many requests, or a usage limit. `resetsIn` is in seconds, where the server names the moment.
         case rateLimited(resetsIn: TimeInterval?)
-        /// The server failed (5xx, or a response that failed): the same request may succeed.
-        case serverError
         /// The message is larger than the backend takes over WebSocket; nothing was sent.
         case messageTooLarge
     }
 
     var kind: Kind
     /// The caller's error when nothing more is tried.
-    var error: any Error
+    let error: any Error
     /// The pause that the server asks for, in seconds.
-    var retryAfter: TimeInterval?
+    let retryAfter: TimeInterval?
 
     init(_ kind: Kind, _ error: ChappieClientError, retryAfter: TimeInterval? = nil) {
         self.kind = kind
@@ -42,12 +40,11 @@ struct AttemptFailure: Error {
 
     /// Classifies an error of a lower layer for an attempt over `transport`.
     init(_ error: any Error, over transport: ChappieTransportEvent.Kind) {
-        if let failure = error as? AttemptFailure {
-            self = failure
-            return
-        }
-        kind = (error as? ChappieTransportError).map { Self.kind(of: $0, over: transport) } ?? .final
+        let failure = error as? AttemptFailure
+        let transportError = error as? ChappieTransportError
+        kind = failure?.kind ?? transportError.map { Self.kind(of: $0, over: transport) } ?? .final
         self.error = ChappieClientError.wrapping(error)
+        retryAfter = failure?.retryAfter
     }
 
     private static func kind(of error: ChappieTransportError, over transport: ChappieTransportEvent.Kind) -> Kind {
@@ -55,34 +52,55 @@ struct AttemptFailure: Error {
         switch error.code {
         case .proxyFailed, .unknownHost, .connectFailed: return .unreachable
         case .timedOut where error.stage == .connect || error.stage == .tls: return .unreachable
-        case .timedOut where error.stage == .liveness: return .broken
-        case .timedOut: return isUpgrade ? .upgradeFailed : .silent
-        case .connectionLost: return isUpgrade ? .upgradeFailed : .broken
-        case .protocolViolation where isUpgrade: return .upgradeFailed
+        case .timedOut where isUpgrade, .connectionLost where isUpgrade, .protocolViolation where isUpgrade:
+            return .upgradeFailed
+        case .timedOut: return error.stage == .liveness ? .broken : .silent
+        case .connectionLost: return .broken
         case .protocolViolation where error.stage == .responseBody || error.stage == .message: return .broken
         case .bodyTooLarge where error.stage == .message: return .silent
         default: return .final
         }
     }
+
+    /// The failure of a handshake: an error that says nothing of the request itself is one of WebSocket.
+    var ofUpgrade: AttemptFailure {
+        guard case ChappieClientError.httpError = error, kind == .final || kind == .broken else { return self }
+        var failure = self
+        failure.kind = .upgradeFailed
+        return failure
+    }
 }
 
-/// Says what the backend's own errors mean; pure.
+/// Says what the backend's own errors mean.
 struct BackendErrors: Sendable {
-    let table: ChappieErrorTable
     /// The backend's, for errors.
     let host: String
+    private let table: ChappieErrorTable
 
     /// How much of an error body is kept, in bytes.
     static let bodyLimit = 64 << 10
+    /// How many header fields of an error inside the stream are read: `HTTPFields` traps when they are too many.
+    private static let fieldLimit = 100
 
-    /// Classifies an HTTP error.
+    init(_ profile: ChappieEndpointProfile) {
+        host = profile.backend.host() ?? ""
+        table = profile.errorTable
+    }
+
+    /// Classifies an HTTP error, and ends its body.
+    func failure(_ response: HTTPExchangeResponse, now: Date) async throws -> AttemptFailure {
+        failure(
+            status: response.status.code, headerFields: response.headerFields,
+            body: try await response.body.beginning(), now: now)
+    }
+
     func failure(status: Int, headerFields: HTTPFields, body: [UInt8], now: Date) -> AttemptFailure {
         let text = UntrustedText.withoutTokens(String(decoding: body, as: UTF8.self))
         let kind: AttemptFailure.Kind =
             switch status {
             case 429: .rateLimited(resetsIn: nil)
             // RFC 9110, 15.5.9: the server gave up waiting for the request; the client may send it again.
-            case 408, 500...: .serverError
+            case 408, 500...: .broken
             default: .final
             }
         return failure(
@@ -103,20 +121,18 @@ struct BackendErrors: Sendable {
         let response = Self.withoutTokens(response)
         let error = response.error ?? ChappieResponseError(.null)
         return failure(
-            error, Self.fields(in: error.raw["headers"]), otherwise: .serverError, .responseFailed(response), now: now)
+            error, Self.fields(in: error.raw["headers"]), otherwise: .broken, .responseFailed(response), now: now)
     }
 
     /// Classifies a stream that ended without a terminal event.
     func failure(_ error: ResponsesStreamError, isEventStream: Bool) -> AttemptFailure {
-        switch error {
-        case .endedEarly(0) where !isEventStream: return AttemptFailure(.final, .invalidResponse)
-        case .endedEarly:
-            let lost = ChappieTransportError(
-                .connectionLost, stage: .responseBody, host: host,
-                reason: "the stream ended before the answer was complete")
-            return AttemptFailure(.broken, .transportFailed(lost))
-        case .eventTooLarge: return AttemptFailure(.final, .invalidResponse)
+        guard case .endedEarly(let count) = error, count > 0 || isEventStream else {
+            return AttemptFailure(.final, .invalidResponse)
         }
+        let lost = ChappieTransportError(
+            .connectionLost, stage: .responseBody, host: host, reason: "the stream ended before the answer was complete"
+        )
+        return AttemptFailure(.broken, .transportFailed(lost))
     }
 
     private func failure(
@@ -135,7 +151,7 @@ struct BackendErrors: Sendable {
         case .quotaExceeded: return AttemptFailure(.final, .usageLimitReached(usageLimit(error, fields)))
         case .contextWindowExceeded: return AttemptFailure(.final, .contextWindowExceeded)
         case .rateLimited: return AttemptFailure(.rateLimited(resetsIn: nil), unmapped, retryAfter: retryAfter)
-        case .conversationLost: return AttemptFailure(.conversationLost, unmapped)
+        case .conversationLost: return AttemptFailure(.stale, unmapped)
         case .overloaded, .refused: return AttemptFailure(.final, unmapped)
         case nil: return AttemptFailure(kind, unmapped, retryAfter: retryAfter)
         }
@@ -161,7 +177,7 @@ struct BackendErrors: Sendable {
         return response
     }
 
-    /// The members of an error's `headers` that say something here. No others: header fields trap when they are too many.
+    /// The members of an error's `headers` that say something here.
     private static func fields(in headers: ChappieJSON?) -> HTTPFields {
         let members = (headers?.object?.members ?? []).lazy.filter {
             let name = $0.name.lowercased()
@@ -169,16 +185,9 @@ struct BackendErrors: Sendable {
         }
         var fields: HTTPFields = [:]
         for member in members.prefix(fieldLimit) {
-            guard let name = HTTPField.Name(member.name),
-                let value = member.value.string ?? member.value.double.map({ String($0) }),
-                value.utf8.count <= fieldValueLimit
-            else { continue }
-            fields[name] = value
+            guard let name = HTTPField.Name(member.name) else { continue }
+            fields[name] = member.value.string ?? member.value.double.map { String($0) }
         }
         return fields
     }
-
-    private static let fieldLimit = 100
-    /// In bytes.
-    private static let fieldValueLimit = 4 << 10
 }

@@ -17,19 +17,13 @@ extension ChappieClient {
     public func models(filter: ChappieModelFilter = ChappieModelFilter()) async throws -> [ChappieModel] {
         let account = try await accountInfo()
         let known = modelList.flatMap { $0.account.isSameAccount(as: account) ? $0 : nil }
-        var fields: HTTPFields = [.accept: "application/json"]
-        if let known { fields[.ifNoneMatch] = known.tag }
-        let base = configuration.endpoints.profile.modelsURL.absoluteString
-        guard let url = URL(string: "\(base)?client_version=\(Self.wireFormatVersion)") else {
-            throw ChappieClientError.invalidResponse
-        }
-        let response = try await exchange(
-            HTTPExchangeRequest(url: url, headerFields: fields), credentials.authorization(onlyFor: account))
-        if response.status == .notModified, let known { return known.models.filter(filter.matches) }
-        guard let models = ChappieModel.list(try await json(of: response)) else {
-            throw ChappieClientError.invalidResponse
-        }
-        modelList = response.headerFields[.eTag].map { ModelListCache(account: account, tag: $0, models: models) }
+        let url = configuration.endpoints.profile.modelsURL.appending(queryItems: [
+            URLQueryItem(name: "client_version", value: Self.wireFormatVersion)
+        ])
+        let (tag, json) = try await get(url, credentials.authorization(onlyFor: account), unless: known?.tag)
+        if json == nil, let known { return known.models.filter(filter.matches) }
+        guard let json, let models = ChappieModel.list(json) else { throw ChappieClientError.invalidResponse }
+        modelList = tag.map { (account, $0, models) }
         return models.filter(filter.matches)
     }
 
@@ -53,10 +47,8 @@ extension ChappieClient {
     ///
     /// - Throws: ``ChappieClientError``; `CancellationError`.
     public func usageLimits() async throws -> ChappieUsageLimitSnapshot {
-        let request = HTTPExchangeRequest(
-            url: configuration.endpoints.profile.usageURL, headerFields: [.accept: "application/json"])
-        let response = try await exchange(request, credentials.authorization)
-        guard let usage = ChappieUsageLimitSnapshot(usageBody: try await json(of: response)) else {
+        let (_, json) = try await get(configuration.endpoints.profile.usageURL, credentials.authorization)
+        guard let usage = json.flatMap(ChappieUsageLimitSnapshot.init(usageBody:)) else {
             throw ChappieClientError.invalidResponse
         }
         return usage
@@ -72,39 +64,32 @@ extension ChappieClient {
         } catch { throw ChappieClientError.wrapping(error) }
     }
 
-    /// - Returns: a success, or 304.
-    private func exchange(
-        _ request: HTTPExchangeRequest, _ authorization: Authorization
-    ) async throws -> HTTPExchangeResponse {
+    /// - Returns: the answer's tag, and its body; no body where the one with `tag` still holds.
+    private func get(
+        _ url: URL, _ authorization: Authorization, unless tag: String? = nil
+    ) async throws -> (tag: String?, json: ChappieJSON?) {
         let authorized = MiddlewareTransport(transport, middleware: [authorization])
-        var retries = RateLimitRetries(configuration.rateLimitBackoff)
-        while true {
-            do {
+        var request = HTTPExchangeRequest(url: url, headerFields: [.accept: "application/json"])
+        request.headerFields[.ifNoneMatch] = tag
+        var retries = 0
+        do {
+            while true {
                 let response = try await authorized.send(request)
-                if response.status.kind == .successful || response.status == .notModified { return response }
-                let failure = errors.failure(
-                    status: response.status.code, headerFields: response.headerFields,
-                    body: try await response.errorBody(), now: clock.now)
+                if response.status == .notModified { return (tag, nil) }
+                if response.status.kind == .successful {
+                    let body = try await response.body.collect(upTo: Self.listLimit)
+                    guard let json = try? ChappieJSON(parsing: body) else { throw ChappieClientError.invalidResponse }
+                    return (response.headerFields[.eTag], json)
+                }
+                let errors = BackendErrors(configuration.endpoints.profile)
+                let failure = try await errors.failure(response, now: clock.now)
+                retries += 1
                 guard case .rateLimited(let resetsIn) = failure.kind,
-                    let pause = retries.next(asked: failure.retryAfter, resetsIn: resetsIn)
+                    let pause = configuration.rateLimitBackoff.pause(
+                        beforeRetry: retries, asked: failure.retryAfter, resetsIn: resetsIn)
                 else { throw failure }
                 try await clock.sleep(for: pause)
-            } catch { throw ChappieClientError.wrapping(error) }
-        }
-    }
-
-    private func json(of response: HTTPExchangeResponse) async throws -> ChappieJSON {
-        do {
-            let body = try await response.body.collect(upTo: Self.listLimit)
-            guard let json = try? ChappieJSON(parsing: body) else { throw ChappieClientError.invalidResponse }
-            return json
+            }
         } catch { throw ChappieClientError.wrapping(error) }
     }
-}
-
-/// The model list of one account and the tag it came with.
-struct ModelListCache: Sendable {
-    let account: ChappieAccountInfo
-    let tag: String
-    let models: [ChappieModel]
 }

@@ -1,6 +1,5 @@
 @_spi(ChappieInternals) public import ChappieAuth
 @_spi(ChappieInternals) public import ChappieCore
-import HTTPTypes
 import Synchronization
 
 /// Talks to the model: one conversation, one turn at a time.
@@ -13,20 +12,12 @@ import Synchronization
 /// ```
 ///
 /// A second call while a turn runs waits for it, in the order of the calls. A turn that fails or is cancelled leaves the
-/// conversation as it was before.
-///
-/// The conversation belongs to the account that began it. When another one signs in to the slot, the next turn begins a
-/// new conversation: with ids of its own, on a connection of its own, with nothing of what the other has said. A turn that
-/// was running is not continued in the new account's name.
+/// conversation as it was before. The conversation belongs to the account that began it: when another one signs in to the
+/// slot, the next turn begins a new conversation, with ids and a connection of its own. A turn that was running is not
+/// continued in the new account's name.
 public actor ChappieClient {
     /// The model used when the configuration names none.
     public static let defaultModel = "gpt-5.5"
-
-    /// A turn that was asked for and is not over.
-    private struct Turn {
-        let ticket: AsyncLock.Ticket
-        let task: Task<ChappieResponse, any Error>
-    }
 
     let configuration: ChappieConfiguration
     /// Without authorization, like ``webSocket``.
@@ -36,27 +27,25 @@ public actor ChappieClient {
     private let entropy: any Entropy
     let credentials: CredentialManager
     let clock: any ChappieClock
-    let errors: BackendErrors
 
     private let queue = AsyncLock()
-    /// In the order in which they were asked for.
-    private let turns = Mutex<[Turn]>([])
+    /// The turns that were asked for and are not over, in the order in which they were asked for.
+    private let turns = Mutex<[(ticket: AsyncLock.Ticket, task: Task<ChappieResponse, any Error>)]>([])
     private var prewarming: Task<Void, Never>?
     /// Retires connections that were authorized by a sign-in that is gone.
     private let signOutWatcher: Task<Void, Never>
 
-    private(set) var model: String
+    private var model: String
     /// `nil` before the first turn.
     private var conversation: Conversation?
-    var modelList: ModelListCache?
+    /// The models as they were listed last, and the tag they came with.
+    var modelList: (account: ChappieAccountInfo, tag: String, models: [ChappieModel])?
 
     /// Composes a client of its parts; `Chappie.client()` does it with the platform's own.
     ///
     /// - Parameters:
-    ///   - configuration: endpoints, model, harness, policies.
     ///   - transport: the plain transport; authorization is added here.
-    ///   - webSocket: for ``ChappieStreamingTransportPolicy/prefersWebSocket``, on the same network policy; `nil` (the
-    ///     default) leaves server-sent events.
+    ///   - webSocket: on the same network policy; `nil` (the default) leaves server-sent events.
     ///   - credentials: the manager of the configuration's credential slot, shared with its session.
     ///   - clock: for pauses and dates.
     ///   - entropy: for the ids of the session and the thread.
@@ -71,11 +60,10 @@ public actor ChappieClient {
         self.transport = transport
         self.webSocket = webSocket
         self.entropy = entropy
-        let profile = configuration.endpoints.profile
-        let connection = ConversationConnection(lifetime: profile.webSocket?.lifetime ?? .zero)
-        self.connection = connection
-        errors = BackendErrors(table: profile.errorTable, host: profile.backend.host() ?? "")
         model = configuration.model
+        let connection = ConversationConnection(
+            lifetime: configuration.endpoints.profile.webSocket?.lifetime ?? .zero)
+        self.connection = connection
         signOutWatcher = Task { [weak connection, signOuts = credentials.signOuts] in
             for await _ in signOuts { await connection?.retire()?.close(.normal) }
         }
@@ -211,7 +199,7 @@ public actor ChappieClient {
                     throw error
                 }
             }
-            turns.append(Turn(ticket: ticket, task: task))
+            turns.append((ticket, task))
             return task
         }
         continuation.onTermination = { reason in
@@ -229,7 +217,11 @@ public actor ChappieClient {
         _ request: ChappieResponseRequest, emit: @escaping @Sendable (ChappieStreamEvent) -> Void
     ) async throws -> ChappieResponse {
         await endPrewarm()
-        let (runner, body) = try await prepare(request.messages, request.effectiveOptions)
+        // The request's own options go before those of its last message.
+        var options = request.messages.last?.options ?? request.options
+        if request.options.reasoningEffort != .automatic { options.reasoningEffort = request.options.reasoningEffort }
+        options.verbosity = request.options.verbosity ?? options.verbosity
+        let (runner, body) = try await prepare(request.messages, options)
         let response = try await runner.run(body, emit: emit)
         try Task.checkCancellation()
         if let call = response.items.first(where: \.isToolCall) {
@@ -241,7 +233,7 @@ public actor ChappieClient {
     }
 
     private func keep(_ messages: [ChappieInputMessage], _ response: ChappieResponse) {
-        conversation?.transcript.append(messages, answer: response)
+        conversation?.append(messages, answer: response)
     }
 
     /// The parts of a turn: the request's body, and a runner that sends it in the conversation's account alone.
@@ -250,13 +242,10 @@ public actor ChappieClient {
     ) async throws -> (TurnRunner, ChappieJSONObject) {
         let conversation = try await currentConversation()
         let runner = TurnRunner(
-            http: transport, webSocket: webSocket,
-            authorization: credentials.authorization(onlyFor: conversation.account), connection: connection,
-            builder: conversation.builder, errors: errors, clock: clock, entropy: entropy,
-            backoff: configuration.rateLimitBackoff, policy: configuration.streamingTransportPolicy,
-            deadlines: configuration.network.deadlines)
-        let input = conversation.transcript.input(asking: messages)
-        return (runner, conversation.builder.body(model: model, input: input, options: options))
+            configuration: configuration, http: transport, webSocket: webSocket,
+            authorization: credentials.authorization(onlyFor: conversation.account), conversation: conversation,
+            connection: connection, clock: clock, entropy: entropy)
+        return (runner, conversation.body(asking: messages, model: model, options: options))
     }
 
     /// The conversation to go on with: a new one at first, and when another account has signed in.
@@ -273,10 +262,7 @@ public actor ChappieClient {
             if let retired = connection.retire() { Task { await retired.close(.normal) } }
         }
         let id = UUIDv7.make(now: clock.now, entropy: entropy)
-        let new = Conversation(
-            account: account,
-            builder: ResponsesRequestBuilder(profile: configuration.endpoints.profile, sessionID: id, threadID: id),
-            transcript: Transcript(harness: configuration.harness))
+        let new = Conversation(account: account, id: id, configuration: configuration)
         conversation = new
         return new
     }
@@ -302,14 +288,4 @@ public struct ChappieStreamHandle: Sendable {
     ///
     /// - Throws: ``ChappieClientError``; `CancellationError`. Cancelling the waiting task does not end the turn.
     public func response() async throws -> ChappieResponse { try await task.value }
-}
-
-extension ChappieResponseRequest {
-    /// The request's own options over those of its last message.
-    fileprivate var effectiveOptions: ChappieMessageOptions {
-        let last = messages.last?.options ?? ChappieMessageOptions()
-        return ChappieMessageOptions(
-            reasoningEffort: options.reasoningEffort == .automatic ? last.reasoningEffort : options.reasoningEffort,
-            verbosity: options.verbosity ?? last.verbosity)
-    }
 }

@@ -124,7 +124,6 @@ extension ChappieClientError {
     static func wrapping(_ error: any Error) -> any Error {
         switch error {
         case let error as AttemptFailure: error.error
-        case let error as ReplayDivergence: streamingTransportReplayDiverged(error.deliveredText)
         case let error as ChappieTransportError: transportFailed(error)
         case let error as CredentialStoreError: credentialStoreFailed(error)
         case AuthorizationError.missingCredential: missingCredential

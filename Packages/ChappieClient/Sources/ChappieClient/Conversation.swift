@@ -2,23 +2,26 @@ import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
 import HTTPTypes
 
-/// The words so far, and their ids. All of it belongs to one account.
+/// The words so far, and the requests that carry them. All of it belongs to one account.
 struct Conversation: Sendable {
     let account: ChappieAccountInfo
-    let builder: ResponsesRequestBuilder
-    var transcript: Transcript
-}
-
-/// The model's input: the harness first, then everything said so far, byte for byte the same from turn to turn.
-struct Transcript: Sendable {
-    private(set) var items: [ChappieJSON] = []
+    /// Names session, thread and prompt cache alike.
+    let id: String
+    private let profile: ChappieEndpointProfile
     private let harnessItem: ChappieJSON?
+    private(set) var items: [ChappieJSON] = []
 
-    init(harness: ChappieHarness) { harnessItem = harness.inputItem }
+    /// Item types that the backend takes back as input; others are shown to the host and dropped here.
+    private static let sentBack: Set<String> = [
+        "message", "reasoning", "function_call", "custom_tool_call", "local_shell_call", "tool_search_call",
+        "web_search_call", "image_generation_call", "compaction", "context_compaction",
+    ]
 
-    /// The input of a request that asks `messages` next.
-    func input(asking messages: [ChappieInputMessage]) -> [ChappieJSON] {
-        (harnessItem.map { [$0] } ?? []) + items + messages.map(\.inputItem)
+    init(account: ChappieAccountInfo, id: String, configuration: ChappieConfiguration) {
+        self.account = account
+        self.id = id
+        profile = configuration.endpoints.profile
+        harnessItem = configuration.harness.inputItem
     }
 
     /// Keeps a finished turn.
@@ -36,22 +39,13 @@ struct Transcript: Sendable {
         }
     }
 
-    /// Item types that the backend takes back as input; others are shown to the host and dropped here.
-    private static let sentBack: Set<String> = [
-        "message", "reasoning", "function_call", "custom_tool_call", "local_shell_call", "tool_search_call",
-        "web_search_call", "image_generation_call", "compaction", "context_compaction",
-    ]
-}
-
-/// Makes the HTTP request of a turn; pure.
-struct ResponsesRequestBuilder: Sendable {
-    let profile: ChappieEndpointProfile
-    let sessionID: String
-    let threadID: String
-
-    /// The JSON body, members in the order of the Codex CLI 0.163.0.
-    func body(model: String, input: [ChappieJSON], options: ChappieMessageOptions) -> ChappieJSONObject {
+    /// The request's JSON, members in the order of the Codex CLI 0.163.0. The input is the harness, everything said so far,
+    /// and `messages`: byte for byte the same from turn to turn.
+    func body(
+        asking messages: [ChappieInputMessage], model: String, options: ChappieMessageOptions
+    ) -> ChappieJSONObject {
         let required = profile.requiredBodyFields
+        let input = (harnessItem.map { [$0] } ?? []) + items + messages.map(\.inputItem)
         var body = ChappieJSONObject([
             ("model", .string(model)), ("stream", required["stream"] ?? true), ("input", .array(input)),
             ("tools", []), ("tool_choice", "auto"), ("parallel_tool_calls", true),
@@ -61,32 +55,40 @@ struct ResponsesRequestBuilder: Sendable {
         reasoning["summary"] = "auto"
         body["reasoning"] = .object(reasoning)
         for member in required.members { body[member.name] = member.value }
-        body["prompt_cache_key"] = .string(sessionID)
+        body["prompt_cache_key"] = .string(id)
         if let verbosity = options.verbosity { body["text"] = ["verbosity": .string(verbosity.rawValue)] }
         for name in profile.forbiddenBodyFields { body[name] = nil }
         return body
     }
 
-    /// The opening handshake of a conversation's WebSocket, as a request.
-    func opening() -> HTTPExchangeRequest {
-        var fields = profile.webSocket?.headerFields ?? [:]
-        fields[.sessionID] = sessionID
-        fields[.threadID] = threadID
-        return HTTPExchangeRequest(url: profile.responsesURL, headerFields: fields)
+    /// `body` as an HTTP request; a large one travels compressed.
+    func request(_ body: ChappieJSONObject) -> HTTPExchangeRequest {
+        let bytes = ChappieJSON.object(body).serializedBytes()
+        let coding = bytes.count >= profile.requestCodingThreshold ? profile.requestCoding : .identity
+        return HTTPExchangeRequest(
+            method: .post, url: profile.responsesURL,
+            headerFields: [
+                .accept: "text/event-stream", .contentType: "application/json", .sessionID: id, .threadID: id,
+            ], body: .init(bytes: bytes, coding: coding))
     }
 
-    /// - Parameters:
-    ///   - body: the serialized body.
-    ///   - turnState: the value of `x-codex-turn-state` that this turn has been given, if any.
-    ///   - isCoded: whether a large body may be compressed; not when the server has refused that before.
-    func request(body: [UInt8], turnState: String?, isCoded: Bool) -> HTTPExchangeRequest {
-        let coding = isCoded && body.count >= profile.requestCodingThreshold ? profile.requestCoding : .identity
-        var fields: HTTPFields = [.accept: "text/event-stream", .contentType: "application/json"]
-        fields[.sessionID] = sessionID
-        fields[.threadID] = threadID
-        if let turnState { fields[.turnState] = turnState }
+    /// The opening handshake of the conversation's WebSocket, as a request.
+    func opening() -> HTTPExchangeRequest {
+        let fields = profile.webSocket?.headerFields ?? [:]
         return HTTPExchangeRequest(
-            method: .post, url: profile.responsesURL, headerFields: fields, body: .init(bytes: body, coding: coding))
+            url: profile.responsesURL, headerFields: fields + [.sessionID: id, .threadID: id] as HTTPFields)
+    }
+
+    /// `body` as a WebSocket message.
+    func message(_ body: ChappieJSONObject, turnState: String?) -> String {
+        var body = body
+        if let turnState {
+            var metadata = body["client_metadata"]?.object ?? ChappieJSONObject()
+            metadata["x-codex-turn-state"] = .string(turnState)
+            body["client_metadata"] = .object(metadata)
+        }
+        let members = [.init(name: "type", value: "response.create")] + body.members
+        return ChappieJSON.object(ChappieJSONObject(members: members)).serialized()
     }
 }
 
@@ -103,16 +105,12 @@ extension HTTPField.Name {
 /// Time-ordered ids (RFC 9562, 5.7), as the backend's other clients use for sessions and threads.
 enum UUIDv7 {
     static func make(now: Date, entropy: any Entropy) -> String {
-        let milliseconds = UInt64(max(now.timeIntervalSince1970 * 1000, 0)) & 0xFFFF_FFFF_FFFF
-        var bytes = (0..<6).map { UInt8(truncatingIfNeeded: milliseconds >> (8 * (5 - UInt64($0)))) }
+        let milliseconds = UInt64(max(now.timeIntervalSince1970 * 1000, 0)) << 16
+        var bytes = withUnsafeBytes(of: milliseconds.bigEndian) { Array($0.prefix(6)) }
         // Ids are no secrets: when the system has no random bytes, the time alone has to do.
-        let random = (try? entropy.bytes(10)) ?? []
-        bytes += random.prefix(10) + [UInt8](repeating: 0, count: 10 - random.prefix(10).count)
+        bytes += (try? entropy.bytes(10)) ?? [UInt8](repeating: 0, count: 10)
         bytes[6] = bytes[6] & 0x0F | 0x70
         bytes[8] = bytes[8] & 0x3F | 0x80
-        let digits = bytes.map { String($0 >> 4, radix: 16) + String($0 & 0x0F, radix: 16) }.joined()
-        return [0..<8, 8..<12, 12..<16, 16..<20, 20..<32].map { range in
-            String(digits.dropFirst(range.lowerBound).prefix(range.count))
-        }.joined(separator: "-")
+        return UUID(uuid: bytes.withUnsafeBytes { $0.loadUnaligned(as: uuid_t.self) }).uuidString.lowercased()
     }
 }

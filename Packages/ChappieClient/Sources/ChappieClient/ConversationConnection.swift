@@ -1,27 +1,40 @@
 @_spi(ChappieInternals) import ChappieCore
-import HTTPTypes
 import Synchronization
 
 /// An open WebSocket, with what its last response stands for. One turn at a time owns it.
 struct OpenConnection: Sendable {
-    let connection: any WebSocketConnection
-    /// Of the header fields that the handshake was made with: they say who asks, and in which account.
-    fileprivate let identity: Int
-    fileprivate let openedAt: Duration
-    /// The retirements that it has survived.
-    fileprivate let retirements: Int
-    var chain = ResponseChain()
+    let socket: any WebSocketConnection
+    /// A digest of the handshake's header fields, which say who asks and in which account; no token is stored twice.
+    let identity: Int
+    let openedAt: Duration
+    /// ``ConversationConnection/retirements`` before the connection was authorized.
+    let retirements: Int
+    /// `nil` when nothing can be continued.
+    var chain: ResponseChain?
 }
 
 /// The WebSocket that a conversation keeps from turn to turn, and when another may be tried.
 ///
-/// A turn takes the connection out and puts it back when its response is whole. A turn that fails drops it.
+/// A turn takes the connection out and puts it back when its response is whole. A turn that fails drops it. After a
+/// failure to get one, WebSocket is left alone for half a minute, doubling up to a quarter of an hour: one bad moment does
+/// not mean server-sent events forever, and a network that lets no WebSocket through does not delay every turn.
 final class ConversationConnection: Sendable {
     private struct State {
         var kept: OpenConnection?
         var retirements = 0
-        var availability = WebSocketAvailability()
+        var failures = 0
+        var pauseEnd: Duration?
+
+        mutating func takeKept() -> OpenConnection? {
+            defer { kept = nil }
+            return kept
+        }
     }
+
+    private static let firstPause = Duration.seconds(30)
+    private static let longestPause = Duration.seconds(15 * 60)
+    /// A server that talks on and on between two turns is not listened to forever.
+    private static let leftoverReads = 100
 
     private let lifetime: Duration
     private let state = Mutex(State())
@@ -29,13 +42,20 @@ final class ConversationConnection: Sendable {
     /// - Parameter lifetime: an older connection is not used again.
     init(lifetime: Duration) { self.lifetime = lifetime }
 
-    deinit { state.withLock { $0.kept?.connection.cancel() } }
+    deinit { state.withLock { $0.kept?.socket.cancel() } }
 
     // MARK: Availability
 
-    func mayTry(at now: Duration) -> Bool { state.withLock { $0.availability.mayTry(at: now) } }
-    func gaveUp(at now: Duration) { state.withLock { $0.availability.failed(at: now) } }
-    func worked() { state.withLock { $0.availability = WebSocketAvailability() } }
+    func mayTry(at now: Duration) -> Bool { state.withLock { $0.pauseEnd.map { now >= $0 } ?? true } }
+
+    func gaveUp(at now: Duration) {
+        state.withLock { state in
+            state.pauseEnd = now + min(Self.firstPause * (1 << min(state.failures, 10)), Self.longestPause)
+            state.failures += 1
+        }
+    }
+
+    func worked() { state.withLock { ($0.failures, $0.pauseEnd) = (0, nil) } }
 
     // MARK: The turn's side
 
@@ -43,132 +63,89 @@ final class ConversationConnection: Sendable {
     /// during the handshake counts.
     var retirements: Int { state.withLock(\.retirements) }
 
-    /// A connection that has just been opened with these header fields.
-    ///
-    /// - Parameter retirements: as they were before the connection was authorized.
-    func opened(
-        _ connection: any WebSocketConnection, with fields: HTTPFields, at now: Duration, retirements: Int
-    ) -> OpenConnection {
-        OpenConnection(
-            connection: connection, identity: Self.identity(fields), openedAt: now, retirements: retirements)
-    }
-
-    /// Takes out the kept connection, if it can serve a request with these header fields now. One that can't is closed.
-    func take(for fields: HTTPFields, at now: Duration) -> OpenConnection? {
-        guard let kept = takeKept() else { return nil }
-        if kept.connection.isOpen, kept.identity == Self.identity(fields), now - kept.openedAt < lifetime {
-            return kept
+    /// Takes out the kept connection, if it can serve a request of this identity now, with nothing left in it of what came
+    /// before. One that can't is closed.
+    func take(for identity: Int, at now: Duration) async -> OpenConnection? {
+        guard let kept = state.withLock({ $0.takeKept() }) else { return nil }
+        guard kept.socket.isOpen, kept.identity == identity, now - kept.openedAt < lifetime else {
+            Task { await kept.socket.close(.normal) }
+            return nil
         }
-        Task { await kept.connection.close(.normal) }
+        do {
+            var reads = 0
+            while reads < Self.leftoverReads, case .messages = try await kept.socket.receive(within: .zero) {
+                reads += 1
+            }
+        } catch let error as ChappieTransportError where error.code == .timedOut && error.stage == .message {
+            return kept
+        } catch {}
+        kept.socket.cancel()
         return nil
     }
 
     /// Keeps a connection for the next turn, unless it was retired in the meantime.
     func putBack(_ open: OpenConnection) {
-        let surplus: OpenConnection? = state.withLock { state in
+        let surplus = state.withLock { state -> OpenConnection? in
             guard open.retirements == state.retirements else { return open }
             defer { state.kept = open }
             return state.kept
         }
-        if let surplus { Task { await surplus.connection.close(.normal) } }
+        if let surplus { Task { await surplus.socket.close(.normal) } }
     }
-
-    // MARK: Retirement
 
     /// No connection that was opened before serves another turn. One in use is closed when its turn is over.
     ///
     /// - Returns: the kept connection, for the caller to close.
     func retire() -> (any WebSocketConnection)? {
-        state.withLock { $0.retirements += 1 }
-        return takeKept()?.connection
-    }
-
-    private func takeKept() -> OpenConnection? {
         state.withLock { state in
-            defer { state.kept = nil }
-            return state.kept
+            state.retirements += 1
+            return state.takeKept()?.socket
         }
-    }
-
-    /// A digest, so that no token is stored a second time.
-    private static func identity(_ fields: HTTPFields) -> Int {
-        var hasher = Hasher()
-        for field in fields {
-            hasher.combine(field.name.canonicalName)
-            hasher.combine(field.value)
-        }
-        return hasher.finalize()
     }
 }
 
-/// When WebSocket may be tried again after it has failed; sans-IO.
-///
-/// Pauses of half a minute, doubling up to a quarter of an hour: one bad moment does not mean server-sent events forever,
-/// and a network that lets no WebSocket through does not delay every turn.
-struct WebSocketAvailability: Sendable {
-    private static let firstPause = Duration.seconds(30)
-    private static let longestPause = Duration.seconds(15 * 60)
-
-    private var failures = 0
-    private var pauseEnd: Duration?
-
-    func mayTry(at now: Duration) -> Bool { pauseEnd.map { now >= $0 } ?? true }
-
-    mutating func failed(at now: Duration) {
-        pauseEnd = now + min(Self.firstPause * (1 << min(failures, 10)), Self.longestPause)
-        failures += 1
-    }
-}
-
-/// The input that one connection's last response stands for, so that the next request may say only what is new; sans-IO.
+/// The input that a connection's last response stands for, so that the next request may say only what is new; sans-IO.
 ///
 /// A request continues the last one when everything but the input is the same and the input begins with the last input and
 /// the items that were answered. (The backend's own rules, as the Codex CLI keeps them; what is not compared there is not
 /// compared here.)
 struct ResponseChain: Sendable {
-    private struct Link {
-        var responseID: String
-        var frame: ChappieJSONObject
-        var history: [ChappieJSON]
-    }
-
-    private var link: Link?
+    private let responseID: String
+    private let frame: ChappieJSONObject
+    private let history: [ChappieJSON]
 
     private static let notCompared: Set<String> = [
         "input", "client_metadata", "stream_options", "access_programs", "generate", "previous_response_id",
     ]
 
-    /// Nothing can be continued.
-    mutating func broke() { link = nil }
-
-    /// A response to the whole request `body` is complete.
+    /// The answer to the whole request `body`, with its items as they came.
     ///
-    /// - Parameters:
-    ///   - id: the response's; an empty one can't be continued.
-    ///   - items: what it answered, as it came.
-    mutating func completed(_ body: ChappieJSONObject, id: String, items: [ChappieOutputItem]) {
-        guard !id.isEmpty else { return link = nil }
-        link = Link(
-            responseID: id, frame: Self.frame(of: body), history: (body["input"]?.array ?? []) + items.map(\.json))
+    /// - Returns: `nil` when it can't be continued: it has no id, it ended early, or it came without its items, so that it
+    ///   can't be told from the transcript that is to continue it.
+    init?(_ body: ChappieJSONObject, _ response: ChappieResponse, items: [ChappieOutputItem]) {
+        guard !response.id.isEmpty, response.status == .completed, !items.isEmpty || body["generate"] == false else {
+            return nil
+        }
+        responseID = response.id
+        frame = Self.frame(of: body)
+        history = (body["input"]?.array ?? []) + items.map(\.json)
     }
 
     /// `body` as a request of this connection: with `previous_response_id` and the new items only, where it continues the
     /// last response, else whole.
     func request(_ body: ChappieJSONObject) -> ChappieJSONObject {
         let input = body["input"]?.array ?? []
-        guard let link, input.count > link.history.count, input.starts(with: link.history),
-            Self.frame(of: body) == link.frame
-        else { return body }
-        var members: [ChappieJSONObject.Member] = []
-        for member in body.members {
-            guard member.name == "input" else {
-                members.append(member)
-                continue
-            }
-            members.append(.init(name: "previous_response_id", value: .string(link.responseID)))
-            members.append(.init(name: "input", value: .array(Array(input.dropFirst(link.history.count)))))
+        guard input.count > history.count, input.starts(with: history), Self.frame(of: body) == frame else {
+            return body
         }
-        return ChappieJSONObject(members: members)
+        return ChappieJSONObject(
+            members: body.members.flatMap { member -> [ChappieJSONObject.Member] in
+                guard member.name == "input" else { return [member] }
+                return [
+                    .init(name: "previous_response_id", value: .string(responseID)),
+                    .init(name: "input", value: .array(Array(input.dropFirst(history.count)))),
+                ]
+            })
     }
 
     private static func frame(of body: ChappieJSONObject) -> ChappieJSONObject {

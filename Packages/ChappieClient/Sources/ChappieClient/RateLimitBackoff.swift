@@ -41,44 +41,22 @@ public struct ChappieRateLimitBackoffPolicy: Sendable, Hashable, Codable {
     /// No retries: the first 429 is the error.
     public static let disabled = ChappieRateLimitBackoffPolicy(maxRetries: 0)
 
-    /// The pause before retry number `retry` (the first is 1), in seconds.
+    /// The pause before retry number `retry` (the first is 1); `nil` when there is none.
     ///
-    /// - Parameter asked: the pause that the server asks for, if any.
-    func delay(beforeRetry retry: Int, asked: TimeInterval?) -> TimeInterval {
-        if respectsRetryAfterHeader, let asked { return min(asked, maximumDelay) }
-        var delay = initialDelay
-        var doublings = max(retry, 1) - 1
-        while doublings > 0, delay > 0, delay < maximumDelay {
-            delay *= 2
-            doublings -= 1
-        }
-        return min(delay, maximumDelay)
+    /// - Parameters:
+    ///   - asked: the pause that the server asks for, in seconds.
+    ///   - resetsIn: seconds until the usage limit ends, where the server names that moment.
+    func pause(beforeRetry retry: Int, asked: TimeInterval?, resetsIn: TimeInterval?) -> Duration? {
+        guard retry <= maxRetries, resetsIn ?? 0 <= maximumDelay else { return nil }
+        if respectsRetryAfterHeader, let asked { return .seconds(min(asked, maximumDelay)) }
+        let doubled = initialDelay * Double(1 << min(retry - 1, 60))
+        // A try before the reset would be in vain.
+        return .seconds(max(min(doubled, maximumDelay), resetsIn ?? 0))
     }
 
     private static func clamped(_ seconds: TimeInterval) -> TimeInterval {
         // A day is as good as forever, and safe to turn into a Duration.
         seconds.isNaN ? 0 : min(max(seconds, 0), 86_400)
-    }
-}
-
-/// Counts the retries of one request under a policy; sans-IO.
-struct RateLimitRetries: Sendable {
-    let policy: ChappieRateLimitBackoffPolicy
-    private(set) var count = 0
-
-    init(_ policy: ChappieRateLimitBackoffPolicy) { self.policy = policy }
-
-    /// The pause before the next retry; `nil` when there is none.
-    ///
-    /// - Parameters:
-    ///   - asked: the pause that the server asks for.
-    ///   - resetsIn: seconds until the usage limit ends, where the server names that moment.
-    mutating func next(asked: TimeInterval?, resetsIn: TimeInterval?) -> Duration? {
-        guard count < policy.maxRetries, resetsIn ?? 0 <= policy.maximumDelay else { return nil }
-        count += 1
-        let delay = policy.delay(beforeRetry: count, asked: asked)
-        // A try before the reset would be in vain.
-        return .seconds(asked == nil ? max(delay, resetsIn ?? 0) : delay)
     }
 }
 

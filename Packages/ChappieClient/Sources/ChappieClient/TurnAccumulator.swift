@@ -1,8 +1,14 @@
 @_spi(ChappieInternals) import ChappieCore
+import HTTPTypes
 
 /// Turns the events of a turn's attempts into what the host sees, each thing once; sans-IO.
 ///
-/// `emit` is told each new thing as it comes; the receiver only queues it.
+/// When a connection breaks, the request is sent again in full, and the model may answer anew. The answer's text must then
+/// begin with what was shown: that prefix is held back. A tool call that was handed out has perhaps been carried out, so
+/// the same call must come again: it is held back, too. Summaries of reasoning are for reading only: what had been shown is
+/// held back, and a new one that differs is held back altogether.
+///
+/// What throws throws ``ChappieClientError/streamingTransportReplayDiverged(_:)``.
 struct TurnAccumulator {
     /// The end that an event brings.
     enum Outcome: Sendable {
@@ -14,39 +20,53 @@ struct TurnAccumulator {
         case rejected(ResponsesErrorEvent)
     }
 
+    /// Told each new thing as it comes; the receiver only queues it.
+    private let emit: (ChappieStreamEvent) -> Void
+    private var text = DeliveredText()
+    private var reasoning = DeliveredText()
+    private var isReasoningMuted = false
+    /// The items handed out, by type, in order.
+    private var delivered: [String: [ChappieOutputItem]] = [:]
+    /// How many items of each type the present attempt has completed.
+    private var seen: [String: Int] = [:]
     /// The items of the present attempt, as the host knows them.
     private var items: [ChappieOutputItem] = []
     /// The items of the present attempt, as the backend sent them.
     private(set) var rawItems: [ChappieOutputItem] = []
-    private var filter = ReplayFilter()
-    private let emit: (ChappieStreamEvent) -> Void
     /// Whether the present attempt has brought any event.
     private(set) var hasBegun = false
     /// Sticky routing: the first value that the backend gave in this turn.
     private(set) var turnState: String?
 
     /// Whether the host has been shown anything that another attempt would show again.
-    var hasDelivered: Bool { filter.hasDelivered }
+    var hasDelivered: Bool { !text.isEmpty || !reasoning.isEmpty || !delivered.isEmpty }
 
     init(emit: @escaping (ChappieStreamEvent) -> Void) { self.emit = emit }
 
     /// The request goes out, for the first time or again.
     mutating func attemptBegan() {
+        text.attemptBegan()
+        reasoning.attemptBegan()
+        isReasoningMuted = false
+        seen = [:]
         items = []
         rawItems = []
         hasBegun = false
-        filter.attemptBegan()
     }
 
     /// The first value counts (protocol of `x-codex-turn-state`).
     mutating func received(turnState value: String?) { turnState = turnState ?? value }
+
+    func received(limitsIn fields: HTTPFields) {
+        if let limits = ChappieUsageLimitSnapshot(headerFields: fields) { emit(.usageLimits(limits)) }
+    }
 
     /// Tells the host of something that is no part of the answer.
     func tell(_ event: ChappieStreamEvent) { emit(event) }
 
     /// Takes the events that arrived together. Text that follows on text is joined into one delta: a screen is not
     /// redrawn for each word of a burst.
-    mutating func received(_ events: [ResponsesEvent]) throws(ReplayDivergence) -> Outcome? {
+    mutating func received(_ events: [ResponsesEvent]) throws(ChappieClientError) -> Outcome? {
         if !events.isEmpty { hasBegun = true }
         var burst = ""
         let emit = emit
@@ -58,7 +78,8 @@ struct TurnAccumulator {
         defer { flush() }
         for event in events {
             if case .outputTextDelta(let delta, _) = event {
-                burst += try filter.said(delta)
+                guard let new = text.said(delta) else { throw divergence }
+                burst += new
                 continue
             }
             flush()
@@ -67,29 +88,121 @@ struct TurnAccumulator {
         return nil
     }
 
-    private mutating func take(_ event: ResponsesEvent) throws(ReplayDivergence) -> Outcome? {
+    private mutating func take(_ event: ResponsesEvent) throws(ChappieClientError) -> Outcome? {
         switch event {
         case .created(let response): emit(.created(response.id))
         case .reasoningSummaryTextDelta(let delta, _, _):
-            let new = filter.reasoned(delta)
-            if !new.isEmpty { emit(.reasoningSummaryDelta(new)) }
+            let new = isReasoningMuted ? nil : reasoning.said(delta)
+            isReasoningMuted = new == nil
+            if let new, !new.isEmpty { emit(.reasoningSummaryDelta(new)) }
         case .outputItemDone(let item, _):
-            let (known, isNew) = try filter.completed(item)
             rawItems.append(item)
-            items.append(known)
-            if isNew { emit(.item(known)) }
+            if let known = try earlier(item) {
+                items.append(known)
+            } else {
+                delivered[item.type, default: []].append(item)
+                items.append(item)
+                emit(.item(item))
+            }
         case .rateLimits(let snapshot): emit(.usageLimits(snapshot))
         case .metadata(let headers, _): received(turnState: headers["x-codex-turn-state"]?.string)
         case .completed(let response), .incomplete(let response):
             // An answer may come in items alone; a reader of the deltas sees it all the same.
-            let rest = filter.concluded(response.with(items: items, text: "").outputText)
+            let rest = text.concluded(response.with(items: items, text: "").outputText)
             if !rest.isEmpty { emit(.textDelta(rest)) }
-            try filter.attemptCompleted()
-            return .completed(response.with(items: items, text: filter.text.text))
-        case .failed(let response): return .failed(response.with(items: items, text: filter.text.text))
+            try checkCompleteness()
+            return .completed(response.with(items: items, text: text.text))
+        case .failed(let response): return .failed(response.with(items: items, text: text.text))
         case .error(let error): return .rejected(error)
         default: break
         }
         return nil
+    }
+
+    /// The item as an earlier attempt handed it out; `nil` when it is new.
+    private mutating func earlier(_ item: ChappieOutputItem) throws(ChappieClientError) -> ChappieOutputItem? {
+        let index = seen[item.type, default: 0]
+        seen[item.type] = index + 1
+        guard let known = delivered[item.type], index < known.count else { return nil }
+        guard item.isToolCall else {
+            guard item.text == known[index].text else { throw divergence }
+            return item
+        }
+        guard item.asksTheSame(as: known[index]) else { throw divergence }
+        return item.withCallID(of: known[index])
+    }
+
+    /// A whole answer must have said everything again.
+    private func checkCompleteness() throws(ChappieClientError) {
+        let hasAllCalls = delivered.allSatisfy { type, items in
+            seen[type, default: 0] >= items.count || !items.contains(where: \.isToolCall)
+        }
+        guard text.isCaughtUp, hasAllCalls else { throw divergence }
+    }
+
+    private var divergence: ChappieClientError { .streamingTransportReplayDiverged(text.text) }
+}
+
+extension ChappieOutputItem {
+    /// Whether two tool calls are for the same tool with the same arguments; ids differ from answer to answer.
+    fileprivate func asksTheSame(as other: ChappieOutputItem) -> Bool {
+        guard name == other.name, json["namespace"] == other.json["namespace"] else { return false }
+        return ["arguments", "input"].allSatisfy { Self.meaning(of: json[$0]) == Self.meaning(of: other.json[$0]) }
+    }
+
+    /// Arguments are JSON in a string: spacing means nothing there.
+    private static func meaning(of arguments: ChappieJSON?) -> ChappieJSON? {
+        arguments?.string.flatMap { try? ChappieJSON(parsing: $0) } ?? arguments
+    }
+
+    /// The call under the id that the host knows it by, so that its output finds it.
+    fileprivate func withCallID(of other: ChappieOutputItem) -> ChappieOutputItem {
+        guard var object = json.object else { return self }
+        object["call_id"] = other.json["call_id"]
+        return ChappieOutputItem(.object(object))
+    }
+}
+
+/// Text that a reader has been shown, and how far the present attempt has come in saying it again.
+struct DeliveredText: Sendable {
+    private var bytes: [UInt8] = []
+    /// How much of `bytes` the present attempt has said.
+    private var position = 0
+
+    var text: String { String(decoding: bytes, as: UTF8.self) }
+    var isEmpty: Bool { bytes.isEmpty }
+    /// Whether the present attempt has said everything that had been shown.
+    var isCaughtUp: Bool { position == bytes.count }
+
+    mutating func attemptBegan() { position = 0 }
+
+    /// The next piece that the attempt says.
+    ///
+    /// - Returns: what of it is new, maybe nothing; `nil` when it differs from what had been shown. Text that differs is
+    ///   not taken in.
+    mutating func said(_ piece: String) -> String? {
+        let known = bytes[position...].prefix(piece.utf8.count)
+        guard piece.utf8.starts(with: known) else { return nil }
+        position += known.count
+        return added(piece, after: known.count)
+    }
+
+    /// The attempt's text as a whole, at its end: it may go beyond what was said piece by piece.
+    ///
+    /// - Returns: what of it is new, maybe nothing. Text that does not begin with what had been shown says nothing here.
+    mutating func concluded(_ whole: String) -> String {
+        guard whole.utf8.starts(with: bytes) else { return "" }
+        position = bytes.count
+        return added(whole, after: bytes.count)
+    }
+
+    /// Takes in what of `text` follows its first `count` bytes. Whole strings were shown, so that it begins where a
+    /// character of UTF-8 does.
+    private mutating func added(_ text: String, after count: Int) -> String {
+        let rest = count == 0 ? text : String(decoding: text.utf8.dropFirst(count), as: UTF8.self)
+        guard !rest.isEmpty else { return "" }
+        bytes.append(contentsOf: rest.utf8)
+        position = bytes.count
+        return rest
     }
 }

@@ -16,16 +16,17 @@ struct TurnPlan: Sendable {
         case fail(any Error)
     }
 
-    private let policy: ChappieStreamingTransportPolicy
-    private let backoff: ChappieRateLimitBackoffPolicy
     /// How the next attempt travels.
     private(set) var kind: ChappieTransportEvent.Kind
+    let policy: ChappieStreamingTransportPolicy
+    let backoff: ChappieRateLimitBackoffPolicy
     /// Whether the turn has given WebSocket up for its own faults: later turns should wait before they try it.
     private(set) var hasGivenUpWebSocket = false
-    private var webSocketReconnections = 0
-    private var httpReconnections = 0
-    private var rateLimitRetries: RateLimitRetries
+    /// Over the present ``kind``.
+    private var reconnections = 0
+    private var hasReconnected = false
     private var hasRepairedUnseen = false
+    private var rateLimitRetries = 0
 
     init(
         kind: ChappieTransportEvent.Kind, policy: ChappieStreamingTransportPolicy,
@@ -34,7 +35,6 @@ struct TurnPlan: Sendable {
         self.kind = kind
         self.policy = policy
         self.backoff = backoff
-        rateLimitRetries = RateLimitRetries(backoff)
     }
 
     /// - Parameters:
@@ -42,53 +42,42 @@ struct TurnPlan: Sendable {
     ///   - jitter: 0.9 to 1.1, drawn anew each time.
     mutating func next(after failure: AttemptFailure, hasDelivered: Bool, jitter: Double) -> Step {
         switch failure.kind {
-        case .final: return .fail(failure.error)
         case .rateLimited(let resetsIn):
-            guard let delay = rateLimitRetries.next(asked: failure.retryAfter, resetsIn: resetsIn) else {
+            let retry = rateLimitRetries + 1
+            guard let delay = backoff.pause(beforeRetry: retry, asked: failure.retryAfter, resetsIn: resetsIn) else {
                 return .fail(failure.error)
             }
-            return .again(
-                after: delay,
-                telling: .waiting(attempt: rateLimitRetries.count, maximum: backoff.maxRetries, delay: delay))
-        case .stale, .conversationLost:
-            guard hasRepairedUnseen else {
-                hasRepairedUnseen = true
-                return .again(after: .zero, telling: nil)
-            }
+            rateLimitRetries = retry
+            return .again(after: delay, telling: .waiting(attempt: retry, maximum: backoff.maxRetries, delay: delay))
+        case .stale where !hasRepairedUnseen:
+            hasRepairedUnseen = true
+            return .again(after: .zero, telling: nil)
+        // While an answer is being fetched again the host may just be coming back.
+        case .unreachable where hasDelivered || hasReconnected, .upgradeFailed where hasReconnected, .stale, .broken:
             return reconnect(failure, jitter: jitter)
-        case .broken, .serverError: return reconnect(failure, jitter: jitter)
-        case .unreachable:
-            let hasAnswered = hasDelivered || webSocketReconnections > 0 || httpReconnections > 0
-            return hasAnswered ? reconnect(failure, jitter: jitter) : .fail(failure.error)
-        case .upgradeFailed:
-            // While an answer is being fetched again the host may just be coming back.
-            return webSocketReconnections > 0 ? reconnect(failure, jitter: jitter) : fallBack(failure)
-        case .silent: return fallBack(failure)
-        case .messageTooLarge:
-            guard policy.fallsBackToHTTPSSE, kind == .webSocket else { return .fail(failure.error) }
-            kind = .serverSentEvents
-            return .again(after: .zero, telling: .fellBack(.serverSentEvents))
+        case .upgradeFailed, .silent, .messageTooLarge: return fallBack(failure)
+        case .unreachable, .final: return .fail(failure.error)
         }
     }
 
     private mutating func reconnect(_ failure: AttemptFailure, jitter: Double) -> Step {
-        let isWebSocket = kind == .webSocket
-        let used = isWebSocket ? webSocketReconnections : httpReconnections
         let maximum =
-            isWebSocket ? policy.maxWebSocketReconnectionAttempts : policy.maxHTTPSSEReconnectionAttempts
-        guard used < maximum else { return fallBack(failure) }
-        if isWebSocket { webSocketReconnections += 1 } else { httpReconnections += 1 }
-        var seconds = 0.2 * Double(1 << min(used, 10)) * jitter
+            kind == .webSocket ? policy.maxWebSocketReconnectionAttempts : policy.maxHTTPSSEReconnectionAttempts
+        guard reconnections < maximum else { return fallBack(failure) }
+        var seconds = 0.2 * Double(1 << min(reconnections, 10)) * jitter
         if let asked = failure.retryAfter, backoff.respectsRetryAfterHeader { seconds = asked }
         let delay = Duration.seconds(min(seconds, backoff.maximumDelay))
-        return .again(after: delay, telling: .reconnecting(attempt: used + 1, maximum: maximum, delay: delay))
+        reconnections += 1
+        hasReconnected = true
+        return .again(after: delay, telling: .reconnecting(attempt: reconnections, maximum: maximum, delay: delay))
     }
 
     private mutating func fallBack(_ failure: AttemptFailure) -> Step {
         guard kind == .webSocket else { return .fail(failure.error) }
-        hasGivenUpWebSocket = true
+        hasGivenUpWebSocket = failure.kind != .messageTooLarge
         guard policy.fallsBackToHTTPSSE else { return .fail(failure.error) }
         kind = .serverSentEvents
+        reconnections = 0
         return .again(after: .zero, telling: .fellBack(.serverSentEvents))
     }
 }

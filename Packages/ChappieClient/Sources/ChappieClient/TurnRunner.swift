@@ -3,42 +3,52 @@
 import HTTPTypes
 
 /// Runs one turn: attempts over WebSocket or HTTP, as ``TurnPlan`` decides, until the response is whole.
+///
+/// Both ways share everything but the framing: authorization, bounds, events, errors.
 struct TurnRunner: Sendable {
+    var configuration: ChappieConfiguration
     /// Without authorization, like ``webSocket``.
     let http: any HTTPTransport
     /// `nil` where there is none.
     let webSocket: (any WebSocketTransport)?
+    /// For the conversation's account alone.
     let authorization: Authorization
+    let conversation: Conversation
     let connection: ConversationConnection
-    let builder: ResponsesRequestBuilder
-    let errors: BackendErrors
     let clock: any ChappieClock
     let entropy: any Entropy
-    let backoff: ChappieRateLimitBackoffPolicy
-    let policy: ChappieStreamingTransportPolicy
-    let deadlines: ChappieDeadlines
+
+    /// Bounds what is kept of an answer, and what waits for a reader that has stopped: many times what any model says.
+    private static let answerLimit = 256 << 20
+    private static let prewarmPatience = Duration.seconds(5)
+
+    private var deadlines: ChappieDeadlines { configuration.network.deadlines }
+    private var errors: BackendErrors { BackendErrors(configuration.endpoints.profile) }
 
     /// - Throws: ``ChappieClientError``, what the transport throws, `CancellationError`.
     func run(
         _ body: ChappieJSONObject, emit: @escaping (ChappieStreamEvent) -> Void
     ) async throws -> ChappieResponse {
         var turn = TurnAccumulator(emit: emit)
-        var plan = TurnPlan(kind: firstKind, policy: policy, backoff: backoff)
-        var serialized: [UInt8]?
-        var isCoded = true
+        var plan = TurnPlan(
+            kind: firstKind, policy: configuration.streamingTransportPolicy, backoff: configuration.rateLimitBackoff)
+        var request: HTTPExchangeRequest?
         while true {
             let kind = plan.kind
             do {
-                if kind == .webSocket, let attempt = webSocketTurn(deadlines) {
-                    return try await attempt.run(body, &turn)
-                }
-                let bytes = serialized ?? ChappieJSON.object(body).serializedBytes()
-                serialized = bytes
-                return try await overHTTP(bytes, isCoded: &isCoded, &turn)
+                guard kind == .serverSentEvents else { return try await attemptOverWebSocket(body, &turn) }
+                let whole = request ?? conversation.request(body)
+                request = whole
+                return try await attemptOverHTTP(whole, &turn)
             } catch {
                 guard !(error is CancellationError), !Task.isCancelled else { throw CancellationError() }
-                let step = plan.next(
-                    after: AttemptFailure(error, over: kind), hasDelivered: turn.hasDelivered, jitter: try jitter())
+                let failure = AttemptFailure(error, over: kind)
+                if case ChappieClientError.httpError(415, _) = failure.error, request?.body?.coding == .zstd {
+                    // RFC 9110, 15.5.16 with 12.5.3: the server does not know the content coding; send the body plain.
+                    request?.body?.coding = .identity
+                    continue
+                }
+                let step = plan.next(after: failure, hasDelivered: turn.hasDelivered, jitter: try jitter())
                 if kind == .webSocket, plan.hasGivenUpWebSocket { connection.gaveUp(at: clock.elapsed) }
                 switch step {
                 case .fail(let error): throw error
@@ -53,15 +63,15 @@ struct TurnRunner: Sendable {
     /// Opens the connection and sends what every request of the conversation begins with, so that the first turn is
     /// quick. It gives up soon, and a failure does not matter.
     func prewarm(_ body: ChappieJSONObject) async {
-        var deadlines = deadlines
-        deadlines.firstByte = min(deadlines.firstByte, Self.prewarmPatience)
-        deadlines.idle = min(deadlines.idle, Self.prewarmPatience)
-        guard firstKind == .webSocket, let attempt = webSocketTurn(deadlines) else { return }
+        guard firstKind == .webSocket else { return }
+        var runner = self
+        runner.configuration.network.deadlines.firstByte = min(deadlines.firstByte, Self.prewarmPatience)
+        runner.configuration.network.deadlines.idle = min(deadlines.idle, Self.prewarmPatience)
         var body = body
         body["generate"] = false
         var turn = TurnAccumulator(emit: { _ in })
         do {
-            _ = try await attempt.run(body, &turn)
+            _ = try await runner.attemptOverWebSocket(body, &turn)
         } catch {
             if !Task.isCancelled, AttemptFailure(error, over: .webSocket).kind == .upgradeFailed {
                 connection.gaveUp(at: clock.elapsed)
@@ -69,42 +79,193 @@ struct TurnRunner: Sendable {
         }
     }
 
-    private static let prewarmPatience = Duration.seconds(5)
-
     private var firstKind: ChappieTransportEvent.Kind {
-        guard policy.prefersWebSocket, webSocket != nil, builder.profile.webSocket != nil,
+        let policy = configuration.streamingTransportPolicy
+        guard policy.prefersWebSocket, webSocket != nil, configuration.endpoints.profile.webSocket != nil,
             connection.mayTry(at: clock.elapsed) || !policy.fallsBackToHTTPSSE
         else { return .serverSentEvents }
         return .webSocket
     }
 
-    private func webSocketTurn(_ deadlines: ChappieDeadlines) -> WebSocketTurn? {
-        guard let webSocket, let profile = builder.profile.webSocket else { return nil }
-        return WebSocketTurn(
-            transport: webSocket, kept: connection, authorization: authorization, errors: errors, clock: clock,
-            deadlines: deadlines, messageLimit: profile.messageLimit, opening: builder.opening())
-    }
-
-    private func overHTTP(
-        _ body: [UInt8], isCoded: inout Bool, _ turn: inout TurnAccumulator
-    ) async throws -> ChappieResponse {
-        let attempt = HTTPTurn(
-            transport: MiddlewareTransport(http, middleware: [authorization]), errors: errors, clock: clock,
-            deadlines: deadlines)
-        let request = builder.request(body: body, turnState: turn.turnState, isCoded: isCoded)
-        do {
-            return try await attempt.run(request, &turn)
-        } catch let failure as AttemptFailure {
-            guard case ChappieClientError.httpError(415, _) = failure.error, request.body?.coding != .identity else {
-                throw failure
-            }
-        }
-        // RFC 9110, 15.5.16 with 12.5.3: the server does not know the content coding; send the body plain.
-        isCoded = false
-        return try await attempt.run(
-            builder.request(body: body, turnState: turn.turnState, isCoded: false), &turn)
-    }
-
     /// 0.9 to 1.1: clients that broke off together come back one by one.
     private func jitter() throws -> Double { 0.9 + Double(try entropy.bytes(1).first ?? 128) / 255 * 0.2 }
+
+    // MARK: One attempt
+
+    /// Makes `attempt` with the header fields of `request` and those of the sign-in. A 401 is tried again with renewed
+    /// tokens: that is a new attempt, which says again whatever an earlier one said.
+    private func authorized(
+        _ request: HTTPExchangeRequest, _ turn: inout TurnAccumulator,
+        _ attempt: (HTTPExchangeRequest, inout TurnAccumulator) async throws -> AuthorizedAttempt<ChappieResponse>
+    ) async throws -> ChappieResponse {
+        guard let origin = Origin(request.url), origin == authorization.backendOrigin else {
+            throw AuthorizationError.foreignOrigin(request.url.host() ?? "")
+        }
+        return try await authorization.authorized { fields in
+            var request = request
+            for field in fields { request.headerFields[field.name] = field.value }
+            turn.attemptBegan()
+            return try await attempt(request, &turn)
+        }
+    }
+
+    /// Reads the answer's events up to the terminal one, and not a byte further.
+    ///
+    /// Comments, pings and messages that are no events keep a connection alive, but bring no answer: silence is counted
+    /// from event to event.
+    ///
+    /// - Parameters:
+    ///   - allowance: how long the first event may take.
+    ///   - next: gives what arrives within the time left, maybe nothing.
+    private func answer(
+        over kind: ChappieTransportEvent.Kind, within allowance: Duration, _ turn: inout TurnAccumulator,
+        next: (_ timeLeft: Duration) async throws -> (byteCount: Int, events: [ResponsesEvent])
+    ) async throws -> AuthorizedAttempt<ChappieResponse> {
+        var (allowance, lastEvent, byteCount) = (allowance, clock.elapsed, 0)
+        while true {
+            let left = allowance - (clock.elapsed - lastEvent)
+            guard left > .zero else {
+                throw ChappieTransportError(
+                    .timedOut, stage: kind == .webSocket ? .message : .responseBody, host: errors.host,
+                    reason: "no event within \(allowance.words), though the connection is alive")
+            }
+            let (count, events) = try await next(left)
+            byteCount += count
+            guard byteCount <= Self.answerLimit else {
+                throw ChappieTransportError(
+                    .bodyTooLarge, stage: .responseBody, host: errors.host,
+                    reason: "the answer is over \(Self.answerLimit) bytes")
+            }
+            guard !events.isEmpty else { continue }
+            if !turn.hasBegun { turn.tell(.transport(.connected(kind))) }
+            (allowance, lastEvent) = (deadlines.idle, clock.elapsed)
+            switch try turn.received(events) {
+            case .completed(let response): return .value(response)
+            case .failed(let response): throw errors.failure(response, now: clock.now)
+            case .rejected(let event) where event.status == 401:
+                let body = HTTPBody(bytes: event.raw.serializedBytes())
+                return .unauthorized(HTTPExchangeResponse(status: .unauthorized, body: body))
+            case .rejected(let event): throw errors.failure(event, now: clock.now)
+            case nil: continue
+            }
+        }
+    }
+
+    // MARK: Server-sent events
+
+    private func attemptOverHTTP(
+        _ request: HTTPExchangeRequest, _ turn: inout TurnAccumulator
+    ) async throws -> ChappieResponse {
+        try await authorized(request, &turn) { request, turn in
+            var request = request
+            request.headerFields[.turnState] = turn.turnState
+            let response = try await http.send(request)
+            turn.received(turnState: response.headerFields[.turnState])
+            guard response.status != .unauthorized else { return .unauthorized(response) }
+            guard response.status.kind == .successful else { throw try await errors.failure(response, now: clock.now) }
+            // A page for people: a portal, a proxy's error, the wrong address.
+            guard response.mediaType != "text/html" else { throw AttemptFailure(.final, .invalidResponse) }
+            turn.received(limitsIn: response.headerFields)
+            defer { response.body.cancel() }
+            var decoder = ResponsesEventDecoder()
+            return try await answer(
+                over: .serverSentEvents, within: max(deadlines.firstByte, deadlines.idle), &turn
+            ) { _ in
+                do {
+                    guard let chunk = try await response.body.next() else { return (0, try decoder.connectionClosed()) }
+                    return (chunk.count, try decoder.receivedBytes(chunk))
+                } catch let error as ResponsesStreamError {
+                    let isEventStream = decoder.skippedPayloads == 0 && response.mediaType != "application/json"
+                    throw errors.failure(error, isEventStream: isEventStream)
+                }
+            }
+        }
+    }
+
+    // MARK: WebSocket
+
+    /// Sends `body` whole, or what is new in it on a kept connection.
+    private func attemptOverWebSocket(
+        _ body: ChappieJSONObject, _ turn: inout TurnAccumulator
+    ) async throws -> ChappieResponse {
+        guard let webSocket, let limit = configuration.endpoints.profile.webSocket?.messageLimit else {
+            // The plan does not begin with WebSocket where there is none.
+            throw AttemptFailure(.upgradeFailed, .invalidResponse)
+        }
+        let retirements = connection.retirements
+        return try await authorized(conversation.opening(), &turn) { request, turn in
+            let identity = request.headerFields.hashValue
+            let kept = await connection.take(for: identity, at: clock.elapsed)
+            let text = conversation.message(kept?.chain?.request(body) ?? body, turnState: turn.turnState)
+            guard text.utf8.count <= limit else {
+                if let kept { connection.putBack(kept) }
+                throw AttemptFailure(.messageTooLarge, .messageTooLarge(bytes: text.utf8.count, limit: limit))
+            }
+            var open: OpenConnection
+            if let kept {
+                open = kept
+            } else {
+                switch try await webSocket.open(request.url, headerFields: request.headerFields) {
+                case .opened(let socket, let fields):
+                    open = OpenConnection(
+                        socket: socket, identity: identity, openedAt: clock.elapsed, retirements: retirements)
+                    turn.received(turnState: fields[.turnState])
+                    turn.received(limitsIn: fields)
+                case .refused(let response) where response.status == .unauthorized: return .unauthorized(response)
+                case .refused(let response): throw try await errors.failure(response, now: clock.now).ofUpgrade
+                }
+            }
+            do {
+                try await open.socket.send(.text(text))
+                let attempt = try await answer(over: .webSocket, within: deadlines.firstByte, &turn) { left in
+                    try await events(from: open.socket, within: left)
+                }
+                guard case .value(let response) = attempt else {
+                    open.socket.cancel()
+                    return attempt
+                }
+                open.chain = ResponseChain(body, response, items: turn.rawItems)
+                connection.worked()
+                connection.putBack(open)
+                return attempt
+            } catch {
+                open.socket.cancel()
+                guard let error = error as? ChappieTransportError, kept != nil, !turn.hasBegun,
+                    error.code != .timedOut || error.stage == .liveness
+                else { throw error }
+                throw AttemptFailure(.stale, .transportFailed(error))
+            }
+        }
+    }
+
+    /// The events up to the terminal one. A message that is no event is passed over; a binary one breaks the protocol.
+    private func events(
+        from socket: any WebSocketConnection, within deadline: Duration
+    ) async throws -> (byteCount: Int, events: [ResponsesEvent]) {
+        let messages: [WebSocketMessage]
+        switch try await socket.receive(within: deadline) {
+        case .messages(let received): messages = received
+        case .closed(let reason):
+            throw ChappieTransportError(
+                .connectionLost, stage: .message, host: errors.host,
+                reason: "the server closed the connection before the answer was complete"
+                    + (reason.code.map { " (code \($0))" } ?? ""))
+        }
+        var events: [ResponsesEvent] = []
+        events.reserveCapacity(messages.count)
+        for message in messages where events.last?.isTerminal != true {
+            guard case .text(let text) = message else {
+                throw ChappieTransportError(
+                    .protocolViolation, stage: .message, host: errors.host, reason: "it sent a binary message")
+            }
+            if let event = try? ResponsesEvent.parse(text) { events.append(event) }
+        }
+        return (messages.reduce(0) { $0 + $1.byteCount }, events)
+    }
+}
+
+extension HTTPExchangeResponse {
+    fileprivate var mediaType: String {
+        (headerFields[.contentType] ?? "").prefix { $0 != ";" }.filter { $0 != " " && $0 != "\t" }.lowercased()
+    }
 }

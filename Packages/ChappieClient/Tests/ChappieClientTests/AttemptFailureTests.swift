@@ -8,7 +8,7 @@ import Testing
 
 /// What errors mean: those of the backend, of the transports, and of the sign-in.
 @Suite struct AttemptFailureTests {
-    private static let errors = BackendErrors(table: .chatGPT, host: "chatgpt.com")
+    private static let errors = BackendErrors(ChappieEndpoints.chatGPT.profile)
     private static let now = Date(timeIntervalSince1970: 1_795_176_000)
 
     private func failure(_ status: Int, _ body: String, _ fields: HTTPFields = [:]) -> AttemptFailure {
@@ -20,21 +20,19 @@ import Testing
         return Self.errors.failure(ChappieResponse(json, .failed), now: Self.now)
     }
 
-    private typealias Kind = AttemptFailure.Kind
-
     // MARK: The backend's words
 
     static let httpErrors: [(status: Int, body: String, kind: AttemptFailure.Kind)] = [
         (400, "body", .final), (402, "body", .final), (403, "body", .final), (404, "", .final), (418, "{}", .final),
-        (408, "body", .serverError), (500, "", .serverError), (502, "<html>", .serverError), (529, "{}", .serverError),
+        (408, "body", .broken), (500, "", .broken), (502, "<html>", .broken), (529, "{}", .broken),
         (429, "", .rateLimited(resetsIn: nil)), (429, "nonsense", .rateLimited(resetsIn: nil)),
         (429, #"{"error":{"code":"rate_limit_exceeded"}}"#, .rateLimited(resetsIn: nil)),
         (429, #"{"error":"busy"}"#, .rateLimited(resetsIn: nil)),
         (503, #"{"error":{"code":"slow_down"}}"#, .rateLimited(resetsIn: nil)),
         (503, #"{"error":{"code":"server_is_overloaded"}}"#, .final),
-        (500, #"{"error":{"code":"server_error"}}"#, .serverError),
-        (400, #"{"error":{"code":"websocket_connection_limit_reached"}}"#, .conversationLost),
-        (400, #"{"error":{"code":"previous_response_not_found"}}"#, .conversationLost),
+        (500, #"{"error":{"code":"server_error"}}"#, .broken),
+        (400, #"{"error":{"code":"websocket_connection_limit_reached"}}"#, .stale),
+        (400, #"{"error":{"code":"previous_response_not_found"}}"#, .stale),
     ]
 
     @Test(arguments: httpErrors)
@@ -180,7 +178,6 @@ import Testing
             (AuthorizationError.reauthenticationRequired("why"), .reauthenticationRequired("why")),
             (AuthorizationError.store(.locked("x")), .credentialStoreFailed(.locked("x"))),
             (AuthorizationError.auth(.networkFailure("n")), .renewalFailed(.networkFailure("n"))),
-            (ReplayDivergence(deliveredText: "Hel"), .streamingTransportReplayDiverged("Hel")),
             (transport, .transportFailed(transport)),
         ]
         for (error, expected) in cases {

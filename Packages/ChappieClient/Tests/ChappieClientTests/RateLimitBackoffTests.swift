@@ -4,29 +4,37 @@ import Testing
 @testable import ChappieClient
 
 @Suite struct RateLimitBackoffTests {
-    private let now = Date(timeIntervalSince1970: 784_111_770)
-
-    @Test func hasTheDocumentedDefaults() {
-        let policy = ChappieRateLimitBackoffPolicy()
-        #expect(policy.maxRetries == 2)
-        #expect(policy.initialDelay == 1)
-        #expect(policy.maximumDelay == 30)
-        #expect(policy.respectsRetryAfterHeader)
-        #expect(policy == .default)
+    @Test func hasTheDocumentedDefaultsAndClampsWhatMakesNoSense() {
+        #expect(
+            ChappieRateLimitBackoffPolicy.default
+                == ChappieRateLimitBackoffPolicy(
+                    maxRetries: 2, initialDelay: 1, maximumDelay: 30, respectsRetryAfterHeader: true))
         #expect(ChappieRateLimitBackoffPolicy.disabled.maxRetries == 0)
-    }
-
-    @Test func clampsWhatMakesNoSense() {
-        let policy = ChappieRateLimitBackoffPolicy(maxRetries: -3, initialDelay: -1, maximumDelay: .nan)
-        #expect(policy.maxRetries == 0)
-        #expect(policy.initialDelay == 0)
-        #expect(policy.maximumDelay == 0)
+        #expect(
+            ChappieRateLimitBackoffPolicy(maxRetries: -3, initialDelay: -1, maximumDelay: .nan)
+                == ChappieRateLimitBackoffPolicy(maxRetries: 0, initialDelay: 0, maximumDelay: 0))
         #expect(ChappieRateLimitBackoffPolicy(maximumDelay: .infinity).maximumDelay == 86_400)
     }
 
-    @Test(arguments: [(1, 1.0), (2, 2), (3, 4), (4, 8), (5, 16), (6, 30), (7, 30), (1000, 30), (0, 1), (-5, 1)])
-    func doublesUpToTheMaximum(retry: Int, expected: Double) {
-        #expect(ChappieRateLimitBackoffPolicy.default.delay(beforeRetry: retry, asked: nil) == expected)
+    @Test(
+        arguments: [
+            (1, nil, nil, 1), (2, nil, nil, 2), (5, nil, nil, 16), (6, nil, nil, 30), (1000, nil, nil, 30),
+            (1001, nil, nil, nil),
+            // The server's pause.
+            (1, 7, nil, 7), (1, 1e20, nil, 30), (1, 0, nil, 0),
+            // A reset is waited for unless it is far away.
+            (1, nil, 20, 20), (1, nil, -5, 1), (1, 3, 20, 3), (1, nil, 30, 30), (1, nil, 31, nil), (1, 3, 31, nil),
+        ] as [(Int, Double?, Double?, Double?)])
+    func thePauseDoublesUnlessTheServerNamesOne(retry: Int, asked: Double?, resetsIn: Double?, expected: Double?) {
+        let policy = ChappieRateLimitBackoffPolicy(maxRetries: 1000)
+        #expect(
+            policy.pause(beforeRetry: retry, asked: asked, resetsIn: resetsIn)
+                == expected.map { Duration.seconds($0) })
+    }
+
+    @Test func theServersPauseMayBeIgnored() {
+        let policy = ChappieRateLimitBackoffPolicy(respectsRetryAfterHeader: false)
+        #expect(policy.pause(beforeRetry: 1, asked: 20, resetsIn: nil) == .seconds(1))
     }
 
     @Test(arguments: [
@@ -36,7 +44,7 @@ import Testing
         ("Sun, 36 Nov 1994 08:49:37 GMT", nil), ("Sun, 06 Nov 1994 08:49 GMT", nil), ("٥", nil),
     ])
     func readsRetryAfter(value: String, expected: Double?) {
-        #expect(RetryAfter.seconds(value, now: now) == expected)
+        #expect(RetryAfter.seconds(value, now: Date(timeIntervalSince1970: 784_111_770)) == expected)
     }
 
     @Test(arguments: [
@@ -48,32 +56,13 @@ import Testing
         #expect(RetryAfter.seconds(inMessage: message) == expected)
     }
 
-    @Test func theServersPauseIsBoundedAndMayBeIgnored() {
-        #expect(ChappieRateLimitBackoffPolicy.default.delay(beforeRetry: 1, asked: 7) == 7)
-        #expect(ChappieRateLimitBackoffPolicy.default.delay(beforeRetry: 1, asked: 1e20) == 30)
-        let policy = ChappieRateLimitBackoffPolicy(respectsRetryAfterHeader: false)
-        #expect(policy.delay(beforeRetry: 1, asked: 20) == 1)
-    }
-
-    @Test(
-        arguments: [
-            (nil, nil, Duration.seconds(1)), (nil, 20, .seconds(20)), (nil, -5, .seconds(1)), (3, 20, .seconds(3)),
-            (nil, 30, .seconds(30)), (nil, 31, nil), (3, 31, nil),
-        ] as [(Double?, Double?, Duration?)])
-    func aResetIsWaitedForUnlessItIsFarAway(asked: Double?, resetsIn: Double?, expected: Duration?) {
-        var retries = RateLimitRetries(.default)
-        #expect(retries.next(asked: asked, resetsIn: resetsIn) == expected)
-    }
-
     @Test func anEncodedPolicyIsReadAndClamped() throws {
         let policy = ChappieRateLimitBackoffPolicy(maxRetries: 5, initialDelay: 0.5)
-        let decoder = JSONDecoder()
         let encoded = try JSONEncoder().encode(policy)
-        #expect(try decoder.decode(ChappieRateLimitBackoffPolicy.self, from: encoded) == policy)
-        let wrong = Data(
-            #"{"maxRetries":-1,"initialDelay":-1,"maximumDelay":9e9,"respectsRetryAfterHeader":true}"#.utf8)
+        #expect(try JSONDecoder().decode(ChappieRateLimitBackoffPolicy.self, from: encoded) == policy)
+        let wrong = #"{"maxRetries":-1,"initialDelay":-1,"maximumDelay":9e9,"respectsRetryAfterHeader":true}"#
         #expect(
-            try decoder.decode(ChappieRateLimitBackoffPolicy.self, from: wrong)
+            try JSONDecoder().decode(ChappieRateLimitBackoffPolicy.self, from: Data(wrong.utf8))
                 == ChappieRateLimitBackoffPolicy(maxRetries: 0, initialDelay: 0, maximumDelay: 86_400))
     }
 }

@@ -3,129 +3,90 @@ import Testing
 
 @testable import ChappieClient
 
+/// What a list of failures leads to.
 @Suite struct TurnPlanTests {
+    struct Case: Sendable {
+        var kind = ChappieTransportEvent.Kind.webSocket
+        var policy = ChappieStreamingTransportPolicy.default
+        var hasDelivered = false
+        let failures: [AttemptFailure]
+        /// One word for each step.
+        let steps: [String]
+        var givesUpWebSocket = false
+    }
+
     /// A failure that asks for a pause of this many seconds.
-    private func failed(_ kind: AttemptFailure.Kind, asking retryAfter: Double? = nil) -> AttemptFailure {
+    private static func failed(_ kind: AttemptFailure.Kind, asking retryAfter: Double? = nil) -> AttemptFailure {
         AttemptFailure(kind, .httpError(500, ""), retryAfter: retryAfter)
     }
 
-    private func plan(
-        _ kind: ChappieTransportEvent.Kind = .webSocket, _ policy: ChappieStreamingTransportPolicy = .default,
-        _ backoff: ChappieRateLimitBackoffPolicy = .default
-    ) -> TurnPlan { TurnPlan(kind: kind, policy: policy, backoff: backoff) }
+    private static let (broken, stale, silent) = (failed(.broken), failed(.stale), failed(.silent))
+    private static let (refused, unreachable) = (failed(.upgradeFailed), failed(.unreachable))
+    private static let (tooLarge, busy) = (failed(.messageTooLarge), failed(.rateLimited(resetsIn: nil)))
+    private static let (once, twice) = ("1/5 0.2 seconds", "2/5 0.4 seconds")
+    private static let sse = "sse 0.0 seconds"
+    private static let noFallback = ChappieStreamingTransportPolicy(
+        maxWebSocketReconnectionAttempts: 1, fallsBackToHTTPSSE: false)
 
-    /// What a list of failures leads to, one word each.
-    private func steps(
-        _ plan: inout TurnPlan, _ failures: [AttemptFailure], hasDelivered: Bool = false
-    ) -> [String] {
-        failures.map { failure in
-            switch plan.next(after: failure, hasDelivered: hasDelivered, jitter: 1) {
-            case .fail: return "fail"
-            case .again(let delay, nil): return "again \(delay)"
+    static let cases = [
+        // Breaks are repaired five times, then over SSE twice.
+        Case(
+            failures: Array(repeating: broken, count: 9),
+            steps: [
+                once, twice, "3/5 0.8 seconds", "4/5 1.6 seconds", "5/5 3.2 seconds", sse, "1/2 0.2 seconds",
+                "2/2 0.4 seconds", "fail",
+            ], givesUpWebSocket: true),
+        Case(
+            policy: noFallback, failures: [broken, broken], steps: ["1/1 0.2 seconds", "fail"], givesUpWebSocket: true),
+        Case(failures: [refused], steps: [sse], givesUpWebSocket: true),
+        // A refused upgrade after a break is another break.
+        Case(failures: [broken, refused], steps: [once, twice]),
+        Case(failures: [silent, silent], steps: [sse, "fail"], givesUpWebSocket: true),
+        // An unreachable host is an error at once unless it was reached before.
+        Case(failures: [unreachable], steps: ["fail"]),
+        Case(hasDelivered: true, failures: [unreachable], steps: [once]),
+        Case(failures: [broken, unreachable], steps: [once, twice]),
+        Case(
+            policy: ChappieStreamingTransportPolicy(maxWebSocketReconnectionAttempts: 1),
+            failures: [broken, broken, unreachable], steps: ["1/1 0.2 seconds", sse, "1/2 0.2 seconds"],
+            givesUpWebSocket: true),
+        // A lost conversation is repaired once, unseen.
+        Case(failures: [stale, stale, stale], steps: ["again 0.0 seconds", once, twice]),
+        // Rate limits have their own budget.
+        Case(
+            failures: [broken, busy, failed(.rateLimited(resetsIn: nil), asking: 9_999_999), busy],
+            steps: [once, "wait 1/2 1.0 seconds", "wait 2/2 30.0 seconds", "fail"]),
+        // The pause that a server in trouble asks for is bounded.
+        Case(
+            kind: .serverSentEvents, failures: [failed(.broken, asking: 2), failed(.broken, asking: 1e9), broken],
+            steps: ["1/2 2.0 seconds", "2/2 30.0 seconds", "fail"]),
+        // A message that is too large is not WebSocket's fault.
+        Case(failures: [tooLarge], steps: [sse]),
+        Case(policy: noFallback, failures: [tooLarge], steps: ["fail"]),
+        Case(failures: [failed(.final)], steps: ["fail"]),
+    ]
+
+    @Test(arguments: cases) func failuresLeadToTheseSteps(example: Case) {
+        var plan = TurnPlan(kind: example.kind, policy: example.policy, backoff: .default)
+        let steps = example.failures.map { failure in
+            switch plan.next(after: failure, hasDelivered: example.hasDelivered, jitter: 1) {
+            case .fail: "fail"
+            case .again(let delay, nil): "again \(delay)"
             case .again(let delay, .reconnecting(let attempt, let maximum, let told)):
-                return told == delay ? "\(attempt)/\(maximum) \(delay)" : "told another delay"
-            case .again(let delay, .fellBack(let kind)): return "\(kind.rawValue) \(delay)"
-            case .again(let delay, .waiting(let attempt, let maximum, _)): return "wait \(attempt)/\(maximum) \(delay)"
-            case .again: return "?"
+                told == delay ? "\(attempt)/\(maximum) \(delay)" : "told another delay"
+            case .again(let delay, .fellBack(let kind)): "\(kind.rawValue) \(delay)"
+            case .again(let delay, .waiting(let attempt, let maximum, _)): "wait \(attempt)/\(maximum) \(delay)"
+            case .again: "?"
             }
         }
-    }
-
-    @Test func breaksAreMendedFiveTimesThenOverSSETwice() {
-        var plan = plan()
-        #expect(
-            steps(&plan, Array(repeating: failed(.broken), count: 9)) == [
-                "1/5 0.2 seconds", "2/5 0.4 seconds", "3/5 0.8 seconds", "4/5 1.6 seconds", "5/5 3.2 seconds",
-                "sse 0.0 seconds", "1/2 0.2 seconds", "2/2 0.4 seconds", "fail",
-            ])
-        #expect(plan.hasGivenUpWebSocket)
-    }
-
-    @Test func withoutFallbackTheLastBreakIsTheError() {
-        var plan = plan(
-            .webSocket, .init(maxWebSocketReconnectionAttempts: 1, fallsBackToHTTPSSE: false))
-        #expect(steps(&plan, [failed(.broken), failed(.broken)]) == ["1/1 0.2 seconds", "fail"])
-    }
-
-    @Test func aRefusedUpgradeFallsBackAtOnce() {
-        var plan = plan()
-        #expect(steps(&plan, [failed(.upgradeFailed)]) == ["sse 0.0 seconds"])
-        #expect(plan.hasGivenUpWebSocket)
-        #expect(plan.kind == .serverSentEvents)
-    }
-
-    @Test func aRefusedUpgradeAfterABreakIsAnotherBreak() {
-        var plan = plan()
-        #expect(
-            steps(&plan, [failed(.broken), failed(.upgradeFailed)]) == ["1/5 0.2 seconds", "2/5 0.4 seconds"])
-    }
-
-    @Test func silenceFallsBackOnceAndThenFails() {
-        var plan = plan()
-        #expect(steps(&plan, [failed(.silent), failed(.silent)]) == ["sse 0.0 seconds", "fail"])
-    }
-
-    @Test func anUnreachableHostIsAnErrorAtOnceUnlessItWasReachedBefore() {
-        var plan = plan()
-        #expect(steps(&plan, [failed(.unreachable)]) == ["fail"])
-        plan = self.plan()
-        #expect(steps(&plan, [failed(.unreachable)], hasDelivered: true) == ["1/5 0.2 seconds"])
-        plan = self.plan()
-        #expect(
-            steps(&plan, [failed(.broken), failed(.unreachable)]) == ["1/5 0.2 seconds", "2/5 0.4 seconds"])
-    }
-
-    @Test func aLostConversationIsMendedOnceUnseen() {
-        var plan = plan()
-        #expect(
-            steps(&plan, [failed(.conversationLost), failed(.stale), failed(.conversationLost)])
-                == ["again 0.0 seconds", "1/5 0.2 seconds", "2/5 0.4 seconds"])
-    }
-
-    @Test func rateLimitsHaveTheirOwnBudget() {
-        var plan = plan()
-        #expect(
-            steps(
-                &plan,
-                [
-                    failed(.broken), failed(.rateLimited(resetsIn: nil)),
-                    failed(.rateLimited(resetsIn: nil), asking: 9_999_999), failed(.rateLimited(resetsIn: nil)),
-                ]) == ["1/5 0.2 seconds", "wait 1/2 1.0 seconds", "wait 2/2 30.0 seconds", "fail"])
-    }
-
-    @Test func theServersPauseForItsOwnTroubleIsBounded() {
-        var plan = plan(.serverSentEvents)
-        #expect(
-            steps(
-                &plan,
-                [
-                    failed(.serverError, asking: 2),
-                    failed(.serverError, asking: 1e9),
-                    failed(.serverError),
-                ]) == ["1/2 2.0 seconds", "2/2 30.0 seconds", "fail"])
-    }
-
-    @Test func aMessageTooLargeGoesByHTTPAndBlamesNobody() {
-        var plan = plan()
-        let tooLarge = AttemptFailure(.messageTooLarge, .messageTooLarge(bytes: 2, limit: 1))
-        #expect(steps(&plan, [tooLarge]) == ["sse 0.0 seconds"])
-        #expect(!plan.hasGivenUpWebSocket)
-        plan = self.plan(.webSocket, .init(fallsBackToHTTPSSE: false))
-        guard
-            case .fail(ChappieClientError.messageTooLarge(bytes: 2, limit: 1)) = plan.next(
-                after: tooLarge, hasDelivered: false, jitter: 1)
-        else {
-            Issue.record("not the error that names both sizes")
-            return
-        }
+        #expect(steps == example.steps)
+        #expect(plan.hasGivenUpWebSocket == example.givesUpWebSocket)
+        #expect((plan.kind == .serverSentEvents) == (example.kind == .serverSentEvents || steps.contains(Self.sse)))
     }
 
     @Test func jitterScalesTheDelay() {
-        var plan = plan()
-        guard
-            case .again(let delay, _) = plan.next(
-                after: failed(.broken), hasDelivered: true, jitter: 1.1)
-        else {
+        var plan = TurnPlan(kind: .webSocket, policy: .default, backoff: .default)
+        guard case .again(let delay, _) = plan.next(after: Self.broken, hasDelivered: true, jitter: 1.1) else {
             Issue.record("no attempt")
             return
         }

@@ -122,12 +122,10 @@ struct DoctorChecks {
                 case .opened(let connection, _):
                     await connection.close(.normal)
                     return .value(nil)
+                case .refused(let response) where response.status.code == 401: return .unauthorized(response)
                 case .refused(let response):
                     response.body.cancel()
-                    guard response.status.code == 401 else {
-                        return .value("the upgrade is refused with status \(response.status.code)")
-                    }
-                    return .unauthorized(headerFields: response.headerFields, body: [])
+                    return .value("the upgrade is refused with status \(response.status.code)")
                 }
             }
         } catch {

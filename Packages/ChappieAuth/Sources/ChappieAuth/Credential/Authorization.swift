@@ -6,8 +6,8 @@ public import HTTPTypes
 public enum AuthorizedAttempt<Value: Sendable>: Sendable {
     /// Anything but a 401; a caller may keep its own failures in the value.
     case value(Value)
-    /// The backend answered 401. The caller reads `body`: 64 KiB and five seconds at most.
-    case unauthorized(headerFields: HTTPFields, body: [UInt8])
+    /// The backend answered 401.
+    case unauthorized(HTTPExchangeResponse)
 }
 
 /// The right to send requests with the slot's credential.
@@ -51,11 +51,14 @@ public struct Authorization: Sendable {
             case .value(let value):
                 manager.accepted(access)
                 return value
-            case .unauthorized(let fields, let body) where access.isFromServer && attempts > 1 || attempts == 3:
-                let reason = refusal(IssuerAnswer(status: 401, headerFields: fields, body: body), access)
-                manager.refusedForGood(access, reason: reason)
-                throw AuthorizationError.reauthenticationRequired(reason)
-            case .unauthorized:
+            case .unauthorized(let response):
+                let body = try await response.body.beginning(upTo: 64 << 10, clock: manager.clock)
+                guard attempts < 3, attempts == 1 || !access.isFromServer else {
+                    let answer = IssuerAnswer(status: 401, headerFields: response.headerFields, body: body)
+                    let reason = refusal(answer, access)
+                    manager.refusedForGood(access, reason: reason)
+                    throw AuthorizationError.reauthenticationRequired(reason)
+                }
                 let refused = access
                 access = try await mapped { try await manager.recover(from: refused) }
                 try checkAccount(account, access)
@@ -108,21 +111,7 @@ extension Authorization: HTTPMiddleware {
             var request = request
             for field in fields { request.headerFields[field.name] = field.value }
             let response = try await next(request)
-            guard response.status.code == 401 else { return .value(response) }
-            return .unauthorized(headerFields: response.headerFields, body: await self.refusalBody(of: response))
+            return response.status.code == 401 ? .unauthorized(response) : .value(response)
         }
-    }
-
-    /// A page that never ends must not hold up the request.
-    private func refusalBody(of response: HTTPExchangeResponse) async -> [UInt8] {
-        let timer = Task { [body = response.body, clock = manager.clock] in
-            try await clock.sleep(for: .seconds(5))
-            body.cancel()
-        }
-        defer {
-            timer.cancel()
-            response.body.cancel()
-        }
-        return (try? await response.body.collect(upTo: 64 << 10)) ?? []
     }
 }

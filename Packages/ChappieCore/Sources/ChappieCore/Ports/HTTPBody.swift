@@ -60,6 +60,31 @@ public struct HTTPBody: AsyncSequence, AsyncIteratorProtocol, Sendable {
         return whole
     }
 
+    /// The beginning of the body of an error: what comes within `allowance`, up to `limit` bytes. Ends the transfer.
+    ///
+    /// A body's own deadlines are for a model that thinks. A page that never ends must hold nothing up, and a connection
+    /// that breaks behind an error does not make it another one.
+    ///
+    /// - Throws: `CancellationError`. A body that breaks off is not an error.
+    @_spi(ChappieInternals) public func beginning(
+        upTo limit: Int = 1 << 20, within allowance: Duration = .seconds(5), clock: any ChappieClock = SystemClock()
+    ) async throws -> [UInt8] {
+        let timer = Task {
+            try await clock.sleep(for: allowance)
+            cancel()
+        }
+        defer {
+            timer.cancel()
+            cancel()
+        }
+        var bytes: [UInt8] = []
+        do {
+            while bytes.count < limit, let chunk = try await next() { bytes += chunk.prefix(limit - bytes.count) }
+        } catch {}  // It broke off, or ran out of time.
+        try Task.checkCancellation()
+        return bytes
+    }
+
     private final class Source: Sendable {
         let next: @Sendable () async throws -> [UInt8]?
         let cancel: @Sendable () -> Void

@@ -107,4 +107,21 @@ import Testing
         await #expect(throws: Broken.self) { try await body.next() }
         await #expect(throws: Broken.self) { try await body.collect(upTo: 10) }
     }
+
+    @Test func whatComesOfAnErrorsBodyCounts() async throws {
+        #expect(try await HTTPBody(chunks: [[1, 2], [3]]).beginning() == [1, 2, 3])
+        #expect(try await HTTPBody(chunks: [[1, 2], [3]]).beginning(upTo: 2) == [1, 2])
+        #expect(try await HTTPBody(next: { throw Broken() }, cancel: {}).beginning() == [])
+        #expect(try await HTTPBody(next: { [7, 7] }, cancel: {}).beginning(upTo: 999).count == 999)
+        let end = Promise<[UInt8]?>()
+        let stalled = HTTPBody(
+            next: { try await end.value() }, cancel: { end.fulfil(.failure(CancellationError())) })
+        #expect(try await stalled.beginning(within: .milliseconds(10)) == [])
+        let cancelled = Task {
+            while !Task.isCancelled { await Task.yield() }
+            return try await HTTPBody(bytes: [1]).beginning()
+        }
+        cancelled.cancel()
+        await #expect(throws: CancellationError.self) { try await cancelled.value }
+    }
 }

@@ -1,0 +1,175 @@
+@_spi(ChappieInternals) import ChappieCore
+import Testing
+
+@testable import ChappieClient
+
+/// What the host is shown of a turn's attempts.
+@Suite struct TurnAccumulatorTests {
+    /// An accumulator, and what it has told.
+    private final class Turn {
+        var told: [ChappieStreamEvent] = []
+        var accumulator = TurnAccumulator { _ in }
+        var response: ChappieResponse?
+
+        init() { accumulator = TurnAccumulator { [unowned self] in told.append($0) } }
+
+        /// Takes bursts of events; gives the deltas that they show.
+        @discardableResult func shown(_ bursts: [ResponsesEvent]...) throws -> [String] {
+            let before = told.count
+            for burst in bursts {
+                if case .completed(let response) = try accumulator.received(burst) { self.response = response }
+            }
+            return told[before...].compactMap { if case .textDelta(let delta) = $0 { delta } else { nil } }
+        }
+    }
+
+    private static func delta(_ text: String) -> ResponsesEvent { .outputTextDelta(text, itemID: "m") }
+
+    private static func reasoning(_ text: String) -> ResponsesEvent {
+        .reasoningSummaryTextDelta(text, itemID: nil, summaryIndex: 0)
+    }
+
+    private static func message(_ text: String) -> ResponsesEvent {
+        .outputItemDone(
+            ChappieOutputItem([
+                "type": "message", "role": "assistant", "content": [["type": "output_text", "text": .string(text)]],
+            ]), outputIndex: nil)
+    }
+
+    private static func call(_ id: String, _ arguments: String, name: String = "weather") -> ResponsesEvent {
+        .outputItemDone(
+            ChappieOutputItem([
+                "type": "function_call", "id": .string("fc_" + id), "call_id": .string(id), "name": .string(name),
+                "arguments": .string(arguments),
+            ]), outputIndex: nil)
+    }
+
+    private static let completed = ResponsesEvent.completed(ChappieResponse(["id": "r"], .completed))
+    private static let early = ResponsesEvent.incomplete(ChappieResponse(["id": "r"], .incomplete))
+    private static let late = ResponsesEvent.completed(
+        ChappieResponse(
+            ["output": [["type": "message", "content": [["type": "output_text", "text": "late"]]]]], .completed))
+
+    @Test func textThatArrivesTogetherIsOneDelta() throws {
+        let turn = Turn()
+        try turn.shown([.created(ChappieResponse(["id": "r"], .inProgress))])
+        #expect(!turn.accumulator.hasDelivered)
+        try turn.shown([Self.delta("a"), Self.delta("b"), Self.reasoning("r"), Self.delta("c")])
+        #expect(turn.told == [.created("r"), .textDelta("ab"), .reasoningSummaryDelta("r"), .textDelta("c")])
+        #expect(turn.accumulator.hasDelivered)
+    }
+
+    /// Events, the deltas that are shown, and the text of the response.
+    static let answers: [([ResponsesEvent], shown: [String], text: String)] = [
+        ([delta("a"), completed], ["a"], "a"),
+        ([delta("who"), message("whole"), completed], ["who", "le"], "whole"),
+        ([message("one "), message("two"), completed], ["one two"], "one two"),
+        ([message("one"), early], ["one"], "one"),
+        ([late], ["late"], "late"),
+        ([delta("one"), message("one"), message(" twö"), completed], ["one", " twö"], "one twö"),
+        ([delta("whole"), message("whole"), completed], ["whole"], "whole"),
+        ([delta("whole"), message("who"), completed], ["whole"], "who"),
+        ([delta("whole"), message("other"), completed], ["whole"], "other"),
+    ]
+
+    @Test func theTextIsShownOnceHoweverItComes() throws {
+        for (events, shown, text) in Self.answers {
+            let turn = Turn()
+            #expect(try events.flatMap { try turn.shown([$0]) } == shown)
+            #expect(turn.response?.outputText == text)
+        }
+    }
+
+    // MARK: Replays
+
+    @Test func aCallThatComesAgainIsHeldBackUnderItsFirstID() throws {
+        let turn = Turn()
+        try turn.shown([Self.call("call_1", #"{"city":"Bern"}"#)])
+        turn.accumulator.attemptBegan()
+        try turn.shown([Self.call("call_9", #"{ "city": "Bern" }"#), Self.call("call_10", "{}"), Self.completed])
+        #expect(turn.told.count == 2)
+        #expect(turn.response?.items.map(\.callID) == ["call_1", "call_10"])
+        #expect(turn.response?.items.first?.id == "fc_call_9")
+        #expect(turn.accumulator.rawItems.map(\.callID) == ["call_9", "call_10"])
+    }
+
+    @Test func twoEqualCallsAreTwoCalls() throws {
+        let turn = Turn()
+        try turn.shown([Self.call("call_1", "{}")])
+        turn.accumulator.attemptBegan()
+        try turn.shown([Self.call("call_3", "{}"), Self.call("call_4", "{}"), Self.completed])
+        #expect(turn.response?.items.map(\.callID) == ["call_1", "call_4"])
+    }
+
+    /// What the first attempt brings, the second one, and the text that the error then names.
+    static let divergences: [([ResponsesEvent], [ResponsesEvent], named: String)] = [
+        ([delta("Hello")], [delta("Hell"), completed], "Hello"),
+        ([delta("Hello, world")], [delta("Hello"), delta(", moon")], "Hello, world"),
+        ([delta("one t")], [message("one"), completed], "one t"),
+        ([message("one")], [message("two")], ""),
+        ([call("call_1", "{}")], [completed], ""),
+        (
+            [delta("Look. "), call("call_1", #"{"city":"Bern"}"#)], [delta("Lo"), call("2", #"{"city":"Rome"}"#)],
+            "Look. "
+        ),
+        ([call("call_1", "{}")], [call("call_2", "{}", name: "time")], ""),
+    ]
+
+    @Test func anotherAnswerIsFoundOutAndNamesWhatWasShown() throws {
+        for (first, second, named) in Self.divergences {
+            let turn = Turn()
+            try turn.shown(first)
+            turn.accumulator.attemptBegan()
+            #expect(throws: ChappieClientError.streamingTransportReplayDiverged(named)) { try turn.shown(second) }
+        }
+    }
+
+    @Test func aReplayInItemsAloneShowsTheRest() throws {
+        let turn = Turn()
+        #expect(try turn.shown([Self.delta("one t")]) == ["one t"])
+        turn.accumulator.attemptBegan()
+        #expect(try turn.shown([Self.message("one "), Self.message("two")], [Self.completed]) == ["wo"])
+        turn.accumulator.attemptBegan()
+        #expect(try turn.shown([Self.message("one "), Self.message("two")], [Self.completed]) == [])
+    }
+
+    @Test func reasoningThatDiffersIsHeldBackAndNoError() throws {
+        let turn = Turn()
+        try turn.shown([Self.reasoning("First I ")])
+        turn.accumulator.attemptBegan()
+        try turn.shown(["First ", "we ", "I "].map(Self.reasoning) + [Self.completed])
+        turn.accumulator.attemptBegan()
+        try turn.shown([Self.reasoning("First I think")])
+        #expect(turn.told == ["First I ", "think"].map { .reasoningSummaryDelta($0) })
+    }
+
+    // MARK: Text
+
+    @Test func everyCutAndEveryCuttingOfTheReplayGivesTheSameText() {
+        let answer = "Größe: 10 €, 👩‍👩‍👧 e\u{301}nd"
+        let scalars = Array(answer.unicodeScalars)
+        func text(_ range: Range<Int>) -> String { String(String.UnicodeScalarView(scalars[range])) }
+        for cut in 0...scalars.count {
+            for size in 1...scalars.count {
+                var delivered = DeliveredText()
+                var shown = delivered.said(text(0..<cut)) ?? "?"
+                delivered.attemptBegan()
+                for start in stride(from: 0, to: scalars.count, by: size) {
+                    shown += delivered.said(text(start..<min(start + size, scalars.count))) ?? "?"
+                }
+                #expect(Array(shown.utf8) == Array(answer.utf8), "cut at \(cut), pieces of \(size)")
+                #expect(delivered.isCaughtUp)
+            }
+        }
+    }
+
+    @Test func textThatDiffersIsNotTakenInAndCanonicallyEqualIsNotTheSame() {
+        for (first, second) in [("Hello, world", "Hello, moon"), ("\u{e9}", "e\u{301}")] {
+            var delivered = DeliveredText()
+            _ = delivered.said(first)
+            delivered.attemptBegan()
+            #expect(delivered.said(second) == nil)
+            #expect(Array(delivered.text.utf8) == Array(first.utf8))
+        }
+    }
+}
