@@ -80,7 +80,7 @@ import Testing
             (-86_400, .fresh),
         ] as [(Double?, Credential.Freshness)])
     func withoutAnEndItFollowsTheAge(_ age: Double?, _ expected: Credential.Freshness) throws {
-        let last = age.map { #","last_refresh":"\#(HTTPDate.rfc3339Text(now.addingTimeInterval(-$0)))""# } ?? ""
+        let last = age.map { #","last_refresh":"\#(now.addingTimeInterval(-$0).ISO8601Format())""# } ?? ""
         let credential = try read(#"{"version":1,"tokens":{"access_token":"opaque"}\#(last)}"#)
         #expect(credential.freshness(at: now) == expected)
     }

@@ -91,7 +91,7 @@ import Testing
             "type": "error", "status": 429, "error": ["type": .string(type)],
             "headers": .object(ChappieJSONObject(headers)),
         ]
-        guard case .error(let event)? = try ResponsesEvent.parse(json.serializedBytes()) else {
+        guard case .error(let event)? = try ResponsesEvent.parse(json.serialized()) else {
             throw ChappieClientError.invalidResponse
         }
         return Self.errors.failure(event, now: Self.now)

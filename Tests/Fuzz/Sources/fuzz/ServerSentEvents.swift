@@ -1,4 +1,4 @@
-import ChappieCore
+@_spi(ChappieInternals) import ChappieCore
 
 /// Never traps; the chunking changes neither the events nor whether the bound is passed.
 func readServerSentEvents(_ input: UnsafeBufferPointer<UInt8>) -> CInt {
@@ -9,14 +9,15 @@ func readServerSentEvents(_ input: UnsafeBufferPointer<UInt8>) -> CInt {
     return 0
 }
 
-/// The events, or `nil` past the bound: a small one, so that a fuzzer reaches it.
-private func decode(_ chunks: [[UInt8]]) -> [ServerSentEvent]? {
+/// The events and whether the bound was passed: a small one, so that a fuzzer reaches it.
+private func decode(_ chunks: [[UInt8]]) -> [[UInt8]?] {
     var decoder = ServerSentEventDecoder(maximumEventBytes: 256)
-    var events: [ServerSentEvent] = []
+    var events: [[UInt8]?] = []
     do {
-        for chunk in chunks { events += try decoder.receivedBytes(chunk) }
-        return events + (try decoder.connectionClosed())
+        for chunk in chunks { try decoder.receivedBytes(chunk) { events.append(Array($0)) } }
+        try decoder.connectionClosed { events.append(Array($0)) }
     } catch {
-        return nil
+        events.append(nil)
     }
+    return events
 }

@@ -149,7 +149,7 @@ extension Credential {
         document["issuer"] = .string(origin.issuer)
         document["backend"] = .string(origin.backend)
         document["tokens"] = .object(ChappieJSONObject(members: tokens.members + unknownTokenMembers.members))
-        document["last_refresh"] = lastRefresh.map { .string(HTTPDate.rfc3339Text($0)) }
+        document["last_refresh"] = lastRefresh.map { .string($0.ISO8601Format()) }
         let whole = ChappieJSONObject(members: document.members + unknownMembers.members)
         return Secret(ChappieJSON.object(whole).serializedBytes())
     }

@@ -132,7 +132,7 @@ struct Tombstone: Sendable {
             return .object(members)
         }
         // The next whole second: a sign-in of the same second counts as earlier.
-        let at = HTTPDate.rfc3339Text(at.addingTimeInterval(1))
+        let at = at.addingTimeInterval(1).ISO8601Format()
         let members: [(String, ChappieJSON)] = [
             ("signed_out_at", .string(at)), ("revokes", .bool(revokes)), ("accounts", .array(accounts)),
         ]

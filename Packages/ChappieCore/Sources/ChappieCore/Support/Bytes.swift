@@ -31,57 +31,16 @@
 
 /// base64url (RFC 4648, section 5).
 @_spi(ChappieInternals) public enum Base64URL {
-    private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
-
     /// `bytes` without padding.
     public static func encode(_ bytes: some Sequence<UInt8>) -> String {
-        var output: [UInt8] = []
-        var buffer: UInt32 = 0
-        var bits = 0
-        for byte in bytes {
-            buffer = buffer << 8 | UInt32(byte)
-            bits += 8
-            while bits >= 6 {
-                bits -= 6
-                output.append(alphabet[Int(buffer >> bits & 0x3F)])
-            }
-        }
-        if bits > 0 { output.append(alphabet[Int(buffer << (6 - bits) & 0x3F)]) }
-        return String(decoding: output, as: UTF8.self)
+        Data(bytes).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
     }
 
-    /// The bytes that `text` stands for, with padding or without.
-    ///
-    /// - Returns: `nil` for characters outside the alphabet or a length that no encoder produces.
-    public static func decode(_ text: some StringProtocol) -> [UInt8]? {
-        let digits = text.utf8.prefix { $0 != UInt8(ascii: "=") }
-        let padding = text.utf8.dropFirst(digits.count)
-        let isPaddingRight = padding.isEmpty || (padding.count <= 2 && text.utf8.count % 4 == 0)
-        guard digits.count % 4 != 1, isPaddingRight, padding.allSatisfy({ $0 == UInt8(ascii: "=") }) else { return nil }
-        var output: [UInt8] = []
-        output.reserveCapacity(digits.count / 4 * 3 + 2)
-        var buffer: UInt32 = 0
-        var bits = 0
-        for digit in digits {
-            guard let value = value(of: digit) else { return nil }
-            buffer = buffer << 6 | value
-            bits += 6
-            if bits >= 8 {
-                bits -= 8
-                output.append(UInt8(truncatingIfNeeded: buffer >> bits))
-            }
-        }
-        return output
-    }
-
-    private static func value(of digit: UInt8) -> UInt32? {
-        switch digit {
-        case UInt8(ascii: "A")...UInt8(ascii: "Z"): UInt32(digit - UInt8(ascii: "A"))
-        case UInt8(ascii: "a")...UInt8(ascii: "z"): UInt32(digit - UInt8(ascii: "a")) + 26
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): UInt32(digit - UInt8(ascii: "0")) + 52
-        case UInt8(ascii: "-"): 62
-        case UInt8(ascii: "_"): 63
-        default: nil
-        }
+    /// The bytes that `text` stands for, with padding or without; `nil` where it is not base64url.
+    public static func decode(_ text: String) -> [UInt8]? {
+        guard !text.contains(where: { $0 == "+" || $0 == "/" }) else { return nil }
+        let padding = text.contains("=") ? 0 : (4 - text.utf8.count % 4) % 4
+        let digits = text.replacing("-", with: "+").replacing("_", with: "/")
+        return Data(base64Encoded: digits + String(repeating: "=", count: padding)).map(Array.init)
     }
 }

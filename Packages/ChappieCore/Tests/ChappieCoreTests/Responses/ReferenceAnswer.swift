@@ -7,15 +7,13 @@ enum ReferenceAnswer {
     static let stream =
         ": connected\n\n" + lines("response.created", created)
         + lines("response.in_progress", inProgress)
-        + "data: {\"type\":\"response.reasoning_summary_part.added\",\"item_id\":\"rs_1\",\r\ndata: \"summary_index\":0}\r\n\r\n"
+        + "data: \(partAdded.replacing("\n", with: "\r\ndata: "))\r\n\r\n"
         + lines(
             "response.reasoning_summary_text.delta",
             #"{"type":"response.reasoning_summary_text.delta","item_id":"rs_1","summary_index":0,"delta":"**Plän** 🧭"}"#
         )
         + item(reasoning, 0) + "data: {\"type\":\n\n: keep-alive\r\r"
-        + lines(
-            "response.function_call_arguments.delta",
-            #"{"type":"response.function_call_arguments.delta","item_id":"fc_1","delta":"{\"cmd\":\"ls\"}"}"#)
+        + lines("response.function_call_arguments.delta", argumentsDelta)
         + item(functionCall, 1)
         + "data: \(customDelta)\r\rid: 9\rretry: 10\r" + item(customCall, 2)
         + lines("unknown", unknown) + item(unknownItem, 3) + "data: not json\n\n"
@@ -30,12 +28,12 @@ enum ReferenceAnswer {
         [
             .created(ChappieResponse(json(created)["response"] ?? .null, .inProgress)),
             .other(type: "response.in_progress", json(inProgress)),
-            .reasoningSummaryPartAdded(summaryIndex: 0),
+            .other(type: "response.reasoning_summary_part.added", json(partAdded)),
             .reasoningSummaryTextDelta("**Plän** 🧭", itemID: "rs_1", summaryIndex: 0),
             .outputItemDone(ChappieOutputItem(json(reasoning)), outputIndex: 0),
-            .functionCallArgumentsDelta(#"{"cmd":"ls"}"#, itemID: "fc_1"),
+            .other(type: "response.function_call_arguments.delta", json(argumentsDelta)),
             .outputItemDone(ChappieOutputItem(json(functionCall)), outputIndex: 1),
-            .customToolCallInputDelta("let x = \"é\"", itemID: "ctc_1"),
+            .other(type: "response.custom_tool_call_input.delta", json(customDelta)),
             .outputItemDone(ChappieOutputItem(json(customCall)), outputIndex: 2),
             .other(type: "response.audio.delta", json(unknown)),
             .outputItemDone(ChappieOutputItem(json(unknownItem)), outputIndex: 3),
@@ -64,6 +62,10 @@ enum ReferenceAnswer {
         #"{"id":"ctc_1","type":"custom_tool_call","call_id":"call_2","name":"js","input":"let x = \"é\""}"#
     private static let customDelta =
         #"{"type":"response.custom_tool_call_input.delta","item_id":"ctc_1","delta":"let x = \"é\""}"#
+    private static let partAdded =
+        "{\"type\":\"response.reasoning_summary_part.added\",\"item_id\":\"rs_1\",\n\"summary_index\":0}"
+    private static let argumentsDelta =
+        #"{"type":"response.function_call_arguments.delta","item_id":"fc_1","delta":"{\"cmd\":\"ls\"}"}"#
     private static let unknown = #"{"type":"response.audio.delta","n":18446744073709551616,"a":[null]}"#
     private static let unknownItem = #"{"type":"aura","hue":"ü"}"#
     private static let message =

@@ -7,7 +7,7 @@ import Testing
     static let payloads: [String] = [
         #"{"type":"response.output_text.delta","item_id":"msg_b49e","output_index":0,"content_index":0,"delta":"Hello","logprobs":[],"sequence_number":4}"#,
         #"{"type":"response.output_text.delta","delta":"é😀 \n\"\u00e9\ud83d\ude00\ud83d","obfuscation":"a1B2","item_id":"m"}"#,
-        #"{ "type" : "response.output_text.delta" , "delta" : "x" , "a" : [ ] , "b" : null , "c" : 120 } "#,
+        #"{ "type" : "response.output_text.delta" , "delta" : "x" , "a" : [ ] , "b" : null , "c" : -1.5e3 } "#,
         #"{"type":"response.output_text.delta","delta":"","item_id":""}"#,
     ]
 
@@ -27,8 +27,6 @@ import Testing
             #"{"type":"response.output_text.delta","delta":null}"#,
             #"{"type":"response.output_text.delta","delta":"x","item_id":null}"#,
             #"{"type":"response.output_text.delta","delta":"x","n":01}"#,
-            #"{"type":"response.output_text.delta","delta":"x","n":1.5}"#,
-            #"{"type":"response.output_text.delta","delta":"x","n":-1}"#,
             #"{"type":"response.output_text.delta","delta":"x","n":nul}"#,
             #"{"type":"response.output_text.delta","delta":"x","n":[1]}"#,
             #"{"type":"response.output_text.delta","delta":"x","n":{}}"#,
@@ -109,7 +107,7 @@ import Testing
         return bytes
     }
 
-    private func scan(_ payload: [UInt8]) -> TextDeltaScanner.Delta? {
+    private func scan(_ payload: [UInt8]) -> (text: String, itemID: String?)? {
         payload.withUnsafeBufferPointer(TextDeltaScanner.scan)
     }
 }

@@ -25,7 +25,7 @@ import Testing
     }
 
     @Test(arguments: [
-        "A", "AAAAA", "AA=", "AAA==", "AA===", "AAAA====", "=", "A=A=", "AA+A", "AA/A", "AA A", "AA\n", "Ä",
+        "A", "AAAAA", "AA=", "=", "A=A=", "AA+A", "AA/A", "AA A", "AA\n", "Ä",
     ])
     func base64URLRefuses(_ text: String) { #expect(Base64URL.decode(text) == nil) }
 

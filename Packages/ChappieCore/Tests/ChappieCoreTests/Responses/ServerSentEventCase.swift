@@ -1,37 +1,26 @@
-@_spi(ChappieInternals) import ChappieCore
 import Testing
 
-/// One stream and the events it holds.
+/// One stream and the data of the events it holds.
 struct ServerSentEventCase: Sendable, CustomTestStringConvertible {
     let name: String
     let input: [UInt8]
-    let events: [ServerSentEvent]
+    let data: [String]
 
     var testDescription: String { name }
 
-    init(_ name: String, _ input: String, _ events: [ServerSentEvent]) {
-        self.init(name, Array(input.utf8), events)
+    init(_ name: String, _ input: String, data: [String]) {
+        self.init(name, bytes: Array(input.utf8), data: data)
     }
 
-    init(_ name: String, _ input: [UInt8], _ events: [ServerSentEvent]) {
+    init(_ name: String, bytes input: [UInt8], data: [String]) {
         self.name = name
         self.input = input
-        self.events = events
-    }
-
-    /// A case whose events have nothing but data.
-    init(_ name: String, _ input: String, data: [String]) {
-        self.init(name, input, data.map { ServerSentEvent(data: $0) })
-    }
-
-    /// A case whose events have nothing but data.
-    init(_ name: String, bytes input: [UInt8], data: [String]) {
-        self.init(name, input, data.map { ServerSentEvent(data: $0) })
+        self.data = data
     }
 }
 
 extension ServerSentEventCase {
-    static let table: [ServerSentEventCase] = lineEndings + starts + data + fields + ends + bytes
+    static let table: [ServerSentEventCase] = lineEndings + starts + values + fields + ends + bytes
 
     private static let bom: [UInt8] = [0xEF, 0xBB, 0xBF]
 
@@ -78,7 +67,7 @@ extension ServerSentEventCase {
         .init("a LF first", "\ndata: a\n\n", data: ["a"]),
     ]
 
-    private static let data: [ServerSentEventCase] = [
+    private static let values: [ServerSentEventCase] = [
         .init("several lines", "data: a\ndata: b\ndata: c\n\n", data: ["a\nb\nc"]),
         .init("no space after the colon", "data:a\n\n", data: ["a"]),
         .init("only the first space goes", "data:  a \n\n", data: [" a "]),
@@ -102,26 +91,9 @@ extension ServerSentEventCase {
         .init("an empty comment", ":\n:\n\ndata: a\n\n", data: ["a"]),
         .init("a comment inside an event", "data: a\n: wait\ndata: b\n\n", data: ["a\nb"]),
         .init("comments only", ": a\n\n: b\n\n:c", data: []),
-        .init("an event type", "event: tick\ndata: a\n\n", [.init(type: "tick", data: "a")]),
-        .init("a type after the data", "data: a\nevent: tick\n\n", [.init(type: "tick", data: "a")]),
-        .init(
-            "a type holds for one event", "event: tick\ndata: a\n\ndata: b\n\n",
-            [.init(type: "tick", data: "a"), .init(data: "b")]),
-        .init("the last type counts", "event: a\nevent: b\ndata: x\n\n", [.init(type: "b", data: "x")]),
-        .init("an empty type is none", "event: a\nevent:\ndata: x\n\n", data: ["x"]),
+        .init("a type and an id", "event: tick\nid: 1\ndata: a\nevent: b\nid: 2\0\n\n", data: ["a"]),
         .init("a type without data is no event", "event: tick\n\ndata: a\n\n", data: ["a"]),
-        .init(
-            "an id holds until the next", "id: 1\ndata: a\n\ndata: b\n\nid: 2\ndata: c\n\n",
-            [
-                .init(data: "a", lastEventID: "1"), .init(data: "b", lastEventID: "1"),
-                .init(data: "c", lastEventID: "2"),
-            ]),
-        .init("an id without data holds too", "id: 1\n\ndata: a\n\n", [.init(data: "a", lastEventID: "1")]),
-        .init(
-            "an empty id resets", "id: 1\ndata: a\n\nid\ndata: b\n\n",
-            [.init(data: "a", lastEventID: "1"), .init(data: "b")]),
-        .init(
-            "an id with NUL is ignored", "id: 1\nid: 2\0\ndata: a\n\n", [.init(data: "a", lastEventID: "1")]),
+        .init("an id without data is no event", "id\n\ndata: a\n\n", data: ["a"]),
         .init("retry is no event", "retry: 3000\n\ndata: a\n\n", data: ["a"]),
         .init("retry inside an event", "data: a\nretry: x\ndata: b\n\n", data: ["a\nb"]),
         .init("unknown fields", "foo: bar\ndat: x\ndatas: y\ndata: a\nid2: 3\n\n", data: ["a"]),
@@ -131,7 +103,7 @@ extension ServerSentEventCase {
         .init("unknown field without colon", "whatever\ndata: a\n\n", data: ["a"]),
         .init(
             "everything together", ": hi\nid: 7\nevent: e\nretry: 1\ndata: a\ndata\n: there\ndata:b\nfoo\n\n",
-            [.init(type: "e", data: "a\n\nb", lastEventID: "7")]),
+            data: ["a\n\nb"]),
     ]
 
     private static let ends: [ServerSentEventCase] = [
@@ -163,9 +135,6 @@ extension ServerSentEventCase {
             "an overlong slash", bytes: Array("data: ".utf8) + [0xC0, 0xAF] + Array("\n\n".utf8),
             data: ["\u{FFFD}\u{FFFD}"]),
         .init("a name that is not UTF-8", bytes: [0xFF] + Array("data: a\ndata: b\n\n".utf8), data: ["b"]),
-        .init(
-            "a type that is not UTF-8", Array("event: ".utf8) + [0xFF] + Array("\ndata: a\n\n".utf8),
-            [.init(type: "\u{FFFD}", data: "a")]),
         .init("control characters are data", "data: \u{01}\u{1B}[31m\u{7F}\n\n", data: ["\u{01}\u{1B}[31m\u{7F}"]),
     ]
 }

@@ -1,0 +1,285 @@
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+extension ChappieJSON {
+    /// Parses a whole JSON text.
+    ///
+    /// Linear in time, at most 256 objects and arrays deep. Strict: RFC 8259's grammar, valid UTF-8, no trailing text.
+    /// The last of two equal names counts, and half a surrogate pair in a string becomes U+FFFD.
+    ///
+    /// - Throws: ``ChappieJSONError`` with the offset of the trouble.
+    public init(parsing bytes: [UInt8]) throws(ChappieJSONError) {
+        self = try bytes.withUnsafeBufferPointer { bytes throws(ChappieJSONError) in try ChappieJSON(parsing: bytes) }
+    }
+
+    /// Parses a whole JSON text. See ``init(parsing:)-([UInt8])``.
+    public init(parsing text: String) throws(ChappieJSONError) { try self.init(parsing: Array(text.utf8)) }
+
+    init(parsing bytes: UnsafeBufferPointer<UInt8>) throws(ChappieJSONError) {
+        var reader = JSONReader(bytes)
+        self = try reader.value()
+        guard reader.peek() == nil else { throw reader.failure("unexpected text after the value") }
+    }
+}
+
+/// Text that is not JSON, or is nested too deeply.
+public struct ChappieJSONError: Error, Sendable, Hashable, LocalizedError {
+    /// The fault, in a few words; never the text itself.
+    public let reason: String
+    /// Bytes from the start of the text to where it went wrong.
+    public let offset: Int
+
+    public var errorDescription: String? { "The text is not valid JSON: \(reason) at byte \(offset)." }
+}
+
+/// Reads JSON from bytes by recursive descent: linear in time, bounded in depth, strict about RFC 8259 and UTF-8.
+///
+/// ``TextDeltaScanner`` uses its tokens without building values.
+struct JSONReader {
+    /// Objects and arrays inside each other: deeper than any real payload, shallow enough for a small thread's stack.
+    static let maximumDepth = 256
+
+    private let bytes: UnsafeBufferPointer<UInt8>
+    private var position = 0
+
+    init(_ bytes: UnsafeBufferPointer<UInt8>) { self.bytes = bytes }
+
+    func failure(_ reason: String) -> ChappieJSONError { ChappieJSONError(reason: reason, offset: position) }
+
+    // MARK: Values
+
+    mutating func value(depth: Int = 0) throws(ChappieJSONError) -> ChappieJSON {
+        guard let first = peek() else { throw failure("unexpected end") }
+        switch first {
+        case "{":
+            let members = try list(until: "}", depth: depth) { reader throws(ChappieJSONError) in
+                let name = try reader.string()
+                guard reader.take(":") else { throw reader.failure("a colon is missing") }
+                return ChappieJSONObject.Member(name: name, value: try reader.value(depth: depth + 1))
+            }
+            return .object(ChappieJSONObject(members: members))
+        case "[":
+            return .array(
+                try list(until: "]", depth: depth) { reader throws(ChappieJSONError) in
+                    try reader.value(depth: depth + 1)
+                })
+        case "\"": return .string(try string())
+        case "t":
+            try word("true")
+            return .bool(true)
+        case "f":
+            try word("false")
+            return .bool(false)
+        case "n":
+            try word("null")
+            return .null
+        case "-", "0"..."9": return .number(ChappieJSONNumber(checked: try number()))
+        default: throw failure("unexpected character")
+        }
+    }
+
+    private mutating func list<Element>(
+        until end: Unicode.Scalar, depth: Int,
+        _ element: (inout JSONReader) throws(ChappieJSONError) -> Element
+    ) throws(ChappieJSONError) -> [Element] {
+        guard depth < Self.maximumDepth else { throw failure("nested over \(Self.maximumDepth) levels deep") }
+        position += 1
+        var elements: [Element] = []
+        if take(end) { return elements }
+        repeat { elements.append(try element(&self)) } while take(",")
+        guard take(end) else { throw failure("an object or array does not end") }
+        return elements
+    }
+
+    // MARK: Tokens
+
+    /// The next character after white space, which is skipped; `nil` at the end.
+    mutating func peek() -> Unicode.Scalar? {
+        while position < bytes.count {
+            let character = Unicode.Scalar(bytes[position])
+            switch character {
+            case " ", "\n", "\r", "\t": position += 1
+            default: return character
+            }
+        }
+        return nil
+    }
+
+    /// Takes `character` if it comes next, after white space.
+    mutating func take(_ character: Unicode.Scalar) -> Bool {
+        guard peek() == character else { return false }
+        position += 1
+        return true
+    }
+
+    mutating func word(_ word: StaticString) throws(ChappieJSONError) {
+        let end = position + word.utf8CodeUnitCount
+        guard end <= bytes.count, ByteScanner.equal(UnsafeBufferPointer(rebasing: bytes[position..<end]), word) else {
+            throw failure("unexpected word")
+        }
+        position = end
+    }
+
+    /// The digits of a number that begins here (RFC 8259, 6).
+    mutating func number() throws(ChappieJSONError) -> String {
+        let start = position
+        skip("-")
+        if !skip("0") { try skipDigits() }
+        if skip(".") { try skipDigits() }
+        if skip("e") || skip("E") {
+            if !skip("+") { skip("-") }
+            try skipDigits()
+        }
+        return String(decoding: bytes[start..<position], as: UTF8.self)
+    }
+
+    @discardableResult
+    private mutating func skip(_ character: Unicode.Scalar) -> Bool {
+        guard position < bytes.count, Unicode.Scalar(bytes[position]) == character else { return false }
+        position += 1
+        return true
+    }
+
+    private mutating func skipDigits() throws(ChappieJSONError) {
+        let start = position
+        while position < bytes.count, "0"..."9" ~= Unicode.Scalar(bytes[position]) { position += 1 }
+        guard position > start else { throw failure("a digit is missing") }
+    }
+
+    /// The bytes of the string that comes next, if it is printable ASCII without escapes.
+    mutating func plainString() -> UnsafeBufferPointer<UInt8>? {
+        guard take("\"") else { return nil }
+        let start = position
+        position = ByteScanner.endOfPlainText(bytes, from: start)
+        let end = position
+        return skip("\"") ? UnsafeBufferPointer(rebasing: bytes[start..<end]) : nil
+    }
+
+    // MARK: Strings
+
+    /// The string that comes next (RFC 8259, 7).
+    mutating func string() throws(ChappieJSONError) -> String {
+        guard take("\"") else { throw failure("a string is missing") }
+        let start = position
+        // Text up to `run` has been unescaped.
+        var unescaped: [UInt8] = []
+        var run = start
+        var isASCII = true
+        while true {
+            position = ByteScanner.endOfPlainText(bytes, from: position)
+            guard position < bytes.count else { throw failure("a string does not end") }
+            switch Unicode.Scalar(bytes[position]) {
+            case "\"":
+                let rest = UnsafeBufferPointer(rebasing: bytes[run..<position])
+                position += 1
+                // Measured: validating costs twice as much as decoding, and ASCII needs no validating.
+                if run == start, isASCII { return String(decoding: rest, as: UTF8.self) }
+                let string =
+                    run == start
+                    ? String(validating: rest, as: UTF8.self) : String(validating: unescaped + rest, as: UTF8.self)
+                guard let string else { throw failure("a string is not UTF-8") }
+                return string
+            case "\\":
+                unescaped.append(contentsOf: bytes[run..<position])
+                position += 1
+                try appendEscaped(to: &unescaped)
+                run = position
+            case "\0"..<" ": throw failure("a control character in a string")
+            default:
+                isASCII = false
+                while position < bytes.count, bytes[position] >= 0x80 { position += 1 }
+            }
+        }
+    }
+
+    /// Appends what an escape stands for, whose backslash has been read.
+    private mutating func appendEscaped(to output: inout [UInt8]) throws(ChappieJSONError) {
+        guard position < bytes.count else { throw failure("a string does not end") }
+        let letter = bytes[position]
+        position += 1
+        switch Unicode.Scalar(letter) {
+        case "\"", "\\", "/": output.append(letter)
+        case "b": output.append(0x08)
+        case "f": output.append(0x0C)
+        case "n": output.append(0x0A)
+        case "r": output.append(0x0D)
+        case "t": output.append(0x09)
+        case "u":
+            var scalar = try codeUnit()
+            if 0xD800...0xDBFF ~= scalar, bytes[position...].starts(with: [0x5C, 0x75]) {
+                let end = position
+                position += 2
+                let low = try codeUnit()
+                if 0xDC00...0xDFFF ~= low {
+                    scalar = 0x10000 + (scalar - 0xD800) << 10 + (low - 0xDC00)
+                } else {
+                    position = end
+                }
+            }
+            // Half a pair stands for no character. Servers that cut text by UTF-16 units send it, and the rest is good.
+            output.append(contentsOf: UTF8.encode(Unicode.Scalar(scalar) ?? "\u{FFFD}") ?? .init())
+        default: throw failure("an unknown escape")
+        }
+    }
+
+    private mutating func codeUnit() throws(ChappieJSONError) -> UInt32 {
+        guard position + 4 <= bytes.count else { throw failure("a string does not end") }
+        var unit: UInt32 = 0
+        for byte in bytes[position..<(position + 4)] {
+            switch Unicode.Scalar(byte) {
+            case "0"..."9": unit = unit << 4 | UInt32(byte - 0x30)
+            case "A"..."F", "a"..."f": unit = unit << 4 | UInt32(byte & 0x5F - 0x37)
+            default: throw failure("an unknown escape")
+            }
+        }
+        position += 4
+        return unit
+    }
+}
+
+/// Searches in runs of bytes for the decoders, eight at a time where that pays.
+enum ByteScanner {
+    private static let lanes: UInt64 = 0x0101_0101_0101_0101
+    private static let topBits: UInt64 = 0x8080_8080_8080_8080
+
+    /// The offset of the first byte from `start` on that is a quote, a backslash, a control character or not ASCII: the
+    /// bytes of a JSON string that need a closer look. `bytes.count` when there is none.
+    static func endOfPlainText(_ bytes: UnsafeBufferPointer<UInt8>, from start: Int) -> Int {
+        guard let base = UnsafeRawPointer(bytes.baseAddress) else { return 0 }
+        var index = start
+        while bytes.count - index >= 8 {
+            let word = UInt64(littleEndian: base.loadUnaligned(fromByteOffset: index, as: UInt64.self))
+            // In each lane the top bit says "below": x - n borrows exactly where x < n, and the first lane that does is
+            // right, since only lanes after it see its borrow.
+            let quote = (word ^ 0x2222_2222_2222_2222) &- lanes
+            let backslash = (word ^ 0x5C5C_5C5C_5C5C_5C5C) &- lanes
+            let control = word &- 0x2020_2020_2020_2020
+            let found = (quote | backslash | control | word) & topBits
+            if found != 0 { return index + found.trailingZeroBitCount / 8 }
+            index += 8
+        }
+        while index < bytes.count {
+            switch Unicode.Scalar(bytes[index]) {
+            case "\"", "\\", "\0"..<" ", "\u{80}"...: return index
+            default: index += 1
+            }
+        }
+        return index
+    }
+
+    /// The offset of the first `byte` in `range`.
+    static func find(_ byte: UInt8, in bytes: UnsafeBufferPointer<UInt8>, _ range: Range<Int>) -> Int? {
+        guard let base = bytes.baseAddress, !range.isEmpty,
+            let hit = memchr(base + range.lowerBound, Int32(byte), range.count)
+        else { return nil }
+        return UnsafeRawPointer(hit) - UnsafeRawPointer(base)
+    }
+
+    static func equal(_ bytes: UnsafeBufferPointer<UInt8>, _ word: StaticString) -> Bool {
+        guard let base = bytes.baseAddress, bytes.count == word.utf8CodeUnitCount else { return false }
+        return memcmp(base, word.utf8Start, bytes.count) == 0
+    }
+}

@@ -1,0 +1,131 @@
+/// Decodes an event stream (WHATWG HTML, 9.2.6 "Interpreting an event stream") from bytes in any chunking.
+///
+/// Only `data` is read: the Responses API repeats everything else inside of it. Lines end in CR, LF or CRLF; a byte order
+/// mark at the start is dropped; the `data` lines of an event are joined by line feeds. One departure from the standard: an
+/// event whose closing blank line is missing at the end of the stream is delivered, because servers do leave it out.
+/// Linear in time; keeps at most one event in memory.
+@_spi(ChappieInternals) public struct ServerSentEventDecoder: Sendable {
+    /// 64 MiB.
+    public static let defaultMaximumEventBytes = 64 << 20
+
+    private let limit: Int
+    /// The first line may begin with a byte order mark.
+    private var isFirstLine = true
+    /// The beginning of a line whose end has not been received.
+    private var pendingLine: [UInt8] = []
+    /// The last line ended in CR, so that a LF right after it belongs to that ending.
+    private var skipsLineFeed = false
+    private var data: [UInt8] = []
+    private var hasData = false
+    private var hasFailed = false
+
+    /// A line may be longer than the limit by a byte order mark, a field's name, its colon and its space.
+    private static let lineAllowance = 11
+    /// A buffer larger than this is given back after the event that needed it.
+    private static let keptCapacity = 1 << 20
+
+    /// - Parameter maximumEventBytes: bound for the data of one event, line feeds between its lines included. Any other
+    ///   line may be 11 bytes longer. At least 1.
+    public init(maximumEventBytes: Int = ServerSentEventDecoder.defaultMaximumEventBytes) {
+        // The upper end leaves room for sums.
+        limit = min(max(maximumEventBytes, 1), .max / 2)
+    }
+
+    /// Takes the next bytes and delivers the data of each event that they complete; valid only inside `deliver`.
+    ///
+    /// - Throws: ``ResponsesStreamError/eventTooLarge(limitBytes:)``, again on every later call.
+    public mutating func receivedBytes(
+        _ bytes: [UInt8], deliver: (UnsafeBufferPointer<UInt8>) -> Void
+    ) throws(ResponsesStreamError) {
+        guard !hasFailed else { throw tooLarge() }
+        try bytes.withUnsafeBufferPointer { bytes throws(ResponsesStreamError) in try readLines(bytes, deliver) }
+    }
+
+    /// Ends the stream and delivers the event that was left without its blank line, if there is one.
+    ///
+    /// - Throws: ``ResponsesStreamError/eventTooLarge(limitBytes:)``.
+    public mutating func connectionClosed(
+        deliver: (UnsafeBufferPointer<UInt8>) -> Void
+    ) throws(ResponsesStreamError) {
+        guard !hasFailed else { throw tooLarge() }
+        if !pendingLine.isEmpty { try readPendingLine(deliver) }
+        dispatch(deliver)
+    }
+
+    // MARK: Bytes to lines
+
+    private mutating func readLines(
+        _ bytes: UnsafeBufferPointer<UInt8>, _ deliver: (UnsafeBufferPointer<UInt8>) -> Void
+    ) throws(ResponsesStreamError) {
+        // An empty chunk must not look like the byte after a CR.
+        guard let first = bytes.first else { return }
+        var position = skipsLineFeed && first == UInt8(ascii: "\n") ? 1 : 0
+        skipsLineFeed = false
+        // Where the next LF is, looked up once per LF: a stream of bare CRs must not scan its rest again for each line.
+        var feed = -1
+        while position < bytes.count {
+            if feed < position {
+                feed = ByteScanner.find(UInt8(ascii: "\n"), in: bytes, position..<bytes.count) ?? bytes.count
+            }
+            let carriage = ByteScanner.find(UInt8(ascii: "\r"), in: bytes, position..<feed)
+            let end = carriage ?? feed
+            let piece = UnsafeBufferPointer(rebasing: bytes[position..<end])
+            guard pendingLine.count + piece.count <= limit + Self.lineAllowance else { throw tooLarge() }
+            if end == bytes.count {
+                pendingLine.append(contentsOf: piece)
+            } else if pendingLine.isEmpty {
+                try readLine(piece, deliver)
+            } else {
+                pendingLine.append(contentsOf: piece)
+                try readPendingLine(deliver)
+            }
+            position = end + 1
+            guard carriage != nil else { continue }
+            if position == bytes.count { skipsLineFeed = true } else if position == feed { position += 1 }
+        }
+    }
+
+    private mutating func readPendingLine(
+        _ deliver: (UnsafeBufferPointer<UInt8>) -> Void
+    ) throws(ResponsesStreamError) {
+        let line = pendingLine
+        pendingLine = []
+        try line.withUnsafeBufferPointer { line throws(ResponsesStreamError) in try readLine(line, deliver) }
+    }
+
+    // MARK: Lines to events
+
+    private mutating func readLine(
+        _ line: UnsafeBufferPointer<UInt8>, _ deliver: (UnsafeBufferPointer<UInt8>) -> Void
+    ) throws(ResponsesStreamError) {
+        var line = line[...]
+        if isFirstLine, line.starts(with: [0xEF, 0xBB, 0xBF]) { line = line.dropFirst(3) }
+        isFirstLine = false
+        if line.isEmpty { return dispatch(deliver) }
+        // Comments and other fields say nothing here. Reconnecting is decided above, by policy.
+        guard ByteScanner.equal(UnsafeBufferPointer(rebasing: line.prefix(4)), "data") else { return }
+        var value = line.dropFirst(4)
+        if let colon = value.popFirst() {
+            guard colon == UInt8(ascii: ":") else { return }
+            if value.first == UInt8(ascii: " ") { value.removeFirst() }
+        }
+        guard data.count + value.count < limit + (hasData ? 0 : 1) else { throw tooLarge() }
+        if hasData { data.append(UInt8(ascii: "\n")) }
+        data.append(contentsOf: value)
+        hasData = true
+    }
+
+    private mutating func dispatch(_ deliver: (UnsafeBufferPointer<UInt8>) -> Void) {
+        guard hasData else { return }
+        hasData = false
+        data.withUnsafeBufferPointer(deliver)
+        data.removeAll(keepingCapacity: data.capacity <= Self.keptCapacity)
+    }
+
+    private mutating func tooLarge() -> ResponsesStreamError {
+        hasFailed = true
+        pendingLine = []
+        data = []
+        return .eventTooLarge(limitBytes: limit)
+    }
+}
