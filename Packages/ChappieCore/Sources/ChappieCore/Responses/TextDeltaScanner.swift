@@ -37,7 +37,7 @@ enum TextDeltaScanner {
         case "\"": reader.plainString() != nil
         case "[": reader.take("[") && reader.take("]")
         case "n": (try? reader.word("null")) != nil
-        default: (try? reader.number()) != nil
+        default: (try? reader.skipNumber()) != nil
         }
     }
 }
