@@ -1,37 +1,24 @@
 import ChappieClient
 import ChappieCore
 import ChappieSimulator
+import ChappieTesting
 import Testing
 
 /// Faults over real sockets: each ends in the right text or in the right typed error, within its deadline.
-@Suite struct FaultTests {
-    private func failure(
-        _ name: String, deadlines: ChappieDeadlines = ChappieDeadlines(), turns: Int = 1,
-        sourceLocation: SourceLocation = #_sourceLocation
-    ) async throws -> ChappieClientError? {
-        var result: ChappieClientError?
-        try await Loopback.run(try SimulatorScenario(named: name), deadlines: deadlines) { loopback in
-            let (_, end) = await loopback.ask("Hello")
-            #expect(loopback.turns == turns, sourceLocation: sourceLocation)
-            if case .failure(let error) = end { result = error as? ChappieClientError }
+@Suite(.timeLimit(.minutes(3))) struct FaultTests {
+    /// Asks under a built-in scenario. Whatever comes of it, no token shows.
+    private func turn(
+        _ scenario: String, asking text: String = "Hello", requests: Int? = 1, silence: Duration? = nil
+    ) async throws -> SeenTurn {
+        var turn: SeenTurn?
+        try await Loopback.run(try SimulatorScenario(named: scenario), silence: silence) { loopback in
+            let seen = await SeenTurn(loopback.client().stream(text))
+            turn = seen
+            let bearers = loopback.simulator.receivedRequests.compactMap { $0.header("authorization") }
+            #expect(!bearers.isEmpty && !bearers.contains { "\(seen)".contains($0.dropFirst("Bearer ".count)) })
+            if let requests { #expect(loopback.turnCount == requests) }
         }
-        return result
-    }
-
-    private func transportFailure(
-        _ name: String, deadlines: ChappieDeadlines = ChappieDeadlines(),
-        sourceLocation: SourceLocation = #_sourceLocation
-    ) async throws -> ChappieTransportError {
-        let error = try await failure(name, deadlines: deadlines, sourceLocation: sourceLocation)
-        guard case .transportFailed(let transport)? = error else {
-            throw Unexpected("\(name) ended in \(String(describing: error))")
-        }
-        return transport
-    }
-
-    private struct Unexpected: Error, CustomStringConvertible {
-        let description: String
-        init(_ description: String) { self.description = description }
+        return try #require(turn)
     }
 
     @Test(arguments: [
@@ -39,57 +26,48 @@ import Testing
         "unauthorized-once", "rate-limit-retry-after",
     ])
     func theAnswerArrivesAllTheSame(scenario: String) async throws {
-        var reference = ""
-        try await Loopback.run { reference = await $0.ask("Grüße 🌍 an **alle**").shown }
-        try #require(reference.contains("Grüße 🌍"))
-        try await Loopback.run(try SimulatorScenario(named: scenario)) { loopback in
-            let (shown, end) = await loopback.ask("Grüße 🌍 an **alle**")
-            #expect(shown == reference)
-            let response = try end.get()
-            #expect(response.outputText == reference)
+        let turn = try await turn(scenario, asking: "reply: Grüße 🌍 an **alle**", requests: nil)
+        #expect(turn.text == "Grüße 🌍 an **alle**")
+        #expect(turn.response?.outputText == turn.text)
+    }
+
+    @Test(
+        arguments: [
+            ("cut", .connectionLost, .responseBody), ("cut-rst", .connectionLost, .responseBody),
+            ("cut-forever", .connectionLost, .responseBody), ("cut-clean", .connectionLost, .responseBody),
+            ("hang-up", .connectionLost, nil), ("hang-up-rst", .connectionLost, nil),
+            ("stall", .timedOut, .responseBody), ("stall-before-head", .timedOut, .responseHead),
+            ("stall-before-body", .timedOut, .firstByte), ("redirect-elsewhere", .redirectRefused, nil),
+        ] as [(String, ChappieTransportError.Code, ChappieTransportError.Stage?)])
+    func aBrokenExchangeSaysWhatBroke(
+        scenario: String, code: ChappieTransportError.Code, stage: ChappieTransportError.Stage?
+    ) async throws {
+        let start = ContinuousClock.now
+        let turn = try await turn(scenario, silence: code == .timedOut ? .seconds(1) : nil)
+        guard case .transportFailed(let error)? = turn.error else {
+            Issue.record("\(turn)")
+            return
         }
-    }
-
-    @Test(arguments: ["cut", "cut-rst", "cut-forever", "cut-clean"])
-    func aBrokenAnswerIsALostConnection(scenario: String) async throws {
-        let error = try await transportFailure(scenario)
-        #expect(error.code == .connectionLost)
-        #expect(error.stage == .responseBody)
+        #expect(error.code == code)
+        if let stage { #expect(error.stage == stage) }
         #expect(error.host.hasPrefix("127.0.0.1"))
-    }
-
-    @Test(arguments: ["hang-up", "hang-up-rst"])
-    func noAnswerIsALostConnection(scenario: String) async throws {
-        #expect(try await transportFailure(scenario).code == .connectionLost)
+        #expect(ContinuousClock.now - start < .seconds(20) * Loopback.patience)
     }
 
     @Test(arguments: [
-        ("stall", ChappieTransportError.Stage.responseBody), ("stall-before-head", .responseHead),
-        ("stall-before-body", .firstByte),
+        ("server-error-forever", 500, 1), ("overloaded", 503, 1), ("bad-request", 400, 1), ("blocked", 403, 1),
+        ("rate-limit", 429, 3),
     ])
-    func silenceEndsAtTheDeadlineOfItsStage(scenario: String, stage: ChappieTransportError.Stage) async throws {
-        let start = ContinuousClock.now
-        let error = try await transportFailure(scenario, deadlines: Loopback.deadlines)
-        #expect(error.code == .timedOut)
-        #expect(error.stage == stage)
-        #expect(ContinuousClock.now - start < .seconds(20) * Patience.factor)
-    }
-
-    @Test func refusalsForEverEndAfterOneRefresh() async throws {
-        try await Loopback.run(try SimulatorScenario(named: "unauthorized-storm")) { loopback in
-            let (_, end) = await loopback.ask("Hello")
-            guard case .failure(ChappieClientError.reauthenticationRequired) = end else {
-                Issue.record("\(end)")
-                return
-            }
-            #expect(loopback.turns == 2)
-            let tokenRequests = loopback.simulator.receivedRequests.count { $0.target == "/oauth/token" }
-            #expect(tokenRequests == 2, "the sign-in's exchange and one refresh")
+    func anHTTPErrorKeepsItsStatus(scenario: String, expected: Int, requests: Int) async throws {
+        guard case .httpError(let status, _)? = try await turn(scenario, requests: requests).error else {
+            Issue.record("no HTTP error")
+            return
         }
+        #expect(status == expected)
     }
 
     @Test func aUsageLimitSaysWhenItResets() async throws {
-        guard case .usageLimitReached(let limit)? = try await failure("usage-limit") else {
+        guard case .usageLimitReached(let limit)? = try await turn("usage-limit").error else {
             Issue.record("no usage limit")
             return
         }
@@ -97,44 +75,104 @@ import Testing
         #expect(limit.plan == .plus)
     }
 
-    @Test func rateLimitsForEverEndAfterTwoRetries() async throws {
-        guard case .httpError(429, _)? = try await failure("rate-limit", turns: 3) else {
-            Issue.record("no HTTP error")
-            return
-        }
-    }
-
-    @Test(arguments: [("server-error-forever", 500), ("overloaded", 503), ("bad-request", 400), ("blocked", 403)])
-    func otherErrorsKeepTheirStatus(scenario: String, status: Int) async throws {
-        guard case .httpError(status, _)? = try await failure(scenario) else {
-            Issue.record("no HTTP error")
-            return
-        }
-    }
-
     @Test(arguments: ["html", "not-json", "too-giant-event"])
     func nonsenseIsAnInvalidResponse(scenario: String) async throws {
-        #expect(try await failure(scenario) == .invalidResponse)
+        #expect(try await turn(scenario).error == .invalidResponse)
     }
 
-    @Test func aRedirectElsewhereIsNotFollowed() async throws {
-        #expect(try await transportFailure("redirect-elsewhere").code == .redirectRefused)
-    }
-
-    @Test(arguments: ["refresh-expired", "refresh-reused", "refresh-invalidated"])
-    func aDeadRefreshTokenAsksForANewSignIn(scenario: String) async throws {
-        guard case .reauthenticationRequired(let reason)? = try await failure(scenario, turns: 0) else {
-            Issue.record("no reauthentication")
-            return
+    @Test(arguments: [
+        ("unauthorized-storm", 2), ("refresh-expired", 0), ("refresh-reused", 0), ("refresh-invalidated", 0),
+    ])
+    func aRefusedSignInAsksForANewOneAfterOneRefresh(scenario: String, turns: Int) async throws {
+        try await Loopback.run(try SimulatorScenario(named: scenario)) { loopback in
+            let turn = await SeenTurn(loopback.client().stream("Hello"))
+            guard case .reauthenticationRequired(let reason)? = turn.error else {
+                Issue.record("\(turn)")
+                return
+            }
+            #expect(!reason.isEmpty)
+            #expect(loopback.turnCount == turns)
+            #expect(loopback.requests("/oauth/token").count == 2, "the sign-in's exchange and one refresh")
         }
-        #expect(!reason.isEmpty)
     }
 
     @Test func aFailedEarlyRefreshKeepsTheTokenThatIsStillGood() async throws {
-        try await Loopback.run(try SimulatorScenario(named: "refresh-500")) { loopback in
-            let (_, end) = await loopback.ask("Hello")
-            let response = try end.get()
-            #expect(response.status == .completed)
+        #expect(try await turn("refresh-500", requests: nil).response?.status == .completed)
+    }
+
+    // MARK: Cuts
+
+    /// Text, reasoning and two tool calls, cut at offsets spread over the answer. The client's CutTests cut after every
+    /// event, the decoders' tests at every byte.
+    @Test(arguments: [ChappieStreamingTransportPolicy.httpSSEOnly, Tenant.webSocketOnly], ["fin", "rst"])
+    func aCutAnswerIsWholeInTheEndAndNoCallIsMadeTwice(
+        policy: ChappieStreamingTransportPolicy, ending: String
+    ) async throws {
+        let offsets = (0..<20).map { 1 + $0 * 191 }
+        let rules = offsets.map { offset in
+            """
+            {"match":{"path":"/backend-api/codex/responses","bodyContains":"mark \(offset);","to":1},\
+            "effect":{"cut":{"afterBytes":\(offset),"with":"\(ending)"}}}
+            """
+        }
+        let scenario = try SimulatorScenario(parsing: "{\"rules\":[\(rules.joined(separator: ","))]}")
+        try await Loopback.run(scenario, clock: HastyClock()) { loopback in
+            for mark in [0] + offsets {
+                let question = """
+                    mark \(mark);
+                    force call weather {"city":"Zürich"}
+                    force call weather {"city":"Bern"}
+                    reply: Zürich 👩‍👩‍👧: 21 °C. Bern: “18 °C” — e\u{301}t voilà, and more words, so that much can be cut.
+                    """
+                let options = ChappieMessageOptions(reasoningEffort: .low)
+                let message = ChappieInputMessage(role: .user, parts: [.text(question)], options: options)
+                let turn = await SeenTurn(loopback.client(policy).stream(message))
+                #expect(turn.text.hasPrefix("Zürich 👩‍👩‍👧: 21 °C.") && turn.text.hasSuffix("much can be cut."), "\(turn)")
+                #expect(!turn.reasoning.isEmpty)
+                #expect(turn.calls == [#"{"city":"Zürich"}"#, #"{"city":"Bern"}"#], "at \(mark)")
+                #expect(turn.error == .missingToolHandler("weather"))
+            }
+            let cuts = loopback.turnCount - offsets.count - 1
+            #expect(cuts >= offsets.count / 2, "\(cuts) of \(offsets.count) offsets were inside the answer")
+        }
+    }
+
+    // MARK: A turn's cost
+
+    /// A busy machine may miss the limit once, not three times.
+    @Test func aCancelledStreamFreesItsSocketWithin100Milliseconds() async throws {
+        var times: [Duration] = []
+        for _ in 0..<3 {
+            try await Loopback.run(try SimulatorScenario(named: "stall")) { loopback in
+                let handle = loopback.client().startStream(.user("Hello"))
+                for try await event in handle.events {
+                    if case .textDelta = event { break }
+                }
+                let open = loopback.simulator.openConnectionCount
+                let start = ContinuousClock.now
+                handle.cancel()
+                await #expect(throws: CancellationError.self) { try await handle.response() }
+                while loopback.simulator.openConnectionCount >= open { await Task.yield() }
+                times.append(ContinuousClock.now - start)
+            }
+            if times.last.map({ $0 < .milliseconds(100) * Loopback.patience }) == true { return }
+        }
+        Issue.record("It took \(times).")
+    }
+
+    /// All questions and answers are of one size.
+    @Test func aLaterTurnOverWebSocketIsAsSmallAsTheSecond() async throws {
+        try await Loopback.run { loopback in
+            let client = loopback.client(Tenant.webSocketOnly)
+            for turn in 1001...1040 {
+                let answer = String(repeating: "answer \(turn) ", count: 20)
+                #expect(try await client.send("turn \(turn)\nreply: \(answer)").hasPrefix("answer \(turn)"))
+            }
+            let messages = loopback.simulator.receivedMessages
+            try #require(messages.count == 40)
+            #expect(loopback.simulator.webSocketConnections.count == 1)
+            #expect(Double(messages[39].body.count) <= 1.2 * Double(messages[1].body.count))
+            #expect(Double(messages[39].wireByteCount) <= 1.2 * Double(messages[1].wireByteCount))
         }
     }
 }

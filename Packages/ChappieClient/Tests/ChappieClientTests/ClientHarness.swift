@@ -24,6 +24,8 @@ struct Reply: Sendable {
         case stall
         case fail(ChappieTransportError)
         case close(UInt16)
+        /// The beginning of an event; a WebSocket brings no halves.
+        case half(of: String)
         /// Server-sent events only; stands alone.
         case raw(ScriptedHTTPAnswer)
     }
@@ -74,6 +76,7 @@ struct Reply: Sendable {
             body: steps.map { step in
                 switch step {
                 case .events(let events): .chunk(Array(events.map { "data: \($0)\n\n" }.joined().utf8))
+                case .half(let event): .chunk(Array("data: \(event.prefix(event.count / 2))".utf8))
                 case .wait(let gate): .wait(until: gate)
                 case .cut, .close: .cut
                 case .stall: .stall
@@ -88,6 +91,7 @@ struct Reply: Sendable {
         return steps.map { step in
             switch step {
             case .events(let events): .deliver(events)
+            case .half: .deliver([WebSocketMessage]())
             case .wait(let gate): .wait(until: gate)
             case .cut: .cut
             case .stall: .silence
@@ -206,6 +210,9 @@ struct ClientHarness: Sendable {
 /// What a reader of a turn's events saw.
 struct Seen: Sendable, CustomStringConvertible {
     var text = ""
+    var reasoning = ""
+    /// The tool calls as a host carries them out, the moment it is told: their arguments.
+    var executed: [String] = []
     /// Of the transport.
     var events: [ChappieTransportEvent] = []
     var response: ChappieResponse?
@@ -216,6 +223,8 @@ struct Seen: Sendable, CustomStringConvertible {
             for try await event in stream {
                 switch event {
                 case .textDelta(let delta): text += delta
+                case .reasoningSummaryDelta(let delta): reasoning += delta
+                case .item(let item) where item.isToolCall: executed.append(item.json["arguments"]?.string ?? "")
                 case .transport(let event): events.append(event)
                 case .completed(let whole): response = whole
                 default: continue
