@@ -124,17 +124,6 @@ struct BackendErrors: Sendable {
             error, Self.fields(in: error.raw["headers"]), otherwise: .broken, .responseFailed(response), now: now)
     }
 
-    /// Classifies a stream that ended without a terminal event.
-    func failure(_ error: ResponsesStreamError, isEventStream: Bool) -> AttemptFailure {
-        guard case .endedEarly(let count) = error, count > 0 || isEventStream else {
-            return AttemptFailure(.final, .invalidResponse)
-        }
-        let lost = ChappieTransportError(
-            .connectionLost, stage: .responseBody, host: host, reason: "the stream ended before the answer was complete"
-        )
-        return AttemptFailure(.broken, .transportFailed(lost))
-    }
-
     private func failure(
         _ error: ChappieResponseError, _ fields: HTTPFields, otherwise kind: AttemptFailure.Kind,
         _ unmapped: ChappieClientError, now: Date
@@ -142,19 +131,21 @@ struct BackendErrors: Sendable {
         let retryAfter =
             fields[.retryAfter].flatMap { RetryAfter.seconds($0, now: now) }
             ?? error.message.flatMap(RetryAfter.seconds(inMessage:))
-        switch table.meaning(of: error.code, error.type) {
-        case .usageLimitReached:
-            let limit = usageLimit(error, fields)
-            let resetsIn = limit.resetsInSeconds ?? limit.resetsAt?.timeIntervalSince(now)
-            return AttemptFailure(
-                .rateLimited(resetsIn: resetsIn), .usageLimitReached(limit), retryAfter: retryAfter)
-        case .quotaExceeded: return AttemptFailure(.final, .usageLimitReached(usageLimit(error, fields)))
-        case .contextWindowExceeded: return AttemptFailure(.final, .contextWindowExceeded)
-        case .rateLimited: return AttemptFailure(.rateLimited(resetsIn: nil), unmapped, retryAfter: retryAfter)
-        case .conversationLost: return AttemptFailure(.stale, unmapped)
-        case .overloaded, .refused: return AttemptFailure(.final, unmapped)
-        case nil: return AttemptFailure(kind, unmapped, retryAfter: retryAfter)
-        }
+        let (kind, error): (AttemptFailure.Kind, ChappieClientError) =
+            switch table.meaning(of: error.code, error.type) {
+            case .usageLimitReached:
+                (
+                    .rateLimited(resetsIn: error.resetsInSeconds ?? error.resetsAt?.timeIntervalSince(now)),
+                    .usageLimitReached(usageLimit(error, fields))
+                )
+            case .quotaExceeded: (.final, .usageLimitReached(usageLimit(error, fields)))
+            case .contextWindowExceeded: (.final, .contextWindowExceeded)
+            case .rateLimited: (.rateLimited(resetsIn: nil), unmapped)
+            case .conversationLost: (.stale, unmapped)
+            case .overloaded, .refused: (.final, unmapped)
+            case nil: (kind, unmapped)
+            }
+        return AttemptFailure(kind, error, retryAfter: retryAfter)
     }
 
     private func usageLimit(_ error: ChappieResponseError, _ fields: HTTPFields) -> ChappieUsageLimit {

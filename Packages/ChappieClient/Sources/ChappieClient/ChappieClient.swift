@@ -43,12 +43,8 @@ public actor ChappieClient {
 
     /// Composes a client of its parts; `Chappie.client()` does it with the platform's own.
     ///
-    /// - Parameters:
-    ///   - transport: the plain transport; authorization is added here.
-    ///   - webSocket: on the same network policy; `nil` (the default) leaves server-sent events.
-    ///   - credentials: the manager of the configuration's credential slot, shared with its session.
-    ///   - clock: for pauses and dates.
-    ///   - entropy: for the ids of the session and the thread.
+    /// Authorization is added here. Without a `webSocket` answers come as server-sent events. `credentials` is the manager
+    /// of the configuration's credential slot, shared with its session; `clock` is for pauses and dates, `entropy` for ids.
     public init(
         configuration: ChappieConfiguration = ChappieConfiguration(), transport: any HTTPTransport,
         webSocket: (any WebSocketTransport)? = nil, credentials: CredentialManager,

@@ -2,12 +2,6 @@ public import ChappieAuth
 @_spi(ChappieInternals) public import ChappieCore
 
 /// Everything that a session and a client are made of. Give the same value to both: that is how they share a credential.
-///
-/// ```swift
-/// let configuration = ChappieConfiguration(keychainAccount: user.id)
-/// let session = Chappie.authSession(configuration: configuration)
-/// let client = Chappie.client(configuration: configuration)
-/// ```
 public struct ChappieConfiguration: Sendable, Hashable {
     /// The namespace of all stored items. Default `com.chappie.sdk`.
     public var keychainService: String
@@ -64,13 +58,11 @@ public struct ChappieConfiguration: Sendable, Hashable {
 ///
 /// A connection that breaks while an answer comes is opened again after 0.2 s, doubling, with some jitter; the request is
 /// sent again in full. What had been shown is not shown twice: the new answer must begin with the same text and make the
-/// same tool calls, or the turn ends with ``ChappieClientError/streamingTransportReplayDiverged(_:)``. The stream tells with
-/// `.transport` events what happens.
+/// same tool calls, or the turn ends with ``ChappieClientError/streamingTransportReplayDiverged(_:)``.
 ///
 /// A host that can't be reached is an error at once, unless the turn had reached it before. A WebSocket that a reachable
-/// host does not give (status 426 and others, no answer to the handshake), and one on which nothing comes within the
-/// deadlines, are given up at once. After giving up, later turns try WebSocket again after half a minute, doubling up to a
-/// quarter of an hour.
+/// host does not give, and one on which nothing comes within the deadlines, are given up at once; later turns try again
+/// after half a minute, doubling up to a quarter of an hour.
 public struct ChappieStreamingTransportPolicy: Sendable, Hashable, Codable {
     /// Whether a turn tries WebSocket first: one connection for the whole conversation, on which each turn sends only what
     /// is new. Default `true`.

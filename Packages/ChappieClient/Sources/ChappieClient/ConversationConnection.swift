@@ -33,8 +33,6 @@ final class ConversationConnection: Sendable {
 
     private static let firstPause = Duration.seconds(30)
     private static let longestPause = Duration.seconds(15 * 60)
-    /// A server that talks on and on between two turns is not listened to forever.
-    private static let leftoverReads = 100
 
     private let lifetime: Duration
     private let state = Mutex(State())
@@ -72,10 +70,8 @@ final class ConversationConnection: Sendable {
             return nil
         }
         do {
-            var reads = 0
-            while reads < Self.leftoverReads, case .messages = try await kept.socket.receive(within: .zero) {
-                reads += 1
-            }
+            // A server that talks on and on between two turns is not listened to forever.
+            for _ in 0..<100 { guard case .messages = try await kept.socket.receive(within: .zero) else { break } }
         } catch let error as ChappieTransportError where error.code == .timedOut && error.stage == .message {
             return kept
         } catch {}

@@ -66,13 +66,22 @@ enum RetryAfter {
     ///
     /// - Returns: seconds from `now`, never negative; `nil` when the value is neither.
     static func seconds(_ value: String, now: Date) -> TimeInterval? {
-        let words = value.split(whereSeparator: { " \t,-".contains($0) }).map(String.init)
-        if words.count == 1, value.utf8.allSatisfy({ $0 < 0x80 }), !value.contains(where: { "-,".contains($0) }),
-            words[0].first?.isNumber == true, let seconds = Double(words[0]), seconds.isFinite
-        {
+        let number = value.split(separator: " ")
+        if number.count == 1, number[0].first?.isNumber == true, let seconds = Double(number[0]), seconds.isFinite {
             return seconds
         }
-        return date(words).map { max($0.timeIntervalSince(now), 0) }
+        let words = value.split(whereSeparator: { " ,-".contains($0) }).map(String.init)
+        var date: Date?
+        if words.count == 6 {
+            // Two digits stand for the hundred years around 2000, as in `Sunday, 06-Nov-94 08:49:37 GMT`.
+            let century = words[3].utf8.count > 2 ? "" : words[3] < "70" ? "20" : "19"
+            date = HTTPDate.imfFixdate("Day, \(words[1]) \(words[2]) \(century)\(words[3]) \(words[4]) \(words[5])")
+        } else if words.count == 5 {
+            // `Sun Nov  6 08:49:37 1994`
+            let day = words[2].utf8.count == 1 ? "0\(words[2])" : words[2]
+            date = HTTPDate.imfFixdate("Day, \(day) \(words[1]) \(words[4]) \(words[3]) GMT")
+        }
+        return date.map { max($0.timeIntervalSince(now), 0) }
     }
 
     /// The pause that a message names, as in "Please try again in 1.5s.": seconds or milliseconds.
@@ -86,20 +95,6 @@ enum RetryAfter {
         case "s", "second", "seconds": return value
         case "ms", "millisecond", "milliseconds": return value / 1000
         default: return nil
-        }
-    }
-
-    /// `Sun, 06 Nov 1994 08:49:37 GMT`, and the obsolete `Sunday, 06-Nov-94 08:49:37 GMT` and `Sun Nov  6 08:49:37 1994`,
-    /// as their words.
-    private static func date(_ words: [String]) -> Date? {
-        switch words.count {
-        case 6 where words[3].utf8.count == 2:
-            // Two digits stand for the hundred years around 2000, as in dates of RFC 850.
-            date([words[0], words[1], words[2], (words[3] < "70" ? "20" : "19") + words[3], words[4], words[5]])
-        case 6: HTTPDate.imfFixdate("\(words[0].prefix(3)), \(words[1...].joined(separator: " "))")
-        case 5:
-            date([words[0], words[2].utf8.count == 1 ? "0" + words[2] : words[2], words[1], words[4], words[3], "GMT"])
-        default: nil
         }
     }
 }

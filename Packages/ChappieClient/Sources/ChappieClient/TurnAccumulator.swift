@@ -123,13 +123,9 @@ struct TurnAccumulator {
     private mutating func earlier(_ item: ChappieOutputItem) throws(ChappieClientError) -> ChappieOutputItem? {
         let index = seen[item.type, default: 0]
         seen[item.type] = index + 1
-        guard let known = delivered[item.type], index < known.count else { return nil }
-        guard item.isToolCall else {
-            guard item.text == known[index].text else { throw divergence }
-            return item
-        }
-        guard item.asksTheSame(as: known[index]) else { throw divergence }
-        return item.withCallID(of: known[index])
+        guard let known = delivered[item.type]?.dropFirst(index).first else { return nil }
+        guard item.isToolCall ? item.asksTheSame(as: known) : item.text == known.text else { throw divergence }
+        return item.isToolCall ? item.withCallID(of: known) : item
     }
 
     /// A whole answer must have said everything again.

@@ -109,14 +109,10 @@ struct TurnRunner: Sendable {
         }
     }
 
-    /// Reads the answer's events up to the terminal one, and not a byte further.
+    /// Reads the answer's events up to the terminal one, and not a byte further. The first may take `allowance`.
     ///
     /// Comments, pings and messages that are no events keep a connection alive, but bring no answer: silence is counted
     /// from event to event.
-    ///
-    /// - Parameters:
-    ///   - allowance: how long the first event may take.
-    ///   - next: gives what arrives within the time left, maybe nothing.
     private func answer(
         over kind: ChappieTransportEvent.Kind, within allowance: Duration, _ turn: inout TurnAccumulator,
         next: (_ timeLeft: Duration) async throws -> (byteCount: Int, events: [ResponsesEvent])
@@ -125,16 +121,14 @@ struct TurnRunner: Sendable {
         while true {
             let left = allowance - (clock.elapsed - lastEvent)
             guard left > .zero else {
-                throw ChappieTransportError(
-                    .timedOut, stage: kind == .webSocket ? .message : .responseBody, host: errors.host,
-                    reason: "no event within \(allowance.words), though the connection is alive")
+                throw broken(
+                    .timedOut, kind == .webSocket ? .message : .responseBody,
+                    "no event within \(allowance.words), though the connection is alive")
             }
             let (count, events) = try await next(left)
             byteCount += count
             guard byteCount <= Self.answerLimit else {
-                throw ChappieTransportError(
-                    .bodyTooLarge, stage: .responseBody, host: errors.host,
-                    reason: "the answer is over \(Self.answerLimit) bytes")
+                throw broken(.bodyTooLarge, .responseBody, "the answer is over \(Self.answerLimit) bytes")
             }
             guard !events.isEmpty else { continue }
             if !turn.hasBegun { turn.tell(.transport(.connected(kind))) }
@@ -150,6 +144,10 @@ struct TurnRunner: Sendable {
             }
         }
     }
+
+    private func broken(
+        _ code: ChappieTransportError.Code, _ stage: ChappieTransportError.Stage, _ reason: String
+    ) -> ChappieTransportError { ChappieTransportError(code, stage: stage, host: errors.host, reason: reason) }
 
     // MARK: Server-sent events
 
@@ -176,7 +174,10 @@ struct TurnRunner: Sendable {
                     return (chunk.count, try decoder.receivedBytes(chunk))
                 } catch let error as ResponsesStreamError {
                     let isEventStream = decoder.skippedPayloads == 0 && response.mediaType != "application/json"
-                    throw errors.failure(error, isEventStream: isEventStream)
+                    guard case .endedEarly(let count) = error, count > 0 || isEventStream else {
+                        throw AttemptFailure(.final, .invalidResponse)
+                    }
+                    throw broken(.connectionLost, .responseBody, "the stream ended before the answer was complete")
                 }
             }
         }
@@ -246,17 +247,15 @@ struct TurnRunner: Sendable {
         switch try await socket.receive(within: deadline) {
         case .messages(let received): messages = received
         case .closed(let reason):
-            throw ChappieTransportError(
-                .connectionLost, stage: .message, host: errors.host,
-                reason: "the server closed the connection before the answer was complete"
-                    + (reason.code.map { " (code \($0))" } ?? ""))
+            let code = reason.code.map { " (code \($0))" } ?? ""
+            throw broken(
+                .connectionLost, .message, "the server closed the connection before the answer was complete\(code)")
         }
         var events: [ResponsesEvent] = []
         events.reserveCapacity(messages.count)
         for message in messages where events.last?.isTerminal != true {
             guard case .text(let text) = message else {
-                throw ChappieTransportError(
-                    .protocolViolation, stage: .message, host: errors.host, reason: "it sent a binary message")
+                throw broken(.protocolViolation, .message, "it sent a binary message")
             }
             if let event = try? ResponsesEvent.parse(text) { events.append(event) }
         }

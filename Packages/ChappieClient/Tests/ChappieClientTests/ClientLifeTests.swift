@@ -7,13 +7,13 @@ import Testing
 /// Cancelling, prewarming, disconnecting, and signing out, while turns run and between them.
 @Suite(.timeLimit(.minutes(2))) struct ClientLifeTests {
     /// Asks, and waits until `gate` holds the answer up.
-    private func begun(_ wire: Wire, _ gate: ScriptedGate, more: [Reply] = []) async -> (
+    private func begun(_ wire: Wire, _ gate: ScriptedGate) async -> (
         ClientHarness, Task<Seen, Never>
     ) {
         let held = Reply(steps: [
             .events(Array(answering("Hello").prefix(2))), .wait(gate), .events(Array(answering("Hello").suffix(2))),
         ])
-        let harness = ClientHarness(wire, [held] + more)
+        let harness = ClientHarness(wire, [held])
         let asking = Task { await harness.ask() }
         await gate.reached()
         return (harness, asking)
@@ -127,20 +127,6 @@ import Testing
 
     // MARK: The connection
 
-    @Test func disconnectingLeavesTheConnectionOfARunningTurnAlone() async {
-        let gate = ScriptedGate()
-        let (harness, asking) = await begun(.webSocket, gate, more: [.answer("again", id: "resp_2")])
-        await harness.client.disconnect()
-        #expect(harness.webSocket.peers[0].sentClosure == nil)
-        gate.open()
-        let seen = await asking.value
-        #expect(seen.text == "Hello")
-        #expect(seen.events == [.connected(.webSocket)])
-        // The turn was its last.
-        #expect(await harness.ask().text == "again")
-        #expect(harness.webSocket.receivedOpenings.count == 2)
-    }
-
     @Test(arguments: [1, 2]) func aTurnOvertakesAPrewarm(turns: Int) async throws {
         let gate = ScriptedGate()
         let harness = ClientHarness(
@@ -194,14 +180,6 @@ import Testing
         #expect(try harness.frames(1)[0]["previous_response_id"] == nil)
     }
 
-    @Test func disconnectingClosesWithAHandshake() async {
-        let harness = ClientHarness(.webSocket, [.answer("one"), .answer("two", id: "resp_2")])
-        _ = await harness.ask("a")
-        await harness.client.disconnect()
-        #expect(harness.webSocket.peers[0].sentClosure?.code == 1000)
-        #expect(await harness.ask("b").text == "two")
-    }
-
     @Test func lettingGoOfTheClientDropsTheConnection() async {
         var harness: ClientHarness? = ClientHarness(.webSocket, [.answer("one")])
         _ = await harness?.ask("a")
@@ -210,53 +188,37 @@ import Testing
         #expect(peer?.isDropped == true)
     }
 
-    @Test func aConnectionThatOpensWhileTheClientDisconnectsServesOneTurn() async {
-        let gate = ScriptedGate()
-        let harness = ClientHarness(
-            .webSocket, [.answer("one"), .answer("two", id: "resp_2")], handshake: gate)
-        let asking = Task { await harness.ask("a") }
-        await gate.reached()
-        await harness.client.disconnect()
-        gate.open()
-        #expect(await asking.value.text == "one")
-        #expect(await harness.ask("b").text == "two")
-        #expect(harness.webSocket.receivedOpenings.count == 2)
-    }
+    // MARK: Disconnecting and signing out
 
-    // MARK: Signing out
+    /// The moments at which a connection is retired.
+    enum Moment: CaseIterable { case opening, answering, kept }
 
-    @Test @MainActor func aConnectionThatOpensDuringASignOutEndsWithItsTurn() async throws {
-        let gate = ScriptedGate()
-        let harness = ClientHarness(.webSocket, [.answer("one")], others: [.response()], handshake: gate)
-        let asking = Task { await harness.ask("a") }
-        await gate.reached()
-        try await ChappieAuthSession(credentials: harness.credentials).signOutAndRevoke()
-        gate.open()
-        #expect(await asking.value.text == "one")
-        // Before the sign-out was heard of, or after.
-        while harness.webSocket.peers[0].isOpen { await Task.yield() }
-    }
-
-    @Test @MainActor func aKeptConnectionDoesNotOutliveTheSignOut() async throws {
-        let harness = ClientHarness(.webSocket, [.answer("one")], others: [.response()])
-        _ = await harness.ask("a")
-        #expect(harness.webSocket.peers[0].isOpen)
-        try await ChappieAuthSession(credentials: harness.credentials).signOutAndRevoke()
-        while harness.webSocket.peers[0].isOpen { await Task.yield() }
-    }
-
-    @Test @MainActor func aConnectionInUseEndsWithItsTurnAfterASignOut() async throws {
+    @Test(arguments: Moment.allCases, [false, true]) @MainActor
+    func aRetiredConnectionEndsWithItsTurn(moment: Moment, isSignOut: Bool) async throws {
         let gate = ScriptedGate()
         let held = Reply(steps: [
             .events(Array(answering("Hello").prefix(2))), .wait(gate), .events(Array(answering("Hello").suffix(2))),
         ])
-        let harness = ClientHarness(.webSocket, [held], others: [.response()])
+        let harness = ClientHarness(
+            .webSocket, [moment == .answering ? held : .answer("Hello"), .answer("again", id: "resp_2")],
+            others: [.response()], handshake: moment == .opening ? gate : nil)
         let asking = Task { await harness.ask() }
-        await gate.reached()
-        try await ChappieAuthSession(credentials: harness.credentials).signOutAndRevoke()
+        if moment == .kept { _ = await asking.value } else { await gate.reached() }
+        if isSignOut {
+            try await ChappieAuthSession(credentials: harness.credentials).signOutAndRevoke()
+        } else {
+            await harness.client.disconnect()
+        }
+        if moment == .answering { #expect(harness.webSocket.peers[0].sentClosure == nil) }
         gate.open()
-        #expect(await asking.value.text == "Hello")
+        let seen = await asking.value
+        #expect(seen.text == "Hello" && seen.events == [.connected(.webSocket)])
+        // A sign-out is heard of a moment later.
         while harness.webSocket.peers[0].isOpen { await Task.yield() }
+        #expect(harness.webSocket.peers[0].sentClosure?.code == 1000)
+        guard !isSignOut else { return }
+        #expect(await harness.ask().text == "again")
+        #expect(harness.webSocket.receivedOpenings.count == 2)
     }
 
     /// Another account, and another user in the same account (a workspace).

@@ -20,17 +20,10 @@ import Testing
             clock: clock, entropy: FixedEntropy())
     }
 
-    @Test(arguments: noise) func noiseInPlaceOfAnAnswerIsSilence(noise: String) async throws {
-        try await expectSilence(noise, after: [], pauses: [.seconds(60), .seconds(60)])
-    }
-
-    @Test(arguments: noise) func noiseInMidAnswerIsSilence(noise: String) async throws {
-        let begun = Array(answering("Hello, ").prefix(2))
-        try await expectSilence(noise, after: begun, pauses: [.seconds(100), .seconds(100), .seconds(100)])
-    }
-
-    /// Asks, has `noise` come after each of the pauses, and expects that the answer then comes over HTTP.
-    private func expectSilence(_ noise: String, after begun: [String], pauses: [Duration]) async throws {
+    /// Noise comes after each pause, in place of an answer or in the midst of it; the answer then comes over HTTP.
+    @Test(arguments: noise, [false, true]) func noiseIsSilence(noise: String, isInMidAnswer: Bool) async throws {
+        let begun = isInMidAnswer ? Array(answering("Hello, ").prefix(2)) : []
+        let pauses = isInMidAnswer ? Array(repeating: Duration.seconds(100), count: 3) : [.seconds(60), .seconds(60)]
         let clock = ManualClock()
         let webSocket = ScriptedWebSocketTransport(clock: clock, openings: [.opened(replies: [[.deliver(begun)]])])
         let http = ScriptedHTTPTransport(answers: [Reply.answer("Hello, world").httpAnswer])
@@ -61,42 +54,35 @@ import Testing
         #expect(try await answer == "Hello")
     }
 
-    @Test func aKeptConnectionThatTalksWithoutEndIsReplaced() async throws {
-        let transport = BabblingTransport()
-        let client = client(transport, http: ScriptedHTTPTransport(answers: []), clock: ManualClock())
-        #expect(try await client.send("a") == "one")
-        #expect(try await client.send("b") == "one")
-        #expect(transport.openings == 2)
-    }
-}
+    /// It answers, and then has something to say whenever it is asked.
+    private final class Babbler: WebSocketTransport, WebSocketConnection {
+        private let isFirst = Mutex(true)
+        let openings = Mutex(0)
 
-/// Opens connections that answer, and then have something to say whenever they are asked.
-private final class BabblingTransport: WebSocketTransport {
-    private let count = Mutex(0)
-
-    var openings: Int { count.withLock { $0 } }
-
-    func open(_ url: URL, headerFields: HTTPFields) async throws -> WebSocketOpening {
-        count.withLock { $0 += 1 }
-        return .opened(Connection(), headerFields: [:])
-    }
-
-    private final class Connection: WebSocketConnection {
-        private let hasAnswered = Mutex(false)
+        func open(_ url: URL, headerFields: HTTPFields) async throws -> WebSocketOpening {
+            openings.withLock { $0 += 1 }
+            isFirst.withLock { $0 = true }
+            return .opened(self, headerFields: [:])
+        }
 
         var isOpen: Bool { true }
-
         func send(_ message: WebSocketMessage) async throws {}
+        func close(_ closure: WebSocketCloseReason) async {}
+        func cancel() {}
 
         func receive(within deadline: Duration?) async throws -> WebSocketInbound {
-            let isAnswer = hasAnswered.withLock { hasAnswered in
-                defer { hasAnswered = true }
-                return !hasAnswered
+            let isAnswer = isFirst.withLock { isFirst in
+                defer { isFirst = false }
+                return isFirst
             }
             return .messages((isAnswer ? answering("one") : ["{}"]).map { .text($0) })
         }
+    }
 
-        func close(_ closure: WebSocketCloseReason) async {}
-        func cancel() {}
+    @Test func aKeptConnectionThatTalksWithoutEndIsReplaced() async throws {
+        let babbler = Babbler()
+        let client = client(babbler, http: ScriptedHTTPTransport(answers: []), clock: ManualClock())
+        for text in ["a", "b"] { #expect(try await client.send(text) == "one") }
+        #expect(babbler.openings.withLock { $0 } == 2)
     }
 }

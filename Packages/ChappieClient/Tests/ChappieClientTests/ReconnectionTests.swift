@@ -40,27 +40,6 @@ import Testing
         #expect(replay["input"]?.array?.count == 4)
     }
 
-    @Test(arguments: Wire.allCases) func anotherAnswerIsAnErrorThatNamesWhatWasShown(wire: Wire) async {
-        let harness = ClientHarness(wire, [.half("Hello, ", then: .cut), .answer("Goodbye")])
-        let seen = await harness.ask()
-        #expect(seen.text == "Hello, ")
-        #expect(seen.error == .streamingTransportReplayDiverged("Hello, "))
-    }
-
-    @Test(arguments: Wire.allCases) func withoutFurtherAttemptsTheErrorSaysThatTheConnectionBroke(wire: Wire) async {
-        let policy = ChappieStreamingTransportPolicy(
-            prefersWebSocket: wire == .webSocket, maxWebSocketReconnectionAttempts: 1, fallsBackToHTTPSSE: false,
-            maxHTTPSSEReconnectionAttempts: 1)
-        let half = Reply.half("Hello, ", then: .cut)
-        let seen = await ClientHarness(wire, [half, half], policy: policy).ask()
-        #expect(seen.text == "Hello, ")
-        guard case .transportFailed(let reason)? = seen.error else {
-            Issue.record("\(seen)")
-            return
-        }
-        #expect(reason.code == .connectionLost)
-    }
-
     @Test(arguments: Wire.allCases, [false, true])
     func anErrorInTheStreamIsTheHTTPErrorThatItStandsFor(wire: Wire, hasStatus: Bool) async {
         let status = hasStatus ? #""status_code":503,"# : ""
@@ -76,14 +55,18 @@ import Testing
         #expect(await ClientHarness(wire, [nonsense]).ask().text == "one")
     }
 
-    @Test(arguments: Wire.allCases) func aRefusedTokenIsRenewedOnce(wire: Wire) async throws {
+    /// The second time, client and session say that only a new sign-in helps.
+    @Test(arguments: Wire.allCases, [1, 2]) @MainActor func aRefusedTokenIsRenewedOnce(wire: Wire, refusals: Int) async
+    {
         let refused = Reply.refused(401, #"{"error":{"code":"token_expired"}}"#)
         var fresh = SeededAuth()
         fresh.serial = 2
         let renewal = ScriptedHTTPAnswer.response(
             headerFields: [.contentType: "application/json"], body: fresh.tokenAnswer)
-        let harness = ClientHarness(wire, [refused, .answer("Hello")], others: [renewal])
-        #expect(await harness.ask().text == "Hello")
+        let harness = ClientHarness(
+            wire, Array(repeating: refused, count: refusals) + [.answer("Hello")], others: [renewal])
+        let session = ChappieAuthSession(credentials: harness.credentials)
+        let seen = await harness.ask()
         let bearers =
             wire == .webSocket
             ? harness.webSocket.receivedOpenings.map { $0.headerFields[.authorization] }
@@ -91,24 +74,12 @@ import Testing
                 $0.headerFields[.authorization]
             }
         #expect(bearers == [harness.seed, fresh].map { "Bearer \($0.accessToken)" })
-    }
-
-    @Test(arguments: Wire.allCases) @MainActor
-    func aTokenRefusedAgainAfterItsRenewalIsAnErrorOfClientAndSession(wire: Wire) async throws {
-        let refused = Reply.refused(401, #"{"error":{"code":"token_expired"}}"#)
-        var fresh = SeededAuth()
-        fresh.serial = 2
-        let renewal = ScriptedHTTPAnswer.response(
-            headerFields: [.contentType: "application/json"], body: fresh.tokenAnswer)
-        let harness = ClientHarness(wire, [refused, refused], others: [renewal])
-        let session = ChappieAuthSession(credentials: harness.credentials)
-        guard case .reauthenticationRequired? = await harness.ask().error else {
-            Issue.record("not refused")
+        guard refusals == 2 else {
+            #expect(seen.text == "Hello")
             return
         }
-        for await state in session.stateUpdates {
-            if state == .reauthenticationRequired { break }
-        }
+        if case .reauthenticationRequired? = seen.error {} else { Issue.record("\(seen)") }
+        for await state in session.stateUpdates where state == .reauthenticationRequired { break }
     }
 
     // MARK: Between the transports
@@ -161,29 +132,6 @@ import Testing
         #expect(harness.http.receivedRequests.count == (isHandshake ? 0 : 1))
     }
 
-    @Test func aUsageLimitInAFrameBringsItsWindows() async {
-        let harness = ClientHarness(
-            .webSocket,
-            [
-                .refused(
-                    429, #"{"error":{"type":"usage_limit_reached","resets_in_seconds":999}}"#,
-                    headers: ["x-codex-primary-used-percent": "100.0", "x-codex-primary-window-minutes": "15"])
-            ])
-        guard case .usageLimitReached(let limit)? = await harness.ask().error else {
-            Issue.record("not the usage limit")
-            return
-        }
-        #expect(limit.rateLimit?.primary?.usedPercent == 100)
-    }
-
-    @Test func silenceGoesOnOverHTTP() async {
-        let harness = ClientHarness(
-            .webSocket, [.half("Hello, ", then: .stall), .answer("Hello, world")])
-        let seen = await harness.ask()
-        #expect(seen.text == "Hello, world")
-        #expect(seen.events.contains(.fellBack(.serverSentEvents)))
-    }
-
     @Test func aMessageTooLargeGoesOverHTTPBeforeAnythingIsSent() async {
         let small = ChappieWebSocketProfile(messageLimit: 500)
         let long = String(repeating: "x", count: 600)
@@ -218,14 +166,6 @@ import Testing
         let harness = ClientHarness(.webSocket, openings: [.failed(error)])
         #expect(await harness.ask().error == .transportFailed(error))
         #expect(harness.clock.elapsed == .zero && harness.http.receivedRequests.isEmpty)
-    }
-
-    @Test func aNetworkThatIsGoneForAMomentIsWaitedFor() async {
-        let gone = ScriptedWebSocketOpening.failed(
-            ChappieTransportError(.connectFailed, stage: .connect, host: "chatgpt.com", reason: "unreachable"))
-        let half = ScriptedWebSocketOpening.opened(replies: [[.deliver(Array(answering("Hello, ").prefix(2))), .cut]])
-        let harness = ClientHarness(.webSocket, [.answer("Hello, world")], openings: [half, gone, gone])
-        #expect(await harness.ask().text == "Hello, world")
     }
 
     @Test func aBinaryMessageIsABreak() async {

@@ -83,13 +83,6 @@ import Testing
         #expect(asked == (1...5).map { "question \($0)" })
     }
 
-    @Test(arguments: Wire.allCases) func aReaderThatStopsDoesNotHoldUpTheNextTurn(wire: Wire) async throws {
-        let harness = ClientHarness(wire, [.answer("1"), .answer("2", id: "resp_2")])
-        let unread = harness.client.startStream(.user("one"))
-        #expect(try await harness.client.send("two") == "2")
-        #expect(try await unread.response().outputText == "1")
-    }
-
     @Test(arguments: Wire.allCases) func withoutASignInNothingIsSent(wire: Wire) async throws {
         let harness = ClientHarness(wire, signedIn: false)
         await #expect(throws: ChappieClientError.missingCredential) { try await harness.client.send("Hi") }

@@ -1,5 +1,7 @@
 // `import ChappieSDK` brings the values, the session and the client by their names, which all begin with Chappie. Ports,
-// transports, decoders and stores come with the modules that declare them.
+// transports, decoders and stores come with the modules that declare them: only ChappieClient has nothing else.
+
+@_exported import ChappieClient
 
 @_exported import struct ChappieAuth.ChappieAccountInfo
 @_exported import enum ChappieAuth.ChappieAuthError
@@ -15,13 +17,6 @@
 @_exported import struct ChappieAuth.ChappieRegistration
 @_exported import enum ChappieAuth.ChappieVersion
 @_exported import struct ChappieAuth.ChappieWebSocketProfile
-@_exported import class ChappieClient.ChappieClient
-@_exported import enum ChappieClient.ChappieClientError
-@_exported import struct ChappieClient.ChappieConfiguration
-@_exported import struct ChappieClient.ChappieHarness
-@_exported import struct ChappieClient.ChappieRateLimitBackoffPolicy
-@_exported import struct ChappieClient.ChappieStreamHandle
-@_exported import struct ChappieClient.ChappieStreamingTransportPolicy
 @_exported import protocol ChappieCore.ChappieClock
 @_exported import struct ChappieCore.ChappieDeadlines
 @_exported import struct ChappieCore.ChappieInputMessage

@@ -20,24 +20,19 @@ final class PlatformComposition: Sendable {
         let accessibility: ChappieKeychainAccessibility
     }
 
-    /// Both ways to the network, on one thread.
-    struct Transports: Sendable {
-        let http: CurlHTTPTransport
-        let webSocket: CurlWebSocketTransport
-    }
-
-    private let transports = Mutex<[ChappieNetworkPolicy: Transports]>([:])
+    private let networks = Mutex<[ChappieNetworkPolicy: (http: CurlHTTPTransport, webSocket: CurlWebSocketTransport)]>(
+        [:])
     private let managers = Mutex<[CredentialKey: CredentialManager]>([:])
 
     let notifier: any Notifier = DBusNotifier()
 
-    func transports(for policy: ChappieNetworkPolicy) -> Transports {
-        transports.withLock { transports in
-            if let known = transports[policy] { return known }
+    /// Both ways to the network, on one thread.
+    func transports(for policy: ChappieNetworkPolicy) -> (http: CurlHTTPTransport, webSocket: CurlWebSocketTransport) {
+        networks.withLock { networks in
+            if let known = networks[policy] { return known }
             let network = CurlNetwork(policy: policy)
-            let new = Transports(
-                http: CurlHTTPTransport(network: network), webSocket: CurlWebSocketTransport(network: network))
-            transports[policy] = new
+            let new = (CurlHTTPTransport(network: network), CurlWebSocketTransport(network: network))
+            networks[policy] = new
             return new
         }
     }

@@ -5,25 +5,18 @@ import Testing
 /// Who shares what, when an app has several accounts.
 @Suite struct CompositionTests {
     @Test func everyAccountHasAManagerOfItsOwnAndAllShareTheNetwork() {
-        let (first, second) = (
-            ChappieConfiguration(keychainAccount: "first"), ChappieConfiguration(keychainAccount: "second")
-        )
         let composition = PlatformComposition()
+        let first = ChappieConfiguration(keychainAccount: "first")
         #expect(composition.credentials(for: first) === composition.credentials(for: first))
-        #expect(composition.credentials(for: first) !== composition.credentials(for: second))
-        #expect(composition.credentials(for: second).slot.account == "second")
-        let networks = [first, second].map { composition.transports(for: $0.network).http }
-        #expect(networks[0] === networks[1])
-    }
-
-    @Test func anotherServiceOrGroupIsAnotherSlot() {
-        let composition = PlatformComposition()
-        let usual = ChappieConfiguration(keychainAccount: "one")
         for other in [
-            ChappieConfiguration(keychainService: "com.example.other", keychainAccount: "one"),
-            ChappieConfiguration(keychainAccount: "one", keychainAccessGroup: "group"),
+            ChappieConfiguration(keychainAccount: "second"),
+            ChappieConfiguration(keychainService: "com.example.other", keychainAccount: "first"),
+            ChappieConfiguration(keychainAccount: "first", keychainAccessGroup: "group"),
         ] {
-            #expect(composition.credentials(for: usual) !== composition.credentials(for: other))
+            #expect(composition.credentials(for: first) !== composition.credentials(for: other))
+            #expect(composition.credentials(for: other).slot.account == other.keychainAccount)
+            let networks = [first, other].map { composition.transports(for: $0.network).http }
+            #expect(networks[0] === networks[1])
         }
     }
 }

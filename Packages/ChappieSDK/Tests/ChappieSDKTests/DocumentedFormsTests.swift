@@ -25,38 +25,23 @@ import Testing
 
     private func describe(_ session: ChappieAuthSession) -> String {
         switch session.state {
-        case .signedIn:
-            return session.accountInfo?.plan?.displayName ?? "Unknown plan"
-        case .signedOut:
-            return "signed out"
-        case .reauthenticationRequired:
-            return "sign in again"
-        case .failed(let message):
-            return message
-        default:
-            return "busy"
+        case .signedIn: session.accountInfo?.plan?.displayName ?? "Unknown plan"
+        case .signedOut: "signed out"
+        case .reauthenticationRequired: "sign in again"
+        case .failed(let message): message
+        default: "busy"
         }
     }
 
-    @Test func aReturningPersonIsSignedInAtOnce() {
+    @Test func aReturningPersonIsSignedInAtOnceAndOutAtOnce() {
         let session = session(SeededAuth())
         #expect(describe(session) == "Plus")
         #expect(session.accountInfo?.email == "person@example.com")
         #expect(session.accountInfo?.isFedRAMPAccount == false)
         #expect(session.lastError == nil)
-    }
-
-    @Test func signingOutActsAtOnce() {
-        let session = session(SeededAuth())
         session.signOut()
         #expect(describe(session) == "signed out")
         #expect(session.accountInfo == nil)
-    }
-
-    @Test func aFirstVisitorIsSignedOut() {
-        let session = session(nil)
-        #expect(describe(session) == "signed out")
-        #expect(session.deviceLinkState == .idle)
     }
 
     @Test func aRefusedRefreshAsksForANewSignIn() async {
@@ -79,6 +64,8 @@ import Testing
                 .response(body: #"{"authorization_code":"c","code_challenge":"x","code_verifier":"v"}"#),
                 .response(body: SeededAuth().tokenAnswer),
             ])
+        #expect(describe(session) == "signed out")
+        #expect(session.deviceLinkState == .idle)
         let deviceCode = try await session.startDeviceCodeSignIn()
         #expect(deviceCode.userCode == "ABCD-1234")
         #expect(deviceCode.verificationURL.absoluteString == "https://auth.openai.com/codex/device")
@@ -112,13 +99,13 @@ import Testing
                 return error.localizedDescription
             }
         }
-        #expect(await caught(.missingCredential) == "missing")
-        #expect(await caught(.usageLimitReached(ChappieUsageLimit(plan: .pro))) == "Pro -")
-        #expect(await caught(.reauthenticationRequired("why")) == "why")
-        #expect(await caught(.httpError(500, "x")) == "HTTP 500: x")
-        #expect(await caught(.streamingTransportReplayDiverged("half")) == "half")
-        #expect(await caught(.toolLoopLimitExceeded(3)) == "3")
-        #expect(await caught(.invalidResponse) == "The server sent an answer that could not be understood.")
+        let cases: [(ChappieClientError, String)] = [
+            (.missingCredential, "missing"), (.usageLimitReached(ChappieUsageLimit(plan: .pro)), "Pro -"),
+            (.reauthenticationRequired("why"), "why"), (.httpError(500, "x"), "HTTP 500: x"),
+            (.streamingTransportReplayDiverged("half"), "half"), (.toolLoopLimitExceeded(3), "3"),
+            (.invalidResponse, "The server sent an answer that could not be understood."),
+        ]
+        for (error, text) in cases { #expect(await caught(error) == text) }
     }
 
     @Test func policiesAreSpelledAsDocumented() {
