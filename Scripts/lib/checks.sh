@@ -39,7 +39,7 @@ shim_matches_headers() {
 # needs lld, because gold stumbles over it.
 fuzz_everything() {
     local seconds=$1 package=$root/Tests/Fuzz target
-    check "fuzzers build" swift build --package-path "$package" -c release --sanitize=address -Xswiftc -sanitize=fuzzer -Xswiftc -use-ld=lld
+    check "fuzzers build" swift build --package-path "$package" -c release --sanitize=address -Xswiftc -enable-testing -Xswiftc -sanitize=fuzzer -Xswiftc -use-ld=lld
     # The runtime's own crash reports wait for a terminal; libFuzzer reports better.
     export SWIFT_BACKTRACE=enable=no
     for target in $("$package/.build/release/fuzz" || :); do

@@ -1,170 +1,265 @@
 import ChappieCore
 
+/// How much one peer may make us hold, in bytes; more ends the connection with close code 1009. Both fit zlib's 32-bit
+/// counters.
+struct WebSocketLimits: Sendable {
+    /// The payload of one frame as it travels, and of one message that we send: the backend's own limit.
+    var frameBytes = 16 << 20
+    /// One message that we receive, over all its frames and after decompression.
+    var messageBytes = 64 << 20
+}
+
 /// The client's side of an open WebSocket (RFC 6455, RFC 7692), from bytes to messages and back.
 ///
-/// It knows no socket, no clock and no randomness: bytes and commands go in, actions and bytes come out, and each frame
-/// that it writes takes its masking key from the caller. It is linear, since decompression is a state that can't be copied.
+/// It knows no socket, no clock and no randomness: bytes and commands go in, messages and bytes come out, in any chunking.
 ///
 /// ```swift
-/// var codec = WebSocketCodec(limits: .default, compression: nil)
-/// let bytes = try codec.send(.text("hello"), nextMaskingKey: { .random(in: .min ... .max, using: &generator) })
-/// for action in codec.receivedBytes(input, nextMaskingKey: …) { … }
+/// var codec = WebSocketCodec(compression: nil, nextMaskingKey: { .random(in: .min ... .max) })
+/// let bytes = try codec.send(.text("hello"))
+/// let output = codec.receivedBytes(input)
 /// ```
-struct WebSocketCodec: ~Copyable {
-    /// The shell's work, in this order; at most one of each kind comes from one call.
-    enum Action: Sendable, Hashable {
-        /// Bytes for the peer: pongs, and our close frame. They come before the messages, so that an answer to one of
-        /// these doesn't overtake the pong for a ping before it.
-        case send([UInt8])
-        /// Messages for the reader, at least one.
-        case deliver([WebSocketMessage])
-        /// The peer has closed, in answer to our close frame or of its own accord; our answer, if it needs one, is in
-        /// the `send`. The server closes the connection now (RFC 6455, 7.1.1). Nothing follows.
-        case peerClosed(WebSocketCloseReason)
-        /// The connection is of no more use: what is to be sent, send, and close it. Nothing follows.
-        case fail(WebSocketCodecError)
+struct WebSocketCodec {
+    /// What came of some bytes.
+    struct Output: Hashable {
+        /// For the reader, in order.
+        var messages: [WebSocketMessage] = []
+        /// For the peer: pongs, and our close frame.
+        var bytes: [UInt8] = []
+        /// The peer has closed, in answer to our close frame or of its own accord, or the connection is of no more use.
+        /// Nothing follows.
+        var end: Result<WebSocketCloseReason, WebSocketError>?
     }
 
-    enum Phase: Sendable, Hashable {
-        /// → closing, closed.
-        case open
-        /// Our close frame has been given out, the peer's has not come. → closed.
-        case closing
-        /// Both close frames, an error, or the end of the connection.
-        case closed
+    /// A message of which not everything has come.
+    private struct Message {
+        let isText: Bool
+        let isCompressed: Bool
+        /// The size of its frames so far, as they travelled.
+        var wireBytes = 0
     }
 
-    private(set) var phase = Phase.open
-    let limits: WebSocketLimits
-    /// `nil`: no compression was agreed on.
-    let compression: DeflateParameters?
-    var reader: WebSocketFrameReader
-    /// Made when it is first needed: it costs a quarter of a megabyte.
+    private let limits: WebSocketLimits
+    private let compression: DeflateParameters?
+    private let nextMaskingKey: () -> UInt32
+    /// Our close frame has been given out: the peer's pings and its close are not answered any more.
+    private var hasClosed = false
+    private var hasEnded = false
+
+    /// The beginning of a header that has not come whole.
+    private var pendingHeader: [UInt8] = []
+    private var frame: WebSocketFrameHeader?
+    /// The bytes of the frame's payload that have not come.
+    private var missingBytes = 0
+    private var control: [UInt8] = []
+    private var message: Message?
+    /// The message's bytes so far, decompressed; kept from message to message for its capacity.
+    private var payload: [UInt8] = []
+    private var validator = UTF8Validator()
+    // Made when they are first needed: they cost some 40 and 256 KB.
+    private var inflater: Inflater?
     private var deflater: Deflater?
 
     /// - Parameters:
-    ///   - limits: for what the peer sends, and for our own messages.
     ///   - compression: what the handshake has negotiated.
-    init(limits: WebSocketLimits = .default, compression: DeflateParameters?) {
+    ///   - nextMaskingKey: called once for each frame of ours; the keys must not be predictable (RFC 6455, 10.3).
+    init(
+        limits: WebSocketLimits = WebSocketLimits(), compression: DeflateParameters?,
+        nextMaskingKey: @escaping () -> UInt32
+    ) {
         self.limits = limits
         self.compression = compression
-        reader = WebSocketFrameReader(limits: limits, compression: compression)
+        self.nextMaskingKey = nextMaskingKey
     }
 
-    // MARK: What happens
+    // MARK: Receiving
 
-    /// Takes bytes from the peer, in any chunking.
-    ///
-    /// - Parameter nextMaskingKey: called once for each frame of ours; the keys must not be predictable (RFC 6455, 10.3).
-    mutating func receivedBytes(_ bytes: UnsafeRawBufferPointer, nextMaskingKey: () -> UInt32) -> [Action] {
-        guard phase != .closed else { return [] }
-        var messages: [WebSocketMessage] = []
-        var output: [UInt8] = []
-        var ending: Action?
-        do throws(WebSocketCodecError) {
-            var rest = bytes
-            while ending == nil, let element = try reader.next(&rest) {
-                switch element {
-                case .message(let message): messages.append(message)
-                case .pong: break
-                case .ping(let payload):
-                    // After our close frame no answer is waited for.
-                    if phase == .open { output += Self.control(.pong, payload, maskingKey: nextMaskingKey()) }
-                case .close(let closure):
-                    if phase == .open { output += Self.close(closure.code, maskingKey: nextMaskingKey()) }
-                    ending = .peerClosed(closure)
-                }
-            }
+    mutating func receivedBytes(_ bytes: UnsafeRawBufferPointer) -> Output {
+        var output = Output()
+        guard !hasEnded else { return output }
+        var rest = bytes
+        do throws(WebSocketError) {
+            while output.end == nil, try readPiece(&rest, &output) {}
         } catch {
-            if phase == .open, let code = error.closeCode {
-                output += Self.close(code, maskingKey: nextMaskingKey())
-            }
-            ending = .fail(error)
+            output.bytes += close(WebSocketCloseReason(code: error.closeCode))
+            output.end = .failure(error)
         }
-        if ending != nil { end() }
-        var actions: [Action] = []
-        if !output.isEmpty { actions.append(.send(output)) }
-        if !messages.isEmpty { actions.append(.deliver(messages)) }
-        if let ending { actions.append(ending) }
-        return actions
+        hasEnded = output.end != nil
+        return output
     }
 
-    /// The connection has ended.
-    mutating func connectionClosed() -> [Action] {
-        guard phase != .closed else { return [] }
-        end()
-        return [.fail(.endedWithoutClose)]
+    /// Reads a header, as much of its payload as there is, or both.
+    ///
+    /// - Parameter rest: what has come; what has been read is taken from its front.
+    /// - Returns: `false` when everything has been read.
+    private mutating func readPiece(
+        _ rest: inout UnsafeRawBufferPointer, _ output: inout Output
+    ) throws(WebSocketError) -> Bool {
+        if frame == nil {
+            guard let header = try readHeader(&rest) else { return false }
+            try begin(header)
+        } else if rest.isEmpty {
+            return false
+        }
+        guard let frame else { return false }
+        let piece = rest.takePrefix(missingBytes)
+        missingBytes -= piece.count
+        let endsFrame = missingBytes == 0
+        if endsFrame { self.frame = nil }
+        if frame.opcode.isControl {
+            control += piece
+            if endsFrame { try receivedControl(frame.opcode, &output) }
+        } else if let arrived = try received(piece, isLast: endsFrame && frame.isFinal) {
+            output.messages.append(arrived)
+        }
+        return true
     }
 
-    private mutating func end() {
-        phase = .closed
-        reader = WebSocketFrameReader(limits: limits, compression: nil)
-        deflater = nil
+    private mutating func readHeader(
+        _ rest: inout UnsafeRawBufferPointer
+    ) throws(WebSocketError) -> WebSocketFrameHeader? {
+        let allowsCompression = compression != nil
+        if pendingHeader.isEmpty, let header = try WebSocketFrameHeader(rest, allowsCompression: allowsCompression) {
+            _ = rest.takePrefix(header.byteCount)
+            return header
+        }
+        while !rest.isEmpty {
+            pendingHeader += rest.takePrefix(1)
+            let header = try pendingHeader.withUnsafeBufferPointer { bytes throws(WebSocketError) in
+                try WebSocketFrameHeader(UnsafeRawBufferPointer(bytes), allowsCompression: allowsCompression)
+            }
+            guard let header else { continue }
+            pendingHeader.removeAll(keepingCapacity: true)
+            return header
+        }
+        return nil
     }
 
-    // MARK: Commands
+    /// Checks the frame against what came before it (RFC 6455, 5.4) and against the limits.
+    private mutating func begin(_ header: WebSocketFrameHeader) throws(WebSocketError) {
+        frame = header
+        missingBytes = header.payloadBytes
+        guard !header.opcode.isControl else { return }
+        guard header.payloadBytes <= limits.frameBytes else {
+            throw .tooLarge("the server sent a frame", limit: limits.frameBytes)
+        }
+        switch (header.opcode, message) {
+        case (.continuation, nil): throw .violation("the server continued a message that it had not begun")
+        case (.continuation, _): break
+        case (_, nil): message = Message(isText: header.opcode == .text, isCompressed: header.isCompressed)
+        default: throw .violation("the server began a message inside another one")
+        }
+        message?.wireBytes += header.payloadBytes
+        // Compressed bytes are counted as they come out.
+        if let message, !message.isCompressed, message.wireBytes > limits.messageBytes {
+            throw .tooLarge("the server sent a message", limit: limits.messageBytes)
+        }
+    }
+
+    private mutating func receivedControl(_ opcode: WebSocketOpcode, _ output: inout Output) throws(WebSocketError) {
+        defer { control = [] }
+        switch opcode {
+        case .ping: if !hasClosed { output.bytes += frame(.pong, control) }
+        case .close:
+            let reason = try WebSocketCloseReason(closePayload: control)
+            output.bytes += close(WebSocketCloseReason(code: reason.code))
+            output.end = .success(reason)
+        default: break
+        }
+    }
+
+    /// Takes a piece of the message; gives the message where this is its last.
+    private mutating func received(
+        _ piece: UnsafeRawBufferPointer, isLast: Bool
+    ) throws(WebSocketError) -> WebSocketMessage? {
+        guard let message else { return nil }
+        if isLast { self.message = nil }
+        if isLast, payload.isEmpty, !message.isCompressed {
+            // Most messages come whole: straight from the wire. The standard library's own check goes through unspecialised
+            // code, which costs more than a small message.
+            guard message.isText else { return .binary(Array(piece)) }
+            guard validator.receivedBytes(piece), validator.isComplete else { throw .invalidUTF8 }
+            return .text(String(decoding: piece, as: UTF8.self))
+        }
+        let start = payload.count
+        var problem: WebSocketError?
+        do throws(WebSocketError) {
+            if message.isCompressed { try decompress(piece, isLast: isLast) } else { payload += piece }
+        } catch {
+            problem = error
+        }
+        // The bytes that came out before an error may hold an earlier one.
+        if message.isText {
+            let isText = payload.withUnsafeBytes {
+                validator.receivedBytes(UnsafeRawBufferPointer(rebasing: $0[start...]))
+            }
+            guard isText, !isLast || problem != nil || validator.isComplete else { throw .invalidUTF8 }
+        }
+        if let problem { throw problem }
+        guard isLast else { return nil }
+        defer { payload.removeAll(keepingCapacity: message.isText && payload.count <= 64 << 10) }
+        return message.isText ? .text(String(decoding: payload, as: UTF8.self)) : .binary(payload)
+    }
+
+    private mutating func decompress(_ piece: UnsafeRawBufferPointer, isLast: Bool) throws(WebSocketError) {
+        if inflater == nil { inflater = try Inflater(windowBits: compression?.serverMaxWindowBits ?? 15) }
+        try inflater?.decompress(piece, endsMessage: isLast, into: &payload, limit: limits.messageBytes)
+        if isLast, compression?.serverNoContextTakeover == true { inflater = nil }
+    }
+
+    // MARK: Sending
 
     /// The bytes of a message, as one frame.
     ///
-    /// - Throws: `.messageTooLarge` beyond ``WebSocketLimits/maximumFrameBytes``, before compression, and `.closed` after
-    ///   either side's close frame.
-    mutating func send(
-        _ message: WebSocketMessage, nextMaskingKey: () -> UInt32
-    ) throws(WebSocketCodecError) -> [UInt8] {
-        guard phase == .open else { throw .closed }
-        guard message.byteCount <= limits.maximumFrameBytes else {
-            throw .messageTooLarge(limitBytes: limits.maximumFrameBytes)
-        }
+    /// - Throws: a message beyond ``WebSocketLimits/frameBytes``, before compression, of which nothing is sent.
+    mutating func send(_ message: WebSocketMessage) throws(WebSocketError) -> [UInt8] {
+        guard message.byteCount <= limits.frameBytes else { throw .tooLarge("a message", limit: limits.frameBytes) }
         switch message {
-        case .text(var text): return text.withUTF8 { frame(.text, UnsafeRawBufferPointer($0), nextMaskingKey()) }
-        case .binary(let bytes): return bytes.withUnsafeBytes { frame(.binary, $0, nextMaskingKey()) }
+        case .text(var text): return text.withUTF8 { dataFrame(.text, UnsafeRawBufferPointer($0)) }
+        case .binary(let bytes): return bytes.withUnsafeBytes { dataFrame(.binary, $0) }
         }
     }
 
-    /// The bytes of a ping; empty after either side's close frame.
+    /// The bytes of a ping.
+    func ping() -> [UInt8] { frame(.ping, []) }
+
+    /// The bytes of our close frame; empty after it. What the peer still sends is delivered, until its own close frame.
     ///
-    /// - Parameter payload: what the peer's pong repeats; at most 125 bytes, what is more is left out.
-    func ping(_ payload: [UInt8] = [], nextMaskingKey: () -> UInt32) -> [UInt8] {
-        phase == .open ? Self.control(.ping, payload, maskingKey: nextMaskingKey()) : []
-    }
-
-    /// The bytes of our close frame; empty after either side's close frame. What the peer still sends is delivered, until
-    /// its own close frame.
-    ///
-    /// - Parameter closure: a code that must not travel (RFC 6455, 7.4) is left out, with its reason; a reason of more
-    ///   than 123 bytes ends earlier, with a whole character.
-    mutating func close(_ closure: WebSocketCloseReason, nextMaskingKey: () -> UInt32) -> [UInt8] {
-        guard phase == .open else { return [] }
-        phase = .closing
-        deflater = nil
-        return Self.close(closure.code, reason: closure.reason, maskingKey: nextMaskingKey())
-    }
-
-    private mutating func frame(
-        _ opcode: WebSocketOpcode, _ payload: UnsafeRawBufferPointer, _ maskingKey: UInt32
-    ) -> [UInt8] {
-        guard let compression, !payload.isEmpty else {
-            return WebSocketFrameWriter.frame(opcode, payload, maskingKey: maskingKey)
-        }
-        if deflater == nil { deflater = Deflater.make(windowBits: compression.clientMaxWindowBits) }
-        guard deflater != nil else { return WebSocketFrameWriter.frame(opcode, payload, maskingKey: maskingKey) }
-        let bytes = WebSocketFrameWriter.compressedFrame(opcode, payload, maskingKey: maskingKey, deflater: &deflater)
-        if compression.clientNoContextTakeover { deflater = nil }
-        return bytes
-    }
-
-    private static func control(_ opcode: WebSocketOpcode, _ payload: [UInt8], maskingKey: UInt32) -> [UInt8] {
-        payload.prefix(125).withUnsafeBytes { WebSocketFrameWriter.frame(opcode, $0, maskingKey: maskingKey) }
-    }
-
-    private static func close(_ code: UInt16?, reason: String = "", maskingKey: UInt32) -> [UInt8] {
-        guard let code, WebSocketCloseReason.mayTravel(code) else { return control(.close, [], maskingKey: maskingKey) }
+    /// - Parameter reason: a code that must not travel (RFC 6455, 7.4) is left out, with its text; a text of more than 123
+    ///   bytes ends earlier, with a whole character.
+    mutating func close(_ reason: WebSocketCloseReason) -> [UInt8] {
+        guard !hasClosed else { return [] }
+        hasClosed = true
+        guard let code = reason.code, WebSocketCloseReason.mayTravel(code) else { return frame(.close, []) }
         var payload = [UInt8(code >> 8), UInt8(code & 0xFF)]
-        for character in reason {
+        for character in reason.reason {
             guard payload.count + character.utf8.count <= 125 else { break }
             payload += character.utf8
         }
-        return control(.close, payload, maskingKey: maskingKey)
+        return frame(.close, payload)
+    }
+
+    private mutating func dataFrame(_ opcode: WebSocketOpcode, _ payload: UnsafeRawBufferPointer) -> [UInt8] {
+        if let compression, !payload.isEmpty {
+            if deflater == nil { deflater = Deflater(windowBits: compression.clientMaxWindowBits) }
+            defer { if compression.clientNoContextTakeover { deflater = nil } }
+            if let compressed = deflater?.compress(payload) { return frame(opcode, compressed, isCompressed: true) }
+        }
+        return WebSocketFrameWriter.frame(opcode, payload, maskingKey: nextMaskingKey())
+    }
+
+    private func frame(_ opcode: WebSocketOpcode, _ payload: [UInt8], isCompressed: Bool = false) -> [UInt8] {
+        payload.withUnsafeBytes {
+            WebSocketFrameWriter.frame(opcode, $0, isCompressed: isCompressed, maskingKey: nextMaskingKey())
+        }
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    /// Takes at most that many bytes from the front.
+    mutating func takePrefix(_ count: Int) -> UnsafeRawBufferPointer {
+        let taken = UnsafeRawBufferPointer(rebasing: prefix(count))
+        self = UnsafeRawBufferPointer(rebasing: dropFirst(count))
+        return taken
     }
 }
 
@@ -179,14 +274,13 @@ extension WebSocketCloseReason {
     }
 
     /// Reads the payload of a close frame (RFC 6455, 5.5.1).
-    init(closePayload payload: [UInt8]) throws(WebSocketCodecError) {
+    init(closePayload payload: [UInt8]) throws(WebSocketError) {
         guard !payload.isEmpty else {
             self.init()
             return
         }
-        guard payload.count >= 2 else { throw .invalidClose }
-        let code = UInt16(payload[0]) << 8 | UInt16(payload[1])
-        guard Self.mayTravel(code) else { throw .invalidClose }
+        let code = payload.count >= 2 ? UInt16(payload[0]) << 8 | UInt16(payload[1]) : 0
+        guard Self.mayTravel(code) else { throw .violation("the server sent a close frame that can't be read") }
         guard let reason = String(validating: payload[2...], as: UTF8.self) else { throw .invalidUTF8 }
         self.init(code: code, reason: reason)
     }

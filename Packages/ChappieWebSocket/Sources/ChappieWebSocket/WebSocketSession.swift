@@ -1,23 +1,16 @@
 @_spi(ChappieInternals) import ChappieCore
 @_spi(ChappieInternals) import ChappieCurl
-import HTTPTypes
 
-/// One WebSocket from the first attempt to its end: handshake, messages both ways, closing, or the body of a refusal; by
-/// when something must happen next, and when to read.
+/// One WebSocket from the first attempt to its end: handshake, messages both ways, closing; by when something must happen
+/// next, and when to read.
 ///
 /// It knows no socket, no clock and no task. What happens comes in with its time, in nanoseconds of the loop's clock; what
 /// is to be sent is in the outbox; what the users wait for, they ask for again after each change.
-struct WebSocketSession: ~Copyable {
-    /// The outcome of the handshake.
-    enum Opening: Sendable {
-        case opened(HTTPFields)
-        case refused(HTTPResponse.Status, HTTPFields)
-    }
-
+struct WebSocketSession {
     enum Phase: Hashable {
         /// Resolving, connecting, the proxy's and the TLS handshake. Next: handshaking, ended.
         case connecting
-        /// The request for the upgrade is going out, its answer has not come. Next: open, refusedHead, ended.
+        /// The request for the upgrade is going out, its answer is not whole. Next: open, ended.
         case handshaking
         /// Next: closing, lingering, ended.
         case open
@@ -26,19 +19,11 @@ struct WebSocketSession: ~Copyable {
         /// Both sides are through; what is queued goes out, and the peer is left the time to close the connection first
         /// (RFC 6455, 7.1.1). Next: ended.
         case lingering
-        /// The answer was no upgrade; no byte of its body has come. Next: refusedBody, ended.
-        case refusedHead
-        /// Next: ended.
-        case refusedBody
         case ended
     }
 
-    /// How the connection ended for the receiver.
-    private enum End {
-        case closed(WebSocketCloseReason)
-        case failed(ChappieTransportError)
-    }
-
+    /// How long the body of a refusal may take once its head has come.
+    static let refusalAllowance = Duration.seconds(5)
     /// How long a closing handshake may take, queued messages included.
     static let closeAllowance = Duration.seconds(5)
     /// How long the peer is left to close the connection once the closing handshake is over.
@@ -56,70 +41,54 @@ struct WebSocketSession: ~Copyable {
     /// A read of this much says that the peer fills the line; it is not made to wait.
     private static let bulkBytes = 64 << 10
 
-    /// How long the phases may take, in nanoseconds, and in the words that errors need.
-    private struct Allowances {
-        let deadlines: ChappieDeadlines
-        let liveness, halfLiveness, firstByte, idle: Int
-
-        init(_ deadlines: ChappieDeadlines) {
-            self.deadlines = deadlines
-            liveness = deadlines.liveness.nanoseconds
-            halfLiveness = liveness / 2
-            firstByte = deadlines.firstByte.nanoseconds
-            idle = deadlines.idle.nanoseconds
-        }
-    }
-
+    /// How errors name the peer.
+    private let host: String
+    private let deadlines: ChappieDeadlines
     private let limits: WebSocketLimits
-    private let fault: WebSocketFault
-    private let allowances: Allowances
-    private let keys = MaskingKeys()
+    /// In nanoseconds: it is looked at several times for each packet.
+    private let liveness: Int
 
     private(set) var phase = Phase.connecting
     /// When the phase began, or the last sign of life came within it.
     private var since: Int
     private var hasPinged = false
-    /// The receiver is behind: nothing is read, so nothing can be heard.
-    private var isPaused = false
 
     var outbox = WebSocketOutbox()
     /// The socket takes nothing any more; what the peer said before that may still be there to read.
     private var isWriteBroken = false
 
-    // The readers of the peer's bytes; one of the three at a time, none at the end.
+    // The readers of the peer's bytes; one of the two at a time, none at the end.
     private var handshake: WebSocketHandshake?
     private var codec: WebSocketCodec?
-    private var refusal: RefusalBody?
 
     /// The answer to the handshake, or why there is none.
-    private(set) var opening: Result<Opening, any Error>?
+    private(set) var opening: Result<WebSocketHandshake.Answer, any Error>?
     private var messages: [WebSocketMessage] = []
     private var inboxBytes = 0
-    /// The first one counts.
-    private var end: End?
-    private var body: [UInt8] = []
-    private var bodyEnd: Result<Void, any Error>?
+    /// How the connection ended for the receiver. The first one counts.
+    private var end: Result<WebSocketCloseReason, ChappieTransportError>?
 
     /// There may be bytes that the socket does not tell of: reading was left off, or they are inside TLS.
     private var mustReadOn = false
     private var restUntil: Int?
     private var lastMessagesAt: Int?
+    // Of one visit.
     private var readBytes = 0
     private var hasReadMessages = false
 
     /// - Parameters:
     ///   - handshake: not sent yet.
-    ///   - host: how errors name the peer.
     ///   - now: when the attempt to connect begins.
     init(
-        _ handshake: consuming WebSocketHandshake, host: String, deadlines: ChappieDeadlines,
-        limits: WebSocketLimits, startedAt now: Int
+        _ handshake: WebSocketHandshake, host: String, deadlines: ChappieDeadlines,
+        limits: WebSocketLimits = WebSocketLimits(), startedAt now: Int
     ) {
+        self.handshake = handshake
+        self.host = host
+        self.deadlines = deadlines
         self.limits = limits
-        fault = WebSocketFault(host: host)
-        allowances = Allowances(deadlines)
+        liveness = deadlines.liveness.nanoseconds
         since = now
-        self.handshake = consume handshake
     }
 
     // MARK: What the loop asks
@@ -127,30 +96,29 @@ struct WebSocketSession: ~Copyable {
     /// Whether nothing is left to do on the socket.
     var isOver: Bool { phase == .ended }
 
+    /// The receiver is behind: nothing is read, so nothing can be heard.
     private var isFull: Bool { inboxBytes >= Self.inboxLimitBytes }
 
     var wantsRead: Bool {
         switch phase {
         case .connecting, .ended: false
-        case .handshaking, .lingering, .refusedHead, .refusedBody: true
+        case .handshaking, .lingering: true
         // A peer that takes no answers is not heard either, so that its silence ends the connection in time.
         case .open, .closing: !isFull && !outbox.owesTooMuch
         }
     }
-
-    var wantsWrite: Bool { !outbox.isEmpty }
 
     /// The events to wait for until the next visit.
     ///
     /// - Parameter deadline: when a user wants to be told of the time.
     func verdict(at now: Int, deadline usersDeadline: Int?) -> LoopVerdict {
         guard !isOver else { return .leave }
-        var moment = min(self.deadline ?? .max, usersDeadline ?? .max)
-        let isResting = isResting(at: now)
-        if isResting, let restUntil { moment = min(moment, restUntil) }
+        var until = min(deadline ?? .max, usersDeadline ?? .max)
+        for case let moment? in [restUntil, writingDeadline] where moment > now { until = min(until, moment) }
         // Something that no socket will tell of: bytes inside TLS; a ping that has only just been queued.
-        if phase != .connecting, shouldReadOn(at: now) || wantsWrite && outbox.blockedSince == nil { moment = now }
-        return .stay(reads: wantsRead && !isResting, writes: wantsWrite, until: moment == .max ? nil : moment)
+        if phase != .connecting, shouldReadOn(at: now) || !outbox.isEmpty && outbox.blockedSince == nil { until = now }
+        return .stay(
+            reads: wantsRead && !isResting(at: now), writes: !outbox.isEmpty, until: until == .max ? nil : until)
     }
 
     /// Whether to read although the socket has not called for it.
@@ -162,7 +130,7 @@ struct WebSocketSession: ~Copyable {
     ///
     /// - Parameter isReadable: the socket says that there is something.
     mutating func beginsReading(isReadable: Bool, at now: Int) -> Bool {
-        guard wantsRead, shouldReadOn(at: now) || isReadable && !isResting(at: now) else { return false }
+        guard isReadable || mustReadOn, wantsRead, !isResting(at: now) else { return false }
         (mustReadOn, restUntil, readBytes, hasReadMessages) = (false, nil, 0, false)
         return true
     }
@@ -171,7 +139,7 @@ struct WebSocketSession: ~Copyable {
     ///
     /// - Parameter hasMore: whether it stopped although there may be more.
     mutating func endedReading(hasMore: Bool, at now: Int) {
-        mustReadOn = hasMore
+        mustReadOn = mustReadOn || hasMore
         guard hasReadMessages else { return }
         // TLS gives one record at a time: a visit that stopped at its bound has not emptied the line.
         if !hasMore, let lastMessagesAt, now - lastMessagesAt <= Self.burstGap, readBytes < Self.bulkBytes,
@@ -187,56 +155,64 @@ struct WebSocketSession: ~Copyable {
 
     /// The connection stands; the request may go out.
     mutating func connected(at now: Int) {
-        guard phase == .connecting, let request = handshake?.requestBytes else { return }
-        outbox.append(request)
+        guard phase == .connecting, let handshake else { return }
+        outbox.append(handshake.requestBytes)
         move(to: .handshaking, at: now)
     }
 
     mutating func received(_ bytes: UnsafeRawBufferPointer, at now: Int) {
+        var rest = bytes
         readBytes += bytes.count
         heard(at: now)
-        if codec != nil {
-            receivedFrames(bytes, at: now)
-        } else if let handshake = handshake.take() {
-            do throws(WebSocketHandshakeError) {
-                try answered(handshake.receivedBytes(bytes), at: now)
+        if phase == .handshaking {
+            do throws(WebSocketError) {
+                try receivedAnswer(&rest, at: now)
             } catch {
-                failed(fault.error(for: error))
+                failed(error.error(at: .responseHead, host: host))
             }
-        } else if refusal != nil {
-            receivedBody(bytes)
+        }
+        if let output = codec?.receivedBytes(rest) { take(output, at: now) }
+    }
+
+    private mutating func receivedAnswer(_ rest: inout UnsafeRawBufferPointer, at now: Int) throws(WebSocketError) {
+        let hadHead = handshake?.refusedSoFar != nil
+        let answer = try handshake?.receivedBytes(&rest)
+        if case .opened(_, let compression)? = answer {
+            codec = WebSocketCodec(
+                limits: limits, compression: compression, nextMaskingKey: { .random(in: .min ... .max) })
+            handshake = nil
+            move(to: .open, at: now)
+        }
+        opening = answer.map { .success($0) }
+        if case .refused? = answer { over() }
+        // The time for the body begins with the head.
+        if !hadHead, handshake?.refusedSoFar != nil { since = now }
+    }
+
+    private mutating func take(_ output: WebSocketCodec.Output, at now: Int) {
+        outbox.append(output.bytes, isAnswer: true)
+        if !output.messages.isEmpty, end == nil {
+            hasReadMessages = true
+            inboxBytes += output.messages.reduce(0) { $0 + $1.byteCount + Self.bytesPerMessage }
+            if messages.isEmpty { messages = output.messages } else { messages += output.messages }
+        }
+        if let ending = output.end {
+            end = end ?? ending.mapError { $0.error(at: .message, host: host) }
+            move(to: .lingering, at: now)
         }
     }
 
-    /// The peer has ended its side of the connection.
-    mutating func connectionEnded(at now: Int) {
-        if let codec = codec.take() {
-            var codec = codec
-            act(on: codec.connectionClosed(), at: now)
-        } else if let handshake = handshake.take() {
-            failed(fault.error(for: handshake.connectionClosed()))
+    /// The peer has ended its side of the connection, or it broke.
+    mutating func connectionEnded() {
+        if phase == .handshaking {
+            answerEnded(error(.connectionLost, .responseHead, "it closed the connection before its answer was whole"))
         } else {
-            do throws(WebSocketHandshakeError) {
-                try refusal?.connectionClosed()
-                endBody(.success(()))
-            } catch {
-                endBody(.failure(fault.error(for: error, inBody: true)))
-            }
-        }
-        over()
-    }
-
-    /// The connection broke.
-    mutating func connectionBroke() {
-        switch phase {
-        case .connecting, .handshaking: failed(fault.lost(.responseHead))
-        case .refusedHead, .refusedBody: failed(fault.lost(.responseBody))
-        case .open, .closing, .lingering, .ended: failed(fault.lost(.message))
+            failed(error(.connectionLost, .message, "the connection ended without a close frame"))
         }
     }
 
     /// There is nothing to read at present: the end, where the socket takes nothing either.
-    mutating func nothingToRead() { if isWriteBroken { connectionBroke() } }
+    mutating func nothingToRead() { if isWriteBroken { connectionEnded() } }
 
     /// The socket took that many bytes. Where it had taken no more before, that is a sign of life.
     mutating func wrote(_ count: Int, at now: Int) { if outbox.took(count) { heard(at: now) } }
@@ -247,23 +223,17 @@ struct WebSocketSession: ~Copyable {
         outbox.clear()
     }
 
-    /// It can't go on. The first end counts; what has arrived before is still delivered.
+    /// It can't go on. What has arrived before is still delivered.
     mutating func failed(_ error: ChappieTransportError) {
         opening = opening ?? .failure(error)
-        end = end ?? .failed(error)
-        endBody(.failure(error))
+        end = end ?? .failure(error)
         over()
     }
 
-    /// A round is over: looks at the clock, and whether reading has to wait for the receiver.
-    ///
-    /// - Parameter connectTimeOut: what to say of a connection that does not come about in the time given.
-    mutating func settle(at now: Int, connectTimeOut: (Duration) -> ChappieTransportError) {
-        if let deadline, now >= deadline { timeHasCome(connectTimeOut) }
-        guard isFull != isPaused else { return }
-        isPaused = isFull
-        // A peer is expected to live from when it is heard again.
-        if isPaused { mustReadOn = true } else { heard(at: now) }
+    /// Nothing more of the answer will come.
+    private mutating func answerEnded(_ error: ChappieTransportError) {
+        opening = handshake?.refusedSoFar.map { .success($0) }
+        failed(error)
     }
 
     // MARK: Time
@@ -271,44 +241,34 @@ struct WebSocketSession: ~Copyable {
     /// When the loop has to come by, whatever the socket and the users do.
     var deadline: Int? {
         switch phase {
-        case .connecting: since + allowances.deadlines.connect.nanoseconds
-        case .handshaking: since + allowances.deadlines.upgrade.nanoseconds
-        case .open: isPaused ? nil : since + (hasPinged ? allowances.liveness : allowances.halfLiveness)
-        case .refusedHead: since + allowances.firstByte
-        case .refusedBody: since + allowances.idle
+        case .connecting: since + deadlines.connect.nanoseconds
+        case .handshaking:
+            since + (handshake?.refusedSoFar == nil ? deadlines.upgrade : Self.refusalAllowance).nanoseconds
+        case .open: isFull ? nil : since + (hasPinged ? liveness : liveness / 2)
         case .closing: since + Self.closeAllowance.nanoseconds
         case .lingering: since + Self.lingerAllowance.nanoseconds
         case .ended: nil
         }
     }
 
-    private mutating func timeHasCome(_ connectTimeOut: (Duration) -> ChappieTransportError) {
-        let deadlines = allowances.deadlines
+    /// - Parameter connectTimeOut: what to say of a connection that does not come about in the time given.
+    mutating func timeHasPassed(until now: Int, connectTimeOut: (Duration) -> ChappieTransportError) {
+        guard let deadline, now >= deadline else { return }
         switch phase {
         case .connecting: failed(connectTimeOut(deadlines.connect))
-        case .handshaking: failed(fault.timeOut(.responseHead, after: deadlines.upgrade))
+        case .handshaking: answerEnded(timeOut(.responseHead, "no response head", after: deadlines.upgrade))
         // The peer has been silent for half of what it may: ask for a sign of life.
         case .open where !hasPinged:
-            outbox.append(codec?.ping(nextMaskingKey: keys.next) ?? [])
+            outbox.append(codec?.ping() ?? [])
             hasPinged = true
-        case .open: failed(fault.timeOut(.liveness, after: deadlines.liveness))
-        case .refusedHead: failed(fault.timeOut(.firstByte, after: deadlines.firstByte))
-        case .refusedBody: failed(fault.timeOut(.responseBody, after: deadlines.idle))
-        case .closing, .lingering: failed(fault.lost(.message))
-        case .ended: break
+        case .open: failed(timeOut(.liveness, "not even an answer to a ping", after: deadlines.liveness))
+        case .closing, .lingering, .ended: connectionEnded()
         }
     }
 
-    private mutating func heard(at now: Int) {
-        switch phase {
-        case .open: move(to: .open, at: now)
-        case .refusedHead, .refusedBody: move(to: .refusedBody, at: now)
-        case .connecting, .handshaking, .closing, .lingering, .ended: break
-        }
-    }
+    private mutating func heard(at now: Int) { if phase == .open { move(to: .open, at: now) } }
 
     private mutating func move(to phase: Phase, at now: Int) {
-        guard self.phase != .ended else { return }
         self.phase = phase
         since = now
         hasPinged = false
@@ -317,7 +277,7 @@ struct WebSocketSession: ~Copyable {
     // MARK: What the users ask and do
 
     /// Whether messages can go out and come in, as far as is known.
-    var isOpen: Bool { phase == .open && end == nil }
+    var isOpen: Bool { phase == .open }
 
     /// Queues `message`.
     ///
@@ -325,17 +285,14 @@ struct WebSocketSession: ~Copyable {
     ///   and for a message over the limit, of which nothing goes out.
     mutating func send(_ message: WebSocketMessage) -> Result<Int, any Error>? {
         guard isOpen else {
-            if case .failed(let error) = end { return .failure(error) }
-            return .failure(fault.error(sending: .closed))
+            if case .failure(let error) = end { return .failure(error) }
+            return .failure(error(.connectionLost, .request, "the WebSocket is closed"))
         }
-        let tooLarge = WebSocketCodecError.messageTooLarge(limitBytes: limits.maximumFrameBytes)
-        guard message.byteCount <= limits.maximumFrameBytes else { return .failure(fault.error(sending: tooLarge)) }
-        guard outbox.hasRoom(for: message.byteCount) else { return nil }
-        do throws(WebSocketCodecError) {
-            guard let frame = try codec?.send(message, nextMaskingKey: keys.next) else { throw .closed }
-            outbox.append(frame)
+        guard message.byteCount > limits.frameBytes || outbox.hasRoom(for: message.byteCount) else { return nil }
+        do throws(WebSocketError) {
+            outbox.append(try codec?.send(message) ?? [])
         } catch {
-            return .failure(fault.error(sending: error))
+            return .failure(error.error(at: .request, host: host))
         }
         // The answer to it is not made to wait.
         (lastMessagesAt, restUntil) = (nil, nil)
@@ -346,56 +303,38 @@ struct WebSocketSession: ~Copyable {
     /// takes nothing for as long as a peer may be silent, or so much has come that the peer may read no more before it is
     /// received, perhaps by the sender's own task.
     func isWritten(_ end: Int, at now: Int) -> Bool {
-        outbox.writtenTotal >= end || codec == nil || phase != .open || isFull
-            || writingDeadline.map { now >= $0 } ?? false
+        outbox.writtenTotal >= end || !isOpen || isFull || writingDeadline.map { now >= $0 } ?? false
     }
 
     /// When a sender stops waiting for a socket that takes nothing. The peer may live, and its receiver has a deadline.
-    var writingDeadline: Int? { outbox.blockedSince.map { $0 + allowances.liveness } }
+    var writingDeadline: Int? { outbox.blockedSince.map { $0 + liveness } }
 
-    /// The messages that a receiver gets without waiting, and whether reading goes on for that; `nil` when it has to wait.
-    mutating func takeInbound() -> Result<(WebSocketInbound, Bool), any Error>? {
-        if !messages.isEmpty {
-            defer { discardInbox() }
-            return .success((.messages(messages), isFull))
+    /// The messages that a receiver gets without waiting, or the end; `nil` when it has to wait.
+    mutating func takeInbound(at now: Int) -> Result<WebSocketInbound, any Error>? {
+        guard !messages.isEmpty else { return end.map { $0.map { .closed($0) }.mapError { $0 } } }
+        if isFull {
+            // Reading goes on. A peer is expected to live from when it is heard again.
+            mustReadOn = true
+            heard(at: now)
         }
-        return switch end {
-        case nil: nil
-        case .closed(let reason): .success((.closed(reason), false))
-        case .failed(let error): .failure(error)
-        }
-    }
-
-    /// The receiver's deadline has passed.
-    func receiveTimeOut(after allowance: Duration) -> ChappieTransportError {
-        fault.timeOut(.message, after: allowance)
-    }
-
-    /// The part of a refusal's body that has come; `nil` when its reader has to wait.
-    mutating func takeBody() -> Result<[UInt8]?, any Error>? {
-        if !body.isEmpty {
-            defer { body = [] }
-            return .success(body)
-        }
-        return bodyEnd?.map { nil }
+        defer { discardInbox() }
+        return .success(.messages(messages))
     }
 
     /// Begins the closing handshake, if there is something to close.
     mutating func close(_ reason: WebSocketCloseReason, at now: Int) {
         guard isOpen else { return }
-        outbox.append(codec?.close(reason, nextMaskingKey: keys.next) ?? [])
+        outbox.append(codec?.close(reason) ?? [])
         restUntil = nil
         move(to: .closing, at: now)
     }
 
     /// The user lets go of the connection: everything ends at once, and nothing more is delivered.
     mutating func drop() {
-        guard !isOver || end == nil else { return }
+        guard !isOver else { return }
         opening = opening ?? .failure(CancellationError())
         discardInbox()
-        end = end ?? .failed(fault.dropped)
-        if case .failure? = bodyEnd {} else { (body, bodyEnd) = ([], .failure(CancellationError())) }
-        over()
+        failed(error(.connectionLost, .message, "the connection was dropped on this side"))
     }
 
     private mutating func discardInbox() {
@@ -403,84 +342,25 @@ struct WebSocketSession: ~Copyable {
         inboxBytes = 0
     }
 
-    // MARK: What the peer says
-
-    private mutating func answered(
-        _ progress: consuming WebSocketHandshake.Progress, at now: Int
-    ) throws(WebSocketHandshakeError) {
-        switch consume progress {
-        case .needsMore(let waiting): handshake = consume waiting
-        case .opened(let upgrade):
-            codec = WebSocketCodec(limits: limits, compression: upgrade.compression)
-            opening = .success(.opened(upgrade.headerFields))
-            move(to: .open, at: now)
-            upgrade.leftover.withUnsafeBytes { receivedFrames($0, at: now) }
-        case .refused(let head, let rest):
-            refusal = try RefusalBody(head)
-            opening = .success(.refused(head.status, head.headerFields))
-            move(to: .refusedHead, at: now)
-            if !rest.isEmpty { heard(at: now) }
-            rest.withUnsafeBytes { receivedBody($0) }
-        }
-    }
-
-    private mutating func receivedFrames(_ bytes: UnsafeRawBufferPointer, at now: Int) {
-        act(on: codec?.receivedBytes(bytes, nextMaskingKey: keys.next) ?? [], at: now)
-    }
-
-    private mutating func act(on actions: [WebSocketCodec.Action], at now: Int) {
-        for action in actions {
-            switch action {
-            case .send(let bytes): outbox.append(answer: bytes)
-            case .deliver(let arrived):
-                guard end == nil else { break }
-                hasReadMessages = true
-                inboxBytes += arrived.reduce(0) { $0 + $1.byteCount + Self.bytesPerMessage }
-                if messages.isEmpty { messages = arrived } else { messages += arrived }
-            case .peerClosed(let reason):
-                end = end ?? .closed(reason)
-                move(to: .lingering, at: now)
-            case .fail(let problem):
-                end = end ?? .failed(fault.error(for: problem))
-                move(to: .lingering, at: now)
-            }
-        }
-    }
-
-    private mutating func receivedBody(_ bytes: UnsafeRawBufferPointer) {
-        do throws(WebSocketHandshakeError) {
-            body += try refusal?.receivedBytes(bytes) ?? []
-            guard refusal?.isComplete == true else { return }
-            endBody(.success(()))
-            over()
-        } catch {
-            failed(fault.error(for: error, inBody: true))
-        }
-    }
-
-    private mutating func endBody(_ end: Result<Void, any Error>) { bodyEnd = bodyEnd ?? end }
-
     /// Nothing more is written or read.
     private mutating func over() {
         handshake = nil
         codec = nil
-        refusal = nil
         outbox.clear()
         phase = .ended
     }
-}
 
-/// Masking keys that can't be predicted (RFC 6455, 10.3), from the system's generator; some at a time, since each call of
-/// that is one of the kernel.
-private final class MaskingKeys {
-    private static let batch = 64
+    // MARK: Errors
 
-    private var keys: [UInt32] = []
+    func timeOut(
+        _ stage: ChappieTransportError.Stage, _ missing: String, after allowance: Duration
+    ) -> ChappieTransportError {
+        error(.timedOut, stage, "\(missing) within \(allowance.words)")
+    }
 
-    func next() -> UInt32 {
-        if let key = keys.popLast() { return key }
-        var generator = SystemRandomNumberGenerator()
-        keys = (1..<Self.batch).map { _ in generator.next() }
-        return generator.next()
+    private func error(
+        _ code: ChappieTransportError.Code, _ stage: ChappieTransportError.Stage, _ reason: String
+    ) -> ChappieTransportError {
+        ChappieTransportError(code, stage: stage, host: host, reason: reason)
     }
 }

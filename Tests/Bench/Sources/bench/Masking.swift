@@ -14,10 +14,12 @@ struct Masking: Measure {
 
     func run() -> Int {
         withUnsafeTemporaryAllocation(byteCount: payload.count + 3, alignment: 16) { room in
-            guard let base = room.baseAddress else { return 0 }
             payload.withUnsafeBytes { bytes in
                 // Frames lie at any address.
-                for round in 0..<rounds { WebSocketMask.copy(bytes, to: base + round & 3, key: UInt32(round)) }
+                for round in 0..<rounds {
+                    let place = UnsafeMutableRawBufferPointer(rebasing: room[(round & 3)...])
+                    WebSocketFrameWriter.mask(bytes, into: place, key: UInt32(round))
+                }
             }
             return rounds * payload.count
         }

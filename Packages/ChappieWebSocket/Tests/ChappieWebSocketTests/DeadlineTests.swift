@@ -29,33 +29,14 @@ extension OverTheWire {
             #expect(error.stage == .tls)
         }
 
-        @Test(arguments: ["", "HTTP/1.1 101 Switching Protocols\r\nupgrade: web"])
-        func aHandshakeThatIsNotAnsweredEndsAtTheHeadsDeadline(_ beginning: String) async throws {
-            let server = try ScriptedWebSocketServer.start { _ in
-                .init(steps: [.send(Array(beginning.utf8)), .stall])
-            }
+        @Test func aHandshakeThatIsNotAnsweredEndsAtTheHeadsDeadline() async throws {
+            let server = try ScriptedWebSocketServer.stalling(after: "HTTP/1.1 101 Switching Protocols\r\nupgrade: web")
             let error = try await timeOut(ChappieDeadlines(upgrade: Self.short), at: server.url())
             #expect(error.stage == .responseHead)
             #expect(error.host == "127.0.0.1:\(server.port)")
             #expect(error.reason.contains("200 ms"))
             #expect(try await eventually { server.record.openConnectionCount == 0 })
             server.stop()
-        }
-
-        @Test func aRefusalsBodyHasItsOwnDeadlines() async throws {
-            let head = "HTTP/1.1 503 Later\r\ncontent-length: 9\r\n\r\n"
-            for (text, stage) in [(head, ChappieTransportError.Stage.firstByte), (head + "half", .responseBody)] {
-                let server = try ScriptedWebSocketServer.start { _ in .init(steps: [.send(Array(text.utf8)), .stall]) }
-                let transport = makeTransport(
-                    deadlines: ChappieDeadlines(firstByte: Self.short, idle: Self.short))
-                guard case .refused(let response) = try await transport.open(server.url(), headerFields: [:]) else {
-                    throw ContractViolation("It was not refused.")
-                }
-                let error = try await transportError { for try await _ in response.body {} }
-                #expect(error.code == .timedOut)
-                #expect(error.stage == stage)
-                server.stop()
-            }
         }
 
         @Test func aSilentPeerIsPingedAndThenGivenUp() async throws {
@@ -71,25 +52,32 @@ extension OverTheWire {
             server.stop()
         }
 
-        /// Nothing is received; the pings go on, and a peer that answers them stays.
+        /// Nothing is received; pings go both ways, and a peer that answers them stays.
         @Test func aPeerThatAnswersPingsIsAlive() async throws {
-            let server = try ScriptedWebSocketServer.start()
+            let server = try ScriptedWebSocketServer.start {
+                .upgrade($0, then: [.send(WebSocketFrames.text("a") + WebSocketFrames.ping("b"))])
+            }
             // None of the handshake's deadlines concerns an open connection. A busy machine may answer late.
             let transport = makeTransport(
                 deadlines: ChappieDeadlines(connect: .seconds(1), upgrade: .seconds(1), liveness: .seconds(1)))
             let connection = try await transport.connection(server.url())
             #expect(try await eventually { server.record.pingCount >= 5 })
+            #expect(server.record.pongCount == 1)
             #expect(connection.isOpen)
+            #expect(try await connection.messages(1) == [.text("a")])
             server.stop()
         }
 
-        @Test func pingsAreAnsweredThoughNothingIsReceived() async throws {
-            let server = try ScriptedWebSocketServer.start {
-                .upgrade($0, then: [.send(WebSocketFrames.text("a") + WebSocketFrames.ping("b"))])
-            }
+        @Test func aCloseThatIsNotAnsweredEndsAfterFiveSeconds() async throws {
+            let server = try ScriptedWebSocketServer.start { .upgrade($0, then: [.stall]) }
             let connection = try await makeTransport().connection(server.url())
-            #expect(try await eventually { server.record.pongCount == 1 })
-            #expect(try await connection.messages(1) == [.text("a")])
+            let start = ContinuousClock.now
+            await connection.close(.normal)
+            let time = ContinuousClock.now - start
+            #expect(time > .seconds(4.9) && time < .seconds(8), "after \(time)")
+            #expect(try await eventually { server.record.openConnectionCount == 0 })
+            let error = try await transportError { _ = try await connection.receive(within: nil) }
+            #expect(error.code == .connectionLost)
             server.stop()
         }
 

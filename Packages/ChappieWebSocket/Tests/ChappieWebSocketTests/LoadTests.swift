@@ -75,34 +75,10 @@ extension OverTheWire {
             server.stop()
         }
 
-        @Test func aServerThatDoesNotReadStopsTheSender() async throws {
-            let gate = ScriptedGate()
-            let server = try ScriptedWebSocketServer.start {
-                .upgrade($0, then: [.stopReading, .wait(until: gate), .startReading])
-            }
-            let connection = try await makeTransport(compression: .off).connection(server.url())
-            let message = WebSocketMessage.binary([UInt8](repeating: 7, count: 100_000))
-            let sentCount = Mutex(0)
-            let sender = Task {
-                for _ in 0..<200 {
-                    try await connection.send(message)
-                    sentCount.withLock { $0 += 1 }
-                }
-            }
-            let count = try await settled(for: .milliseconds(500)) { sentCount.withLock { $0 } }
-            #expect(try #require(count) < 200, "20 MB went into nowhere")
-            gate.open()
-            try await sender.value
-            #expect(try await eventually { server.record.messages.count == 200 })
-            server.stop()
-        }
-
         @Test func whatIsQueuedGoesOutBeforeTheClose() async throws {
             let gate = ScriptedGate()
-            let server = try ScriptedWebSocketServer.start {
-                .upgrade($0, then: [.stopReading, .wait(until: gate), .startReading])
-            }
-            let connection = try await makeTransport(compression: .off).connection(server.url())
+            let server = try ScriptedWebSocketServer.reading(after: gate)
+            let connection = try await makeTransport().connection(server.url())
             let message = WebSocketMessage.binary([UInt8](repeating: 7, count: 8 << 20))
             let sender = Task { try await connection.send(message) }
             #expect(try await eventually { try TCPSocketTable().hasUnreadBytes(at: server.port) })
@@ -119,10 +95,8 @@ extension OverTheWire {
 
         @Test func aSenderWaitsAsLongAsItsMessageDoes() async throws {
             let gate = ScriptedGate()
-            let server = try ScriptedWebSocketServer.start {
-                .upgrade($0, then: [.stopReading, .wait(until: gate), .startReading])
-            }
-            let connection = try await makeTransport(compression: .off).connection(server.url())
+            let server = try ScriptedWebSocketServer.reading(after: gate)
+            let connection = try await makeTransport().connection(server.url())
             // More than the two socket buffers hold.
             let message = WebSocketMessage.binary([UInt8](repeating: 7, count: 16 << 20))
             let isSent = Mutex(false)
@@ -138,27 +112,11 @@ extension OverTheWire {
             server.stop()
         }
 
-        @Test func aMessageOverTheFrameLimitIsRefusedAndNothingOfItSent() async throws {
-            let server = try ScriptedWebSocketServer.start()
-            let connection = try await makeTransport(limits: WebSocketLimits(maximumFrameBytes: 1000))
-                .connection(server.url())
-            let error = try await transportError {
-                try await connection.send(.binary([UInt8](repeating: 0, count: 1001)))
-            }
-            #expect(error.code == .bodyTooLarge)
-            #expect(error.stage == .request)
-            try await connection.send(.text("fine"))
-            #expect(try await eventually { server.record.messages == [.text("fine")] })
-            server.stop()
-        }
-
         /// One thread, and nothing lost.
         @Test func oneThreadServesAThousandIdleConnectionsAndAHundredBusyOnes() async throws {
             let (idleCount, busyCount, messageCount) = (1000, 100, 50)
             try raiseDescriptorLimit(to: 2 * (idleCount + busyCount) + 200)
-            let server = try ScriptedWebSocketServer.start(reply: { message, _ in
-                [.send(WebSocketFrames.message(message))]
-            })
+            let server = try ScriptedWebSocketServer.echo()
             let transport = makeTransport()
             let url = try server.url()
             var idle: [any WebSocketConnection] = []
@@ -203,9 +161,7 @@ extension OverTheWire {
             let ending = try ScriptedWebSocketServer.start {
                 .upgrade($0, then: [.send(WebSocketFrames.frame(2, large)), .finish])
             }
-            let echoing = try ScriptedWebSocketServer.start(reply: { message, _ in
-                [.send(WebSocketFrames.message(message))]
-            })
+            let echoing = try ScriptedWebSocketServer.echo()
             let transport = makeTransport()
             // Each fills its inbox, so that its end waits behind a socket that is not read.
             let kept = try await transport.connection(ending.url())

@@ -1,0 +1,27 @@
+import ChappieCore
+
+/// An error that keeps a connection from being opened or a message from being sent, or ends a connection beside a proper
+/// close.
+struct WebSocketError: Error, Sendable, Hashable {
+    var code = ChappieTransportError.Code.protocolViolation
+    /// The code of our close frame (RFC 6455, 7.4.1).
+    var closeCode: UInt16 = 1002
+    /// One clause in plain words, without a final stop.
+    let reason: String
+
+    /// The peer broke a rule.
+    static func violation(_ reason: String, closeCode: UInt16 = 1002) -> WebSocketError {
+        WebSocketError(closeCode: closeCode, reason: reason)
+    }
+
+    static func tooLarge(_ subject: String, limit: Int) -> WebSocketError {
+        WebSocketError(code: .bodyTooLarge, closeCode: 1009, reason: "\(subject) of more than \(limit) bytes")
+    }
+
+    /// Text, or a close reason (RFC 6455, 8.1).
+    static let invalidUTF8 = violation("the server sent text that is not UTF-8", closeCode: 1007)
+
+    func error(at stage: ChappieTransportError.Stage, host: String) -> ChappieTransportError {
+        ChappieTransportError(code, stage: stage, host: host, reason: reason)
+    }
+}

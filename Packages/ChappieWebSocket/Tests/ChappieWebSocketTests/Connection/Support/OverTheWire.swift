@@ -1,6 +1,0 @@
-import TestFixtures
-import Testing
-
-/// Everything that measures time, counts threads or starts programs: one after the other, so that none stands in another's
-/// way.
-@Suite(.serialized, .byItself) enum OverTheWire {}
