@@ -186,6 +186,17 @@ def signed_in(user):
     return lambda simulator, **settings: user(simulator, **settings).sign_in()
 
 
+@pytest.fixture
+def passphrase(tmp_path):
+    """`passphrase(text)`: the settings that name a file with it."""
+    def make(text):
+        path = tmp_path / text.replace(" ", "-")
+        path.touch(mode=0o600)
+        path.write_text(text + "\n")
+        return {"CHAPPIE_PASSPHRASE_FILE": str(path)}
+    return make
+
+
 @pytest.fixture(scope="session")
 def reference(program, keyring, tmp_path_factory):
     """The answer to QUESTION when nothing goes wrong."""

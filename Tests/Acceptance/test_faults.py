@@ -4,13 +4,12 @@ within its deadline."""
 import concurrent.futures
 import signal
 import socket
-import ssl
 
 import pytest
 
-from conftest import (BAD_DATA, HUNG_UP, INTERRUPTED, QUESTION, SIGN_IN_NEEDED, TURN, UNAVAILABLE, USAGE, USAGE_LIMIT)
-from counterparts import PASSWORD, PATIENCE, Authority, Proxy, wait_until
-from witnesses import Forwarder, Listener, read_request
+from conftest import BAD_DATA, HUNG_UP, QUESTION, SIGN_IN_NEEDED, TURN, UNAVAILABLE, USAGE, USAGE_LIMIT
+from counterparts import PATIENCE, wait_until
+from witnesses import Forwarder
 
 # Scenario, exit code, what standard error must say, seconds it may take.
 FAILING = [
@@ -109,55 +108,6 @@ def test_a_conversation_uses_one_web_socket(simulate, signed_in):
     assert "websocket, 0 reconnects" in user.run("status", "--verbose").output
 
 
-def test_web_socket_obeys_authority_and_proxy(simulate, signed_in, front, stack, reference):
-    simulator, proxy = simulate(), stack.enter_context(Proxy())
-    front = front(simulator)
-    user = signed_in(simulator, CHAPPIE_BACKEND=front.before("/backend-api"))
-    trusting = user.having(CHAPPIE_CA_FILE=front.authority)
-
-    def expect_answer(user):
-        last = user.ask(QUESTION, "--json", transport="websocket").events[-1]
-        assert last["transport"]["kind"] == "websocket" and last["response"]["text"] + "\n" == reference, last
-
-    expect_answer(trusting)
-    refused = user.ask(transport="websocket", status=UNAVAILABLE, says="localhost")
-    assert "certificate" in refused.errors.lower() and proxy.tunnels(front.port) == 0
-    expect_answer(trusting.having(HTTPS_PROXY=proxy.url()))
-    tunnels = proxy.tunnels(front.port)
-    assert tunnels > 0, "the proxy has seen nothing"
-    expect_answer(trusting.having(HTTPS_PROXY=proxy.url(), NO_PROXY="localhost"))
-    assert proxy.tunnels(front.port) == tunnels, "NO_PROXY was not heeded"
-    locked_out = trusting.having(HTTPS_PROXY=proxy.url("wrong")).ask(transport="websocket", status=UNAVAILABLE, says="proxy")
-    assert PASSWORD not in locked_out.errors and "wrong" not in locked_out.errors, locked_out
-
-
-def test_nothing_is_sent_to_a_server_with_an_untrusted_certificate(simulate, signed_in, stack, tmp_path):
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(*Authority(tmp_path).self_signed("localhost"))
-    server = stack.enter_context(Listener(context))
-    user = signed_in(simulate(), CHAPPIE_BACKEND=f"https://localhost:{server.port}/backend-api")
-    assert "certificate" in user.ask(status=UNAVAILABLE, says="localhost").errors.lower()
-    assert not any(server.heard)
-
-
-class Flood(Listener):
-    """Answers with an event of 65 MiB, and no end: the bound is 64."""
-
-    async def serve(self, reader, writer, heard):
-        await read_request(reader, heard)
-        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: ")
-        for _ in range(65 << 4):
-            writer.write(b"x" * 65536)
-            await writer.drain()
-        # Closing before the client would reset the connection, and with it what is still on its way.
-        await reader.read()
-
-
-def test_an_event_without_end_is_refused(simulate, signed_in, stack):
-    flood = stack.enter_context(Flood())
-    signed_in(simulate(), CHAPPIE_BACKEND=f"http://127.0.0.1:{flood.port}/backend-api").ask(status=BAD_DATA, timeout=120)
-
-
 def test_an_address_that_answers_otherwise_is_named(simulate, signed_in):
     simulator = simulate()
     signed_in(simulator, CHAPPIE_BACKEND=f"https://127.0.0.1:{simulator.port}/backend-api").ask(status=UNAVAILABLE, says="127.0.0.1")
@@ -218,14 +168,6 @@ def test_numbers_that_no_integer_and_no_calendar_holds(simulate, signed_in):
     signed_in(failing).ask(status=USAGE_LIMIT, says="Enough.")
 
 
-def test_ctrl_c_ends_an_answer(simulate, signed_in):
-    with signed_in(simulate("stall")).start("ask", QUESTION) as process:
-        process.stdout.read(1)
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=2 * PATIENCE)
-    assert process.returncode == INTERRUPTED
-
-
 def test_what_the_service_answers_is_stored_when_the_terminal_is_closed(simulate, signed_in, stack):
     slow = {"match": {"path": "/oauth/token", "bodyContains": '"refresh_token"'}, "effect": {"delayBeforeHead": 2}}
     simulator = simulate(rules=[slow], firstAccessTokenLifetime=60)
@@ -246,11 +188,3 @@ def test_what_the_service_answers_is_stored_when_the_terminal_is_closed(simulate
         process.send_signal(signal.SIGHUP)
         output, errors = process.communicate(timeout=120)
     assert process.returncode == 0 and len(output) > 100_000, (process.returncode, errors)
-
-
-def test_a_reader_that_has_gone_is_no_error(simulate, signed_in):
-    with signed_in(simulate()).start("ask", "repeat 50000 words") as process:
-        process.stdout.read(1)
-        process.stdout.close()
-        assert process.stderr.read() == ""
-        assert process.wait(20 * PATIENCE) in (-signal.SIGPIPE, 141)

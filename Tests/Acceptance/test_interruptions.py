@@ -58,16 +58,13 @@ def interrupt(user, words, moment):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("store", ["keyring", "file", "memory"])
-def test_each_interruption_ends_the_program(store, simulate, front, user, tmp_path, full):
+def test_each_interruption_ends_the_program(store, simulate, front, user, passphrase, full):
     """At random moments of the first 200 ms of a question over wss, or of a sign-in where nothing is stored: with 130, or
     by the signal itself where it comes before the handler stands. Never by a crash, and none is lost."""
     simulator = simulate(deltasPerSecond=50, approves=store != "memory")
     front = front(simulator)
-    passphrase = tmp_path / "passphrase"
-    passphrase.write_text("a passphrase\n")
-    passphrase.chmod(0o600)
     user = user(CHAPPIE_ISSUER=front.before(), CHAPPIE_BACKEND=front.before("/backend-api"), CHAPPIE_CA_FILE=front.authority,
-                CHAPPIE_CREDENTIAL_STORE=store, CHAPPIE_PASSPHRASE_FILE=str(passphrase))
+                CHAPPIE_CREDENTIAL_STORE=store, **passphrase("a passphrase"))
     words = ("login", "--no-browser")
     if store != "memory":
         user.sign_in()

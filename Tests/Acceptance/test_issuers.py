@@ -6,13 +6,10 @@ from conftest import SIGN_IN_NEEDED
 
 
 @pytest.fixture(params=["file", "keyring"])
-def houses(request, simulate, user, tmp_path):
+def houses(request, simulate, user, passphrase):
     """Two services, and a user of each with one home, one store and one account name, who is signed in at the first."""
-    passphrase = tmp_path / "passphrase"
-    passphrase.touch(mode=0o600)
-    passphrase.write_text("a passphrase for tests\n")
     first, second = simulate(), simulate()
-    at_first = user(first, CHAPPIE_CREDENTIAL_STORE=request.param, CHAPPIE_PASSPHRASE_FILE=str(passphrase)).sign_in()
+    at_first = user(first, CHAPPIE_CREDENTIAL_STORE=request.param, **passphrase("a passphrase")).sign_in()
     return first, second, at_first, at_first.having(**second.settings)
 
 
