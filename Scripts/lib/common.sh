@@ -73,10 +73,11 @@ finish() {
     [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
 }
 
-# `build_chappie debug|release`. A release carries the Swift runtime in itself and starts faster for it.
+# `build_chappie debug|release`. A release carries the Swift runtime in itself, which makes it start faster, and no debug
+# information: making it took a sixth of the time, and the program keeps neither core files nor backtraces.
 build_chappie() {
     local flags=()
-    [ "$1" != release ] || flags=(--static-swift-stdlib)
+    [ "$1" != release ] || flags=(--static-swift-stdlib -debug-info-format none)
     swift build --package-path "$root" -c "$1" --product chappie "${flags[@]}"
 }
 

@@ -1,12 +1,10 @@
 """Checks that every public declaration has a documentation comment: types, functions, properties, initialisers, subscripts,
 operators, cases of public enums and requirements of public protocols. SPI counts as public.
 
-What satisfies a protocol may do without: the requirement carries the comment. So may extensions. With --print it only
-prints.
+What satisfies a protocol may do without: the requirement carries the comment. So may extensions.
 """
 
 import re
-import sys
 
 import tree
 
@@ -61,9 +59,6 @@ def main():
     wanted = [row for row in found if row[5] or row[4] not in witnessed]
     problems = [f"{tree.relative(path)}:{index + 1}: {kind} {name} has no documentation comment"
                 for path, lines, index, kind, name, _ in wanted if not documented(lines, index)]
-    if "--print" in sys.argv:
-        print(*problems, f"{len(problems)} of {len(wanted)} public declarations have no comment", sep="\n")
-        return
     tree.report(problems, f"{len(wanted)} public declarations are documented")
 
 

@@ -1,5 +1,4 @@
-"""Prints "PASSED FAILED" of xUnit files, and lists what was skipped on standard error. Swift Testing and XCTest each write a
-file of their own; the one that ran nothing is empty."""
+"""Prints "PASSED FAILED" of xUnit files, and lists what was skipped on standard error."""
 
 import sys
 import xml.etree.ElementTree as ElementTree

@@ -1,28 +1,29 @@
 # The parts of Scripts/test: source it after common.sh and setup.sh.
 # shellcheck shell=bash
 
-# Builds every program, and the tests with `--build-tests`; options go to SwiftPM.
+# Builds every program, and the tests with `--build-tests`; options go to SwiftPM. Under .ci/run without what editors need.
 build() {
     say "Building; the first time takes a few minutes."
-    swift build --package-path "$root" --explicit-target-dependency-import-check error "$@" >"$work/build.log" 2>&1 && return
+    swift build --package-path "$root" --explicit-target-dependency-import-check error ${CHAPPIE_CI:+--disable-index-store} "$@" >"$work/build.log" 2>&1 && return
     tail -n 60 "$work/build.log" >&2
     failed=$((failed + 1))
     return 1
 }
 
-# A process for each target: a test that measures time or counts threads must not meet another target's. A pattern selects
-# tests of all of them. Then options for SwiftPM.
+# `run_suite PATTERN FOLDER` runs what was built into a folder below .build. A process for each target: a test that measures time
+# or counts threads must not meet another target's. A pattern selects tests of all of them. The bundle is started by itself:
+# `swift test` takes five seconds to find out each time that nothing is to be built.
 run_suite() {
-    local pattern=${1:-} target begin status
+    local pattern=${1:-} bundle=$root/.build${2:+/$2}/debug/chappiePackageTests.xctest target begin status
     for target in ${pattern:-$(python3 "$lib/tree.py" test-targets)}; do
         begin=$SECONDS status=0
         [ -n "$pattern" ] || target="^$target\\."
         (
             private_environment
             # Swift's own backtracer was seen to hang on a crash with many threads. The first report of a sanitizer ends the process.
-            export SWIFT_BACKTRACE=enable=no ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=halt_on_error=1
+            export SWIFT_BACKTRACE=enable=no ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=halt_on_error=1 NO_COLOR=1
             [ ! -e "$work/mutex.so" ] || export LD_PRELOAD=$work/mutex.so
-            swift test --package-path "$root" --skip-build --xunit-output "$work/swift.xml" --filter "$target" "${@:2}"
+            cd "$root" && "$bundle" --testing-library swift-testing --xunit-output "$work/swift.xml" --filter "$target"
         ) >"$work/test.log" 2>&1 </dev/null || status=$?
         if [ "$status" -ne 0 ]; then
             grep -E '^(✘|.*(error:|recorded an issue|Fatal error|ERROR: AddressSanitizer|WARNING: ThreadSanitizer))' "$work/test.log" |
@@ -31,8 +32,8 @@ run_suite() {
         fi
         # What tests have counted or measured, and why some were skipped.
         grep -E '^measured: | skipped: ' "$work/test.log" | sed 's/^/        /' >&2 || :
-        count_results "${target//[^A-Za-z|]/}" "$status" "$begin" "$work"/swift*.xml
-        rm -f "$work"/swift*.xml
+        count_results "${target//[^A-Za-z|]/}" "$status" "$begin" "$work/swift.xml"
+        rm -f "$work/swift.xml"
     done
 }
 
@@ -48,7 +49,7 @@ run_sanitized() {
         clang=$(dirname "$(readlink -f "$(command -v swift)")")/clang
         "$clang" -O1 -fPIC -shared -Wall -Werror -o "$work/mutex.so" "$lib/thread-sanitizer-mutex.c"
     fi
-    run_suite "" --scratch-path "$root/.build/$1" --sanitize="$1"
+    run_suite "" "$1"
 }
 
 # `acceptance NAME OPTION…` runs Tests/Acceptance; options go to pytest. Most of a test is waiting for polls and deadlines.

@@ -6,6 +6,7 @@ layers         checks imports against the table in ARCHITECTURE.md and against w
 manifests      checks that the root manifest and the nested manifests say the same of every target's sources
 """
 
+import concurrent.futures
 import json
 import os
 import re
@@ -142,8 +143,10 @@ def manifests():
     problems, nested, root = [], set(), manifest(ROOT)
     targets = {target["name"]: target for target in root["targets"]}
     products = {product["name"] for product in root["products"]}
-    for folder in packages():
-        name, package = os.path.basename(folder), manifest(folder)
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        nested_packages = list(zip(packages(), pool.map(manifest, packages())))
+    for folder, package in nested_packages:
+        name = os.path.basename(folder)
         if package["name"] != name:
             problems.append(f"{name}: its manifest calls it {package['name']}")
         for key in ("platforms", "swiftLanguageVersions", "cLanguageStandard", "cxxLanguageStandard"):
