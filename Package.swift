@@ -86,7 +86,7 @@ let package = Package(
         module("ChappieTesting", ["ChappieCore", "ChappieAuth", "ChappieClient", "ChappieSimulator", httpTypes]),
         module("ChappieSDKTesting", in: "ChappieTesting", ["ChappieTesting", "ChappieSimulator"]),
         // Test support (no product: for our own tests)
-        module("TestFixtures", []),
+        module("TestFixtures", ["ChappieCore"]),
         // Programs (no product: see ARCHITECTURE.md, "Facts about SwiftPM")
         .executableTarget(
             name: "chappie",

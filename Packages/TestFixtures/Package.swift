@@ -6,8 +6,11 @@ let package = Package(
     name: "TestFixtures",
     platforms: [.macOS(.v15), .iOS(.v18)],
     products: [.library(name: "TestFixtures", targets: ["TestFixtures"])],
+    dependencies: [
+        .package(path: "../ChappieCore")
+    ],
     targets: [
-        .target(name: "TestFixtures")
+        .target(name: "TestFixtures", dependencies: ["ChappieCore"])
     ],
     swiftLanguageModes: [.v6],
     cLanguageStandard: .c11

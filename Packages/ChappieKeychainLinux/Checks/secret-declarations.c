@@ -9,8 +9,7 @@
 // An assignment, because gcc counts the attribute `const` of a function as a part of its type and a comparison of
 // types would find a difference that is none.
 #define CHECK(name, result, parameters, arguments) static result(*check_##name) parameters = &name;
-#define CHECK_VOID(name, parameters, arguments) static void(*check_##name) parameters = &name;
-CSECRET_FUNCTIONS(CHECK, CHECK_VOID)
+CSECRET_FUNCTIONS(CHECK)
 
 static __typeof__(((CSecretTable *)0)->g_initable_new) check_g_initable_new = &g_initable_new;
 static __typeof__(((CSecretTable *)0)->g_object_set) check_g_object_set = &g_object_set;

@@ -1,4 +1,5 @@
 @_spi(ChappieInternals) import ChappieAuth
+import TestFixtures
 import Testing
 
 @testable import ChappieCrypto

@@ -1,4 +1,6 @@
 @_spi(ChappieInternals) import ChappieAuth
+import Foundation
+import TestFixtures
 import Testing
 
 @testable import ChappieCrypto

@@ -113,22 +113,6 @@ extension Secret {
     var text: String { withBytes { String(decoding: $0, as: UTF8.self) } }
 }
 
-/// The error that `body` throws: an issue unless it is the case `kind` and has these words in its sentence.
-@discardableResult
-func refusal(
-    _ kind: String, saying words: String = "", _ comment: String = "",
-    sourceLocation: SourceLocation = #_sourceLocation, _ body: () async throws -> Void
-) async -> CredentialStoreError? {
-    let error = await #expect(throws: CredentialStoreError.self, "\(comment)", sourceLocation: sourceLocation) {
-        try await body()
-    }
-    guard let error else { return nil }
-    #expect("\(error)".hasPrefix(kind), "\(comment)", sourceLocation: sourceLocation)
-    let hasWords = words.isEmpty || error.errorDescription?.contains(words) == true
-    #expect(hasWords, "\(error)", sourceLocation: sourceLocation)
-    return error
-}
-
 func bytes(hex: String) -> [UInt8] {
     let digits = hex.filter { !$0.isWhitespace }.compactMap(\.hexDigitValue).map(UInt8.init)
     return stride(from: 0, to: digits.count - 1, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }

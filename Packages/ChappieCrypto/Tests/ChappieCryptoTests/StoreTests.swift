@@ -1,6 +1,8 @@
 @_spi(ChappieInternals) import ChappieAuth
 import ChappieTesting
+import Foundation
 import Glibc
+import TestFixtures
 import Testing
 
 @testable import ChappieCrypto

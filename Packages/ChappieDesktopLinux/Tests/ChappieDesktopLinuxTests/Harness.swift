@@ -150,6 +150,6 @@ extension PrivateBus {
     func notifyCalls() async throws -> String {
         try await call(
             "org.freedesktop.DBus.Mock.GetMethodCalls", at: "/org/freedesktop/Notifications",
-            in: "org.freedesktop.Notifications", "Notify")
+            in: "org.freedesktop.Notifications", ["Notify"])
     }
 }

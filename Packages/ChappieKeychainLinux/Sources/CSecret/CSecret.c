@@ -38,14 +38,12 @@ const char *csecret_open(const char *library) {
     }
     // dlsym on this handle also finds what libsecret itself depends on: GLib, GObject, GIO.
     CSecretTable table;
-#define CSECRET_FIND(name) \
+#define CSECRET_FIND(name, result, parameters, arguments) \
     *(void **)&table.name = dlsym(handle, #name); \
     if (table.name == NULL) return #name " is missing from it";
-#define CSECRET_FIND_RESULT(name, result, parameters, arguments) CSECRET_FIND(name)
-#define CSECRET_FIND_VOID(name, parameters, arguments) CSECRET_FIND(name)
-    CSECRET_FUNCTIONS(CSECRET_FIND_RESULT, CSECRET_FIND_VOID)
-    CSECRET_FIND(g_initable_new)
-    CSECRET_FIND(g_object_set)
+    CSECRET_FUNCTIONS(CSECRET_FIND)
+    CSECRET_FIND(g_initable_new, , , )
+    CSECRET_FIND(g_object_set, , , )
     csecret_table = table;
     service_type = service_type_register();
     return service_type != 0 ? NULL : "its type SecretService can't be extended";

@@ -54,16 +54,13 @@ enum BusAddress {
     private static func escaped(_ path: String) -> String {
         let plain = Set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_/.\\*".utf8)
         return path.utf8.reduce(into: "") { text, byte in
-            if plain.contains(byte) {
-                text.append(Character(Unicode.Scalar(byte)))
-            } else {
-                text += (byte < 16 ? "%0" : "%") + String(byte, radix: 16)
-            }
+            let hexadecimal = (byte < 16 ? "%0" : "%") + String(byte, radix: 16)
+            text += plain.contains(byte) ? String(Unicode.Scalar(byte)) : hexadecimal
         }
     }
 }
 
-/// A connection of our own to a message bus. Its calls block; on a worker's thread only.
+/// A connection of our own to a message bus, for one call of ours. Its calls block; on a worker's thread only.
 struct BusConnection {
     let object: LibraryObject
     let cancellation: Cancellation
@@ -74,12 +71,12 @@ struct BusConnection {
         self.cancellation = cancellation
     }
 
-    init(address: String, cancellation: Cancellation) throws(LibraryFault) {
+    /// - Throws: ``LibraryFault``, as ``call(_:of:at:in:_:milliseconds:)``.
+    init(address: String, cancellation: Cancellation) throws {
         let flags = UInt32(CS_CONNECTION_AUTHENTICATION_CLIENT | CS_CONNECTION_MESSAGE_BUS)
-        let pointer = try LibraryFault.catching {
+        let pointer = try LibraryFault.catching(isConnecting: true) {
             g_dbus_connection_new_for_address_sync(address, flags, nil, cancellation.pointer, $0)
         }
-        guard let pointer else { throw .unexpected("the bus gave no connection") }
         self.init(LibraryObject(owning: pointer), cancellation: cancellation)
     }
 
@@ -94,17 +91,23 @@ struct BusConnection {
     func call(
         _ method: String, of interface: String, at path: String, in name: String, _ arguments: [BusArgument] = [],
         milliseconds: Int32? = nil
-    ) throws(LibraryFault) -> BusValue {
+    ) throws -> BusValue {
         // Each of them belongs to the tuple, and the tuple to the call: nothing to release here.
         let children = arguments.map { $0.makePointer() }
         let parameters = children.withUnsafeBufferPointer { g_variant_new_tuple($0.baseAddress, $0.count) }
-        let answer = try LibraryFault.catching {
-            g_dbus_connection_call_sync(
-                object.pointer, name, path, interface, method, parameters, nil, UInt32(CS_CALL_NO_AUTO_START),
-                milliseconds ?? .max, milliseconds == nil ? cancellation.pointer : nil, $0)
-        }
-        guard let answer else { throw .unexpected("the service gave no answer") }
-        return BusValue(owning: answer)
+        return BusValue(
+            owning: try LibraryFault.catching {
+                g_dbus_connection_call_sync(
+                    object.pointer, name, path, interface, method, parameters, nil, UInt32(CS_CALL_NO_AUTO_START),
+                    milliseconds ?? .max, milliseconds == nil ? cancellation.pointer : nil, $0)
+            })
+    }
+
+    /// The value of a property; `nil` when the answer is of another type.
+    func property(_ name: String, of interface: String, at path: String, in service: String) throws -> BusValue? {
+        try call(
+            "Get", of: "org.freedesktop.DBus.Properties", at: path, in: service, [.text(interface), .text(name)]
+        ).member(0, ofTuple: "(v)")?.boxed
     }
 }
 
@@ -190,66 +193,5 @@ final class BusValue {
 
     private func child(_ index: Int) -> BusValue? {
         g_variant_get_child_value(pointer, index).map(BusValue.init(owning:))
-    }
-}
-
-/// One reference to a GObject.
-final class LibraryObject {
-    let pointer: OpaquePointer
-
-    /// Takes over the caller's reference.
-    init(owning pointer: OpaquePointer) { self.pointer = pointer }
-
-    deinit { g_object_unref(UnsafeMutableRawPointer(pointer)) }
-}
-
-/// A GCancellable: ends the blocking calls that were given it, and the waiting for signals.
-///
-/// Made only after ``SecretLibrary/require()``.
-final class Cancellation: Sendable {
-    // A GCancellable is safe to use from any thread, and this is its one reference.
-    nonisolated(unsafe) let pointer: OpaquePointer?
-    private let context: ThreadContext
-
-    init(of context: ThreadContext) {
-        pointer = g_cancellable_new()
-        self.context = context
-    }
-
-    deinit {
-        if let pointer { g_object_unref(UnsafeMutableRawPointer(pointer)) }
-    }
-
-    var isCancelled: Bool { g_cancellable_is_cancelled(pointer) != 0 }
-
-    func cancel() {
-        g_cancellable_cancel(pointer)
-        g_main_context_wakeup(context.pointer)
-    }
-
-    /// Delivers the signals that have come, and waits for one if there is none. A cancellation ends it.
-    func waitForSignals() { _ = g_main_context_iteration(context.pointer, 1) }
-}
-
-/// A main context that belongs to one thread at a time.
-///
-/// Without it the library's signals would pile up in the process's main context, which may never run. Signals are
-/// delivered to the context under which they were subscribed to, and keep it and the connection alive until it has run
-/// again: a kept connection is used under the same context again.
-final class ThreadContext: Sendable {
-    // A GMainContext is safe to use from any thread, and this is its one reference.
-    nonisolated(unsafe) let pointer = g_main_context_new()
-
-    deinit { g_main_context_unref(pointer) }
-
-    /// Runs `body` under the context, and then delivers what came for it.
-    func run<Output, Failure>(_ body: () throws(Failure) -> Output) throws(Failure) -> Output {
-        g_main_context_push_thread_default(pointer)
-        defer {
-            // The library frees some of its objects from here.
-            while g_main_context_iteration(pointer, 0) != 0 {}
-            g_main_context_pop_thread_default(pointer)
-        }
-        return try body()
     }
 }

@@ -36,13 +36,12 @@ final class BusWorker: Sendable {
         }
     }
 
-    /// Runs `work` on a new connection when its turn comes, and cancels it at the deadline or with the task.
+    /// Runs `work` when its turn comes, and cancels it at the deadline or with the task.
     ///
-    /// - Throws: The errors of `work`; `absent` when libsecret is missing; `timedOut`; `failed` when the task is
-    ///   cancelled.
+    /// - Throws: The errors of `work`, a ``LibraryFault`` as what it means; `absent` when libsecret is missing;
+    ///   `timedOut`; `failed` when the task is cancelled.
     func perform<Output: Sendable>(
-        within deadline: Duration,
-        _ work: @escaping @Sendable (StoreCall, Cancellation) throws(CredentialStoreError) -> Output
+        within deadline: Duration, _ work: @escaping @Sendable (StoreCall, Cancellation) throws -> Output
     ) async throws(CredentialStoreError) -> Output {
         try await worker.perform(within: deadline) { [self] call throws(CredentialStoreError) in
             try SecretLibrary.require()
@@ -50,36 +49,38 @@ final class BusWorker: Sendable {
             self.context = context
             let cancellation = Cancellation(of: context)
             call.onEnd { cancellation.cancel() }
-            return try context.run { () throws(CredentialStoreError) in try work(call, cancellation) }
+            do {
+                return try context.run { try work(call, cancellation) }
+            } catch {
+                throw CredentialStoreError(error, deadline: deadline)
+            }
         }
     }
 
     /// Runs `work` in a session with the keyring service: on the connection that an earlier call has left, or on a new
     /// one, which is left for the next call when all went well.
     func inSession<Output: Sendable>(
-        _ limits: KeyringLimits, _ work: @escaping @Sendable (KeyringSession) throws(CredentialStoreError) -> Output
+        _ limits: KeyringLimits, _ work: @escaping @Sendable (KeyringSession) throws -> Output
     ) async throws(CredentialStoreError) -> Output {
-        try await perform(within: limits.work) { [self] call, cancellation throws(CredentialStoreError) in
+        try await perform(within: limits.work) { [self] call, cancellation in
+            func run(on connection: KeyringConnection) throws -> Output {
+                let output = try work(KeyringSession(connection, limits, call, cancellation))
+                kept = connection
+                return output
+            }
             if let connection = takeKept() {
-                let session = KeyringSession(connection, limits, call, cancellation)
-                do throws(CredentialStoreError) { return try leave(session, after: work) } catch {
+                do { return try run(on: connection) } catch {
                     // The service may have been started anew since, and have forgotten the session.
-                    guard error.mayBeOfTheConnection, !cancellation.isCancelled else { throw error }
+                    switch CredentialStoreError(error, deadline: limits.work) {
+                    case .absent, .corrupt, .failed: if cancellation.isCancelled { throw error }
+                    default: throw error
+                    }
                 }
             }
-            let connection = try KeyringConnection(
-                address: address, deadline: limits.work, madeAt: clock.elapsed, cancellation)
+            let connection = try KeyringConnection(address: address, madeAt: clock.elapsed, cancellation)
             letGoInTime()
-            return try leave(KeyringSession(connection, limits, call, cancellation), after: work)
+            return try run(on: connection)
         }
-    }
-
-    private func leave<Output>(
-        _ session: KeyringSession, after work: (KeyringSession) throws(CredentialStoreError) -> Output
-    ) throws(CredentialStoreError) -> Output {
-        let output = try work(session)
-        kept = session.shared
-        return output
     }
 
     /// The kept connection, if it is worth trying; only a call can tell what has become of the service meanwhile.
@@ -101,10 +102,13 @@ final class BusWorker: Sendable {
 }
 
 extension CredentialStoreError {
-    fileprivate var mayBeOfTheConnection: Bool {
-        switch self {
-        case .absent, .corrupt, .failed: true
-        default: false
-        }
+    /// What an error of a job means to its caller.
+    fileprivate init(_ error: any Error, deadline: Duration) {
+        self =
+            switch error {
+            case let fault as LibraryFault: fault.meaning(deadline: deadline)
+            case let error as CredentialStoreError: error
+            default: .failed("\(error)")
+            }
     }
 }

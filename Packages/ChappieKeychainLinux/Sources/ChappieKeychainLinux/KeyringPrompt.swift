@@ -22,7 +22,7 @@ final class KeyringPrompt {
 
     /// Shows it and waits for its end; `vanished` also when the call was cancelled or the bus went away. A cancelled
     /// call takes the prompt back.
-    func run() throws(LibraryFault) -> Outcome {
+    func run() throws -> Outcome {
         // Before the call: the end may come before its answer.
         let subscriptions = [
             subscribe(to: "Completed", of: Self.interface, at: path, from: KeyringSession.service),
@@ -34,16 +34,20 @@ final class KeyringPrompt {
             for id in subscriptions { g_dbus_connection_signal_unsubscribe(connection.object.pointer, id) }
             // Also when the call ends between the prompt and the service's answer that it is up. The service's answer to
             // this does not matter, and a service that gives none must not hold up the next call for long.
-            if connection.cancellation.isCancelled {
-                _ = try? connection.call(
-                    "Dismiss", of: Self.interface, at: path, in: KeyringSession.service, milliseconds: 500)
-            }
+            if connection.cancellation.isCancelled { _ = try? call("Dismiss", milliseconds: 500) }
         }
-        _ = try connection.call("Prompt", of: Self.interface, at: path, in: KeyringSession.service, [.text("")])
+        _ = try call("Prompt", [.text("")])
         while outcome == nil, !connection.cancellation.isCancelled, !connection.isClosed {
             connection.cancellation.waitForSignals()
         }
         return outcome ?? .vanished
+    }
+
+    private func call(
+        _ method: String, _ arguments: [BusArgument] = [], milliseconds: Int32? = nil
+    ) throws -> BusValue {
+        try connection.call(
+            method, of: Self.interface, at: path, in: KeyringSession.service, arguments, milliseconds: milliseconds)
     }
 
     /// - Parameter first: The first argument of the signals to deliver; `nil` for any.
@@ -55,8 +59,8 @@ final class KeyringPrompt {
             connection.object.pointer, sender, interface, name, path, first, UInt32(CS_SIGNAL_NONE),
             { _, _, _, _, _, arguments, data in
                 guard let arguments, let data else { return }
-                Unmanaged<KeyringPrompt>.fromOpaque(data).takeUnretainedValue()
-                    .received(BusValue(retaining: arguments))
+                let prompt = Unmanaged<KeyringPrompt>.fromOpaque(data).takeUnretainedValue()
+                prompt.received(BusValue(retaining: arguments))
             }, Unmanaged.passUnretained(self).toOpaque(), nil)
     }
 

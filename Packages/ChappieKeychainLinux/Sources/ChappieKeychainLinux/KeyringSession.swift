@@ -19,36 +19,26 @@ final class KeyringConnection {
     /// holds its secret.
     var found: (slot: CredentialSlot, path: String)?
 
-    /// - Throws: `absent`, `denied`, `timedOut` or `failed`.
-    init(
-        address: String, deadline: Duration, madeAt: Duration, _ cancellation: Cancellation
-    ) throws(CredentialStoreError) {
-        do throws(LibraryFault) {
-            bus = try BusConnection(address: address, cancellation: cancellation).object
-        } catch {
-            throw error.meaning(deadline: deadline, isConnecting: true)
-        }
-        do throws(LibraryFault) {
-            let pointer = try LibraryFault.catching { [bus] in
-                csecret_service_open(bus.pointer, cancellation.pointer, $0)
-            }
-            guard let pointer else { throw .unexpected("the keyring service gave no session") }
-            service = LibraryObject(owning: pointer)
-        } catch {
-            throw error.meaning(deadline: deadline)
-        }
+    init(address: String, madeAt: Duration, _ cancellation: Cancellation) throws {
+        let bus = try BusConnection(address: address, cancellation: cancellation).object
+        self.bus = bus
+        service = LibraryObject(
+            owning: try LibraryFault.catching { csecret_service_open(bus.pointer, cancellation.pointer, $0) })
         self.madeAt = madeAt
     }
 }
 
-/// One call's use of a ``KeyringConnection``. Blocks; on a worker's thread only.
+/// One call's use of a ``KeyringConnection``. Blocks; on a worker's thread only. Its functions throw
+/// ``CredentialStoreError`` and ``LibraryFault``.
 ///
 /// <https://specifications.freedesktop.org/secret-service/latest/>
 struct KeyringSession {
     static let service = "org.freedesktop.secrets"
     private static let path = "/org/freedesktop/secrets"
-    private static let properties = "org.freedesktop.DBus.Properties"
+    private static let interface = "org.freedesktop.Secret."
     private static let locked = CredentialStoreError.locked("it has to be unlocked before it can be used")
+    private static let unexpectedAnswer = CredentialStoreError.failed(
+        "the keyring service's answer is not what its protocol says")
 
     let shared: KeyringConnection
     private let limits: KeyringLimits
@@ -64,13 +54,13 @@ struct KeyringSession {
 
     // MARK: Loading, saving, deleting
 
-    func load(_ slot: CredentialSlot) throws(CredentialStoreError) -> Secret? {
+    func load(_ slot: CredentialSlot) throws -> Secret? {
         guard let newest = try findUnlocking(slot).first else { return nil }
         let session = secret_service_get_session_dbus_path(shared.service.pointer).map { String(cString: $0) } ?? "/"
         let answer = try call("GetSecret", of: "Item", at: newest, [.object(session)])
         guard let encoded = answer.member(0, ofTuple: "((oayays))"),
             let value = secret_service_decode_dbus_secret(shared.service.pointer, encoded.pointer)
-        else { throw .corrupt("the keyring has an item for it, but its secret can't be decoded") }
+        else { throw CredentialStoreError.corrupt("the keyring has an item for it, but its secret can't be decoded") }
         defer { secret_value_unref(UnsafeMutableRawPointer(value)) }
         var count = 0
         let bytes = secret_value_get(value, &count)
@@ -78,25 +68,25 @@ struct KeyringSession {
     }
 
     /// Stores `secret` and reads it back through a new search.
-    func save(_ secret: Secret, in slot: CredentialSlot) throws(CredentialStoreError) {
+    func save(_ secret: Secret, in slot: CredentialSlot) throws {
         let contentType = secret.withBytes(CredentialItem.contentType)
         let value = secret.withBytes { bytes in
             bytes.withMemoryRebound(to: CChar.self) { secret_value_new($0.baseAddress, $0.count, contentType) }
         }
-        guard let value else { throw .failed("there is no memory for the secret") }
+        guard let value else { throw CredentialStoreError.failed("there is no memory for the secret") }
         defer { secret_value_unref(UnsafeMutableRawPointer(value)) }
         try write(value, in: slot)
-        guard try load(slot) == secret else { throw .notVerified }
+        guard try load(slot) == secret else { throw CredentialStoreError.notVerified }
     }
 
-    func delete(_ slot: CredentialSlot) throws(CredentialStoreError) {
+    func delete(_ slot: CredentialSlot) throws {
         let items = try findUnlocking(slot)
         shared.found = nil
         for item in items { try deleteItem(item) }
     }
 
     /// Takes the steps of a save up to where it would write.
-    func prepareToSave(in slot: CredentialSlot) throws(CredentialStoreError) {
+    func prepareToSave(in slot: CredentialSlot) throws {
         // An existing item is replaced where it is.
         if try findUnlocking(slot).isEmpty { _ = try defaultCollectionForNewItems() }
     }
@@ -105,7 +95,7 @@ struct KeyringSession {
     ///
     /// Not with the service's own "replace": it replaces an item that has *at least* the same attributes, so a slot
     /// without an access group would overwrite one that has a group.
-    private func write(_ value: OpaquePointer, in slot: CredentialSlot) throws(CredentialStoreError) {
+    private func write(_ value: OpaquePointer, in slot: CredentialSlot) throws {
         // If anything is wrong with an item that was found earlier, the search finds it out.
         if let found = shared.found, found.slot == slot, (try? set(value, ofItemAt: found.path)) != nil { return }
         let items = try findUnlocking(slot)
@@ -114,35 +104,35 @@ struct KeyringSession {
         for surplus in items.dropFirst() { try deleteItem(surplus) }
     }
 
-    private func set(_ value: OpaquePointer, ofItemAt path: String) throws(CredentialStoreError) {
+    private func set(_ value: OpaquePointer, ofItemAt path: String) throws {
         _ = try call("SetSecret", of: "Item", at: path, [.value(encoded(value))])
     }
 
-    private func create(_ value: OpaquePointer, in slot: CredentialSlot) throws(CredentialStoreError) {
+    private func create(_ value: OpaquePointer, in slot: CredentialSlot) throws {
         let collection = try defaultCollectionForNewItems()
         let properties: [String: BusArgument] = [
-            "org.freedesktop.Secret.Item.Label": .text(CredentialItem.label(of: slot)),
-            "org.freedesktop.Secret.Item.Attributes": .texts(CredentialItem.attributes(of: slot)),
+            Self.interface + "Item.Label": .text(CredentialItem.label(of: slot)),
+            Self.interface + "Item.Attributes": .texts(CredentialItem.attributes(of: slot)),
         ]
         let arguments: [BusArgument] = [.properties(properties), .value(try encoded(value)), .bool(false)]
-        try mayPrompt { () throws(CredentialStoreError) in
+        try mayPrompt {
             let answer = try call("CreateItem", of: "Collection", at: collection, arguments)
             try run(promptIn: answer.member(1, ofTuple: "(oo)"))
         }
     }
 
-    private func deleteItem(_ path: String) throws(CredentialStoreError) {
-        try mayPrompt { () throws(CredentialStoreError) in
-            let answer = try callUnlessGone("Delete", of: "org.freedesktop.Secret.Item", at: path)
+    private func deleteItem(_ path: String) throws {
+        try mayPrompt {
             // Another program may have been faster.
+            let answer = try unlessGone { try call("Delete", of: "Item", at: path) }
             if let answer { try run(promptIn: answer.member(0, ofTuple: "(o)")) }
         }
     }
 
     /// The secret as the session of this connection carries it.
-    private func encoded(_ value: OpaquePointer) throws(CredentialStoreError) -> BusValue {
+    private func encoded(_ value: OpaquePointer) throws -> BusValue {
         guard let encoded = secret_service_encode_dbus_secret(shared.service.pointer, value) else {
-            throw .failed("the secret can't be encoded for the keyring service")
+            throw CredentialStoreError.failed("the secret can't be encoded for the keyring service")
         }
         return BusValue(retaining: encoded)
     }
@@ -155,16 +145,15 @@ struct KeyringSession {
     /// A locked item or keyring that may hide one is unlocked first, where the caller lets the user be asked.
     ///
     /// - Throws: `locked`, and as ``run(promptIn:)``.
-    private func findUnlocking(_ slot: CredentialSlot) throws(CredentialStoreError) -> [String] {
+    private func findUnlocking(_ slot: CredentialSlot) throws -> [String] {
         // Twice at most: an item may be in one locked keyring and, once that turns out to be another slot's, the
         // default keyring may be locked as well.
         var prompts = 0
         while true {
-            let (items, lockedItems) = try find(slot)
+            var (items, locked) = try find(slot)
             guard items.isEmpty else { return items }
-            var locked = lockedItems
+            // An empty answer of a locked keyring says nothing.
             if locked.isEmpty, let collection = try defaultCollection(), try isLocked(collection) {
-                // An empty answer says nothing.
                 locked = [collection]
             }
             guard !locked.isEmpty else { return [] }
@@ -179,26 +168,27 @@ struct KeyringSession {
 
     /// The slot's items that can be read, and those in a locked keyring that may be the slot's: locked items don't show
     /// their attributes in full.
-    private func find(_ slot: CredentialSlot) throws(CredentialStoreError) -> (items: [String], locked: [String]) {
-        let answer = try call(
-            "SearchItems", of: "Service", at: Self.path,
-            [.texts(CredentialItem.attributes(of: slot))])
+    private func find(_ slot: CredentialSlot) throws -> (items: [String], locked: [String]) {
+        let attributes = CredentialItem.attributes(of: slot)
+        let answer = try call("SearchItems", of: "Service", at: Self.path, [.texts(attributes)])
         guard let readable = answer.member(0, ofTuple: "(aoao)")?.paths,
             let locked = answer.member(1, ofTuple: "(aoao)")?.paths
         else { throw Self.unexpectedAnswer }
         var items: [(path: String, modified: UInt64)] = []
         for path in readable {
-            let answer = try callUnlessGone(
-                "GetAll", of: Self.properties, at: path, [.text("org.freedesktop.Secret.Item")])
-            // Removed since the search.
-            guard let answer else { continue }
-            let properties = answer.member(0, ofTuple: "(a{sv})")
+            // One that was removed since the search has none.
+            let answer = try unlessGone {
+                try connection.call(
+                    "GetAll", of: "org.freedesktop.DBus.Properties", at: path, in: Self.service,
+                    [.text(Self.interface + "Item")])
+            }
+            guard let properties = answer?.member(0, ofTuple: "(a{sv})") else { continue }
             // A search finds every item that has *at least* the asked attributes.
-            let attributes = properties?["Attributes"]
-            guard attributes?[CredentialItem.accessGroup]?.text == slot.accessGroup,
-                attributes?[CredentialItem.issuer]?.text == slot.issuer
+            let stored = properties["Attributes"]
+            guard
+                [CredentialItem.accessGroup, CredentialItem.issuer].allSatisfy({ stored?[$0]?.text == attributes[$0] })
             else { continue }
-            items.append((path, properties?["Modified"]?.number ?? 0))
+            items.append((path, properties["Modified"]?.number ?? 0))
         }
         items.sort { $0.modified > $1.modified }
         shared.found = items.count == 1 ? (slot, items[0].path) : nil
@@ -206,55 +196,45 @@ struct KeyringSession {
     }
 
     /// - Throws: `absent` when there is none, `locked`.
-    private func defaultCollectionForNewItems() throws(CredentialStoreError) -> String {
+    private func defaultCollectionForNewItems() throws -> String {
         guard let collection = try defaultCollection() else {
-            throw .absent("the keyring service has no default keyring; create one, for example with Seahorse")
+            throw CredentialStoreError.absent(
+                "the keyring service has no default keyring; create one, for example with Seahorse")
         }
         guard try !isLocked(collection) else { throw Self.locked }
         return collection
     }
 
     /// The path of the keyring that new items go to.
-    private func defaultCollection() throws(CredentialStoreError) -> String? {
+    private func defaultCollection() throws -> String? {
         let answer = try call("ReadAlias", of: "Service", at: Self.path, [.text("default")])
         guard let path = answer.member(0, ofTuple: "(o)")?.text else { throw Self.unexpectedAnswer }
         return path == "/" ? nil : path
     }
 
-    private func isLocked(_ collection: String) throws(CredentialStoreError) -> Bool {
-        let answer = try callUnlessGone(
-            "Get", of: Self.properties, at: collection, [.text("org.freedesktop.Secret.Collection"), .text("Locked")])
-        return answer?.member(0, ofTuple: "(v)")?.boxed?.bool ?? true
+    private func isLocked(_ collection: String) throws -> Bool {
+        let value = try unlessGone {
+            try connection.property("Locked", of: Self.interface + "Collection", at: collection, in: Self.service)
+        }
+        return value??.bool ?? true
     }
 
     // MARK: Asking the service, which may ask the user
 
-    private static let unexpectedAnswer = CredentialStoreError.failed(
-        "the keyring service's answer is not what its protocol says")
-
-    /// Calls a method of the Secret Service, and says in a person's words why it failed.
+    /// Calls a method of the Secret Service.
     private func call(
-        _ method: String, of interface: String, at path: String, _ arguments: [BusArgument]
-    ) throws(CredentialStoreError) -> BusValue {
-        let answer = try callUnlessGone(method, of: "org.freedesktop.Secret.\(interface)", at: path, arguments)
-        guard let answer else { throw .failed("the keyring service knows no \(method) at \(path)") }
-        return answer
+        _ method: String, of interface: String, at path: String, _ arguments: [BusArgument] = []
+    ) throws -> BusValue {
+        try connection.call(method, of: Self.interface + interface, at: path, in: Self.service, arguments)
     }
 
-    /// `nil` when the object is gone.
-    private func callUnlessGone(
-        _ method: String, of interface: String, at path: String, _ arguments: [BusArgument] = []
-    ) throws(CredentialStoreError) -> BusValue? {
-        do throws(LibraryFault) {
-            return try connection.call(method, of: interface, at: path, in: Self.service, arguments)
-        } catch {
-            if error.saysThereIsNoSuchObject { return nil }
-            throw error.meaning(deadline: limits.work)
-        }
+    /// `nil` when the object that `body` asks is gone.
+    private func unlessGone<Output>(_ body: () throws -> Output) throws -> Output? {
+        do { return try body() } catch let fault as LibraryFault where fault.saysThereIsNoSuchObject { return nil }
     }
 
     /// Runs a step in which the service may ask the user; where asking is allowed it has at least the prompt's limit.
-    private func mayPrompt(_ step: () throws(CredentialStoreError) -> Void) throws(CredentialStoreError) {
+    private func mayPrompt(_ step: () throws -> Void) throws {
         guard let limit = limits.prompt, limit > limits.work else { return try step() }
         storeCall.allow(limit)
         try step()
@@ -264,20 +244,14 @@ struct KeyringSession {
     /// Runs the prompt whose path a method has answered with, if there is one.
     ///
     /// - Throws: `denied` when the user dismissed it, `absent` when the service went away meanwhile.
-    private func run(promptIn answer: BusValue?) throws(CredentialStoreError) {
+    private func run(promptIn answer: BusValue?) throws {
         guard let path = answer?.text else { throw Self.unexpectedAnswer }
         // The path that stands for no prompt.
         guard path != "/" else { return }
-        let outcome: KeyringPrompt.Outcome
-        do throws(LibraryFault) {
-            outcome = try KeyringPrompt(at: path, on: connection).run()
-        } catch {
-            throw error.meaning(deadline: limits.work)
-        }
-        switch outcome {
+        switch try KeyringPrompt(at: path, on: connection).run() {
         case .accepted: return
-        case .dismissed: throw .denied("the prompt was dismissed")
-        case .vanished: throw .absent("the keyring service went away while it asked the user")
+        case .dismissed: throw CredentialStoreError.denied("the prompt was dismissed")
+        case .vanished: throw CredentialStoreError.absent("the keyring service went away while it asked the user")
         }
     }
 }
@@ -321,8 +295,7 @@ enum CredentialItem {
 
     /// C strings end at the first NUL, where two different slots would become one.
     static func check(_ slot: CredentialSlot) throws(CredentialStoreError) {
-        for text in [slot.service, slot.account, slot.accessGroup, slot.issuer].compactMap(\.self)
-        where text.utf8.contains(0) {
+        guard !attributes(of: slot).values.contains(where: { $0.utf8.contains(0) }) else {
             throw .failed("the names of a credential's slot can't contain a NUL character")
         }
     }

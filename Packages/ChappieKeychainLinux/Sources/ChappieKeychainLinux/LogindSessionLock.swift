@@ -41,20 +41,18 @@ public struct LogindSessionLock: SessionLock {
         guard let address = busAddress ?? BusAddress.system(environment) else {
             return .noSession("there is no system bus")
         }
-        let deadline = deadline
-        return try await BusWorker.worker(for: address).perform(within: deadline) {
-            _, cancellation throws(CredentialStoreError) in
-            do throws(LibraryFault) {
+        return try await BusWorker.worker(for: address).perform(within: deadline) { [deadline] _, cancellation in
+            do {
                 let connection = try BusConnection(address: address, cancellation: cancellation)
                 return try Logind(connection: connection).lockState(sessionID: environment["XDG_SESSION_ID"])
-            } catch {
-                if error.saysThereIsNoBus { return .noSession("there is no system bus") }
-                if error.saysThereIsNoService { return .noSession("there is no login manager on the system bus") }
-                let words = "the login manager did not say whether the login session is locked (\(error.message))"
-                switch error.meaning(deadline: deadline) {
-                case .denied: throw .denied(words)
-                case .timedOut: throw .timedOut(deadline)
-                default: throw .failed(words)
+            } catch let fault as LibraryFault {
+                if fault.saysThereIsNoBus { return .noSession("there is no system bus") }
+                if fault.saysThereIsNoService { return .noSession("there is no login manager on the system bus") }
+                let words = "the login manager did not say whether the login session is locked (\(fault.message))"
+                switch fault.meaning(deadline: deadline) {
+                case .denied: throw CredentialStoreError.denied(words)
+                case .timedOut: throw fault
+                default: throw CredentialStoreError.failed(words)
                 }
             }
         }
@@ -62,24 +60,20 @@ public struct LogindSessionLock: SessionLock {
 }
 
 /// logind's objects, asked one after the other over one connection; elogind answers the same. Blocks; on a worker's
-/// thread only.
+/// thread only. Its functions throw ``LibraryFault``.
 private struct Logind {
     let connection: BusConnection
 
     private static let name = "org.freedesktop.login1"
-    private static let manager = "/org/freedesktop/login1"
 
-    func lockState(sessionID: String?) throws(LibraryFault) -> SessionLockState {
+    func lockState(sessionID: String?) throws -> SessionLockState {
         guard let path = try sessionPath(id: sessionID) else {
             return .noSession("this program runs outside of a login session")
         }
         guard let hint = try property("LockedHint", of: "Session", at: path) else {
             return .noSession("the login manager has no lock for this session")
         }
-        guard let isLocked = hint.bool else {
-            throw .unexpected("logind gave a LockedHint that is neither true nor false")
-        }
-        return isLocked ? .locked : .unlocked
+        return try expected(hint.bool, from: "LockedHint") ? .locked : .unlocked
     }
 
     /// The object of the session that the process belongs to; `nil` when it belongs to none.
@@ -87,7 +81,7 @@ private struct Logind {
     /// A session that a variable names may have ended long ago (programs in tmux outlive theirs), and programs that a
     /// desktop starts through the user's service manager are in no session at all: then it is the one that logind calls
     /// the user's display.
-    private func sessionPath(id: String?) throws(LibraryFault) -> String? {
+    private func sessionPath(id: String?) throws -> String? {
         if let id, !id.isEmpty, let path = try object("GetSession", .text(id)) { return path }
         // 0 stands for the caller.
         if let path = try object("GetSessionByPID", .number(0)) { return path }
@@ -98,41 +92,36 @@ private struct Logind {
         return display.member(1, ofTuple: "(so)")?.text
     }
 
-    private func object(_ method: String, _ argument: BusArgument) throws(LibraryFault) -> String? {
-        let answer = try call(method, of: "\(Self.name).Manager", at: Self.manager, [argument])
-        guard let path = answer?.member(0, ofTuple: "(o)")?.text else {
-            if answer == nil { return nil }
-            throw .unexpected("logind's answer to \(method) is not an object")
+    private func object(_ method: String, _ argument: BusArgument) throws -> String? {
+        try unlessUnknown {
+            let answer = try connection.call(
+                method, of: "\(Self.name).Manager", at: "/org/freedesktop/login1", in: Self.name, [argument])
+            return try expected(answer.member(0, ofTuple: "(o)")?.text, from: method)
         }
-        return path
     }
 
-    private func property(_ name: String, of interface: String, at path: String) throws(LibraryFault) -> BusValue? {
-        let answer = try call(
-            "Get", of: "org.freedesktop.DBus.Properties", at: path, [.text("\(Self.name).\(interface)"), .text(name)])
-        guard let value = answer?.member(0, ofTuple: "(v)")?.boxed else {
-            if answer == nil { return nil }
-            throw .unexpected("logind's answer for \(name) is not a property")
+    private func property(_ name: String, of interface: String, at path: String) throws -> BusValue? {
+        try unlessUnknown {
+            let value = try connection.property(name, of: "\(Self.name).\(interface)", at: path, in: Self.name)
+            return try expected(value, from: name)
         }
+    }
+
+    private func expected<Value>(_ value: Value?, from question: String) throws -> Value {
+        guard let value else { throw LibraryFault(message: "logind's answer to \(question) is of another type") }
         return value
     }
 
     /// `nil` when logind does not know the process, user or session that it was asked for, when the session has gone in
     /// between, and when the login manager is older than the property.
-    private func call(
-        _ method: String, of interface: String, at path: String, _ arguments: [BusArgument]
-    ) throws(LibraryFault) -> BusValue? {
-        do throws(LibraryFault) {
-            return try connection.call(method, of: interface, at: path, in: Self.name, arguments)
-        } catch {
-            let absences = ["NoSuchSession", "NoSessionForPID", "NoSuchUser", "NoUserForPID"].map {
-                "\(Self.name).\($0)"
-            }
+    private func unlessUnknown<Output>(_ question: () throws -> Output) throws -> Output? {
+        do { return try question() } catch let fault as LibraryFault {
+            let absences = ["NoSuchSession", "NoSessionForPID", "NoSuchUser", "NoUserForPID"]
             let unknown = ["UnknownProperty", "UnknownInterface", "InvalidArgs"]
             guard
-                error.saysThereIsNoSuchObject || absences.contains(error.name ?? "")
-                    || unknown.contains(error.busName ?? "")
-            else { throw error }
+                fault.saysThereIsNoSuchObject || absences.contains(where: { fault.name == "\(Self.name).\($0)" })
+                    || unknown.contains(fault.busName ?? "")
+            else { throw fault }
             return nil
         }
     }

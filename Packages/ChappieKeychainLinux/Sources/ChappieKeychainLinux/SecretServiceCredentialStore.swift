@@ -9,17 +9,18 @@ import FoundationEssentials
 /// ```
 ///
 /// Each call works on a connection to the session bus that is ours alone and on a thread that may block, and is given up
-/// at the deadline or when its task is cancelled, so that neither a stuck service nor a restarted one can hang the
-/// program. The connection stays for two minutes, so that a token that is renewed after a load is stored without delay.
-/// Calls to the same bus run one after the other, process-wide: what a save reads back is what it wrote.
+/// at the deadline or when its task is cancelled (``CredentialStoreError/failed(_:)``), so that neither a stuck service
+/// nor a restarted one can hang the program. The connection stays for two minutes, so that a token that is renewed after
+/// a load is stored without delay. Calls to the same bus run one after the other, process-wide: what a save reads back
+/// is what it wrote.
 ///
 /// libsecret is opened at run time: without it every call throws ``CredentialStoreError/absent(_:)``. A bus is never
 /// started (no D-Bus autolaunch). The user is not asked to unlock a keyring unless
 /// ``Unlocking/promptAllowed(deadline:)`` is given: a locked one throws ``CredentialStoreError/locked(_:)`` at once.
 ///
 /// An item has the schema `com.chappie.Credential`, the attributes `service`, `account` and, when the slot has them,
-/// `access-group` and `issuer`, and a label that a person can read in a keyring program. Linux does not enforce access groups:
-/// every program of the session can read every item of an unlocked keyring.
+/// `access-group` and `issuer`, and a label that a person can read in a keyring program. Linux does not enforce access
+/// groups: every program of the session can read every item of an unlocked keyring.
 ///
 /// Linux does not enforce accessibility levels either; this store keeps to them by itself. Both levels need the
 /// collection unlocked; ``ChappieKeychainAccessibility/whenUnlockedThisDeviceOnly`` also refuses to *read* while the
@@ -37,18 +38,11 @@ public struct SecretServiceCredentialStore: CredentialStore {
         /// ``CredentialStoreError/denied(_:)``, an unanswered one is taken back and
         /// ``CredentialStoreError/timedOut(_:)``. `deadline` must be positive; a minute is a good value.
         case promptAllowed(deadline: Duration)
-
-        var promptLimit: Duration? {
-            switch self {
-            case .never: nil
-            case .promptAllowed(let deadline): deadline
-            }
-        }
     }
 
     private let readDeadline: Duration
     private let writeDeadline: Duration
-    private let unlocking: Unlocking
+    private let promptDeadline: Duration?
     private let accessibility: ChappieKeychainAccessibility
     private let sessionLock: any SessionLock
     private let busAddress: String?
@@ -74,12 +68,12 @@ public struct SecretServiceCredentialStore: CredentialStore {
         accessibility: ChappieKeychainAccessibility = .whenUnlockedThisDeviceOnly,
         sessionLock: any SessionLock = LogindSessionLock(), busAddress: String? = nil
     ) {
+        promptDeadline = if case .promptAllowed(let deadline) = unlocking { deadline } else { nil }
         precondition(
-            min(readDeadline, writeDeadline, unlocking.promptLimit ?? readDeadline) > .zero,
+            min(readDeadline, writeDeadline, promptDeadline ?? readDeadline) > .zero,
             "A keyring call needs a deadline above zero.")
         self.readDeadline = readDeadline
         self.writeDeadline = writeDeadline
-        self.unlocking = unlocking
         self.accessibility = accessibility
         self.sessionLock = sessionLock
         self.busAddress = busAddress
@@ -87,59 +81,46 @@ public struct SecretServiceCredentialStore: CredentialStore {
 
     /// The secret in `slot`; `nil` when the keyring is readable and has none.
     ///
-    /// - Throws: `absent`, `locked` (the keyring, or the login session), `denied`, `timedOut`, `corrupt` or `failed`;
-    ///   `failed` also when the task is cancelled.
+    /// - Throws: `absent`, `locked` (the keyring, or the login session), `denied`, `timedOut`, `corrupt` or `failed`.
     public func load(_ slot: CredentialSlot) async throws(CredentialStoreError) -> Secret? {
-        try CredentialItem.check(slot)
-        try await requireUnlockedSession()
-        return try await inSession(within: readDeadline) { session throws(CredentialStoreError) in
-            try session.load(slot)
+        if accessibility == .whenUnlockedThisDeviceOnly, try await sessionLock.state() == .locked {
+            throw .locked("the login session is locked")
         }
+        return try await inSession(for: slot, within: readDeadline) { try $0.load(slot) }
     }
 
     /// Stores `secret`, reads it back through a new look-up, and returns when both are the same bytes.
     ///
     /// - Throws: `absent` (also when the service has no default keyring), `locked`, `denied`, `timedOut`,
-    ///   `notVerified` or `failed`; `failed` also when the task is cancelled. After `timedOut` and a cancellation the
-    ///   service may still carry out a write that it has already received.
+    ///   `notVerified` or `failed`. After `timedOut` and a cancellation the service may still carry out a write that it
+    ///   has already received.
     public func save(_ secret: Secret, in slot: CredentialSlot) async throws(CredentialStoreError) {
-        try CredentialItem.check(slot)
-        try await inSession(within: writeDeadline) { session throws(CredentialStoreError) in
-            try session.save(secret, in: slot)
-        }
+        try await inSession(for: slot, within: writeDeadline) { try $0.save(secret, in: slot) }
     }
 
     /// Makes sure that a save can succeed, before anything is done that must not be lost: there is a keyring for it, and
     /// it is unlocked, which is asked for here where the user may be asked. Writes nothing.
     ///
-    /// - Throws: `absent` (also when the service has no default keyring), `locked`, `denied`, `timedOut` or `failed`;
-    ///   `failed` also when the task is cancelled.
+    /// - Throws: `absent` (also when the service has no default keyring), `locked`, `denied`, `timedOut` or `failed`.
     public func prepareToSave(in slot: CredentialSlot) async throws(CredentialStoreError) {
-        try CredentialItem.check(slot)
-        try await inSession(within: readDeadline) { session throws(CredentialStoreError) in
-            try session.prepareToSave(in: slot)
-        }
+        try await inSession(for: slot, within: readDeadline) { try $0.prepareToSave(in: slot) }
     }
 
     /// Removes the secret in `slot`; an empty slot is not an error.
     ///
-    /// - Throws: `absent`, `locked`, `denied`, `timedOut` or `failed`; `failed` also when the task is cancelled.
+    /// - Throws: `absent`, `locked`, `denied`, `timedOut` or `failed`.
     public func delete(_ slot: CredentialSlot) async throws(CredentialStoreError) {
-        try CredentialItem.check(slot)
-        try await inSession(within: writeDeadline) { session throws(CredentialStoreError) in try session.delete(slot) }
-    }
-
-    private func requireUnlockedSession() async throws(CredentialStoreError) {
-        guard accessibility == .whenUnlockedThisDeviceOnly else { return }
-        guard try await sessionLock.state() != .locked else { throw .locked("the login session is locked") }
+        try await inSession(for: slot, within: writeDeadline) { try $0.delete(slot) }
     }
 
     private func inSession<Output: Sendable>(
-        within deadline: Duration, _ work: @escaping @Sendable (KeyringSession) throws(CredentialStoreError) -> Output
+        for slot: CredentialSlot, within deadline: Duration,
+        _ work: @escaping @Sendable (KeyringSession) throws -> Output
     ) async throws(CredentialStoreError) -> Output {
+        try CredentialItem.check(slot)
         let environment = ProcessInfo.processInfo.environment
         let address = if let busAddress { busAddress } else { try BusAddress.session(environment) }
-        let limits = KeyringLimits(work: deadline, prompt: unlocking.promptLimit)
+        let limits = KeyringLimits(work: deadline, prompt: promptDeadline)
         return try await BusWorker.worker(for: address).inSession(limits, work)
     }
 }

@@ -37,10 +37,19 @@ extension CredentialStoreError {
 
 extension PrivateBus {
     /// The items with this attribute as secret-tool, another client, shows them: a line for everything about each.
-    func searchSecrets(_ attribute: String, _ value: String) async throws -> String {
+    func searchSecrets(_ attribute: String, _ value: String) async throws -> [String] {
         // It prints some of the lines to its standard error.
         try await SystemProgram.secretTool.run(
-            ["search", "--all", attribute, value], environment: environment, withErrors: true)
+            ["search", "--all", attribute, value], environment: environment, withErrors: true
+        ).split(separator: "\n").map(String.init)
+    }
+
+    /// Calls a method of the keyring service, the service's own object if no other is named.
+    @discardableResult
+    func callSecrets(
+        _ method: String, at path: String = "/org/freedesktop/secrets", _ arguments: String...
+    ) async throws -> String {
+        try await call(method, at: path, in: "org.freedesktop.secrets", arguments)
     }
 
     /// The connections that the bus has, that of the question included.
@@ -59,13 +68,15 @@ extension PrivateBus {
     }
 }
 
-func fake(_ name: String) -> String {
-    URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        .appendingPathComponent("Fakes/\(name)").path
+private func fake(_ name: String) -> String {
+    URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().path + "/Fakes/\(name)"
 }
 
 /// The real gnome-keyring on a bus of its own.
 struct PrivateKeyring {
+    /// The password of the keyring "login".
+    static let password = "correct horse battery staple"
+
     let bus: PrivateBus
     let daemon: RunningProgram
 
@@ -79,21 +90,16 @@ struct PrivateKeyring {
         try await bus.wait(for: "org.freedesktop.secrets")
     }
 
-    /// The password of the keyring "login".
-    static let password = "correct horse battery staple"
-
     var store: SecretServiceCredentialStore { .forTests(on: bus.address) }
 
     func lock() async throws {
-        try await bus.call(
-            "org.freedesktop.Secret.Service.Lock", at: "/org/freedesktop/secrets", in: "org.freedesktop.secrets",
-            "[objectpath '/org/freedesktop/secrets/collection/login']")
+        try await bus.callSecrets(
+            "org.freedesktop.Secret.Service.Lock", "[objectpath '/org/freedesktop/secrets/collection/login']")
     }
 
     /// Puts a prompter on the bus that answers with `password`, and cancels when that is not enough.
     func answerPrompts(with password: String) async throws {
-        try await bus.start(
-            .python, [fake("keyring_prompter.py"), password], readyAt: "ready")
+        try await bus.start(.python, [fake("keyring_prompter.py"), password], readyAt: "ready")
     }
 }
 
@@ -112,9 +118,8 @@ struct FakeService {
 
     /// How often `method` of the prompt was called, in the mock's own account.
     func promptCalls(_ method: String) async throws -> Int {
-        let calls = try await bus.call(
-            "org.freedesktop.DBus.Mock.GetMethodCalls", at: "/org/freedesktop/secrets/prompt/p1",
-            in: "org.freedesktop.secrets", method)
+        let path = "/org/freedesktop/secrets/prompt/p1"
+        let calls = try await bus.callSecrets("org.freedesktop.DBus.Mock.GetMethodCalls", at: path, method)
         return calls.components(separatedBy: "(uint64 ").count - 1
     }
 }
@@ -125,8 +130,6 @@ struct PrivateLogind {
     let process: RunningProgram
 
     private static let name = "org.freedesktop.login1"
-    private static let manager = "/org/freedesktop/login1"
-    private static let mock = "org.freedesktop.DBus.Mock"
 
     init() async throws {
         bus = try await PrivateBus()
@@ -138,59 +141,49 @@ struct PrivateLogind {
         LogindSessionLock(deadline: deadline, busAddress: bus.address) { environment }
     }
 
+    private func call(_ method: String, at path: String = "", _ arguments: String...) async throws {
+        try await bus.call(method, at: "/org/freedesktop/login1" + path, in: Self.name, arguments)
+    }
+
     func addSession(_ id: String) async throws {
-        try await bus.call(
-            "\(Self.mock).AddSession", at: Self.manager, in: Self.name, id, "seat0", "\(getuid())", "person", "true")
+        try await call("org.freedesktop.DBus.Mock.AddSession", id, "seat0", "\(getuid())", "person", "true")
     }
 
     func setLocked(_ isLocked: Bool, session id: String) async throws {
-        try await bus.call(
-            "\(Self.name).Session.SetLockedHint", at: "\(Self.manager)/session/\(id)", in: Self.name, "\(isLocked)")
+        try await call("\(Self.name).Session.SetLockedHint", at: "/session/\(id)", "\(isLocked)")
     }
 
     /// Adds a method of the manager that the template does not have.
-    func addMethod(_ name: String, takes: String, gives: String, code: String) async throws {
-        try await bus.call(
-            "\(Self.mock).AddMethod", at: Self.manager, in: Self.name, "\(Self.name).Manager", name, takes, gives, code)
+    func addMethod(_ name: String, takes: String = "u", gives: String = "o", code: String) async throws {
+        try await call("org.freedesktop.DBus.Mock.AddMethod", "\(Self.name).Manager", name, takes, gives, code)
     }
 
     /// Makes a session the user's display.
     func setDisplay(_ id: String) async throws {
-        try await bus.call(
-            "org.freedesktop.DBus.Properties.Set", at: "\(Self.manager)/user/\(getuid())", in: Self.name,
-            "\(Self.name).User", "Display", "<('\(id)', objectpath '\(Self.manager)/session/\(id)')>")
+        try await call(
+            "org.freedesktop.DBus.Properties.Set", at: "/user/\(getuid())", "\(Self.name).User", "Display",
+            "<('\(id)', objectpath '/org/freedesktop/login1/session/\(id)')>")
     }
 }
 
 /// A Unix socket that takes connections and never says a word.
 final class SilentSocket {
     let path = "/tmp/chappie-keyring-\(UUID().uuidString.prefix(8)).sock"
-    private let descriptor: Int32
+    private let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
 
-    init() throws {
-        descriptor = try Self.bound(to: path)
-        guard listen(descriptor, 4) == 0 else { throw Self.failure(at: path) }
-    }
-
-    /// Makes a socket without a listener, as a server that was killed leaves it.
-    static func leaveBehind(at path: String) throws { close(try bound(to: path)) }
-
-    private static func bound(to path: String) throws -> Int32 {
-        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+    /// - Parameter isListening: without, the socket is as a server that was killed leaves it.
+    init(isListening: Bool = true) throws {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
         withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
-        let status = withUnsafePointer(to: &address) {
+        let isBound = withUnsafePointer(to: &address) {
             $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+                bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size)) == 0
             }
         }
-        guard status == 0 else { throw failure(at: path) }
-        return descriptor
-    }
-
-    private static func failure(at path: String) -> FixtureFailure {
-        FixtureFailure("can't listen on \(path): \(String(cString: strerror(errno)))")
+        guard isBound, !isListening || listen(descriptor, 4) == 0 else {
+            throw FixtureFailure("can't listen on \(path): \(String(cString: strerror(errno)))")
+        }
     }
 
     deinit {
@@ -198,10 +191,11 @@ final class SilentSocket {
         unlink(path)
     }
 
+    var address: String { "unix:path=\(path)" }
+
     /// Waits on a thread of its own: the tasks' threads are few, and the call that is to connect needs one of them.
     func waitForAConnection() async throws {
-        let descriptor = descriptor
-        let isConnected = try await onOwnThread {
+        let isConnected = try await onOwnThread { [descriptor] in
             var listening = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
             return poll(&listening, 1, 60_000) == 1
         }

@@ -30,7 +30,7 @@ struct KeptConnectionTests {
         let keyring = try await PrivateKeyring()
         let worker = BusWorker(address: keyring.bus.address, keepTime: .zero)
         for secret in [Secret("first"), Secret("second")] {
-            try await inSession(worker) { session throws(CredentialStoreError) in try session.save(secret, in: slot) }
+            try await inSession(worker) { [slot] in try $0.save(secret, in: slot) }
             #expect(try await load(on: worker) == secret)
         }
         try await expectConnections(1, on: keyring.bus)
@@ -39,7 +39,7 @@ struct KeptConnectionTests {
     @Test func remembersTheItemUntilItIsDeleted() async throws {
         let keyring = try await PrivateKeyring()
         let worker = BusWorker(address: keyring.bus.address, keepTime: .zero)
-        let remembered = try await inSession(worker) { session throws(CredentialStoreError) in
+        let remembered = try await inSession(worker) { [slot] session in
             try session.save(Secret("secret"), in: slot)
             let path = session.shared.found?.path
             try session.delete(slot)
@@ -74,7 +74,7 @@ struct KeptConnectionTests {
         let hasNoOwner = try await eventually {
             try await bus.call(
                 "org.freedesktop.DBus.NameHasOwner", at: "/org/freedesktop/DBus", in: "org.freedesktop.DBus",
-                "org.freedesktop.secrets"
+                ["org.freedesktop.secrets"]
             ).contains("false")
         }
         try #require(hasNoOwner)
@@ -85,11 +85,11 @@ struct KeptConnectionTests {
     }
 
     private func load(on worker: BusWorker) async throws -> Secret? {
-        try await inSession(worker) { session throws(CredentialStoreError) in try session.load(slot) }
+        try await inSession(worker) { [slot] in try $0.load(slot) }
     }
 
     private func inSession<Output: Sendable>(
-        _ worker: BusWorker, _ work: @escaping @Sendable (KeyringSession) throws(CredentialStoreError) -> Output
+        _ worker: BusWorker, _ work: @escaping @Sendable (KeyringSession) throws -> Output
     ) async throws -> Output {
         try await worker.inSession(KeyringLimits(work: Patience.limit, prompt: nil), work)
     }

@@ -8,19 +8,22 @@ import Testing
 @Suite(.enabled(if: SystemProgram.keyrings.areUsable, "\(SystemProgram.keyrings.absence)"))
 struct UnlockingTests {
     private let slot = CredentialSlot()
-    private let unlocking = SecretServiceCredentialStore.Unlocking.promptAllowed(deadline: .seconds(60))
+
+    private func asking(
+        on bus: PrivateBus, within deadline: Duration = Patience.limit
+    ) -> SecretServiceCredentialStore {
+        .forTests(on: bus.address, unlocking: .promptAllowed(deadline: deadline))
+    }
 
     // MARK: gnome-keyring
 
     @Test func gnomeKeyringIsUnlockedByItsPrompt() async throws {
         let keyring = try await PrivateKeyring()
         try await keyring.answerPrompts(with: PrivateKeyring.password)
-        let asking = SecretServiceCredentialStore.forTests(on: keyring.bus.address, unlocking: unlocking)
+        let asking = asking(on: keyring.bus)
         try await asking.save(Secret("secret"), in: slot)
         try await keyring.lock()
-        await #expect(throws: CredentialStoreError.isLocked) {
-            try await keyring.store.load(slot)
-        }
+        await #expect(throws: CredentialStoreError.isLocked) { try await keyring.store.load(slot) }
         #expect(try await asking.load(slot) == Secret("secret"))
         // Open is open, also for those that may not ask.
         #expect(try await keyring.store.load(slot) == Secret("secret"))
@@ -29,9 +32,8 @@ struct UnlockingTests {
     @Test func gnomeKeyringIsUnlockedForASaveAndForAnEmptySlot() async throws {
         let keyring = try await PrivateKeyring()
         try await keyring.answerPrompts(with: PrivateKeyring.password)
-        let asking = SecretServiceCredentialStore.forTests(on: keyring.bus.address, unlocking: unlocking)
         try await keyring.lock()
-        try await asking.save(Secret("secret"), in: slot)
+        try await asking(on: keyring.bus).save(Secret("secret"), in: slot)
         #expect(try await keyring.store.load(slot) == Secret("secret"))
     }
 
@@ -40,7 +42,7 @@ struct UnlockingTests {
         try await keyring.answerPrompts(with: "wrong")
         try await keyring.lock()
         await #expect(throws: CredentialStoreError.denied("the prompt was dismissed")) {
-            try await SecretServiceCredentialStore.forTests(on: keyring.bus.address, unlocking: unlocking).load(slot)
+            try await asking(on: keyring.bus).load(slot)
         }
     }
 
@@ -48,40 +50,30 @@ struct UnlockingTests {
 
     @Test func anAcceptedPromptOpensTheKeyring() async throws {
         let service = try await FakeService(#"{"locked": true}"#)
-        let asking = SecretServiceCredentialStore.forTests(on: service.bus.address, unlocking: unlocking)
-        #expect(try await asking.load(slot) == Secret("stored"))
+        let asking = asking(on: service.bus)
+        try await asking.prepareToSave(in: slot)
         #expect(try await service.promptCalls("Prompt") == 1)
+        #expect(try await asking.load(slot) == Secret("stored"))
         try await asking.save(Secret("other"), in: slot)
         #expect(try await asking.load(slot) == Secret("other"))
         #expect(try await service.promptCalls("Prompt") == 1)
     }
 
-    @Test func preparingToSaveAsksBeforeTheSave() async throws {
-        let service = try await FakeService(#"{"locked": true}"#)
-        let asking = SecretServiceCredentialStore.forTests(on: service.bus.address, unlocking: unlocking)
-        try await asking.prepareToSave(in: slot)
-        #expect(try await service.promptCalls("Prompt") == 1)
-        #expect(try await asking.load(slot) == Secret("stored"))
-        try await asking.save(Secret("other"), in: slot)
-        #expect(try await service.promptCalls("Prompt") == 1)
-    }
-
     @Test func theUserIsNotAskedWithoutPermission() async throws {
         let service = try await FakeService(#"{"locked": true}"#)
-        let locked = CredentialStoreError.isLocked
-        await #expect(throws: locked) { try await service.store.load(slot) }
-        await #expect(throws: locked) { try await service.store.save(Secret("x"), in: slot) }
-        await #expect(throws: locked) { try await service.store.delete(slot) }
+        await expectRefusals(.isLocked, of: service.store)
         #expect(try await service.promptCalls("Prompt") == 0)
     }
 
     @Test func aDismissedPromptIsDenied() async throws {
         let service = try await FakeService(#"{"locked": true, "prompt": "dismisses"}"#)
-        let asking = SecretServiceCredentialStore.forTests(on: service.bus.address, unlocking: unlocking)
-        let denied = CredentialStoreError.denied("the prompt was dismissed")
-        await #expect(throws: denied) { try await asking.load(slot) }
-        await #expect(throws: denied) { try await asking.save(Secret("x"), in: slot) }
-        await #expect(throws: denied) { try await asking.delete(slot) }
+        await expectRefusals(.denied("the prompt was dismissed"), of: asking(on: service.bus))
+    }
+
+    private func expectRefusals(_ error: CredentialStoreError, of store: SecretServiceCredentialStore) async {
+        await #expect(throws: error) { try await store.load(slot) }
+        await #expect(throws: error) { try await store.save(Secret("x"), in: slot) }
+        await #expect(throws: error) { try await store.delete(slot) }
     }
 
     /// A service that takes the prompt back when it is told to, and one that does not listen any more.
@@ -89,23 +81,20 @@ struct UnlockingTests {
     func anUnansweredPromptIsTakenBackAtItsOwnDeadline(how: String) async throws {
         let service = try await FakeService(#"{"locked": true, "prompt": "\#(how)"}"#)
         let limit = Duration.milliseconds(400)
-        let asking = SecretServiceCredentialStore.forTests(
-            on: service.bus.address, unlocking: .promptAllowed(deadline: limit))
-        let start = ContinuousClock.now
-        await #expect(throws: CredentialStoreError.timedOut(limit)) { try await asking.load(slot) }
-        #expect(ContinuousClock.now - start < Patience.limit)
-        // The keyring's thread is free again.
-        await #expect(throws: CredentialStoreError.isLocked) {
-            try await service.store.load(slot)
+        await inGoodTime {
+            await #expect(throws: CredentialStoreError.timedOut(limit)) {
+                try await asking(on: service.bus, within: limit).load(slot)
+            }
         }
+        // The keyring's thread is free again.
+        await #expect(throws: CredentialStoreError.isLocked) { try await service.store.load(slot) }
         #expect(try await service.promptCalls("Dismiss") == 1)
     }
 
     @Test func aServiceThatGoesAwayWhileItAsksIsAbsent() async throws {
         let service = try await FakeService(#"{"locked": true, "prompt": "leaves"}"#)
-        let asking = SecretServiceCredentialStore.forTests(on: service.bus.address, unlocking: unlocking)
         await #expect(throws: CredentialStoreError.absent("the keyring service went away while it asked the user")) {
-            try await asking.load(slot)
+            try await asking(on: service.bus).load(slot)
         }
     }
 
@@ -127,16 +116,15 @@ struct UnlockingTests {
 
     @Test func cancellingTakesThePromptBack() async throws {
         let service = try await FakeService(#"{"locked": true, "prompt": "waits"}"#)
-        let asking = SecretServiceCredentialStore.forTests(on: service.bus.address, unlocking: unlocking)
-        let slot = slot
-        let task = Task { try await asking.load(slot) }
-        while try await service.promptCalls("Prompt") == 0 {}
-        let start = ContinuousClock.now
-        task.cancel()
-        await #expect(throws: CredentialStoreError.failed("the call was cancelled")) { try await task.value }
-        #expect(ContinuousClock.now - start < Patience.limit)
+        let asking = asking(on: service.bus)
+        let task = Task { [slot] in try await asking.load(slot) }
+        #expect(try await eventually { try await service.promptCalls("Prompt") == 1 })
+        await inGoodTime {
+            task.cancel()
+            await #expect(throws: CredentialStoreError.cancelled) { try await task.value }
+        }
         // Behind the other on the same thread, so the prompt has been taken back when it returns.
-        await #expect(throws: CredentialStoreError.self) { try await service.store.load(slot) }
+        await #expect(throws: CredentialStoreError.isLocked) { try await service.store.load(slot) }
         #expect(try await service.promptCalls("Dismiss") == 1)
     }
 }

@@ -12,20 +12,15 @@ import Synchronization
 public final class Counterparts: Sendable {
     /// Of this test: the certificates, the configurations, the logs.
     public let directory: TemporaryDirectory
-    let certificates: TestCertificates
-    private let ports: [Server: ReservedPort]
+    private let certificates: TestCertificates
+    private let ports: [ReservedPort]
     private let programs = Mutex<[RunningProgram]>([])
-
-    /// The servers, each with a port of its own.
-    enum Server: CaseIterable {
-        case good, goodWithoutHTTP2, expired, otherHost, selfSigned, oldTLS, plain, proxy
-    }
 
     /// Takes ports and makes certificates; nothing listens yet.
     public init() async throws {
         directory = try TemporaryDirectory()
         certificates = try await TestCertificates(in: directory)
-        ports = Dictionary(uniqueKeysWithValues: try Server.allCases.map { ($0, try ReservedPort()) })
+        ports = try (0..<8).map { _ in try ReservedPort() }
     }
 
     /// The certificate of the private authority, a file.
@@ -33,21 +28,21 @@ public final class Counterparts: Sendable {
     /// The certificate of ``selfSigned``, a file.
     public var selfSignedCertificate: String { certificates.certificate("self").certificate }
     /// The port of HTTP/2 and 1.1 with a certificate of the private authority.
-    public var good: Int { port(.good) }
+    public var good: Int { ports[0].number }
     /// The same, HTTP/1.1 only.
-    public var goodWithoutHTTP2: Int { port(.goodWithoutHTTP2) }
-    /// The port of a server whose certificate was good until an hour ago.
-    public var expired: Int { port(.expired) }
+    public var goodWithoutHTTP2: Int { ports[1].number }
+    /// The port of a server whose certificate was good until a day ago.
+    public var expired: Int { ports[2].number }
     /// The port of a server whose certificate is another host's.
-    public var otherHost: Int { port(.otherHost) }
+    public var otherHost: Int { ports[3].number }
     /// The port of a server that has signed its certificate itself.
-    public var selfSigned: Int { port(.selfSigned) }
+    public var selfSigned: Int { ports[4].number }
     /// The port of a server with a trusted certificate, TLS 1.1 and nothing newer.
-    public var oldTLS: Int { port(.oldTLS) }
+    public var oldTLS: Int { ports[5].number }
     /// The port of a server without TLS.
-    public var plain: Int { port(.plain) }
+    public var plain: Int { ports[6].number }
     /// The port of tinyproxy: user `someone`, password `s3cret`.
-    public var proxy: Int { port(.proxy) }
+    public var proxy: Int { ports[7].number }
 
     /// The log of tinyproxy.
     public var proxyLog: String {
@@ -60,51 +55,44 @@ public final class Counterparts: Sendable {
     public func start(locations: String) async throws {
         let nginx = try directory.write(nginxConfiguration(locations: locations), to: "nginx.conf")
         let proxy = try directory.write(proxyConfiguration, to: "proxy.conf")
-        let nginxLog = directory.path("nginx.log")
-        try await start(.nginx, ["-p", directory.path, "-e", nginxLog, "-c", nginx], logging: nginxLog) { $0 != .proxy }
-        try await start(.tinyproxy, ["-d", "-c", proxy], logging: directory.path("proxy.out")) { $0 == .proxy }
+        let log = directory.path("nginx.log")
+        try await start(.nginx, ["-p", directory.path, "-e", log, "-c", nginx], logging: log, on: ports.dropLast())
+        try await start(.tinyproxy, ["-d", "-c", proxy], logging: directory.path("proxy.out"), on: ports.suffix(1))
     }
 
     /// Ends them.
     public func end() { for program in programs.withLock({ $0 }) { program.end() } }
 
-    func port(_ server: Server) -> Int { ports[server]?.number ?? 0 }
-
     private func start(
-        _ program: SystemProgram, _ arguments: [String], logging log: String, serves: (Server) -> Bool
+        _ program: SystemProgram, _ arguments: [String], logging log: String, on ports: ArraySlice<ReservedPort>
     ) async throws {
         let running = try program.start(arguments, output: .file(log), errors: .withOutput)
         programs.withLock { $0.append(running) }
-        let ports = Server.allCases.filter(serves).map(port)
         let isUp = try await eventually {
             let table = try TCPSocketTable()
-            return running.hasEnded || ports.allSatisfy(table.isListening)
+            return running.hasEnded || ports.allSatisfy { table.isListening(on: $0.number) }
         }
         guard isUp, !running.hasEnded else {
             let words = (try? String(contentsOfFile: log, encoding: .utf8)) ?? ""
             throw FixtureFailure("\(program.name) did not begin to listen: \(words)")
         }
     }
-}
 
-extension Counterparts {
-    func nginxConfiguration(locations: String) -> String {
-        let old = "ssl_protocols TLSv1.1; ssl_ciphers ALL:@SECLEVEL=0;"
-        let servers = [
-            server(.good, "good"), server(.goodWithoutHTTP2, "good", options: ""), server(.expired, "expired"),
-            server(.otherHost, "other"), server(.selfSigned, "self"), server(.oldTLS, "good", options: "", old),
-        ]
-        func server(_ server: Server, _ name: String, options: String = "http2", _ more: String = "") -> String {
+    private func nginxConfiguration(locations: String) -> String {
+        func server(_ port: Int, _ name: String, http2: Bool = false, _ more: String = "") -> String {
             let (certificate, key) = certificates.certificate(name)
             return """
                 server {
-                    listen 127.0.0.1:\(port(server)) ssl \(options);
+                    listen 127.0.0.1:\(port) ssl \(http2 ? "http2" : "");
                     ssl_certificate \(certificate);
                     ssl_certificate_key \(key);
                     \(more)
                     \(locations)
                 }
                 """
+        }
+        let folders = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map {
+            "\($0)_temp_path \(directory.path($0));"
         }
         return """
             daemon off;
@@ -115,19 +103,20 @@ extension Counterparts {
             events { worker_connections 256; }
             http {
                 access_log off;
-                client_body_temp_path \(directory.path("client"));
-                proxy_temp_path \(directory.path("proxy"));
-                fastcgi_temp_path \(directory.path("fastcgi"));
-                uwsgi_temp_path \(directory.path("uwsgi"));
-                scgi_temp_path \(directory.path("scgi"));
+                \(folders.joined(separator: "\n"))
                 ssl_protocols TLSv1.2 TLSv1.3;
-                \(servers.joined(separator: "\n"))
+                \(server(good, "good", http2: true))
+                \(server(goodWithoutHTTP2, "good"))
+                \(server(expired, "expired", http2: true))
+                \(server(otherHost, "other", http2: true))
+                \(server(selfSigned, "self", http2: true))
+                \(server(oldTLS, "good", "ssl_protocols TLSv1.1; ssl_ciphers ALL:@SECLEVEL=0;"))
                 server { listen 127.0.0.1:\(plain); }
             }
             """
     }
 
-    var proxyConfiguration: String {
+    private var proxyConfiguration: String {
         """
         \(getuid() == 0 ? "User root\nGroup root" : "")
         Port \(proxy)

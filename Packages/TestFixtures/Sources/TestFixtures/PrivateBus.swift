@@ -84,7 +84,7 @@ public final class PrivateBus: Sendable {
     /// Calls one method, with arguments as text of GVariant, and gives the answer as such.
     @discardableResult
     public func call(
-        _ method: String, at path: String, in name: String, _ arguments: String...
+        _ method: String, at path: String, in name: String, _ arguments: [String] = []
     ) async throws -> String {
         try await SystemProgram.gdbus.run(
             ["call", "--session", "--dest", name, "--object-path", path, "--method", method] + arguments,

@@ -1,4 +1,3 @@
-import Dispatch
 import FoundationEssentials
 import Glibc
 import Testing
@@ -18,9 +17,6 @@ public struct SystemProgram: Sendable {
         self.packages = packages
         self.companion = companion
     }
-
-    /// Longer than the programs' own limits.
-    private static let limit = Patience.limit * 2
 
     /// A server with TLS.
     public static let nginx = SystemProgram("nginx", packages: "nginx")
@@ -88,28 +84,20 @@ public struct SystemProgram: Sendable {
         _ arguments: [String], environment: [String: String]? = nil, input: ProgramInput = .nothing,
         withErrors: Bool = false
     ) async throws -> String {
-        let path = try path()
-        return try await onOwnThread {
-            // Files, not pipes: neither side can block the other.
-            let directory = try TemporaryDirectory()
-            let output = try directory.write("", to: "output")
-            let errors = try directory.write("", to: "errors")
-            let program = try RunningProgram(
-                path, arguments, environment: environment, input: input, output: .file(output),
-                errors: withErrors ? .withOutput : .file(errors))
-            // A program that hangs must fail the test, not hang it.
-            let alarm = DispatchWorkItem { [weak program] in program?.end() }
-            DispatchQueue.global().asyncAfter(deadline: .now() + Self.limit / .seconds(1), execute: alarm)
-            let status = program.wait()
-            alarm.cancel()
-            let text = try directory.read("output")
-            guard status == 0 else {
-                let complaint = try text + directory.read("errors")
-                throw FixtureFailure(
-                    "\(name) \(arguments.joined(separator: " ")) ended with \(status): \(complaint)")
-            }
-            return text
+        // Files, not pipes: neither side can block the other.
+        let directory = try TemporaryDirectory()
+        let program = try RunningProgram(
+            path(), arguments, environment: environment, input: input, output: .file(directory.path("output")),
+            errors: withErrors ? .withOutput : .file(directory.path("errors")))
+        // A program that hangs must fail the test, not hang it; its own limit may be as long as ours.
+        if try await !eventually(within: Patience.limit * 2, { program.hasEnded }) { program.end() }
+        let text = try directory.read("output")
+        let status = program.wait()
+        guard status == 0 else {
+            let complaint = text + (withErrors ? "" : try directory.read("errors"))
+            throw FixtureFailure("\(name) \(arguments.joined(separator: " ")) ended with \(status): \(complaint)")
         }
+        return text
     }
 }
 

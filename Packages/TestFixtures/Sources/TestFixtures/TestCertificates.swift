@@ -1,10 +1,8 @@
-import FoundationEssentials
-
 /// A private certificate authority, and what it has issued.
 struct TestCertificates: Sendable {
     private let directory: TemporaryDirectory
 
-    var authority: String { directory.path("authority.pem") }
+    var authority: String { certificate("authority").certificate }
 
     /// Certificate and key of one server.
     func certificate(_ name: String) -> (certificate: String, key: String) {
@@ -15,60 +13,29 @@ struct TestCertificates: Sendable {
     /// and one that signed itself (`self`).
     init(in directory: TemporaryDirectory) async throws {
         self.directory = directory
-        for (name, subject) in [("authority", "/CN=Test Authority"), ("self", "/CN=127.0.0.1")] {
-            let (certificate, key) = certificate(name)
-            try await SystemProgram.openssl.run(
-                ["req", "-x509"] + Self.newKey + [
-                    "-keyout", key, "-out", certificate, "-days", "2", "-subj", subject,
-                    "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost",
-                ])
+        let loopback = "IP:127.0.0.1,DNS:localhost"
+        for (name, subject) in [("authority", "Test Authority"), ("self", "127.0.0.1")] {
+            try await request(name, for: loopback, subject, ["-x509", "-days", "2"], to: certificate(name).certificate)
         }
-        try directory.write("", to: "index")
-        try directory.write(configuration, to: "ca.conf")
-        let (hour, day) = (3600.0, 86_400.0)
-        let now = Date()
-        try await issue("good", for: "IP:127.0.0.1,DNS:localhost", from: now - hour, to: now + day)
-        try await issue("expired", for: "IP:127.0.0.1,DNS:localhost", from: now - day, to: now - hour)
-        try await issue("other", for: "DNS:other.invalid", from: now - hour, to: now + day)
-    }
-
-    private static let newKey = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-
-    private var configuration: String {
-        """
-        [ca]
-        default_ca = here
-        [here]
-        database = \(directory.path("index"))
-        new_certs_dir = \(directory.path)
-        certificate = \(authority)
-        private_key = \(certificate("authority").key)
-        default_md = sha256
-        rand_serial = yes
-        policy = anything
-        copy_extensions = copy
-        unique_subject = no
-        [anything]
-        commonName = supplied
-        """
-    }
-
-    private func issue(_ name: String, for host: String, from start: Date, to end: Date) async throws {
-        let (certificate, key) = certificate(name)
-        let request = directory.path("\(name).csr")
-        try await SystemProgram.openssl.run(
-            ["req"] + Self.newKey + [
-                "-keyout", key, "-out", request, "-subj", "/CN=\(name)", "-addext", "subjectAltName=\(host)",
+        for (name, host, days) in [
+            ("good", loopback, "1"), ("expired", loopback, "-1"), ("other", "DNS:other.invalid", "1"),
+        ] {
+            let request = directory.path("\(name).csr")
+            try await self.request(name, for: host, name, [], to: request)
+            try await SystemProgram.openssl.run([
+                "x509", "-req", "-in", request, "-CA", authority, "-CAkey", certificate("authority").key,
+                "-copy_extensions", "copy", "-days", days, "-out", certificate(name).certificate,
             ])
-        try await SystemProgram.openssl.run([
-            "ca", "-batch", "-notext", "-config", directory.path("ca.conf"), "-in", request, "-out", certificate,
-            "-startdate", Self.stamp(start), "-enddate", Self.stamp(end),
-        ])
+        }
     }
 
-    /// `20300102030405Z`
-    private static func stamp(_ date: Date) -> String {
-        let style = Date.ISO8601FormatStyle(dateSeparator: .omitted, timeSeparator: .omitted, timeZone: .gmt)
-        return date.formatted(style).replacing("T", with: "")
+    private func request(
+        _ name: String, for host: String, _ subject: String, _ options: [String], to file: String
+    ) async throws {
+        try await SystemProgram.openssl.run(
+            ["req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"] + options + [
+                "-keyout", certificate(name).key, "-out", file, "-subj", "/CN=\(subject)",
+                "-addext", "subjectAltName=\(host)",
+            ])
     }
 }

@@ -1,5 +1,5 @@
+@_spi(ChappieInternals) public import ChappieCore
 import Glibc
-import Synchronization
 public import Testing
 
 /// How long tests wait.
@@ -51,6 +51,36 @@ public func fastest(under limit: Duration, _ measure: () async throws -> Duratio
     return shortest
 }
 
+/// Runs `body`, which must end long before what hangs would, and not before it has to.
+public func inGoodTime(
+    atLeast shortest: Duration = .zero, sourceLocation: SourceLocation = #_sourceLocation,
+    _ body: () async throws -> Void
+) async rethrows {
+    let start = ContinuousClock.now
+    try await body()
+    let elapsed = ContinuousClock.now - start
+    #expect(elapsed >= shortest && elapsed < Patience.limit, sourceLocation: sourceLocation)
+}
+
+/// The error that `body` throws: an issue unless it is the case `kind` and has these words in its sentence.
+@discardableResult
+public func refusal(
+    _ kind: String, saying words: String = "", _ comment: String = "",
+    sourceLocation: SourceLocation = #_sourceLocation, _ body: () async throws -> Void
+) async -> (any LocalizedError)? {
+    do {
+        try await body()
+        Issue.record("nothing was thrown \(comment)", sourceLocation: sourceLocation)
+    } catch let error as any LocalizedError {
+        let says = words.isEmpty || error.errorDescription?.contains(words) == true
+        #expect("\(error)".hasPrefix(kind) && says, "\(error) \(comment)", sourceLocation: sourceLocation)
+        return error
+    } catch {
+        Issue.record(error, "\(comment)", sourceLocation: sourceLocation)
+    }
+    return nil
+}
+
 /// Runs `work`, which may block, on a thread of its own.
 ///
 /// The tasks' threads are as few as the cores: tests that block them starve those whose answers they wait for.
@@ -74,59 +104,19 @@ private final class ThreadBody: Sendable {
     init(_ run: @escaping @Sendable () -> Void) { self.run = run }
 }
 
-/// Lets one task in at a time, in the order in which they came. Waiting keeps no thread.
-public final class OneAtATime: Sendable {
-    private struct State {
-        var isTaken = false
-        var waiting: [CheckedContinuation<Void, Never>] = []
-    }
-
-    private let state = Mutex(State())
-
-    /// For suites of all packages that count the network's threads or measure its time.
-    public static let network = OneAtATime()
-
-    /// Free.
-    public init() {}
-
-    /// Runs `body` when it is its turn.
-    public func perform<Output>(_ body: () async throws -> Output) async rethrows -> Output {
-        await enter()
-        defer { leave() }
-        return try await body()
-    }
-
-    private func enter() async {
-        await withCheckedContinuation { continuation in
-            let isFree = state.withLock { state in
-                defer { state.isTaken = true }
-                if state.isTaken { state.waiting.append(continuation) }
-                return !state.isTaken
-            }
-            if isFree { continuation.resume() }
-        }
-    }
-
-    private func leave() {
-        let next = state.withLock { state in
-            state.isTaken = !state.waiting.isEmpty
-            return state.waiting.isEmpty ? nil : state.waiting.removeFirst()
-        }
-        next?.resume()
-    }
-}
-
 /// Runs a suite while no other one does that has this trait, in any of the network's packages. Its own tests still run
 /// beside each other.
 ///
 /// Suites of bytes alone keep all of the tasks' threads busy for seconds; a time measured meanwhile would be the wait for a
 /// thread. And each network has a thread, which some tests count.
 public struct ByItselfTrait: SuiteTrait, TestScoping {
+    private static let line = AsyncLock()
+
     /// Runs `function` when it is the suite's turn.
     public func provideScope(
         for test: Test, testCase: Test.Case?, performing function: @concurrent @Sendable () async throws -> Void
     ) async throws {
-        try await OneAtATime.network.perform(function)
+        try await Self.line.withLock(function)
     }
 }
 

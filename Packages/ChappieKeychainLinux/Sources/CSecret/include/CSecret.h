@@ -82,18 +82,17 @@ enum {
 
 // MARK: Functions
 
-// Every function that is looked up at run time, once: name, result, parameters, arguments. X: functions with a result.
-// V: functions without one.
-#define CSECRET_FUNCTIONS(X, V) \
+// Every function that is looked up at run time, once: name, result, parameters, arguments.
+#define CSECRET_FUNCTIONS(X) \
     /* GLib */ \
-    V(g_error_free, (CSError *error), (error)) \
-    V(g_free, (void *memory), (memory)) \
+    X(g_error_free, void, (CSError *error), (error)) \
+    X(g_free, void, (void *memory), (memory)) \
     X(g_main_context_new, CSContext *, (void), ()) \
-    V(g_main_context_push_thread_default, (CSContext *context), (context)) \
-    V(g_main_context_pop_thread_default, (CSContext *context), (context)) \
+    X(g_main_context_push_thread_default, void, (CSContext *context), (context)) \
+    X(g_main_context_pop_thread_default, void, (CSContext *context), (context)) \
     X(g_main_context_iteration, int, (CSContext *context, int may_block), (context, may_block)) \
-    V(g_main_context_wakeup, (CSContext *context), (context)) \
-    V(g_main_context_unref, (CSContext *context), (context)) \
+    X(g_main_context_wakeup, void, (CSContext *context), (context)) \
+    X(g_main_context_unref, void, (CSContext *context), (context)) \
     X(g_variant_new_object_path, CSVariant *, (const char *path), (path)) \
     X(g_variant_new_string, CSVariant *, (const char *text), (text)) \
     X(g_variant_new_uint32, CSVariant *, (uint32_t number), (number)) \
@@ -113,18 +112,18 @@ enum {
     X(g_variant_get_boolean, int, (CSVariant *value), (value)) \
     X(g_variant_get_uint64, uint64_t, (CSVariant *value), (value)) \
     X(g_variant_ref_sink, CSVariant *, (CSVariant *value), (value)) \
-    V(g_variant_unref, (CSVariant *value), (value)) \
+    X(g_variant_unref, void, (CSVariant *value), (value)) \
     /* GObject, GIO */ \
-    V(g_type_query, (size_t type, CSTypeQuery *query), (type, query)) \
+    X(g_type_query, void, (size_t type, CSTypeQuery *query), (type, query)) \
     X(g_type_register_static_simple, size_t, \
         (size_t parent, const char *name, unsigned int class_size, CSClassInit class_init, \
          unsigned int instance_size, CSInstanceInit instance_init, unsigned int flags), \
         (parent, name, class_size, class_init, instance_size, instance_init, flags)) \
     X(g_type_class_peek_parent, void *, (void *object_class), (object_class)) \
-    V(g_object_unref, (void *object), (object)) \
+    X(g_object_unref, void, (void *object), (object)) \
     X(g_cancellable_new, CSCancellable *, (void), ()) \
     X(g_cancellable_is_cancelled, int, (CSCancellable *cancellable), (cancellable)) \
-    V(g_cancellable_cancel, (CSCancellable *cancellable), (cancellable)) \
+    X(g_cancellable_cancel, void, (CSCancellable *cancellable), (cancellable)) \
     X(g_io_error_quark, uint32_t, (void), ()) \
     X(g_dbus_error_strip_remote_error, int, (CSError *error), (error)) \
     X(g_dbus_error_get_remote_error, char *, (const CSError *error), (error)) \
@@ -143,7 +142,7 @@ enum {
         (CSConnection *connection, const char *sender, const char *interface, const char *name, const char *path, \
          const char *first, unsigned int flags, CSSignalCallback callback, void *data, void (*release)(void *)), \
         (connection, sender, interface, name, path, first, flags, callback, data, release)) \
-    V(g_dbus_connection_signal_unsubscribe, (CSConnection *connection, unsigned int id), (connection, id)) \
+    X(g_dbus_connection_signal_unsubscribe, void, (CSConnection *connection, unsigned int id), (connection, id)) \
     /* libsecret */ \
     X(secret_service_get_type, size_t, (void), ()) \
     X(secret_service_get_session_dbus_path, const char *, (CSService *service), (service)) \
@@ -152,13 +151,12 @@ enum {
     X(secret_value_new, CSValue *, (const char *bytes, ptrdiff_t count, const char *content_type), \
         (bytes, count, content_type)) \
     X(secret_value_get, const char *, (CSValue *value, size_t *count), (value, count)) \
-    V(secret_value_unref, (void *value), (value))
+    X(secret_value_unref, void, (void *value), (value))
 
 /// The exports of the libraries; all entries are set once csecret_open has succeeded.
 typedef struct CSecretTable {
 #define CSECRET_FIELD(name, result, parameters, arguments) result(*name) parameters;
-#define CSECRET_VOID_FIELD(name, parameters, arguments) void(*name) parameters;
-    CSECRET_FUNCTIONS(CSECRET_FIELD, CSECRET_VOID_FIELD)
+    CSECRET_FUNCTIONS(CSECRET_FIELD)
     /// Variadic, so not forwarded: csecret_service_open uses them.
     void *(*g_initable_new)(size_t type, CSCancellable *cancellable, CSError **error, const char *first, ...);
     void (*g_object_set)(void *object, const char *first, ...);
@@ -180,9 +178,7 @@ CSService *csecret_service_open(CSConnection *connection, CSCancellable *cancell
 #ifndef CSECRET_REAL_HEADERS
 #define CSECRET_FORWARD(name, result, parameters, arguments) \
     static inline result name parameters { return csecret_table.name arguments; }
-#define CSECRET_VOID_FORWARD(name, parameters, arguments) \
-    static inline void name parameters { csecret_table.name arguments; }
-CSECRET_FUNCTIONS(CSECRET_FORWARD, CSECRET_VOID_FORWARD)
+CSECRET_FUNCTIONS(CSECRET_FORWARD)
 #endif
 
 #endif

@@ -25,18 +25,22 @@ struct LibraryFault: Error, Hashable {
     var name: String?
     /// GIO's number for an error of its own.
     var ioCode: Int?
-    let message: String
+    /// Whether the bus itself was being reached.
+    var isConnecting = false
+    var message: String
 
-    /// A call that gave neither a result nor a reason, or a result of another type than its specification says.
-    static func unexpected(_ message: String) -> LibraryFault { LibraryFault(message: message) }
-
-    /// Calls one C function that reports through a GError, and throws what it reported.
-    static func catching<Output>(
-        _ call: (UnsafeMutablePointer<UnsafeMutablePointer<CSError>?>) -> Output
-    ) throws(LibraryFault) -> Output {
+    /// Calls one C function that reports through a GError.
+    ///
+    /// - Throws: ``LibraryFault``: what it reported, or that it gave no result.
+    static func catching(
+        isConnecting: Bool = false, _ call: (UnsafeMutablePointer<UnsafeMutablePointer<CSError>?>) -> OpaquePointer?
+    ) throws -> OpaquePointer {
         var error: UnsafeMutablePointer<CSError>?
         let output = call(&error)
-        guard let error else { return output }
+        guard let error else {
+            if let output { return output }
+            throw LibraryFault(message: "the library gave neither a result nor a reason")
+        }
         defer { g_error_free(error) }
         let name = g_dbus_error_get_remote_error(error)
         defer { g_free(name) }
@@ -45,7 +49,7 @@ struct LibraryFault: Error, Hashable {
         throw LibraryFault(
             name: name.map { String(cString: $0) },
             ioCode: error.pointee.domain == g_io_error_quark() ? Int(error.pointee.code) : nil,
-            message: clean(error.pointee.message.map { String(cString: $0) } ?? ""))
+            isConnecting: isConnecting, message: clean(error.pointee.message.map { String(cString: $0) } ?? ""))
     }
 
     /// A sentence from outside as the middle of one of ours.
@@ -55,13 +59,11 @@ struct LibraryFault: Error, Hashable {
         return text.isEmpty ? "no reason given" : text
     }
 
-    /// - Parameter isConnecting: Whether the bus itself was being reached.
-    func meaning(deadline: Duration, isConnecting: Bool = false) -> CredentialStoreError {
+    func meaning(deadline: Duration) -> CredentialStoreError {
         switch (busName, ioCode) {
         case ("ServiceUnknown", _), ("NameHasNoOwner", _):
             .absent("no keyring service (org.freedesktop.secrets) is on the session bus")
-        case (let name?, _) where name.hasPrefix("Spawn."):
-            .absent("the keyring service could not be started (\(message))")
+        case _ where saysThereIsNoService: .absent("the keyring service could not be started (\(message))")
         case ("AccessDenied", _), ("AuthFailed", _), (_, CS_IO_ERROR_PERMISSION_DENIED): .denied(message)
         case ("Timeout", _), ("TimedOut", _), (_, CS_IO_ERROR_TIMED_OUT): .timedOut(deadline)
         // Our own cancellations are never looked at, so this one is the user's.
@@ -91,5 +93,61 @@ struct LibraryFault: Error, Hashable {
     var busName: String? {
         let prefix = "org.freedesktop.DBus.Error."
         return name.flatMap { $0.hasPrefix(prefix) ? String($0.dropFirst(prefix.count)) : nil }
+    }
+}
+
+/// One reference to a GObject.
+final class LibraryObject {
+    let pointer: OpaquePointer
+
+    /// Takes over the caller's reference.
+    init(owning pointer: OpaquePointer) { self.pointer = pointer }
+
+    deinit { g_object_unref(UnsafeMutableRawPointer(pointer)) }
+}
+
+/// A GCancellable: ends the blocking calls that were given it, and the waiting for signals.
+///
+/// Made only after ``SecretLibrary/require()``.
+final class Cancellation: Sendable {
+    // A GCancellable is safe to use from any thread, and this is its one reference.
+    nonisolated(unsafe) let pointer = g_cancellable_new()
+    private let context: ThreadContext
+
+    init(of context: ThreadContext) { self.context = context }
+
+    deinit { if let pointer { g_object_unref(UnsafeMutableRawPointer(pointer)) } }
+
+    var isCancelled: Bool { g_cancellable_is_cancelled(pointer) != 0 }
+
+    func cancel() {
+        g_cancellable_cancel(pointer)
+        g_main_context_wakeup(context.pointer)
+    }
+
+    /// Delivers the signals that have come, and waits for one if there is none. A cancellation ends it.
+    func waitForSignals() { _ = g_main_context_iteration(context.pointer, 1) }
+}
+
+/// A main context that belongs to one thread at a time.
+///
+/// Without it the library's signals would pile up in the process's main context, which may never run. Signals are
+/// delivered to the context under which they were subscribed to, and keep it and the connection alive until it has run
+/// again: a kept connection is used under the same context again.
+final class ThreadContext: Sendable {
+    // A GMainContext is safe to use from any thread, and this is its one reference.
+    nonisolated(unsafe) let pointer = g_main_context_new()
+
+    deinit { g_main_context_unref(pointer) }
+
+    /// Runs `body` under the context, and then delivers what came for it.
+    func run<Output>(_ body: () throws -> Output) rethrows -> Output {
+        g_main_context_push_thread_default(pointer)
+        defer {
+            // The library frees some of its objects from here.
+            while g_main_context_iteration(pointer, 0) != 0 {}
+            g_main_context_pop_thread_default(pointer)
+        }
+        return try body()
     }
 }
