@@ -18,13 +18,10 @@ import ChappieAuth
 /// | 16 | AES-256-GCM: tag, over everything above and the digest of the slot |
 /// | 32 | SHA-256 of everything above |
 ///
-/// scrypt derives 64 bytes: the key, and the check value, from which the key can't be computed (both are outputs of
-/// PBKDF2 for different blocks). A thief could try passphrases against the tag just as well. The last three tell a
-/// person what is wrong: the checksum that the file is damaged, before anything is derived; the check value that the
-/// passphrase is another one; the tag that the file was changed or moved on purpose.
-///
-/// Every version begins with the magic and its number and ends with the checksum, so that damage can be told from a
-/// newer version.
+/// scrypt derives 64 bytes: the key, and the check value, from which the key can't be computed. Three tell a person what
+/// is wrong: the checksum that the file is damaged, before anything is derived; the check value that the passphrase is
+/// another one; the tag that the file was changed or moved on purpose. Every version begins with the magic and its number
+/// and ends with the checksum, so that damage can be told from a newer version.
 struct CredentialFile: Equatable {
     static let saltCount = 16
     static let checkCount = 32

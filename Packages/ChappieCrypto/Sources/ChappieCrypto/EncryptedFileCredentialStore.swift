@@ -15,16 +15,12 @@ import Synchronization
 /// A program chooses it; nothing falls back to it. Nothing is asked and nothing is derived while there is nothing to
 /// open: a slot without a file is empty, whatever the passphrase.
 ///
-/// **It refuses** (``CredentialStoreError/unsafeFile(_:remedy:)``) a folder or file that belongs to another user, that
-/// others may read or write, that is a symbolic link or otherwise of the wrong kind, or that has a second name.
-///
-/// **It tells apart** a wrong passphrase (``CredentialStoreError/wrongPassphrase(_:)``) from a damaged file, one that
-/// was changed, and one that was moved from another slot (``CredentialStoreError/corrupt(_:)``). None of these changes
-/// anything on the disk. A save replaces a corrupt file, and refuses to replace one that the passphrase does not open;
-/// ``delete(_:)`` needs no passphrase.
-///
-/// **It survives** being killed, a full disk, a power cut. The earlier credential or the new one is there, never
-/// neither; see ``save(_:in:)``. It does not order the changes of two processes: that is ``CredentialLock``'s part.
+/// **It refuses** (`unsafeFile`) a folder or file that belongs to another user, that others may read or write, that is a
+/// symbolic link or otherwise of the wrong kind, or that has a second name. **It tells apart** a wrong passphrase
+/// (`wrongPassphrase`) from a file that is damaged, changed, or moved from another slot (`corrupt`). A save replaces a
+/// corrupt file, and refuses to replace one that the passphrase does not open. **It survives** being killed, a full disk,
+/// a power cut: the earlier credential or the new one is there. It does not order the changes of two processes: that is
+/// ``CredentialLock``'s part.
 ///
 /// All blocking work is done on a thread of the store's own. A call whose task is cancelled throws
 /// ``CredentialStoreError/failed(_:)`` at once. The form of a file is described, byte by byte, at `CredentialFile`.
@@ -92,13 +88,11 @@ public final class EncryptedFileCredentialStore: CredentialStore {
 
     /// Replaces the secret in `slot`, 1 MiB at most.
     ///
-    /// It is encrypted with a new nonce, written to a file beside the earlier one, brought to the disk, read back,
-    /// decrypted and compared, and only then takes the earlier one's place, by one rename. The key stays the file's own,
-    /// unless its parameters are weaker than today's: then it is made anew, with a new salt.
+    /// It is encrypted with a new nonce and read back before it takes the earlier one's place. The key stays the file's
+    /// own, unless its parameters are weaker than today's: then it is made anew, with a new salt.
     ///
-    /// - Throws: `wrongPassphrase`, `noPassphrase`, `unsafeFile`, `notVerified`, `timedOut` or `failed`, also when the
-    ///   disk is full. The earlier secret is then still there; after `timedOut` and a cancellation that come too late to
-    ///   stop it, the new one may be.
+    /// - Throws: `wrongPassphrase`, `noPassphrase`, `unsafeFile`, `notVerified`, `timedOut` or `failed`. The earlier
+    ///   secret is then still there; after `timedOut` and a cancellation that come too late, the new one may be.
     public func save(_ secret: Secret, in slot: CredentialSlot) async throws(CredentialStoreError) {
         let place = try CredentialPlace(slot, in: directory)
         let passphrase = try await passphraseToSave(at: place)
@@ -111,12 +105,10 @@ public final class EncryptedFileCredentialStore: CredentialStore {
         }
     }
 
-    /// Makes sure that a save can succeed, before anything is done that must not be lost: the folder is there and safe,
-    /// and the passphrase is at hand and opens an existing file, which stays as it is. The passphrase is asked for here,
-    /// if it has to be.
+    /// Makes sure that a save can succeed: the folder is there and safe, and the passphrase, which is asked for here if it
+    /// has to be, opens an existing file.
     ///
-    /// - Throws: `wrongPassphrase`, `noPassphrase`, `unsafeFile`, `timedOut` or `failed`. Not an error: a corrupt file,
-    ///   which a save replaces.
+    /// - Throws: `wrongPassphrase`, `noPassphrase`, `unsafeFile`, `timedOut` or `failed`.
     public func prepareToSave(in slot: CredentialSlot) async throws(CredentialStoreError) {
         let place = try CredentialPlace(slot, in: directory)
         try await onDisk { _ throws(CredentialStoreError) in try place.prepare() }

@@ -100,7 +100,7 @@ struct KillTests {
             let writer = try startWriter(["limit", it.credentials, "1000", signal])
             return (writer.output?.line(), writer.wait())
         }
-        #expect(line?.hasPrefix("failed: ") == true)
+        #expect(line?.hasPrefix("failed(") == true)
         #expect(line?.contains("can't be written: File too large") == true)
         #expect(status == 0)
         #expect(try await it.store.load(.writer)?.text == "old")

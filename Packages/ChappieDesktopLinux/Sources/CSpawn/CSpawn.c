@@ -17,26 +17,22 @@ int cspawn_start(
     pid_t *child) {
     posix_spawnattr_t attributes;
     posix_spawn_file_actions_t actions;
-    int status = posix_spawnattr_init(&attributes);
-    if (status != 0) return status;
-    status = posix_spawn_file_actions_init(&actions);
-    if (status != 0) {
-        posix_spawnattr_destroy(&attributes);
-        return status;
-    }
-
     sigset_t none, all;
     sigemptyset(&none);
     sigfillset(&all);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawnattr_init(&attributes);
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setsigdefault(&attributes, &all);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 
     // Copies above the standard descriptors, so that none is overwritten before it was used.
+    int status = 0;
     int sources[3] = {input, output, error};
-    for (int target = 0; target < 3; target++) sources[target] = fcntl(sources[target], F_DUPFD_CLOEXEC, 3);
-    for (int target = 0; target < 3 && status == 0; target++) {
-        status = sources[target] < 0 ? EMFILE : posix_spawn_file_actions_adddup2(&actions, sources[target], target);
+    for (int target = 0; target < 3; target++) {
+        sources[target] = fcntl(sources[target], F_DUPFD_CLOEXEC, 3);
+        if (sources[target] < 0) status = errno;
+        else if (status == 0) status = posix_spawn_file_actions_adddup2(&actions, sources[target], target);
     }
     if (status == 0) status = posix_spawn_file_actions_addclosefrom_np(&actions, 3);
     if (status == 0) status = posix_spawn(child, path, &actions, &attributes, arguments, environment);

@@ -23,6 +23,10 @@ enum ChildOutcome: Sendable, Hashable {
 }
 
 /// A program to run, as a value.
+///
+/// Not swift-subprocess's: a program may be left running at the limit, and must be reaped all the same; one that goes
+/// into the background keeps its standard error open, which must not be waited for; and its words are cut off, not an
+/// error, when they are many.
 struct ChildProcess: Sendable, Hashable {
     /// The end of a program that is still running at the limit.
     enum AtLimit: Sendable, Hashable {
@@ -56,12 +60,10 @@ struct ChildProcess: Sendable, Hashable {
             return .notStarted(String(cString: strerror(errno)))
         }
         var id: pid_t = 0
-        let variables = environment.map { "\($0.key)=\($0.value)" }.sorted()
-        let status = Self.withCStrings([path] + arguments) { arguments in
-            Self.withCStrings(variables) { variables in
-                cspawn_start(path, arguments, variables, source.number, null.number, words.number, &id)
-            }
-        }
+        let arguments = ([path] + arguments).map { strdup($0) } + [nil]
+        let variables = environment.map { strdup("\($0.key)=\($0.value)") } + [nil]
+        let status = cspawn_start(path, arguments, variables, source.number, null.number, words.number, &id)
+        for text in arguments + variables { free(text) }
         guard status == 0 else { return .notStarted(String(cString: strerror(status))) }
         let child = StartedChild(id)
         let timer = Task.detached { [limit] in
@@ -76,27 +78,14 @@ struct ChildProcess: Sendable, Hashable {
         }
         return .exited(code: code, words: words.text(limit: 4096))
     }
-
-    /// Lends `texts` as an array of C strings with a null pointer at its end.
-    private static func withCStrings<Output>(
-        _ texts: [String], _ body: (UnsafePointer<UnsafeMutablePointer<CChar>?>) -> Output
-    ) -> Output {
-        let pointers = texts.map { strdup($0) } + [nil]
-        defer { for pointer in pointers { free(pointer) } }
-        return pointers.withUnsafeBufferPointer { buffer in
-            guard let start = buffer.baseAddress else {
-                preconditionFailure("An array with an element has an address.")
-            }
-            return body(start)
-        }
-    }
 }
 
 /// A child of this process, watched on a thread of its own for as long as it lives.
 private final class StartedChild: Sendable {
     let exitCode = Promise<Int32>()
     private let id: pid_t
-    private let hasEnded = Mutex(false)
+    /// From then on the number may be another program's.
+    private let isReaped = Mutex(false)
 
     init(_ id: pid_t) {
         self.id = id
@@ -104,24 +93,19 @@ private final class StartedChild: Sendable {
     }
 
     /// Kills it and everything in its session's first process group, unless it has ended.
-    func kill() {
-        hasEnded.withLock { hasEnded in
-            // Under the lock, so that the number still is this child's.
-            if !hasEnded { _ = killpg(id, SIGKILL) }
-        }
-    }
+    func kill() { isReaped.withLock { if !$0 { _ = killpg(id, SIGKILL) } } }
 
     private func waitToTheEnd() {
-        // Not reaped before the lock knows: from then on the number may be another program's.
         var information = siginfo_t()
         while waitid(P_PID, id_t(id), &information, WEXITED | WNOWAIT) != 0, errno == EINTR {}
-        hasEnded.withLock { $0 = true }
-        var status: CInt = 0
-        var reaped: pid_t
-        repeat { reaped = waitpid(id, &status, 0) } while reaped < 0 && errno == EINTR
-        let signal = status & 0x7F
-        let code = signal == 0 ? (status >> 8) & 0xFF : 128 + signal
-        exitCode.fulfil(.success(reaped == id ? code : -1))
+        let code: Int32 = isReaped.withLock { isReaped in
+            isReaped = true
+            var status: CInt = 0
+            guard waitpid(id, &status, 0) == id else { return -1 }
+            let signal = status & 0x7F
+            return signal == 0 ? (status >> 8) & 0xFF : 128 + signal
+        }
+        exitCode.fulfil(.success(code))
     }
 }
 

@@ -7,6 +7,9 @@ public import ChappieAuth
 ///
 /// Desktop Notifications Specification: <https://specifications.freedesktop.org/notification-spec/latest/>
 public struct DBusNotifier: Notifier {
+    private static let service = "org.freedesktop.Notifications"
+    private static let path = "/org/freedesktop/Notifications"
+
     private let applicationName: String
     private let environment: DesktopEnvironment
 
@@ -25,18 +28,16 @@ public struct DBusNotifier: Notifier {
     ///   to be disturbed, is not an error.
     public func notify(title: String, body: String) async throws(DesktopError) {
         guard environment.hasSessionBus else { throw Self.failure("there is no desktop session bus here") }
-        let notification = DesktopNotification(applicationName: applicationName, title: title, body: body)
-        let command: (path: String, arguments: [String])
+        let (name, title) = (Self.plain(applicationName, limit: 256), Self.plain(title, limit: 256))
+        let body = Self.escaped(Self.plain(body, limit: 1024))
+        let process: ChildProcess
         if let program = environment.executable("busctl") {
-            command = (program, notification.busctlArguments)
+            process = call(program, Self.busctlArguments(name, title, body))
         } else if let program = environment.executable("gdbus") {
-            command = (program, notification.gdbusArguments)
+            process = call(program, Self.gdbusArguments(name, title, body))
         } else {
             throw Self.failure("busctl and gdbus are missing. Install the package systemd or libglib2.0-bin")
         }
-        let process = ChildProcess(
-            path: command.path, arguments: command.arguments, environment: environment.variables, limit: .seconds(2),
-            atLimit: .kill)
         switch await environment.run(process) {
         case .exited(code: 0, _), .exited(code: -1, _): return
         case .exited(_, let words): throw Self.failure(Self.firstLine(of: words))
@@ -45,75 +46,53 @@ public struct DBusNotifier: Notifier {
         }
     }
 
+    private func call(_ program: String, _ arguments: [String]) -> ChildProcess {
+        ChildProcess(
+            path: program, arguments: arguments, environment: environment.variables, limit: .seconds(2), atLimit: .kill)
+    }
+
+    /// `Notify` takes the sender, the notification to replace, an icon, title, body, actions, hints, and a time in
+    /// milliseconds, -1 for the server's own.
+    private static func busctlArguments(_ name: String, _ title: String, _ body: String) -> [String] {
+        [
+            "--user", "--timeout=2", "--quiet", "call", "--", service, path, service, "Notify", "susssasa{sv}i", name,
+            "0", "", title, body, "0", "0", "-1",
+        ]
+    }
+
+    /// The same in GVariant's text format.
+    private static func gdbusArguments(_ name: String, _ title: String, _ body: String) -> [String] {
+        [
+            "call", "--session", "--timeout", "2", "--dest", service, "--object-path", path, "--method",
+            "\(service).Notify", quoted(name), "uint32 0", "''", quoted(title), quoted(body), "@as []", "@a{sv} {}",
+            "int32 -1",
+        ]
+    }
+
     private static func failure(_ reason: String) -> DesktopError {
         DesktopError("No notification was shown: \(reason).")
     }
 
     /// A program's words as the end of a sentence.
     private static func firstLine(of words: String) -> String {
-        let line = words.split(whereSeparator: \.isNewline).first.map { String($0.prefix(200)) } ?? ""
-        var text = UntrustedText.forTerminal(line)
+        var text = plain(words.split(whereSeparator: \.isNewline).first.map(String.init) ?? "", limit: 200)
         while text.last == "." || text.last == " " { text.removeLast() }
         return text.isEmpty ? "the notification service refused" : text
     }
-}
-
-/// One notification, as arguments of two programs.
-struct DesktopNotification: Hashable {
-    let applicationName: String
-    let title: String
-    /// With markup characters escaped: servers that understand markup show `&lt;` as `<`, and text from outside must
-    /// not become a link. A server without markup shows the escape, which is the lesser evil.
-    let body: String
 
     /// Control characters other than line breaks and tabs are replaced.
-    init(applicationName: String, title: String, body: String) {
-        self.applicationName = UntrustedText.forTerminal(String(applicationName.prefix(256)))
-        self.title = UntrustedText.forTerminal(String(title.prefix(256)))
-        self.body = Self.escaped(UntrustedText.forTerminal(String(body.prefix(1024))))
+    private static func plain(_ text: String, limit: Int) -> String {
+        UntrustedText.forTerminal(String(text.prefix(limit)))
     }
 
-    /// `Notify` takes the sender, the notification to replace, an icon, title, body, actions, hints, and a time in
-    /// milliseconds, -1 for the server's own.
-    var busctlArguments: [String] {
-        [
-            "--user", "--timeout=2", "--quiet", "call", "--", Self.service, Self.path, Self.service, "Notify",
-            "susssasa{sv}i", applicationName, "0", "", title, body, "0", "0", "-1",
-        ]
-    }
-
-    /// As ``busctlArguments``, in GVariant's text format.
-    var gdbusArguments: [String] {
-        [
-            "call", "--session", "--timeout", "2", "--dest", Self.service, "--object-path", Self.path, "--method",
-            "\(Self.service).Notify", Self.quoted(applicationName), "uint32 0", "''", Self.quoted(title),
-            Self.quoted(body), "@as []", "@a{sv} {}", "int32 -1",
-        ]
-    }
-
-    private static let service = "org.freedesktop.Notifications"
-    private static let path = "/org/freedesktop/Notifications"
-
+    /// With markup characters escaped: servers that understand markup show `&lt;` as `<`, and text from outside must
+    /// not become a link. A server without markup shows the escape, which is the lesser evil.
     private static func escaped(_ text: String) -> String {
-        text.reduce(into: "") { escaped, character in
-            switch character {
-            case "&": escaped += "&amp;"
-            case "<": escaped += "&lt;"
-            case ">": escaped += "&gt;"
-            default: escaped.append(character)
-            }
-        }
+        text.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing(">", with: "&gt;")
     }
 
     /// A string in GVariant's text format; unquoted, gdbus would read `true` or `[]` as something else.
     private static func quoted(_ text: String) -> String {
-        let inside = text.reduce(into: "") { inside, character in
-            switch character {
-            case "'", "\\": inside += "\\\(character)"
-            case "\n": inside += "\\n"
-            default: inside.append(character)
-            }
-        }
-        return "'\(inside)'"
+        "'" + text.replacing("\\", with: #"\\"#).replacing("'", with: #"\'"#).replacing("\n", with: #"\n"#) + "'"
     }
 }

@@ -17,53 +17,31 @@ import FoundationEssentials
 /// ```
 public struct DesktopEnvironment: Sendable {
     let variables: [String: String]
-    let isExecutable: @Sendable (String) -> Bool
-    let isSocket: @Sendable (String) -> Bool
-    let run: @Sendable (ChildProcess) async -> ChildOutcome
+    var isExecutable: @Sendable (String) -> Bool = { access($0, X_OK) == 0 && !Self.has(S_IFDIR, at: $0) }
+    var isSocket: @Sendable (String) -> Bool = { Self.has(S_IFSOCK, at: $0) }
+    var run: @Sendable (ChildProcess) async -> ChildOutcome = { await $0.run() }
     /// Writes to the user's terminal; `false` when there is none.
-    let writeToTerminal: @Sendable ([UInt8]) async -> Bool
+    var writeToTerminal: @Sendable ([UInt8]) async -> Bool = { bytes in
+        // On a thread of its own, since a stopped terminal blocks.
+        await withCheckedContinuation { continuation in
+            DispatchQueue(label: "chappie.terminal").async {
+                continuation.resume(returning: TerminalDevice.current()?.write(bytes) ?? false)
+            }
+        }
+    }
 
     /// The machine, under other environment variables.
     ///
     /// - Parameter variables: Programs are looked up in its `PATH` and started with these variables only.
-    public init(variables: [String: String]) {
-        self.init(
-            variables: variables,
-            isExecutable: { path in access(path, X_OK) == 0 && !Self.has(S_IFDIR, at: path) },
-            isSocket: { path in Self.has(S_IFSOCK, at: path) },
-            run: { process in await process.run() },
-            writeToTerminal: { bytes in
-                // On a thread of its own, since a stopped terminal blocks.
-                await withCheckedContinuation { continuation in
-                    DispatchQueue(label: "chappie.terminal").async {
-                        continuation.resume(returning: TerminalDevice.current()?.write(bytes) ?? false)
-                    }
-                }
-            })
-    }
+    public init(variables: [String: String]) { self.variables = variables }
 
     /// This process's environment, as it is now.
     public static var current: DesktopEnvironment {
         DesktopEnvironment(variables: ProcessInfo.processInfo.environment)
     }
 
-    init(
-        variables: [String: String], isExecutable: @escaping @Sendable (String) -> Bool,
-        isSocket: @escaping @Sendable (String) -> Bool,
-        run: @escaping @Sendable (ChildProcess) async -> ChildOutcome,
-        writeToTerminal: @escaping @Sendable ([UInt8]) async -> Bool
-    ) {
-        self.variables = variables
-        self.isExecutable = isExecutable
-        self.isSocket = isSocket
-        self.run = run
-        self.writeToTerminal = writeToTerminal
-    }
-
     /// A variable that says something: an empty one is as good as none.
-    subscript(_ name: String) -> String? {
-        variables[name].flatMap { $0.isEmpty ? nil : $0 }
-    }
+    subscript(_ name: String) -> String? { variables[name].flatMap { $0.isEmpty ? nil : $0 } }
 
     /// Where the program `name` is, as `PATH` has it. Relative folders don't count: a program in the current folder must
     /// not run by accident.
@@ -113,21 +91,19 @@ struct TerminalDevice {
     /// Writes `bytes`; `false` when the terminal does not take them within half a second, as one that is stopped.
     func write(_ bytes: [UInt8]) -> Bool {
         let end = ContinuousClock.now + .milliseconds(500)
-        return bytes.withUnsafeBytes { buffer in
-            var rest = buffer[...]
-            while !rest.isEmpty {
-                let count = writeSome(UnsafeRawBufferPointer(rebasing: rest), to: file.number)
-                if count > 0 {
-                    rest = rest.dropFirst(count)
-                    continue
-                }
-                let left = end - .now
-                guard count < 0, errno == EAGAIN || errno == EINTR, left > .zero else { return false }
-                var ready = pollfd(fd: file.number, events: Int16(POLLOUT), revents: 0)
-                _ = poll(&ready, 1, Int32(left / .milliseconds(1)) + 1)
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { writeSome($0, to: file.number) }
+            if count > 0 {
+                rest = rest.dropFirst(count)
+                continue
             }
-            return true
+            let left = end - .now
+            guard count < 0, errno == EAGAIN || errno == EINTR, left > .zero else { return false }
+            var ready = pollfd(fd: file.number, events: Int16(POLLOUT), revents: 0)
+            _ = poll(&ready, 1, Int32(left / .milliseconds(1)) + 1)
         }
+        return true
     }
 }
 

@@ -5,6 +5,12 @@ import FoundationEssentials
 ///
 /// A route that fails is followed by the next one. The text travels by standard input, never as an argument.
 public struct LinuxClipboard: Clipboard {
+    /// Variable of a display, and its program. Without a type wl-copy would run another program to guess it.
+    private static let programs = [
+        (display: "WAYLAND_DISPLAY", name: "wl-copy", arguments: ["--type", "text/plain"], package: "wl-clipboard"),
+        (display: "DISPLAY", name: "xclip", arguments: ["-selection", "clipboard", "-in"], package: "xclip"),
+    ]
+
     private let environment: DesktopEnvironment
 
     /// - Parameter environment: Where it looks for a display, for programs and for a terminal. Default: this process's.
@@ -17,59 +23,29 @@ public struct LinuxClipboard: Clipboard {
     /// - Throws: ``DesktopError`` when there is none of the three, or none took the text. A program that has not taken
     ///   it within two seconds counts as failed. A terminal is not asked for more than 74,994 bytes.
     public func copy(_ text: String) async throws(DesktopError) -> ClipboardOutcome {
-        for route in ClipboardRoute.routes(in: environment) {
-            switch route {
-            case .program(let path, let arguments):
-                let process = ChildProcess(
-                    path: path, arguments: arguments, environment: environment.variables, input: Array(text.utf8),
-                    limit: .seconds(2), atLimit: .kill)
-                if case .exited(code: 0, _) = await environment.run(process) { return .copied }
-            case .terminal(let insideTmux):
-                if let sequence = OSC52.sequence(copying: text, insideTmux: insideTmux),
-                    await environment.writeToTerminal(sequence)
-                {
-                    return .requested
-                }
+        var missing: String?
+        for program in Self.programs where environment[program.display] != nil {
+            guard let path = environment.executable(program.name) else {
+                missing =
+                    missing ?? "\(program.name) is missing. Install the package \(program.package), or copy by hand."
+                continue
             }
-        }
-        throw ClipboardRoute.failure(in: environment)
-    }
-}
-
-enum ClipboardRoute: Hashable {
-    case program(path: String, arguments: [String])
-    case terminal(insideTmux: Bool)
-
-    /// The routes that are open here, the surest first.
-    static func routes(in environment: DesktopEnvironment) -> [ClipboardRoute] {
-        var routes: [ClipboardRoute] = []
-        if environment["WAYLAND_DISPLAY"] != nil, let path = environment.executable("wl-copy") {
-            // Without a type wl-copy would run another program to guess it.
-            routes.append(.program(path: path, arguments: ["--type", "text/plain"]))
-        }
-        if environment["DISPLAY"] != nil, let path = environment.executable("xclip") {
-            routes.append(.program(path: path, arguments: ["-selection", "clipboard", "-in"]))
+            let process = ChildProcess(
+                path: path, arguments: program.arguments, environment: environment.variables, input: Array(text.utf8),
+                limit: .seconds(2), atLimit: .kill)
+            if case .exited(code: 0, _) = await environment.run(process) { return .copied }
         }
         // A terminal that does not know the sequence shows it: the console and everything that calls itself dumb.
-        if let terminal = environment["TERM"], terminal != "dumb", terminal != "linux" {
-            routes.append(.terminal(insideTmux: environment["TMUX"] != nil))
-        }
-        return routes
-    }
-
-    /// The sentence for a person when no route led anywhere.
-    static func failure(in environment: DesktopEnvironment) -> DesktopError {
-        if environment["WAYLAND_DISPLAY"] != nil, environment.executable("wl-copy") == nil {
-            return DesktopError(
-                "Nothing was copied: wl-copy is missing. Install the package wl-clipboard, or copy by hand.")
-        }
-        if environment["DISPLAY"] != nil, environment.executable("xclip") == nil {
-            return DesktopError("Nothing was copied: xclip is missing. Install the package xclip, or copy by hand.")
+        if let terminal = environment["TERM"], terminal != "dumb", terminal != "linux",
+            let sequence = OSC52.sequence(copying: text, insideTmux: environment["TMUX"] != nil),
+            await environment.writeToTerminal(sequence)
+        {
+            return .requested
         }
         let reason =
             environment.hasDisplay
             ? "the display's clipboard can't be reached" : "there is neither a display nor a terminal with a clipboard"
-        return DesktopError("Nothing was copied: \(reason). Copy by hand.")
+        throw DesktopError("Nothing was copied: \(missing ?? "\(reason). Copy by hand.")")
     }
 }
 
@@ -77,16 +53,14 @@ enum ClipboardRoute: Hashable {
 ///
 /// <https://invisible-island.net/xterm/ctlseqs/ctlseqs.html#h2-Operating-System-Commands>
 enum OSC52 {
-    /// As much text as stays below 100,000 bytes in Base64, where terminals commonly draw the line.
-    static let limit = 74_994
-
-    /// The bytes that ask a terminal to put `text` on its clipboard; `nil` when it is too long for that.
+    /// The bytes that ask a terminal to put `text` on its clipboard; `nil` when it is too long for that: more than
+    /// 100,000 bytes in Base64, where terminals commonly draw the line.
     ///
     /// - Parameter insideTmux: wraps the sequence so that tmux hands it on to the terminal around it; by default tmux
     ///   ignores the sequence from the programs inside of it.
     static func sequence(copying text: String, insideTmux: Bool) -> [UInt8]? {
         let bytes = Data(text.utf8)
-        guard bytes.count <= limit else { return nil }
+        guard bytes.count <= 74_994 else { return nil }
         let escape = "\u{1B}"
         let sequence = "\(escape)]52;c;\(bytes.base64EncodedString())\u{7}"
         guard insideTmux else { return Array(sequence.utf8) }

@@ -22,12 +22,9 @@ public struct XDGOpenBrowser: Browser {
 
     /// Whether there is a display and an xdg-open. Without a display xdg-open would take a text browser, which fights
     /// with the program for the terminal.
-    public var canOpen: Bool {
-        environment.hasDisplay && environment.executable("xdg-open") != nil
-    }
+    public var canOpen: Bool { environment.hasDisplay && environment.executable("xdg-open") != nil }
 
-    /// Asks the desktop to show `url`, and returns when xdg-open has succeeded or ``init(environment:patience:)``'s
-    /// patience is over.
+    /// Asks the desktop to show `url`, and returns when xdg-open has succeeded or the patience is over.
     ///
     /// - Throws: ``DesktopError`` when `url` is not http or https, when there is no display or no xdg-open, and when
     ///   xdg-open fails. Whether a browser window appears can't be known.
@@ -52,8 +49,7 @@ public struct XDGOpenBrowser: Browser {
         // xdg-open(1), "Exit codes".
         switch await environment.run(process) {
         // -1: its end is not known, but it was started.
-        case .stillRunning, .exited(code: 0, _), .exited(code: -1, _):
-            return
+        case .stillRunning, .exited(code: 0, _), .exited(code: -1, _): return
         case .exited(code: 3, _):
             throw DesktopError("xdg-open found no browser to open the page with. Open the page by hand, on any device.")
         case .exited(let code, _):

@@ -6,15 +6,15 @@ import Testing
 @testable import ChappieDesktopLinux
 
 struct BrowserTests {
-    private let xdgOpen = "/usr/bin/xdg-open"
+    private static let xdgOpen = "/usr/bin/xdg-open"
 
     @Test(arguments: [
         "http://127.0.0.1:8080/codex/device", "https://auth.openai.com/codex/device?a=b%20c", "HTTPS://x/",
     ])
     func opensWebPages(text: String) async throws {
-        let scene = Scene(["DISPLAY": ":0"], programs: [xdgOpen])
-        try await XDGOpenBrowser(environment: scene.environment).open(try #require(URL(string: text)))
-        #expect(scene.processes.map(\.path) == [xdgOpen])
+        let scene = Scene(["DISPLAY": ":0"], programs: [Self.xdgOpen])
+        try await open(text, with: scene.environment)
+        #expect(scene.processes.map(\.path) == [Self.xdgOpen])
         #expect(scene.processes.map(\.arguments) == [[text]])
         #expect(scene.processes.map(\.atLimit) == [.leave])
         #expect(scene.processes.first?.environment["DISPLAY"] == ":0")
@@ -22,104 +22,76 @@ struct BrowserTests {
 
     @Test(arguments: ["file:///etc/passwd", "javascript:alert(1)", "--version", "mailto:a@b", "https:opaque", "x"])
     func opensNothingElse(text: String) async throws {
-        let scene = Scene(["DISPLAY": ":0"], programs: [xdgOpen])
-        await #expect(throws: DesktopError("Only http and https pages are opened in a browser.")) {
-            try await XDGOpenBrowser(environment: scene.environment).open(try #require(URL(string: text)))
+        let scene = Scene(["DISPLAY": ":0"], programs: [Self.xdgOpen])
+        await refusal("", saying: "Only http and https pages are opened in a browser.") {
+            try await open(text, with: scene.environment)
         }
         #expect(scene.processes.isEmpty)
     }
 
-    @Test(arguments: [
-        (["DISPLAY": ":0"], true, true),
-        (["WAYLAND_DISPLAY": "wayland-0"], true, true),
-        (["DISPLAY": ""], true, false),
-        ([:], true, false),
-        (["DISPLAY": ":0"], false, false),
-    ])
-    func needsADisplayAndTheProgram(variables: [String: String], isInstalled: Bool, canOpen: Bool) {
-        let scene = Scene(variables, programs: isInstalled ? [xdgOpen] : [])
-        #expect(XDGOpenBrowser(environment: scene.environment).canOpen == canOpen)
-    }
+    private static let noDisplay = "neither WAYLAND_DISPLAY nor DISPLAY is set"
 
-    @Test func aMissingDisplayIsASentence() async throws {
-        let scene = Scene([:], programs: [xdgOpen])
-        let error = await failure(in: scene)
-        #expect(error?.sentence.contains("neither WAYLAND_DISPLAY nor DISPLAY is set") == true)
-        #expect(error?.sentence.contains("Open the page by hand") == true)
+    @Test(
+        arguments: [
+            (["DISPLAY": ":0"], [xdgOpen], nil), (["WAYLAND_DISPLAY": "wayland-0"], [xdgOpen], nil),
+            (["DISPLAY": ""], [xdgOpen], noDisplay), ([:], [xdgOpen], noDisplay),
+            // A program in a relative folder of PATH is not one.
+            (["DISPLAY": ":0"], ["relative/xdg-open", "/xdg-open"], "Install the package xdg-utils"),
+        ] as [([String: String], [String], String?)])
+    func needsADisplayAndTheProgram(variables: [String: String], programs: [String], words: String?) async {
+        let scene = Scene(variables, programs: programs)
+        #expect(XDGOpenBrowser(environment: scene.environment).canOpen == (words == nil))
+        guard let words else { return }
+        let error = await refusal("", saying: words) { try await open("https://x/", with: scene.environment) }
+        #expect(error?.errorDescription?.contains("by hand") == true)
         #expect(scene.processes.isEmpty)
-    }
-
-    @Test func aMissingProgramIsASentence() async throws {
-        // A program in a relative folder of PATH is not one.
-        let error = await failure(in: Scene(["DISPLAY": ":0"], programs: ["relative/xdg-open", "/xdg-open"]))
-        #expect(error?.sentence.contains("Install the package xdg-utils") == true)
-        #expect(error?.sentence.contains("by hand") == true)
     }
 
     @Test(
         arguments: [
-            (.exited(code: 3, words: ""), "xdg-open found no browser"),
+            // A browser in the foreground.
+            (.stillRunning, nil), (.exited(code: 3, words: ""), "xdg-open found no browser"),
             (.exited(code: 4, words: "secret words"), "xdg-open could not open the page (exit code 4)"),
             (.notStarted("Permission denied"), "xdg-open could not be started (Permission denied)"),
-        ] as [(ChildOutcome, String)])
-    func aFailureIsASentence(outcome: ChildOutcome, start: String) async {
-        let scene = Scene(["DISPLAY": ":0"], programs: [xdgOpen], outcomes: [xdgOpen: outcome])
-        let error = await failure(in: scene)
-        #expect(error?.sentence.hasPrefix(start) == true)
-        #expect(error?.sentence.contains("page by hand") == true || error?.sentence.contains("it by hand") == true)
-    }
-
-    @Test func aBrowserInTheForegroundIsNoFailure() async throws {
-        let scene = Scene(["DISPLAY": ":0"], programs: [xdgOpen], outcomes: [xdgOpen: .stillRunning])
-        try await XDGOpenBrowser(environment: scene.environment).open(try #require(URL(string: "https://x/")))
-        #expect(scene.processes.count == 1)
+        ] as [(ChildOutcome, String?)])
+    func aFailureIsASentence(outcome: ChildOutcome, words: String?) async throws {
+        let scene = Scene(["DISPLAY": ":0"], programs: [Self.xdgOpen], outcomes: [Self.xdgOpen: outcome])
+        guard let words else { return try await open("https://x/", with: scene.environment) }
+        let error = await refusal("", saying: words) { try await open("https://x/", with: scene.environment) }
+        #expect(error?.errorDescription?.contains("page by hand") == true)
     }
 
     // MARK: Real programs
 
-    @Test func theProgramGetsTheAddress() async throws {
+    @Test func theProgramGetsTheAddressAndItsExitCodeIsSeen() async throws {
         let folder = try Folder()
-        try folder.script("xdg-open", #"printf '%s\n' "$#" "$@" > "$OUT""#)
-        let url = try #require(URL(string: "https://example.com/codex/device?code=$(touch%20x)&b='c'"))
-        try await folder.browser(patience: .seconds(30)).open(url)
-        #expect(try folder.read("out") == "1\n\(url.absoluteString)\n")
-    }
-
-    @Test func theExitCodeOfARealProgramIsSeen() async throws {
-        let folder = try Folder()
-        try folder.script("xdg-open", "exit 3")
-        let url = try #require(URL(string: "https://example.com/"))
-        let error = await #expect(throws: DesktopError.self) {
-            try await folder.browser(patience: .seconds(30)).open(url)
+        try folder.script("xdg-open", #"printf '%s\n' "$#" "$@" > "$OUT"; exit 3"#)
+        let page = "https://example.com/codex/device?code=$(touch%20x)&b='c'"
+        await refusal("", saying: "xdg-open found no browser") {
+            try await open(page, with: folder.environment(["DISPLAY": ":0"]), patience: .seconds(30))
         }
-        #expect(error?.sentence.hasPrefix("xdg-open found no browser") == true)
+        #expect(try folder.read("out") == "1\n\(page)\n")
     }
 
     @Test func doesNotWaitForABrowserInTheForeground() async throws {
         let folder = try Folder()
-        // Runs until the pipe is opened by the test.
-        try folder.script("xdg-open", #"echo $$ > "$OUT"; read line < "$FOLDER/pipe""#)
-        #expect(mkfifo(folder.path("pipe"), 0o600) == 0)
-        let url = try #require(URL(string: "https://example.com/"))
-        let start = ContinuousClock.now
-        try await folder.browser(patience: .milliseconds(500)).open(url)
-        #expect(ContinuousClock.now - start < Patience.limit)
-        let pid = try #require(pid_t(try folder.read("out").trimmingCharacters(in: .newlines)))
-        #expect(kill(pid, 0) == 0, "it is still running")
-        #expect(getsid(pid) == pid, "it has left our terminal")
-
+        try folder.waitingScript("xdg-open")
+        try await inGoodTime {
+            try await open(
+                "https://example.com/", with: folder.environment(["DISPLAY": ":0"]), patience: .milliseconds(500))
+        }
+        let id = try folder.waitingID()
+        #expect(kill(id, 0) == 0, "it is still running")
+        #expect(getsid(id) == id, "it has left our terminal")
         // Let it end: it is reaped, although no task waits for it any more.
-        let pipe = try #require(FileHandle(forWritingAtPath: folder.path("pipe")))
-        try pipe.write(contentsOf: Data("go\n".utf8))
-        try pipe.close()
-        let end = ContinuousClock.now + Patience.limit
-        while kill(pid, 0) == 0, ContinuousClock.now < end { await Task.yield() }
-        #expect(kill(pid, 0) == -1, "no zombie is left")
+        try #require(FileHandle(forWritingAtPath: folder.path("pipe"))).write(contentsOf: Data("go\n".utf8))
+        #expect(try await eventually { kill(id, 0) == -1 }, "no zombie is left")
     }
 
-    private func failure(in scene: Scene) async -> DesktopError? {
-        await #expect(throws: DesktopError.self) {
-            try await XDGOpenBrowser(environment: scene.environment).open(try #require(URL(string: "https://x/")))
-        }
+    private func open(
+        _ page: String, with environment: DesktopEnvironment, patience: Duration = .seconds(1)
+    ) async throws {
+        let url = try #require(URL(string: page))
+        try await XDGOpenBrowser(environment: environment, patience: patience).open(url)
     }
 }

@@ -4,39 +4,32 @@ import Testing
 @testable import ChappieDesktopLinux
 
 struct ChildProcessTests {
-    @Test func givesTheExitCodeAndTheWords() async throws {
-        let outcome = try await run("echo 'what went wrong' >&2; echo output; exit 7")
-        #expect(outcome == .exited(code: 7, words: "what went wrong\n"))
-    }
+    private static let input = [UInt8](repeating: 0x61, count: 1 << 20)
 
-    @Test func aSignalIsAnExitCodeToo() async throws {
-        #expect(try await run("kill -9 $$") == .exited(code: 137, words: ""))
-    }
-
-    @Test func wordsAreBounded() async throws {
-        guard case .exited(0, let words) = try await run("head -c 100000 /dev/zero | tr '\\0' x >&2") else {
-            Issue.record("it did not exit with 0")
-            return
-        }
-        #expect(words.count == 4096)
-    }
-
-    @Test func readsWhatItIsGivenAndOtherwiseNothing() async throws {
-        let input = [UInt8](repeating: 0x61, count: 1 << 20)
-        #expect(try await run("wc -c >&2", input: input) == .exited(code: 0, words: "1048576\n"))
-        #expect(try await run("wc -c >&2") == .exited(code: 0, words: "0\n"))
-    }
-
-    @Test func aProgramThatDoesNotReadIsNoTrouble() async throws {
-        #expect(try await run("exit 0", input: [UInt8](repeating: 0, count: 1 << 20)) == .exited(code: 0, words: ""))
+    @Test(
+        arguments: [
+            ("echo 'what went wrong' >&2; echo output; exit 7", nil, .exited(code: 7, words: "what went wrong\n")),
+            ("kill -9 $$", nil, .exited(code: 137, words: "")),
+            ("wc -c >&2", input, .exited(code: 0, words: "1048576\n")),
+            ("wc -c >&2", nil, .exited(code: 0, words: "0\n")),
+            // One that does not read.
+            ("exit 0", input, .exited(code: 0, words: "")),
+            (
+                "head -c 100000 /dev/zero | tr '\\0' x >&2", nil,
+                .exited(code: 0, words: String(repeating: "x", count: 4096))
+            ),
+        ] as [(String, [UInt8]?, ChildOutcome)])
+    func runsAProgramToItsEnd(script: String, input: [UInt8]?, outcome: ChildOutcome) async {
+        #expect(await shell(script, input: input).run() == outcome)
     }
 
     @Test func inheritsNeitherFilesNorVariables() async throws {
         // A file without the close-on-exec flag, as a careless library leaves them, at a number no shell uses.
         let careless = FileDescriptor(fcntl(STDERR_FILENO, F_DUPFD, 700))
         #expect(careless.number >= 700)
-        let outcome = try await run(
-            "ls /proc/$$/fd/\(careless.number) && echo inherited >&2; env | cut -d= -f1 | grep -v '^PWD$' | sort >&2")
+        let outcome = await shell(
+            "ls /proc/$$/fd/\(careless.number) && echo inherited >&2; env | cut -d= -f1 | grep -v '^PWD$' | sort >&2"
+        ).run()
         guard case .exited(0, let words) = outcome else {
             Issue.record("\(outcome)")
             return
@@ -55,7 +48,7 @@ struct ChildProcessTests {
     @Test func cancellationIsTheLimit() async throws {
         let folder = try Folder()
         #expect(mkfifo(folder.path("pipe"), 0o600) == 0)
-        let process = shell("read line < '\(folder.path("pipe"))'", limit: .seconds(60))
+        let process = shell("read line < '\(folder.path("pipe"))'")
         let task = Task { await process.run() }
         task.cancel()
         #expect(await task.value == .stillRunning)
@@ -64,7 +57,7 @@ struct ChildProcessTests {
     @Test func manyAtOnceAllEnd() async throws {
         let codes = await withTaskGroup(of: ChildOutcome.self) { group in
             for number in 0..<32 {
-                let process = shell("exit \(number)", limit: .seconds(60))
+                let process = shell("exit \(number)")
                 group.addTask { await process.run() }
             }
             return await group.reduce(into: Set<ChildOutcome>()) { $0.insert($1) }
@@ -72,15 +65,9 @@ struct ChildProcessTests {
         #expect(codes == Set((0..<32).map { ChildOutcome.exited(code: $0, words: "") }))
     }
 
-    private func run(_ script: String, input: [UInt8]? = nil) async throws -> ChildOutcome {
-        var process = shell(script, limit: .seconds(60))
-        process.input = input
-        return await process.run()
-    }
-
-    private func shell(_ script: String, limit: Duration) -> ChildProcess {
+    private func shell(_ script: String, input: [UInt8]? = nil) -> ChildProcess {
         ChildProcess(
             path: "/bin/sh", arguments: ["-c", script], environment: ["PATH": "/usr/bin:/bin", "ONLY": "1"],
-            limit: limit, atLimit: .kill)
+            input: input, limit: .seconds(60), atLimit: .kill)
     }
 }

@@ -9,48 +9,48 @@ struct ClipboardTests {
     private static let wlCopy = "/usr/bin/wl-copy"
     private static let xclip = "/first/xclip"
     private static let xclips = [SystemProgram.xclip, .xvfb]
-    private static let wayland = ClipboardRoute.program(path: wlCopy, arguments: ["--type", "text/plain"])
-    private static let x11 = ClipboardRoute.program(path: xclip, arguments: ["-selection", "clipboard", "-in"])
+    private static let programs = [wlCopy: ["--type", "text/plain"], xclip: ["-selection", "clipboard", "-in"]]
 
-    @Test(arguments: [
-        ([:], []),
-        (["WAYLAND_DISPLAY": "w"], [wayland]),
-        (["DISPLAY": ":0"], [x11]),
-        (["WAYLAND_DISPLAY": "w", "DISPLAY": ":0"], [wayland, x11]),
-        (["WAYLAND_DISPLAY": "w", "TERM": "foot"], [wayland, .terminal(insideTmux: false)]),
-        (["TERM": "xterm-256color"], [.terminal(insideTmux: false)]),
-        (["TERM": "tmux-256color", "TMUX": "/tmp/tmux-0/default,1,0"], [.terminal(insideTmux: true)]),
-        (["TERM": "dumb"], []),
-        (["TERM": "linux"], []),
-        (["TERM": "", "DISPLAY": ""], []),
-    ])
-    func knowsTheRoutes(variables: [String: String], routes: [ClipboardRoute]) {
-        let scene = Scene(variables, programs: [Self.wlCopy, Self.xclip])
-        #expect(ClipboardRoute.routes(in: scene.environment) == routes)
-    }
-
-    @Test func theTextTravelsByStandardInputOnly() async throws {
-        let scene = Scene(["DISPLAY": ":0", "TERM": "xterm"], programs: [Self.xclip], hasTerminal: true)
-        let outcome = try await LinuxClipboard(environment: scene.environment).copy("ABCD-1234")
-        #expect(outcome == .copied)
-        #expect(scene.processes.map(\.input) == [Array("ABCD-1234".utf8)])
-        #expect(scene.processes.allSatisfy { !$0.arguments.contains { $0.contains("ABCD") } })
-        #expect(scene.terminal.isEmpty)
-    }
-
-    @Test(arguments: [.exited(code: 1, words: "no display"), .stillRunning, .notStarted("no")] as [ChildOutcome])
-    func aRouteThatFailsIsFollowedByTheNext(outcome: ChildOutcome) async throws {
+    /// Each that fails is followed by the next.
+    @Test(
+        arguments: [
+            ([:], [], nil), (["WAYLAND_DISPLAY": "w"], [wlCopy], nil), (["DISPLAY": ":0"], [xclip], nil),
+            (["WAYLAND_DISPLAY": "w", "DISPLAY": ":0"], [wlCopy, xclip], nil),
+            (["WAYLAND_DISPLAY": "w", "TERM": "foot"], [wlCopy], false), (["TERM": "xterm-256color"], [], false),
+            (["TERM": "tmux-256color", "TMUX": "/tmp/tmux-0/default,1,0"], [], true), (["TERM": "dumb"], [], nil),
+            (["TERM": "linux"], [], nil), (["TERM": "", "DISPLAY": ""], [], nil),
+        ] as [([String: String], [String], Bool?)],
+        [.exited(code: 1, words: "no display"), .stillRunning, .notStarted("no")] as [ChildOutcome])
+    func knowsTheRoutes(
+        route: (variables: [String: String], programs: [String], isInsideTmux: Bool?), outcome: ChildOutcome
+    ) async throws {
         let scene = Scene(
-            ["WAYLAND_DISPLAY": "w", "DISPLAY": ":0"], programs: [Self.wlCopy, Self.xclip],
-            outcomes: [Self.wlCopy: outcome])
-        #expect(try await LinuxClipboard(environment: scene.environment).copy("x") == .copied)
-        #expect(scene.processes.map(\.path) == [Self.wlCopy, Self.xclip])
+            route.variables, programs: [Self.wlCopy, Self.xclip], hasTerminal: true,
+            outcomes: [Self.wlCopy: outcome, Self.xclip: outcome])
+        let clipboard = LinuxClipboard(environment: scene.environment)
+        if let isInsideTmux = route.isInsideTmux {
+            // It is asked and never believed.
+            #expect(try await clipboard.copy("ABCD-1234") == .requested)
+            #expect(scene.terminal == OSC52.sequence(copying: "ABCD-1234", insideTmux: isInsideTmux))
+        } else {
+            await refusal("", saying: "by hand.") { _ = try await clipboard.copy("ABCD-1234") }
+            #expect(scene.terminal.isEmpty)
+        }
+        #expect(scene.processes.map(\.path) == route.programs)
+        for process in scene.processes {
+            // The text travels by standard input only.
+            #expect(process.arguments == Self.programs[process.path])
+            #expect(process.input == Array("ABCD-1234".utf8))
+        }
     }
 
-    @Test func aTerminalIsAskedAndNeverBelieved() async throws {
-        let scene = Scene(["TERM": "xterm"], hasTerminal: true)
-        #expect(try await LinuxClipboard(environment: scene.environment).copy("ABCD-1234") == .requested)
-        #expect(scene.terminal == OSC52.sequence(copying: "ABCD-1234", insideTmux: false))
+    @Test func theFirstRouteThatTakesTheTextIsTheLast() async throws {
+        let scene = Scene(
+            ["WAYLAND_DISPLAY": "w", "DISPLAY": ":0", "TERM": "xterm"], programs: [Self.wlCopy, Self.xclip],
+            hasTerminal: true)
+        #expect(try await LinuxClipboard(environment: scene.environment).copy("x") == .copied)
+        #expect(scene.processes.map(\.path) == [Self.wlCopy])
+        #expect(scene.terminal.isEmpty)
     }
 
     @Test(
@@ -62,32 +62,26 @@ struct ClipboardTests {
             (["TERM": "xterm"], [], "there is neither a display nor a terminal"),
         ] as [([String: String], [String], String)])
     func noRouteIsASentence(variables: [String: String], programs: [String], words: String) async {
-        let scene = Scene(variables, programs: Set(programs), outcomes: [Self.xclip: .exited(code: 1, words: "")])
-        let error = await #expect(throws: DesktopError.self) {
-            try await LinuxClipboard(environment: scene.environment).copy("ABCD-1234")
+        let scene = Scene(variables, programs: programs, outcomes: [Self.xclip: .exited(code: 1, words: "")])
+        let error = await refusal("", saying: words) {
+            _ = try await LinuxClipboard(environment: scene.environment).copy("ABCD-1234")
         }
-        #expect(error?.sentence.contains(words) == true)
-        #expect(error?.sentence.hasSuffix("by hand.") == true)
-        #expect(error?.sentence.contains("ABCD") == false)
+        #expect(error?.errorDescription?.hasSuffix("by hand.") == true)
+        #expect(error?.errorDescription?.contains("ABCD") == false)
     }
 
     // MARK: The terminal's sequence
 
-    @Test func asksForTheClipboard() {
-        #expect(OSC52.sequence(copying: "ABCD-1234", insideTmux: false) == Array("\u{1B}]52;c;QUJDRC0xMjM0\u{7}".utf8))
+    @Test(arguments: [
+        (false, "\u{1B}]52;c;QUJDRC0xMjM0\u{7}"), (true, "\u{1B}Ptmux;\u{1B}\u{1B}]52;c;QUJDRC0xMjM0\u{7}\u{1B}\\"),
+    ])
+    func asksForTheClipboard(insideTmux: Bool, sequence: String) {
+        #expect(OSC52.sequence(copying: "ABCD-1234", insideTmux: insideTmux) == Array(sequence.utf8))
     }
 
-    @Test func passesThroughTmux() {
-        let sequence = OSC52.sequence(copying: "ABCD-1234", insideTmux: true)
-        #expect(sequence == Array("\u{1B}Ptmux;\u{1B}\u{1B}]52;c;QUJDRC0xMjM0\u{7}\u{1B}\\".utf8))
-    }
-
-    @Test func textCantEscapeFromTheSequence() throws {
+    @Test func textCantEscapeFromTheSequenceAndIsBounded() throws {
         let sequence = try #require(OSC52.sequence(copying: "\u{7}\u{1B}[31m;\u{1B}\\", insideTmux: false))
         #expect(sequence.filter { $0 < 0x20 } == [0x1B, 0x07])
-    }
-
-    @Test func refusesWhatTerminalsRefuse() {
         #expect(OSC52.sequence(copying: String(repeating: "x", count: 74_994), insideTmux: false) != nil)
         #expect(OSC52.sequence(copying: String(repeating: "x", count: 74_995), insideTmux: false) == nil)
     }
@@ -98,30 +92,32 @@ struct ClipboardTests {
         .enabled(if: xclips.areUsable, "\(xclips.absence)"),
         arguments: ["ABCD-1234", "", "two\nlines\n", "ünï „Grüße“ 🔑", String(repeating: "x", count: 200_000)])
     func xclipHoldsTheText(text: String) async throws {
-        let display = try await VirtualDisplay()
-        let outcome = try await LinuxClipboard(environment: DesktopEnvironment(variables: display.variables)).copy(text)
+        // A real X server without a screen, which prints its number once it is ready.
+        var variables = ["PATH": "/usr/bin:/bin"]
+        let server = try SystemProgram.xvfb.start(
+            ["-displayfd", "1", "-screen", "0", "320x240x8", "-nolisten", "tcp", "-noreset"], environment: variables,
+            output: .pipe, errors: .file("/dev/null"))
+        let number = try await onOwnThread { server.output?.line() }
+        variables["DISPLAY"] = ":" + (try #require(number))
+        let outcome = try await LinuxClipboard(environment: DesktopEnvironment(variables: variables)).copy(text)
         #expect(outcome == .copied)
         // xclip answers an empty selection with an error, so there is nothing to read back.
         if !text.isEmpty {
             // The one that holds the text tells the X server of it after the other has ended.
-            var pasted: String?
-            let holds = try await eventually {
-                pasted = try? await SystemProgram.xclip.run(
-                    ["-selection", "clipboard", "-out"], environment: display.variables)
-                return pasted == text
+            let holds = try await eventually { [variables] in
+                let paste = ["-selection", "clipboard", "-out"]
+                return (try? await SystemProgram.xclip.run(paste, environment: variables)) == text
             }
-            #expect(holds, "\(pasted ?? "nothing") was there")
+            #expect(holds)
         }
-        withExtendedLifetime(display) {}
+        withExtendedLifetime(server) {}
     }
 
     @Test(.enabled(if: SystemProgram.xclip.isUsable, "\(SystemProgram.xclip.absence)"))
     func aDisplayThatIsNotThereIsASentence() async throws {
         let variables = ["DISPLAY": ":4095", "PATH": "/usr/bin:/bin"]
-        await #expect(
-            throws: DesktopError("Nothing was copied: the display's clipboard can't be reached. Copy by hand.")
-        ) {
-            try await LinuxClipboard(environment: DesktopEnvironment(variables: variables)).copy("x")
+        await refusal("", saying: "Nothing was copied: the display's clipboard can't be reached. Copy by hand.") {
+            _ = try await LinuxClipboard(environment: DesktopEnvironment(variables: variables)).copy("x")
         }
     }
 
@@ -135,13 +131,10 @@ struct ClipboardTests {
 
     @Test func aProgramThatHangsIsKilled() async throws {
         let folder = try Folder()
-        #expect(mkfifo(folder.path("pipe"), 0o600) == 0)
-        try folder.script("xclip", #"echo $$ > "$OUT"; read line < "$FOLDER/pipe""#)
+        try folder.waitingScript("xclip")
         let environment = folder.environment(["DISPLAY": ":0"])
-        await #expect(throws: DesktopError.self) { try await LinuxClipboard(environment: environment).copy("x") }
-        let pid = try #require(pid_t(try folder.read("out").trimmingCharacters(in: .newlines)))
-        let end = ContinuousClock.now + Patience.limit
-        while kill(pid, 0) == 0, ContinuousClock.now < end { await Task.yield() }
-        #expect(kill(pid, 0) == -1, "killed and reaped")
+        await refusal("DesktopError") { _ = try await LinuxClipboard(environment: environment).copy("x") }
+        let id = try folder.waitingID()
+        #expect(try await eventually { kill(id, 0) == -1 }, "killed and reaped")
     }
 }

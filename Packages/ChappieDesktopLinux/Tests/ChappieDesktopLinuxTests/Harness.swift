@@ -14,40 +14,41 @@ extension SystemProgram {
 
 /// A made-up machine: its programs, how they end, whether there is a terminal; and a record of everything that was done.
 final class Scene: Sendable {
-    struct Record {
-        var processes: [ChildProcess] = []
-        var terminal: [UInt8] = []
-    }
-
-    let environment: DesktopEnvironment
-    private let record: Shared
+    private let record = Mutex<(processes: [ChildProcess], terminal: [UInt8])>(([], []))
+    private let variables: [String: String]
+    private let programs: [String]
+    private let sockets: [String]
+    private let hasTerminal: Bool
+    private let outcomes: [String: ChildOutcome]
 
     init(
-        _ variables: [String: String], programs: Set<String> = [], sockets: Set<String> = [], hasTerminal: Bool = false,
+        _ variables: [String: String], programs: [String] = [], sockets: [String] = [], hasTerminal: Bool = false,
         outcomes: [String: ChildOutcome] = [:]
     ) {
-        let record = Shared()
-        self.record = record
-        environment = DesktopEnvironment(
-            variables: variables.merging(["PATH": "relative::/first:/usr/bin"]) { given, _ in given },
-            isExecutable: { programs.contains($0) },
-            isSocket: { sockets.contains($0) },
-            run: { process in
-                record.value.withLock { $0.processes.append(process) }
-                return outcomes[process.path] ?? .exited(code: 0, words: "")
-            },
-            writeToTerminal: { bytes in
-                if hasTerminal { record.value.withLock { $0.terminal += bytes } }
-                return hasTerminal
-            })
+        self.variables = variables.merging(["PATH": "relative::/first:/usr/bin"]) { given, _ in given }
+        self.programs = programs
+        self.sockets = sockets
+        self.hasTerminal = hasTerminal
+        self.outcomes = outcomes
     }
 
-    var processes: [ChildProcess] { record.value.withLock(\.processes) }
-    var terminal: [UInt8] { record.value.withLock(\.terminal) }
-
-    private final class Shared: Sendable {
-        let value = Mutex(Record())
+    var environment: DesktopEnvironment {
+        var environment = DesktopEnvironment(variables: variables)
+        environment.isExecutable = { [programs] in programs.contains($0) }
+        environment.isSocket = { [sockets] in sockets.contains($0) }
+        environment.run = { [self] process in
+            record.withLock { $0.processes.append(process) }
+            return outcomes[process.path] ?? .exited(code: 0, words: "")
+        }
+        environment.writeToTerminal = { [self] bytes in
+            if hasTerminal { record.withLock { $0.terminal += bytes } }
+            return hasTerminal
+        }
+        return environment
     }
+
+    var processes: [ChildProcess] { record.withLock(\.processes) }
+    var terminal: [UInt8] { record.withLock(\.terminal) }
 }
 
 /// A folder of a test's own, with programs of its own.
@@ -60,24 +61,27 @@ struct Folder {
 
     func read(_ name: String) throws -> String { try directory.read(name) }
 
-    func write(_ text: String, to name: String) throws { try directory.write(text, to: name) }
-
     /// Puts a program into the folder: Tests/Fakes/program.sh under the name `name`, doing `body`.
     func script(_ name: String, _ body: String) throws {
-        let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        let tests = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         try directory.write("\(body)\n", to: "\(name).sh")
         try FileManager.default.createSymbolicLink(
             atPath: path(name), withDestinationPath: tests.appendingPathComponent("Fakes/program.sh").path)
     }
 
-    /// An environment where the folder's programs come first.
-    func environment(_ variables: [String: String] = [:]) -> DesktopEnvironment {
-        let own = ["PATH": "\(directory.path):/usr/bin:/bin", "FOLDER": directory.path, "OUT": path("out")]
-        return DesktopEnvironment(variables: own.merging(variables) { _, given in given })
+    /// Puts a program into the folder that writes its number to `out` and runs until the test writes to `pipe`.
+    func waitingScript(_ name: String) throws {
+        #expect(mkfifo(path("pipe"), 0o600) == 0)
+        try script(name, #"echo $$ > "$OUT"; read line < "$FOLDER/pipe""#)
     }
 
-    func browser(patience: Duration) -> XDGOpenBrowser {
-        XDGOpenBrowser(environment: environment(["DISPLAY": ":0"]), patience: patience)
+    /// The number of the program that waits.
+    func waitingID() throws -> pid_t { try #require(pid_t(try read("out").trimmingCharacters(in: .newlines))) }
+
+    /// An environment where the folder's programs come first.
+    func environment(_ variables: [String: String]) -> DesktopEnvironment {
+        let own = ["PATH": "\(directory.path):/usr/bin:/bin", "FOLDER": directory.path, "OUT": path("out")]
+        return DesktopEnvironment(variables: own.merging(variables) { _, given in given })
     }
 }
 
@@ -116,40 +120,5 @@ final class PseudoTerminal {
             bytes += chunk.prefix(got)
         }
         return bytes
-    }
-}
-
-/// A real X server without a screen, on a number that is free. It ends with this value.
-struct VirtualDisplay {
-    let variables: [String: String]
-    private let server: RunningProgram
-
-    init() async throws {
-        let environment = ["PATH": "/usr/bin:/bin"]
-        let server = try SystemProgram.xvfb.start(
-            ["-displayfd", "1", "-screen", "0", "320x240x8", "-nolisten", "tcp", "-noreset"], environment: environment,
-            output: .pipe, errors: .file("/dev/null"))
-        // It prints its number once it is ready.
-        guard let number = try await onOwnThread({ server.output?.line() }) else {
-            throw FixtureFailure("Xvfb ended before it was ready")
-        }
-        self.server = server
-        variables = environment.merging(["DISPLAY": ":\(number)"]) { $1 }
-    }
-}
-
-extension PrivateBus {
-    /// Starts python-dbusmock's notification service.
-    func startNotificationService() async throws -> RunningProgram {
-        let service = try await start(.python, ["-m", "dbusmock", "--session", "--template", "notification_daemon"])
-        try await wait(for: "org.freedesktop.Notifications")
-        return service
-    }
-
-    /// The calls that the mock has received, in GVariant's text format.
-    func notifyCalls() async throws -> String {
-        try await call(
-            "org.freedesktop.DBus.Mock.GetMethodCalls", at: "/org/freedesktop/Notifications",
-            in: "org.freedesktop.Notifications", ["Notify"])
     }
 }

@@ -1,6 +1,5 @@
 import CSecret
 @_spi(ChappieInternals) import ChappieAuth
-import ChappieCore
 import Synchronization
 
 /// The blocking calls over one message bus, one after the other, on one thread outside of Swift's pool.
@@ -8,23 +7,14 @@ final class BusWorker: Sendable {
     private static let workers = Mutex<[String: BusWorker]>([:])
 
     private let address: String
-    private let keepTime: Duration
-    private let clock: any ChappieClock
-    private let worker: StoreWorker
+    private let worker = StoreWorker(label: "chappie.bus")
     // A kept connection and the context it was made in. Not behind a Mutex, because they belong to the worker: its jobs
     // alone touch them, and it runs one at a time.
     nonisolated(unsafe) private var kept: KeyringConnection?
     nonisolated(unsafe) private var context: ThreadContext?
 
-    /// - Parameters:
-    ///   - address: The D-Bus address of the bus.
-    ///   - keepTime: How long a connection stays for later calls, from when it was made. Default 2 minutes.
-    init(address: String, keepTime: Duration = .seconds(120), clock: any ChappieClock = SystemClock()) {
-        self.address = address
-        self.keepTime = keepTime
-        self.clock = clock
-        worker = StoreWorker(label: "chappie.bus", clock: clock)
-    }
+    /// - Parameter address: The D-Bus address of the bus.
+    init(address: String) { self.address = address }
 
     /// The worker of the bus at `address`; always the same one, so that a save and the look-up that checks it stay
     /// together.
@@ -68,7 +58,9 @@ final class BusWorker: Sendable {
                 kept = connection
                 return output
             }
-            if let connection = takeKept() {
+            let earlier = kept
+            kept = nil
+            if let connection = earlier, g_dbus_connection_is_closed(connection.bus.pointer) == 0 {
                 do { return try run(on: connection) } catch {
                     // The service may have been started anew since, and have forgotten the session.
                     switch CredentialStoreError(error, deadline: limits.work) {
@@ -77,26 +69,7 @@ final class BusWorker: Sendable {
                     }
                 }
             }
-            let connection = try KeyringConnection(address: address, madeAt: clock.elapsed, cancellation)
-            letGoInTime()
-            return try run(on: connection)
-        }
-    }
-
-    /// The kept connection, if it is worth trying; only a call can tell what has become of the service meanwhile.
-    private func takeKept() -> KeyringConnection? {
-        defer { kept = nil }
-        return kept.flatMap { connection in
-            let isOpen = g_dbus_connection_is_closed(connection.bus.pointer) == 0
-            return isOpen && clock.elapsed - connection.madeAt < keepTime ? connection : nil
-        }
-    }
-
-    /// Closes the connection when its time is over, also when no call comes any more.
-    private func letGoInTime() {
-        Task.detached { [self] in
-            try? await clock.sleep(for: keepTime)
-            worker.enqueue { [self] in context?.run { kept = takeKept() } }
+            return try run(on: KeyringConnection(address: address, cancellation))
         }
     }
 }

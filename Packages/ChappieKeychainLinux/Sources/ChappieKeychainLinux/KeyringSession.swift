@@ -14,17 +14,15 @@ struct KeyringLimits {
 final class KeyringConnection {
     let bus: LibraryObject
     let service: LibraryObject
-    let madeAt: Duration
     /// The slot of the last search and the path of its item, if the search found exactly one. Not the item itself, which
     /// holds its secret.
     var found: (slot: CredentialSlot, path: String)?
 
-    init(address: String, madeAt: Duration, _ cancellation: Cancellation) throws {
+    init(address: String, _ cancellation: Cancellation) throws {
         let bus = try BusConnection(address: address, cancellation: cancellation).object
         self.bus = bus
         service = LibraryObject(
             owning: try LibraryFault.catching { csecret_service_open(bus.pointer, cancellation.pointer, $0) })
-        self.madeAt = madeAt
     }
 }
 

@@ -7,8 +7,7 @@ import FoundationEssentials
 /// the user's display session (programs that a desktop starts through the user's service manager are in no session of
 /// their own). Where there is no system bus, no logind on it, or no session, there is nothing to check.
 ///
-/// Each call opens its own connection to the system bus, works on a thread of its own, and is given up at the deadline or
-/// when its task is cancelled. It uses the D-Bus client that libsecret brings along.
+/// It uses the D-Bus client that libsecret brings along; each call has a connection of its own.
 ///
 /// <https://www.freedesktop.org/software/systemd/man/latest/org.freedesktop.login1.html>
 public struct LogindSessionLock: SessionLock {

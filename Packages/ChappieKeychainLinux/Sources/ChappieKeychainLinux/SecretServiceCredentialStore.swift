@@ -10,17 +10,15 @@ import FoundationEssentials
 ///
 /// Each call works on a connection to the session bus that is ours alone and on a thread that may block, and is given up
 /// at the deadline or when its task is cancelled (``CredentialStoreError/failed(_:)``), so that neither a stuck service
-/// nor a restarted one can hang the program. The connection stays for two minutes, so that a token that is renewed after
-/// a load is stored without delay. Calls to the same bus run one after the other, process-wide: what a save reads back
-/// is what it wrote.
+/// nor a restarted one can hang the program. The connection stays, so that a token that is renewed after a load is stored
+/// without delay. Calls to the same bus run one after the other, process-wide: what a save reads back is what it wrote.
 ///
 /// libsecret is opened at run time: without it every call throws ``CredentialStoreError/absent(_:)``. A bus is never
-/// started (no D-Bus autolaunch). The user is not asked to unlock a keyring unless
-/// ``Unlocking/promptAllowed(deadline:)`` is given: a locked one throws ``CredentialStoreError/locked(_:)`` at once.
+/// started (no D-Bus autolaunch).
 ///
 /// An item has the schema `com.chappie.Credential`, the attributes `service`, `account` and, when the slot has them,
-/// `access-group` and `issuer`, and a label that a person can read in a keyring program. Linux does not enforce access
-/// groups: every program of the session can read every item of an unlocked keyring.
+/// `access-group` and `issuer`. Linux does not enforce access groups: every program of the session can read every item of
+/// an unlocked keyring.
 ///
 /// Linux does not enforce accessibility levels either; this store keeps to them by itself. Both levels need the
 /// collection unlocked; ``ChappieKeychainAccessibility/whenUnlockedThisDeviceOnly`` also refuses to *read* while the
@@ -52,10 +50,9 @@ public struct SecretServiceCredentialStore: CredentialStore {
     ///     5 seconds.
     ///   - writeDeadline: How long a save (which reads back) or a delete may take, likewise. Must be positive. Default
     ///     10 seconds.
-    ///   - unlocking: Whether the user may be asked to unlock a keyring. Default ``Unlocking/never``. With permission,
-    ///     a step in which the service asks has the prompt's deadline, and what comes after it the usual one anew.
-    ///     Services may also ask before they make or remove an item (KeePassXC does, if it is set so); that is no
-    ///     unlocking and needs no permission, but without it the answer has to come within `writeDeadline`.
+    ///   - unlocking: Whether the user may be asked to unlock a keyring. Default ``Unlocking/never``. Services may also
+    ///     ask before they make or remove an item (KeePassXC does, if it is set so); that needs no permission, but
+    ///     without it the answer has to come within `writeDeadline`.
     ///   - accessibility: When a credential may be read. Default
     ///     ``ChappieKeychainAccessibility/whenUnlockedThisDeviceOnly``.
     ///   - sessionLock: Tells whether the login session is locked; asked before each load, and only for
@@ -98,8 +95,8 @@ public struct SecretServiceCredentialStore: CredentialStore {
         try await inSession(for: slot, within: writeDeadline) { try $0.save(secret, in: slot) }
     }
 
-    /// Makes sure that a save can succeed, before anything is done that must not be lost: there is a keyring for it, and
-    /// it is unlocked, which is asked for here where the user may be asked. Writes nothing.
+    /// Makes sure that a save can succeed: there is a keyring for it, and it is unlocked, which is asked for here where the
+    /// user may be asked. Writes nothing.
     ///
     /// - Throws: `absent` (also when the service has no default keyring), `locked`, `denied`, `timedOut` or `failed`.
     public func prepareToSave(in slot: CredentialSlot) async throws(CredentialStoreError) {

@@ -97,6 +97,42 @@ struct KeyringTests {
         #expect(try await itemCount(keyring) == 1)
     }
 
+    /// In a process of its own: in this one, other tests open and close descriptors all the time.
+    @Test func aRestartOfTheServiceBetweenTwoCallsLeavesNoDescriptorOpen() async throws {
+        await #expect(processExitsWith: .success) {
+            let bus = try await PrivateBus()
+            try await Self.loadAndEndTheService(on: bus)
+            let descriptors = try Self.descriptorCount()
+            let rounds = 10
+            for _ in 0..<rounds { try await Self.loadAndEndTheService(on: bus) }
+            // A dropped connection is closed by a thread of the library's. Less than one descriptor a round is no leak.
+            var left = 0
+            let areClosed = try await eventually {
+                left = try Self.descriptorCount()
+                return left < descriptors + rounds
+            }
+            #expect(areClosed, "\(left) descriptors are open, and \(descriptors) were")
+        }
+    }
+
+    private static func loadAndEndTheService(on bus: PrivateBus) async throws {
+        let keyring = try await PrivateKeyring(on: bus)
+        #expect(try await keyring.store.load(CredentialSlot()) == nil)
+        keyring.daemon.end()
+        // The bus tells everybody at the same time that the name has lost its owner.
+        let hasNoOwner = try await eventually {
+            try await bus.call(
+                "org.freedesktop.DBus.NameHasOwner", at: "/org/freedesktop/DBus", in: "org.freedesktop.DBus",
+                ["org.freedesktop.secrets"]
+            ).contains("false")
+        }
+        try #require(hasNoOwner)
+    }
+
+    private static func descriptorCount() throws -> Int {
+        try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count
+    }
+
     @Test(arguments: ["another program", "the store"])
     func anItemThatIsRemovedIsMadeAgain(by remover: String) async throws {
         let keyring = try await PrivateKeyring()

@@ -1,5 +1,5 @@
 """What gnome-keyring shows its prompts with, without a person: answers each with the password that is the only argument,
-and cancels the prompt when it is asked again, or when the password is empty.
+and cancels the prompt when it is asked again.
 
 The interface is gcr's own between a program and its prompter (org.gnome.keyring.internal.Prompter).
 """
@@ -13,28 +13,23 @@ import gi
 gi.require_version("Gcr", "3")
 from gi.repository import Gcr, GLib
 
-PASSWORD = sys.argv[1]
-CALLBACK = "org.gnome.keyring.internal.Prompter.Callback"
 PROMPTER = "org.gnome.keyring.internal.Prompter"
 
 
 class Prompter(dbus.service.Object):
-    asked = 0
-    exchange = None
-
     @dbus.service.method(PROMPTER, in_signature="o", sender_keyword="sender")
     def BeginPrompting(self, callback, sender):
-        self.exchange = Gcr.SecretExchange.new(None)
+        self.exchange, self.asked = Gcr.SecretExchange.new(None), 0
         self.ready(sender, callback, "", self.exchange.begin())
 
     @dbus.service.method(PROMPTER, in_signature="osa{sv}s", sender_keyword="sender")
     def PerformPrompt(self, callback, kind, properties, exchange, sender):
         self.exchange.receive(exchange)
         self.asked += 1
-        if self.asked > 1 or not PASSWORD:
+        if self.asked > 1:
             self.ready(sender, callback, "no", "")
         else:
-            self.ready(sender, callback, "yes", self.exchange.send(PASSWORD, -1))
+            self.ready(sender, callback, "yes", self.exchange.send(sys.argv[1], -1))
 
     @dbus.service.method(PROMPTER, in_signature="o", sender_keyword="sender")
     def StopPrompting(self, callback, sender):
@@ -46,7 +41,7 @@ class Prompter(dbus.service.Object):
     def call(self, sender, callback, method, signature, *arguments):
         def send():
             bus.call_async(
-                sender, callback, CALLBACK, method, signature, arguments, lambda *_: None, lambda *_: None)
+                sender, callback, PROMPTER + ".Callback", method, signature, arguments, lambda *_: None, lambda *_: None)
 
         # After the answer to the call that is being handled: gcr takes the two in this order only.
         GLib.idle_add(send)

@@ -116,7 +116,10 @@ public struct ByItselfTrait: SuiteTrait, TestScoping {
     public func provideScope(
         for test: Test, testCase: Test.Case?, performing function: @concurrent @Sendable () async throws -> Void
     ) async throws {
-        try await Self.line.withLock(function)
+        let ticket = Self.line.reserve()
+        defer { Self.line.leave(ticket) }
+        try await Self.line.enter(ticket)
+        try await function()
     }
 }
 
