@@ -74,14 +74,11 @@ struct CredentialPlace: Sendable {
     /// Replaces the file: the old or the new one is there, never neither, whenever the program or the machine stops. And
     /// removes what killed writers left.
     ///
-    /// The new one is written beside the old one, brought to the disk, read back and checked; then it is renamed, and the
-    /// folder brought to the disk.
-    ///
     /// - Parameters:
     ///   - isWanted: Asked last before the earlier file is replaced.
     ///   - isSound: Whether the file, as it was read back, holds what it should.
-    /// - Throws: `notVerified`, `unsafeFile`, `failed`. The earlier file is then still there, but for one case: when the
-    ///   folder can't be brought to the disk at the end.
+    /// - Throws: `notVerified`, `unsafeFile`, `failed`. The earlier file is then still there, unless it is the folder that
+    ///   can't be brought to the disk.
     func write(
         _ file: CredentialFile, isWanted: () -> Bool, isSound: (CredentialFile) throws(CredentialStoreError) -> Bool
     ) throws(CredentialStoreError) {

@@ -39,10 +39,6 @@ public struct FixedPassphrase: PassphraseSource {
 }
 
 /// Asks several sources, one after the other, and takes the first that is set up.
-///
-/// ```swift
-/// let source = FirstPassphrase([PassphraseFile(), SystemdPassphrase()])
-/// ```
 public struct FirstPassphrase: PassphraseSource {
     private let sources: [any PassphraseSource]
 

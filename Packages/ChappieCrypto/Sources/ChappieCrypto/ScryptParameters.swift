@@ -8,10 +8,8 @@ public struct ScryptParameters: Sendable, Hashable {
     /// The parallelism p: 1 to 16.
     public let parallelism: Int
 
-    /// N = 2¹⁵, r = 8, p = 3: 32 MiB and about a quarter of a second.
-    ///
-    /// Of the settings that OWASP's Password Storage Cheat Sheet counts as equally strong, one that also fits on a
-    /// small server; N = 2¹⁷ with p = 1 takes 128 MiB.
+    /// N = 2¹⁵, r = 8, p = 3: 32 MiB and about a quarter of a second. Of the settings that OWASP's Password Storage Cheat
+    /// Sheet counts as equally strong, one that also fits on a small server.
     public static let `default` = ScryptParameters(unchecked: 15, blockSize: 8, parallelism: 3)
 
     /// `nil` when a parameter is out of its own bounds, N is not below 2 to the power of 16 r (RFC 7914, section 6), or

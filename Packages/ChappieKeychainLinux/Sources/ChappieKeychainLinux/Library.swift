@@ -131,9 +131,8 @@ final class Cancellation: Sendable {
 
 /// A main context that belongs to one thread at a time.
 ///
-/// Without it the library's signals would pile up in the process's main context, which may never run. Signals are
-/// delivered to the context under which they were subscribed to, and keep it and the connection alive until it has run
-/// again: a kept connection is used under the same context again.
+/// Without it the library's signals would pile up in the process's main context, which may never run. They keep the
+/// context and the connection alive until it has run again: a kept connection is used under the same context again.
 final class ThreadContext: Sendable {
     // A GMainContext is safe to use from any thread, and this is its one reference.
     nonisolated(unsafe) let pointer = g_main_context_new()

@@ -57,9 +57,8 @@ public struct SecretServiceCredentialStore: CredentialStore {
     ///     ``ChappieKeychainAccessibility/whenUnlockedThisDeviceOnly``.
     ///   - sessionLock: Tells whether the login session is locked; asked before each load, and only for
     ///     `whenUnlockedThisDeviceOnly`. Its deadline comes on top of `readDeadline`. Default ``LogindSessionLock``.
-    ///   - busAddress: The D-Bus address of the bus to use, such as `unix:path=/run/user/1000/bus`. Default `nil`:
-    ///     the value of `DBUS_SESSION_BUS_ADDRESS` at the time of each call, otherwise the socket
-    ///     `$XDG_RUNTIME_DIR/bus`.
+    ///   - busAddress: The D-Bus address of the bus to use. Default `nil`: the value of `DBUS_SESSION_BUS_ADDRESS` at the
+    ///     time of each call, otherwise the socket `$XDG_RUNTIME_DIR/bus`.
     public init(
         readDeadline: Duration = .seconds(5), writeDeadline: Duration = .seconds(10), unlocking: Unlocking = .never,
         accessibility: ChappieKeychainAccessibility = .whenUnlockedThisDeviceOnly,

@@ -13,19 +13,6 @@ struct RunningProgramTests {
             Self.shell, ["-c", script], input: input, output: .pipe, errors: .inherited, isGuarded: isGuarded)
     }
 
-    @Test(arguments: [("exit 0", 0), ("exit 7", 7), ("kill -TERM $$", 128 + 15)])
-    func tellsHowItEnded(script: String, status: Int) async throws {
-        let program = try shell(script)
-        #expect(try await onOwnThread { program.wait() } == status)
-        #expect(program.hasEnded)
-    }
-
-    @Test func readsItsInputToTheEnd() async throws {
-        let program = try shell("cat; echo; echo end", input: .text("one\ntwo"))
-        let lines = try await onOwnThread { (0..<4).map { _ in program.output?.line() } }
-        #expect(lines == ["one", "two", "end", nil])
-    }
-
     @Test(arguments: [false, true])
     func endsAProgramThatWillNotEndAndItsChildren(isGuarded: Bool) async throws {
         let program = try shell("trap '' TERM; cat /dev/zero >/dev/null & echo $!; wait", isGuarded: isGuarded)
