@@ -10,6 +10,7 @@ let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: 
 let heap = Target.Dependency.product(name: "HeapModule", package: "swift-collections")
 let nio: [Target.Dependency] = [
     .product(name: "NIOCore", package: "swift-nio"),
+    .product(name: "NIOEmbedded", package: "swift-nio"),
     .product(name: "NIOPosix", package: "swift-nio"),
     .product(name: "NIOHTTP1", package: "swift-nio"),
     .product(name: "NIOWebSocket", package: "swift-nio"),

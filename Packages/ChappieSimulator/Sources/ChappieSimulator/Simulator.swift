@@ -18,9 +18,9 @@ public final class Simulator: Sendable {
     public let issuer: URL
     /// Where every other request goes: ``issuer`` followed by `/backend-api`.
     public let backend: URL
-    /// Each exchange as it is answered, with nothing secret in it: for a log, by one reader. The newest 1,000 wait for
+    /// A line for each exchange as it is answered, with nothing secret in it, for one reader. The newest 1,000 wait for
     /// it. Ends when the simulator stops.
-    public let log: AsyncStream<SimulatorExchange>
+    public let log: AsyncStream<String>
 
     private let core: SimulatorCore
     private let listener: LoopbackListener
@@ -40,11 +40,10 @@ public final class Simulator: Sendable {
     public static func start(
         _ configuration: SimulatorConfiguration = SimulatorConfiguration()
     ) async throws(SimulatorError) -> Simulator {
-        try configuration.validate()
-        let core = SimulatorCore(configuration)
+        let core = SimulatorCore(try configuration.validated())
         let listener = try await LoopbackListener.start(
             host: configuration.host, port: configuration.port,
-            ledger: ConnectionLedger(recordLimit: configuration.recordedRequestLimit, byteLimit: 128 * 1024 * 1024),
+            ledger: ConnectionLedger(recordLimit: configuration.recordedRequestLimit),
             answer: { core.answer($0) })
         let authority = configuration.host.contains(":") ? "[\(configuration.host)]" : configuration.host
         guard let issuer = URL(string: "http://\(authority):\(listener.port)") else {
@@ -63,10 +62,8 @@ public final class Simulator: Sendable {
     public var receivedRequests: [ReceivedRequest] { listener.ledger.entries.receivedRequests }
     /// The newest WebSocket messages, for tests to look into. See ``SimulatorConfiguration/recordedRequestLimit``.
     public var receivedMessages: [ReceivedMessage] { listener.ledger.entries.receivedMessages }
-    /// The connections that became WebSockets, in the order of their handshakes; the newest 20,000.
-    public var webSocketConnections: [SimulatorWebSocketConnection] {
-        listener.ledger.entries.webSocketConnections
-    }
+    /// The connections that became WebSockets, in the order of their handshakes.
+    public var webSocketConnections: [SimulatorWebSocketConnection] { listener.ledger.entries.webSocketConnections }
     /// How many connections it has accepted since it started.
     public var connectionCount: Int { listener.ledger.entries.connectionCount }
     /// How many of them are still open.
@@ -78,19 +75,28 @@ public final class Simulator: Sendable {
     /// - Throws: ``SimulatorError`` with code `.unknownUserCode` when none waits under that code, `.unknownAccount` when
     ///   there is no such account.
     public func approve(userCode: String, as accountID: String? = nil) throws(SimulatorError) {
-        try core.approve(userCode, as: accountID)
+        try decide(userCode, approves: true, as: accountID)
     }
 
     /// Refuses a sign-in, as the user does on the page.
     ///
     /// - Throws: ``SimulatorError`` with code `.unknownUserCode` when none waits under that code.
-    public func refuse(userCode: String) throws(SimulatorError) { try core.refuse(userCode) }
+    public func refuse(userCode: String) throws(SimulatorError) { try decide(userCode, approves: false) }
 
-    /// Signs in without any request, and gives the credential.
-    ///
-    /// - Parameter clientID: the client that the tokens are for; a refresh must come with the same, or with none.
-    public func issueCredential(clientID: String = "app_EMoamEEZ73f0CkXaXp7hrann") -> SimulatorCredential {
-        core.issueCredential(clientID: clientID)
+    private func decide(_ code: String, approves: Bool, as accountID: String? = nil) throws(SimulatorError) {
+        let (isAccount, isKnown) = core.withBackend { backend, now in
+            let isAccount = accountID.map { backend.configuration.account(id: $0) != nil } ?? true
+            return (
+                isAccount, isAccount && backend.authorizations.decide(code, approves: approves, as: accountID, now: now)
+            )
+        }
+        guard isAccount else { throw SimulatorError(.unknownAccount, reason: "There is no account of this id") }
+        guard isKnown else { throw SimulatorError(.unknownUserCode, reason: "No sign-in waits under this code") }
+    }
+
+    /// Signs in without any request: for tests that are about something else.
+    func signIn(clientID: String = "app_EMoamEEZ73f0CkXaXp7hrann") -> IssuedTokens {
+        core.withBackend { backend, now in backend.tokens.signIn(clientID: clientID, now: now) }
     }
 
     /// Closes every connection and the socket, and returns when they are gone. Calling it again does nothing.

@@ -1,15 +1,7 @@
 @_spi(ChappieInternals) public import ChappieCore
-public import FoundationEssentials
 
 /// How a simulator is set up. Every member has a default that suits tests.
 public struct SimulatorConfiguration: Sendable {
-    /// Bounds of ``pollInterval``, in seconds.
-    public static let pollIntervalBounds = 0...60
-    /// Bounds of ``deltasPerSecond``.
-    public static let rateBounds = 0.1...100_000.0
-    /// Bounds of the token lifetimes, in seconds: up to a year.
-    public static let lifetimeBounds = 0...31_536_000
-
     /// Where it listens; only loopback addresses and `localhost`. Default `127.0.0.1`.
     public var host: String
     /// Where it listens; 0, the default, takes any free port.
@@ -17,11 +9,11 @@ public struct SimulatorConfiguration: Sendable {
     /// Approves sign-ins without the user, on the second poll, so that clients see one that is pending; on the first when
     /// ``pollInterval`` is 0. Default false.
     public var autoApprove: Bool
-    /// Seconds between polls, as clients are told. Default 1.
+    /// Seconds between polls, as clients are told, up to 60. Default 1.
     public var pollInterval: Int
-    /// Pieces of text for each second; `nil`, the default, for as fast as it goes.
+    /// Pieces of text for each second, 0.1 to 100,000; `nil`, the default, for as fast as it goes.
     public var deltasPerSecond: Double?
-    /// Whole seconds count. Default one hour. Clients refresh when fewer than five minutes are left.
+    /// Whole seconds count, up to a year. Default one hour. Clients refresh when fewer than five minutes are left.
     public var accessTokenLifetime: Duration
     /// Whole seconds count; `nil`, the default, for no end.
     public var refreshTokenLifetime: Duration?
@@ -44,7 +36,7 @@ public struct SimulatorConfiguration: Sendable {
     /// The faults to play. Its settings win over the ones here.
     public var scenario: SimulatorScenario?
     /// How many requests ``Simulator/receivedRequests`` and messages ``Simulator/receivedMessages`` keep, the newest of
-    /// each; 0 for none. Default 256; never more than 128 MiB of bodies together.
+    /// each; 0 for none. Default 256.
     public var recordedRequestLimit: Int
     /// The wall clock that tokens and codes expire by.
     public var clock: any ChappieClock
@@ -141,79 +133,39 @@ public struct SimulatorUsage: Sendable, Hashable {
     }
 }
 
-/// The tokens of a finished sign-in, for programs and tests that skip the sign-in. Prints without the tokens.
-public struct SimulatorCredential: Sendable, Hashable, CustomStringConvertible, CustomDebugStringConvertible {
-    /// The ID token, a JWT without a signature.
-    public let idToken: String
-    /// The access token, a JWT without a signature.
-    public let accessToken: String
-    /// The refresh token; it works once.
-    public let refreshToken: String
-    /// The account's id.
-    public let accountID: String
-    /// The account's email address.
-    public let email: String
-    /// The account's plan.
-    public let plan: String
-    /// When the access token expires.
-    public let expiresAt: Date
-
-    /// The email address alone.
-    public var description: String { "SimulatorCredential(\(email), tokens redacted)" }
-    /// The same.
-    public var debugDescription: String { description }
-}
-
 extension SimulatorConfiguration {
+    /// With the scenario's settings, which win.
+    ///
     /// - Throws: ``SimulatorError`` for the first setting that is out of bounds.
-    func validate() throws(SimulatorError) {
+    func validated() throws(SimulatorError) -> SimulatorConfiguration {
+        let result = scenario?.settings.applied(to: self) ?? self
+        try result.validate()
+        return result
+    }
+
+    private func validate() throws(SimulatorError) {
         guard Origin.isLoopback(host: host) else {
             throw SimulatorError(.notLoopback, reason: "\"\(host)\" is not a loopback address")
         }
         try check(port, in: 0...65_535, "port")
-        try check(pollInterval, in: Self.pollIntervalBounds, "pollInterval")
-        try check(accessTokenLifetime.wholeSeconds, in: Self.lifetimeBounds, "accessTokenLifetime")
-        if let lifetime = refreshTokenLifetime {
-            try check(lifetime.wholeSeconds, in: Self.lifetimeBounds, "refreshTokenLifetime")
+        try check(pollInterval, in: 0...60, "pollInterval")
+        for lifetime in [accessTokenLifetime, firstAccessTokenLifetime, refreshTokenLifetime] {
+            try check(lifetime?.wholeSeconds ?? 0, in: 0...31_536_000, "a token's lifetime")
         }
-        if let rate = deltasPerSecond { try check(rate, in: Self.rateBounds, "deltasPerSecond") }
-        if let interval = webSocketPingInterval {
-            try check(interval, in: .zero ... .seconds(86_400), "webSocketPingInterval")
-        }
+        try check(deltasPerSecond ?? 1, in: 0.1...100_000, "deltasPerSecond")
+        try check(webSocketPingInterval ?? .zero, in: .zero ... .seconds(86_400), "webSocketPingInterval")
         try check(recordedRequestLimit, in: 0...1_000_000, "recordedRequestLimit")
-        let accounts = applyingScenario().accounts
-        guard Set(accounts.map(\.id)).count == accounts.count else {
-            throw SimulatorError(.invalidConfiguration, reason: "two accounts have the same id")
+        for usage in [usage] + otherAccounts.compactMap(\.usage) {
+            try check(usage.primaryUsedPercent, in: 0...100, "primaryUsedPercent")
+            try check(usage.secondaryUsedPercent, in: 0...100, "secondaryUsedPercent")
         }
-    }
-
-    /// The same with the scenario's settings, which win.
-    func applyingScenario() -> SimulatorConfiguration {
-        guard let settings = scenario?.settings else { return self }
-        var result = self
-        func set<Value>(_ member: WritableKeyPath<SimulatorConfiguration, Value>, _ value: Value?) {
-            if let value { result[keyPath: member] = value }
+        guard Set(accounts.map(\.id)).count == accounts.count, !accounts.map(\.id).contains("") else {
+            throw SimulatorError(.invalidConfiguration, reason: "two accounts have the same id, or one has none")
         }
-        set(\.autoApprove, settings.autoApprove)
-        set(\.pollInterval, settings.pollInterval)
-        set(\.deltasPerSecond, settings.deltasPerSecond)
-        set(\.accessTokenLifetime, settings.accessTokenLifetime.map { .seconds($0) })
-        set(\.refreshTokenLifetime, settings.refreshTokenLifetime.map { .seconds($0) })
-        set(\.firstAccessTokenLifetime, settings.firstAccessTokenLifetime.map { .seconds($0) })
-        set(\.revokesFamilyOnReuse, settings.revokesFamilyOnReuse)
-        set(\.account.plan, settings.plan)
-        set(\.otherAccounts, settings.otherAccounts?.map(\.account))
-        set(\.usage.primaryUsedPercent, settings.primaryUsedPercent)
-        set(\.usage.secondaryUsedPercent, settings.secondaryUsedPercent)
-        set(\.webSocket, settings.webSocket)
-        set(\.webSocketDeflate, settings.webSocketDeflate)
-        set(\.webSocketPingInterval, settings.webSocketPingInterval)
-        return result
     }
 
     var accounts: [SimulatorAccount] { [account] + otherAccounts }
     func account(id: String) -> SimulatorAccount? { accounts.first { $0.id == id } }
-    func usage(of account: SimulatorAccount) -> SimulatorUsage { account.usage ?? usage }
 
     /// On which poll a sign-in is approved without the user; `nil` waits for the user.
     var approvesOnPoll: Int? { autoApprove ? (pollInterval == 0 ? 1 : 2) : nil }

@@ -1,5 +1,4 @@
 @_spi(ChappieInternals) import ChappieCore
-import FoundationEssentials
 import Synchronization
 
 /// The backend behind its lock, and the scenario it plays.
@@ -9,17 +8,16 @@ final class SimulatorCore: Sendable {
         var progress: ScenarioProgress
     }
 
-    let log: AsyncStream<SimulatorExchange>
-    private let logged: AsyncStream<SimulatorExchange>.Continuation
+    let log: AsyncStream<String>
+    private let logged: AsyncStream<String>.Continuation
     private let configuration: SimulatorConfiguration
     private let state: Mutex<State>
 
+    /// - Parameter configuration: with the scenario's settings applied.
     init(_ configuration: SimulatorConfiguration) {
-        self.configuration = configuration.applyingScenario()
-        state = Mutex(
-            State(
-                backend: Backend(self.configuration, issuer: "http://\(configuration.host)"),
-                progress: ScenarioProgress(configuration.scenario)))
+        self.configuration = configuration
+        let backend = Backend(configuration, issuer: "http://\(configuration.host)")
+        state = Mutex(State(backend: backend, progress: ScenarioProgress(configuration.scenario)))
         (log, logged) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1000))
     }
 
@@ -30,27 +28,28 @@ final class SimulatorCore: Sendable {
 
     func closed() { logged.finish() }
 
+    /// Does something with the backend; `now` is in Unix seconds.
+    func withBackend<Value>(_ body: (_ backend: inout Backend, _ now: Int) -> Value) -> Value {
+        let now = now
+        return state.withLock { body(&$0.backend, now) }
+    }
+
+    /// Unix seconds.
+    private var now: Int { Int(configuration.clock.now.timeIntervalSince1970.rounded(.down)) }
+
     // MARK: Requests
 
     func answer(_ received: ReceivedRequest) -> ServerReply {
         let request = BackendRequest(received)
-        let now = self.now
-        let (answered, effect, owner) = state.withLock { state in
-            let effect = state.progress.effect(for: request)
-            let owner = state.backend.owner(of: request)
-            let response =
-                effect?.replacement(from: state.backend, account: owner, now: now)
-                ?? state.backend.respond(to: request, now: now, effect: effect ?? ScenarioEffect())
-            return (effect?.changing(response) ?? response, effect, owner)
+        let owner = withBackend { backend, _ in backend.owner(of: request) }
+        let (answered, effect) = play(request, owner) { backend, now, effect in
+            backend.respond(to: request, now: now, effect: effect)
         }
-        let caller = caller(owner, session: request.header("session-id"))
-        logged.yield(
-            SimulatorExchange(
-                method: request.method, path: request.path, status: effect?.isSilent == true ? nil : answered.status,
-                isScripted: effect != nil, webSocket: nil, caller: caller))
+        let caller = words(for: owner, session: request.header("session-id"))
+        log(request, status: effect?.isSilent == true ? nil : answered.status, caller, isScripted: effect != nil)
         let renderer = AnswerRenderer(
             deltasPerSecond: configuration.deltasPerSecond, effect: effect ?? ScenarioEffect())
-        // A scenario can't answer 101, so this is the backend's own.
+        // A scenario can't answer 101 by itself, so this is the backend's own.
         if answered.status == 101 { return upgrade(request, answered, owner, caller, renderer) }
         var response = answered
         // The bytes after an upgrade request are no longer HTTP, so the connection can't be used again.
@@ -59,116 +58,85 @@ final class SimulatorCore: Sendable {
         // The client takes the bytes after an answer to HEAD for the next answer (RFC 9112, 6.3).
         if request.method == "HEAD" { response.body = .bytes([]) }
         let answer = renderer.render(response)
-        return .answer(isLast ? ScriptedAnswer(steps: answer.steps + [.finish]) : answer)
+        return .answer(isLast ? answer.finishing() : answer)
     }
 
     private func upgrade(
-        _ request: BackendRequest, _ response: BackendResponse, _ owner: SimulatorAccount?,
-        _ caller: SimulatorExchange.Caller?, _ renderer: AnswerRenderer
+        _ request: BackendRequest, _ answered: BackendResponse, _ owner: SimulatorAccount?, _ caller: String,
+        _ renderer: AnswerRenderer
     ) -> ServerReply {
         let handshake = renderer.effect.handshake ?? HandshakeFaults()
-        let wish: DeflateWish? =
-            switch handshake.deflate {
-            case .refused: nil
-            case .agreed(let wish): wish
-            case nil: configuration.webSocketDeflate ? DeflateWish() : nil
-            }
+        let wish = handshake.deflate ?? (configuration.webSocketDeflate ? DeflateWish() : nil)
         let offers = request.received.headerFields.filter { $0.name.lowercased() == "sec-websocket-extensions" }
         let deflate = wish.flatMap {
-            DeflateTerms.accepting(offers.map(\.value).joined(separator: ","), wish: $0)
+            $0.isRefused ? nil : DeflateTerms.accepting(offers.map(\.value).joined(separator: ","), wish: $0)
         }
-        let pingInterval = handshake.pingInterval ?? configuration.webSocketPingInterval
+        let pingInterval = handshake.pingInterval?.seconds ?? configuration.webSocketPingInterval
+        let turnState = answered.headers.first { $0.0 == "x-codex-turn-state" }?.1
         let terms = WebSocketTerms(
-            deflate: deflate?.terms, pingInterval: pingInterval == .zero ? nil : pingInterval, handshake: handshake,
-            turnState: response.headers.first { $0.0 == "x-codex-turn-state" }?.1 ?? "",
+            deflate: deflate, pingInterval: pingInterval == .zero ? nil : pingInterval, handshake: handshake,
+            conversation: WebSocketConversation(turnState: turnState, requestLimit: handshake.requestLimit),
             deltasPerSecond: configuration.deltasPerSecond,
             answer: { [self] message, conversation in
                 answer(message, path: request.path, owner, caller, &conversation)
             })
-        return .upgrade(renderer.renderHandshake(response, extensions: deflate?.answer), terms)
+        var response = answered
+        if let deflate { response.setHeader("sec-websocket-extensions", deflate.words) }
+        return .upgrade(renderer.renderHandshake(renderer.effect.changing(response)), terms)
     }
 
     private func answer(
-        _ message: ReceivedMessage, path: String, _ owner: SimulatorAccount?, _ caller: SimulatorExchange.Caller?,
+        _ message: ReceivedMessage, path: String, _ owner: SimulatorAccount?, _ caller: String,
         _ conversation: inout WebSocketConversation
     ) -> MessageAnswer {
         let body = (try? ChappieJSON(parsing: message.body)) ?? .null
-        let isPrewarm = body["generate"] == false
         let request = BackendRequest(
             ReceivedRequest(
-                method: isPrewarm ? "PREWARM" : "POST", target: path, body: message.body,
+                method: body["generate"] == false ? "PREWARM" : "POST", target: path, body: message.body,
                 connection: message.connection), over: .websocket)
-        let now = self.now
         var remembered = conversation
-        let (response, effect) = state.withLock { state -> (BackendResponse, ScenarioEffect?) in
-            let effect = state.progress.effect(for: request)
-            if let response = effect?.replacement(from: state.backend, account: owner, now: now) {
-                return (effect?.changing(response) ?? response, effect)
-            }
-            let response = state.backend.responseCreate(
-                body, for: owner, byteCount: message.body.count, now: now, conversation: &remembered,
-                effect: effect ?? ScenarioEffect())
-            return (response, effect)
+        let (response, effect) = play(request, owner) { backend, now, effect in
+            backend.responseCreate(body, for: owner, now: now, conversation: &remembered, effect: effect)
         }
         conversation = remembered
         let answer = MessageAnswer(response, effect: effect ?? ScenarioEffect())
-        logged.yield(
-            SimulatorExchange(
-                method: request.method, path: path, status: answer.isSilent ? nil : response.status,
-                isScripted: effect != nil,
-                webSocket: SimulatorExchange.WebSocketDetails(
-                    isPrewarm: isPrewarm, isIncremental: body["previous_response_id"]?.isNull == false,
-                    inputItemCount: body["input"]?.array?.count ?? 0, isCompressed: message.isCompressed,
-                    payloadByteCount: message.body.count, wireByteCount: message.wireByteCount,
-                    connection: message.connection), caller: caller))
+        let form = body["previous_response_id"]?.isNull == false ? "incremental" : "whole"
+        let count = body["input"]?.array?.count ?? 0
+        let size = "\(message.body.count) bytes" + (message.isCompressed ? " as \(message.wireByteCount)" : "")
+        let details = "(websocket \(message.connection), \(form), \(count) item\(count == 1 ? "" : "s"), \(size))"
+        log(request, status: answer.isSilent ? nil : response.status, " \(details)\(caller)", isScripted: effect != nil)
         return answer
     }
 
-    /// The caller, where that is worth telling: in a simulator of one account it is always the same.
-    private func caller(_ owner: SimulatorAccount?, session: String?) -> SimulatorExchange.Caller? {
-        guard let owner, !configuration.otherAccounts.isEmpty else { return nil }
-        return SimulatorExchange.Caller(accountID: owner.id, sessionID: session)
-    }
-
-    // MARK: Sign-in
-
-    func approve(_ typed: String, as accountID: String?) throws(SimulatorError) {
-        let now = self.now
-        try decide(typed) { (backend, code) throws(SimulatorError) in
-            if let accountID, backend.configuration.account(id: accountID) == nil {
-                throw SimulatorError(.unknownAccount, reason: "There is no account of this id")
-            }
-            return backend.authorizations.approve(code, as: accountID, now: now)
-        }
-    }
-
-    func refuse(_ typed: String) throws(SimulatorError) {
-        let now = self.now
-        try decide(typed) { backend, code in backend.authorizations.refuse(code, now: now) }
-    }
-
-    private func decide(
-        _ typed: String, _ decision: (inout Backend, UserCode) throws(SimulatorError) -> Bool
-    ) throws(SimulatorError) {
-        let isKnown = try state.withLock { (state) throws(SimulatorError) in
-            guard let code = UserCode(typed: typed) else { return false }
-            return try decision(&state.backend, code)
-        }
-        guard isKnown else { throw SimulatorError(.unknownUserCode, reason: "No sign-in waits under this code") }
-    }
-
-    func issueCredential(clientID: String) -> SimulatorCredential {
-        let now = self.now
+    /// The answer of the scenario, or else of the backend; changed as the scenario says.
+    private func play(
+        _ request: BackendRequest, _ owner: SimulatorAccount?,
+        _ respond: (_ backend: inout Backend, _ now: Int, ScenarioEffect) -> BackendResponse
+    ) -> (BackendResponse, ScenarioEffect?) {
+        let now = now
         return state.withLock { state in
-            let issued = state.backend.tokens.signIn(clientID: clientID, now: now)
-            let account = configuration.account
-            return SimulatorCredential(
-                idToken: issued.idToken, accessToken: issued.accessToken, refreshToken: issued.refreshToken,
-                accountID: account.id, email: account.email, plan: account.plan,
-                expiresAt: Date(timeIntervalSince1970: Double(now + issued.expiresIn)))
+            let effect = state.progress.effect(for: request)
+            if let replacement = effect?.replacement(from: state.backend, account: owner, now: now) {
+                return (effect?.changing(replacement) ?? replacement, effect)
+            }
+            let response = respond(&state.backend, now, effect ?? ScenarioEffect())
+            return (request.carrier == .http ? effect?.changing(response) ?? response : response, effect)
         }
     }
 
-    /// Unix seconds.
-    private var now: Int { Int(configuration.clock.now.timeIntervalSince1970.rounded(.down)) }
+    // MARK: Log
+
+    /// Such as `POST /oauth/token 200`, or
+    /// `POST /backend-api/codex/responses 200 (websocket 3, incremental, 1 item, 812 bytes as 405)`: nothing of the
+    /// query, header or body. No status: the connection was closed or left silent instead.
+    private func log(_ request: BackendRequest, status: Int?, _ details: String, isScripted: Bool) {
+        let status = status.map { String($0) } ?? "no answer"
+        logged.yield("\(request.method) \(request.path) \(status)\(details)\(isScripted ? " (scenario)" : "")")
+    }
+
+    /// ` as ACCOUNT in SESSION`, where that is worth telling: in a simulator of one account it is always the same.
+    private func words(for owner: SimulatorAccount?, session: String?) -> String {
+        guard let owner, !configuration.otherAccounts.isEmpty else { return "" }
+        return " as \(owner.id)" + (session.map { " in \($0)" } ?? "")
+    }
 }

@@ -45,7 +45,7 @@ struct SimulatorCommand: ProgramCommand {
                 scenario: try scenario.map(Self.scenario)))
         announce(simulator, console)
         // The log ends with the simulator, and the loop with Ctrl-C.
-        for await exchange in simulator.log where options.verbose { console.note(exchange.line) }
+        for await line in simulator.log where options.verbose { console.note(line) }
         await simulator.stop()
     }
 

@@ -1,4 +1,4 @@
-@_spi(ChappieInternals) import ChappieCore
+import ChappieCore
 
 /// Accounts, usage and models.
 extension Backend {
@@ -29,22 +29,24 @@ extension Backend {
     }
 
     private func windows(of account: SimulatorAccount) -> [Window] {
-        let usage = configuration.usage(of: account)
+        let usage = account.usage ?? configuration.usage
         return [
             Window(name: "primary", percent: usage.primaryUsedPercent, minutes: usage.primaryWindowMinutes),
             Window(name: "secondary", percent: usage.secondaryUsedPercent, minutes: usage.secondaryWindowMinutes),
         ]
     }
 
-    private func limits(of windows: [Window], _ member: (Window) -> (String, ChappieJSON)) -> ChappieJSON {
+    private func limits(of account: SimulatorAccount, _ member: (Window) -> (String, ChappieJSON)) -> ChappieJSON {
+        let windows = windows(of: account)
         let isReached = windows.contains { $0.percent >= 100 }
         let allowed: [(String, ChappieJSON)] = [("allowed", .bool(!isReached)), ("limit_reached", .bool(isReached))]
         return .object(ChappieJSONObject(allowed + windows.map(member)))
     }
 
+    private var credits: ChappieJSON { ["has_credits": false, "unlimited": false, "balance": "0"] }
+
     func usage(of account: SimulatorAccount, now: Int) -> BackendResponse {
-        let windows = windows(of: account)
-        let limits = limits(of: windows) { window in
+        let limits = limits(of: account) { window in
             let value: ChappieJSON = [
                 "used_percent": .integer(Int(window.percent.rounded())),
                 "limit_window_seconds": .integer(window.minutes * 60),
@@ -54,8 +56,7 @@ extension Backend {
         }
         return .json([
             "user_id": .string(account.userID), "account_id": .string(account.id), "plan_type": .string(account.plan),
-            "rate_limit": limits, "credits": ["has_credits": false, "unlimited": false, "balance": "0"],
-            "additional_rate_limits": [],
+            "rate_limit": limits, "credits": credits, "additional_rate_limits": [],
             "rate_limit_reached_type": limits["limit_reached"] == true ? ["type": "rate_limit_reached"] : nil,
         ])
     }
@@ -76,7 +77,7 @@ extension Backend {
 
     /// The usage as an event, which takes the header fields' place over WebSocket.
     func usageEvent(of account: SimulatorAccount, now: Int) -> ChappieJSON {
-        let limits = limits(of: windows(of: account)) { window in
+        let limits = limits(of: account) { window in
             let value: ChappieJSON = [
                 "used_percent": .double(window.percent), "window_minutes": .integer(window.minutes),
                 "reset_at": .integer(now + window.resetAfter),
@@ -85,8 +86,7 @@ extension Backend {
         }
         return [
             "type": "codex.rate_limits", "plan_type": .string(account.plan), "rate_limits": limits,
-            "code_review_rate_limits": nil,
-            "credits": ["has_credits": false, "unlimited": false, "balance": "0"], "promo": nil,
+            "code_review_rate_limits": nil, "credits": credits, "promo": nil,
         ]
     }
 
@@ -101,7 +101,7 @@ extension Backend {
             ["error": error], status: 429,
             headers: [
                 ("x-codex-active-limit", "codex"), ("x-codex-primary-used-percent", "100.0"),
-                ("x-codex-primary-window-minutes", "\(configuration.usage(of: account).primaryWindowMinutes)"),
+                ("x-codex-primary-window-minutes", "\(windows(of: account)[0].minutes)"),
                 ("x-codex-primary-reset-at", "\(now + seconds)"),
                 ("x-codex-rate-limit-reached-type", "rate_limit_reached"),
             ])
@@ -111,21 +111,17 @@ extension Backend {
 
     /// The catalogue, or 304 for a client that has it already (RFC 9110, 13.1.2).
     func models(_ request: BackendRequest, for account: SimulatorAccount) -> BackendResponse {
-        let catalogue = catalogue(for: account)
+        let tag = ModelCatalogue.entityTag(for: account)
         // Entity tags are compared without the mark of weakness (RFC 9110, 8.8.3.2).
-        func weak(_ tag: String) -> Substring { tag.hasPrefix("W/") ? tag.dropFirst(2) : tag[...] }
-        let known = (request.header("if-none-match") ?? "").split(separator: ",").map(\.trimmed)
-        let tag = ("etag", catalogue.entityTag)
-        if known.contains(where: { $0 == "*" || weak($0) == weak(catalogue.entityTag) }) {
-            return .empty(status: 304, headers: [tag])
-        }
-        return BackendResponse(
-            status: 200, headers: [("content-type", "application/json"), tag], body: .bytes(catalogue.bytes))
+        let isKnown = request.list("if-none-match").contains { $0 == "*" || tag.hasSuffix($0) }
+        return isKnown
+            ? BackendResponse(status: 304, headers: [("etag", tag)])
+            : .json(["models": .array(ModelCatalogue.models(for: account))], headers: [("etag", tag)])
     }
 }
 
 /// The models on offer: some of the shape that takes tools at the top level, some of the lite shape, one hidden.
-struct ModelCatalogue: Sendable {
+enum ModelCatalogue {
     private struct Entry {
         let slug: String
         let name: String
@@ -137,20 +133,16 @@ struct ModelCatalogue: Sendable {
         var isHidden = false
     }
 
-    static let whole = ModelCatalogue()
-
-    /// The body of the models endpoint.
-    let bytes: [UInt8]
-    /// Changes when, and only when, the catalogue does.
-    let entityTag: String
-
-    /// - Parameter slugs: the models that are listed; `nil` for all.
-    init(only slugs: [String]? = nil) {
-        let models = Self.entries.enumerated().filter { slugs?.contains($0.element.slug) ?? true }.map {
-            Self.model($0.element, priority: $0.offset + 1)
+    static func models(for account: SimulatorAccount) -> [ChappieJSON] {
+        entries.enumerated().filter { account.models?.contains($0.element.slug) ?? true }.map {
+            model($0.element, priority: $0.offset + 1)
         }
-        bytes = (["models": .array(models)] as ChappieJSON).serializedBytes()
-        entityTag = "W/\"" + Base64URL.encode(SHA256.digest(bytes).prefix(12)) + "\""
+    }
+
+    /// Names the models, so that it changes when, and only when, the list does.
+    static func entityTag(for account: SimulatorAccount) -> String {
+        let slugs = models(for: account).compactMap { $0["slug"]?.string }
+        return "W/\"\(slugs.joined(separator: "+"))\""
     }
 
     private static let entries = [

@@ -1,7 +1,8 @@
+import CZstd
 @_spi(ChappieInternals) import ChappieCore
 
 /// The endpoints.
-enum Route: String, Sendable, Hashable {
+enum Route: String, Sendable {
     case userCode = "/api/accounts/deviceauth/usercode"
     case deviceToken = "/api/accounts/deviceauth/token"
     case verificationPage = "/codex/device"
@@ -29,100 +30,129 @@ struct BackendRequest: Sendable {
     /// Largest body after its content coding is off.
     static let bodyLimit = 64 * 1024 * 1024
 
-    enum BodyFailure: Error, Sendable, Hashable { case malformed, tooLarge, unsupportedCoding }
-
     let received: ReceivedRequest
     let carrier: ScenarioMatch.Carrier
     /// Without the query.
     let path: String
-    let query: FormFields
+    let query: [String: String]
 
     init(_ received: ReceivedRequest, over carrier: ScenarioMatch.Carrier = .http) {
         self.received = received
         self.carrier = carrier
-        let parts = received.target.utf8.split(separator: UInt8(ascii: "?"), maxSplits: 1)
-        let path = parts.first.map { String(decoding: $0, as: UTF8.self) } ?? "/"
+        let parts = received.target.split(separator: "?", maxSplits: 1)
+        let path = parts.first ?? "/"
         // A proxy's absolute form (RFC 9112, 3.2.2) names the same resources.
-        if path.lowercased().hasPrefix("http://") {
-            self.path = String(path.dropFirst("http://".count).drop { $0 != "/" })
-        } else {
-            self.path = path
-        }
-        query = FormFields(parts.count > 1 ? Array(parts[1]) : [])
+        let isAbsolute = path.lowercased().hasPrefix("http://")
+        self.path = String(isAbsolute ? path.dropFirst("http://".count).drop { $0 != "/" } : path)
+        query = Self.formFields(parts.count > 1 ? String(parts[1]) : "")
     }
 
     var method: String { received.method }
     var route: Route? { Route(rawValue: path == "/codex/device/" ? "/codex/device" : path) }
     func header(_ name: String) -> String? { received.header(name) }
 
-    /// The media type without parameters, in lower case.
-    var mediaType: String {
-        (header("content-type") ?? "").split(separator: ";").first?.trimmed.lowercased() ?? ""
+    /// The elements of a header field that is a list.
+    func list(_ name: String, separator: Character = ",") -> [String] {
+        (header(name) ?? "").split(separator: separator).map(\.trimmed)
     }
 
-    /// The body without its content coding.
-    func decodedBody() throws(BodyFailure) -> [UInt8] {
-        switch (header("content-encoding") ?? "identity").trimmed.lowercased() {
-        case "identity", "": return received.body
-        case "zstd":
-            do throws(ZstdDecoder.Failure) {
-                return try ZstdDecoder.decode(received.body, limit: Self.bodyLimit)
-            } catch {
-                throw error == .tooLarge ? .tooLarge : .malformed
-            }
-        default: throw .unsupportedCoding
-        }
-    }
+    /// Whether the body is a form.
+    var isForm: Bool { list("content-type", separator: ";").first?.lowercased() == "application/x-www-form-urlencoded" }
 
     /// The body as JSON; `nil` when it is not.
     var json: ChappieJSON? { (try? decodedBody()).flatMap { try? ChappieJSON(parsing: $0) } }
+
+    /// The fields of a form, or the strings of a JSON object; `nil` for another body.
+    var fields: [String: String]? {
+        if isForm { return Self.formFields(String(decoding: received.body, as: UTF8.self)) }
+        let members = json?.object?.members
+        return members.map { Dictionary($0.map { ($0.name, $0.value.string ?? "") }) { $1 } }?.filter { $0.value != "" }
+    }
+
+    /// The first field of each name (WHATWG URL, 5.1).
+    private static func formFields(_ text: String) -> [String: String] {
+        let items = URLComponents(string: "?" + text.replacing("+", with: "%20"))?.queryItems ?? []
+        return Dictionary(items.map { ($0.name, $0.value ?? "") }) { first, _ in first }
+    }
+
+    /// The body without its content coding.
+    ///
+    /// - Throws: the answer to a body that can't be read.
+    func decodedBody() throws(BackendResponse) -> [UInt8] {
+        switch (header("content-encoding") ?? "identity").trimmed.lowercased() {
+        case "identity", "": return received.body
+        case "zstd": break
+        default:
+            throw .error(
+                415, code: "unsupported_content_encoding", message: "Only zstd and identity are understood.",
+                headers: [("accept-encoding", "zstd, identity")])
+        }
+        var result = 0
+        let output = [UInt8](unsafeUninitializedCapacity: Self.bodyLimit) { buffer, count in
+            result = ZSTD_decompress(buffer.baseAddress, buffer.count, received.body, received.body.count)
+            count = ZSTD_isError(result) == 0 ? result : 0
+        }
+        if ZSTD_isError(result) == 0 { return Array(output[...]) }
+        guard String(cString: ZSTD_getErrorName(result)).contains("buffer is too small") else {
+            throw .invalid("The body could not be decompressed.")
+        }
+        throw .error(413, code: "request_too_large", message: "The body is over \(Self.bodyLimit) bytes.")
+    }
 }
 
 /// A route's answer, before it becomes bytes and before a scenario changes it.
-struct BackendResponse: Sendable {
+struct BackendResponse: Error {
     enum Body: Sendable {
         case bytes([UInt8])
         case events([StreamedEvent])
     }
 
-    var status: Int
-    var headers: [(String, String)]
-    var body: Body
+    var status = 200
+    var headers: [(String, String)] = []
+    var body = Body.bytes([])
 
     static func json(_ value: ChappieJSON, status: Int = 200, headers: [(String, String)] = []) -> BackendResponse {
-        BackendResponse(
-            status: status, headers: [("content-type", "application/json")] + headers,
-            body: .bytes(value.serializedBytes()))
+        let type = ("content-type", "application/json")
+        return BackendResponse(status: status, headers: [type] + headers, body: .bytes(value.serializedBytes()))
     }
 
-    static func html(_ text: String, status: Int = 200, headers: [(String, String)] = []) -> BackendResponse {
-        BackendResponse(
-            status: status, headers: [("content-type", "text/html; charset=utf-8")] + headers,
-            body: .bytes(Array(text.utf8)))
-    }
-
-    static func empty(status: Int, headers: [(String, String)] = []) -> BackendResponse {
-        BackendResponse(status: status, headers: headers, body: .bytes([]))
+    static func text(
+        _ text: String, type: String, status: Int = 200, headers: [(String, String)] = []
+    ) -> BackendResponse {
+        let type = ("content-type", type + "; charset=utf-8")
+        return BackendResponse(status: status, headers: [type] + headers, body: .bytes(Array(text.utf8)))
     }
 
     /// An error as this backend words most of them.
     static func error(
         _ status: Int, code: String, message: String, parameter: String? = nil, headers: [(String, String)] = []
     ) -> BackendResponse {
-        let error: ChappieJSON = [
+        let error = errorObject(code: code, message: message, parameter: parameter)
+        return json(["error": error, "status": .integer(status)], status: status, headers: headers)
+    }
+
+    /// 400, with the message in both places where clients look.
+    static func invalid(
+        _ message: String, code: String = "invalid_request", parameter: String? = nil
+    ) -> BackendResponse {
+        let error = errorObject(code: code, message: message, parameter: parameter)
+        return json(["detail": .string(message), "error": error], status: 400)
+    }
+
+    private static func errorObject(code: String, message: String, parameter: String?) -> ChappieJSON {
+        [
             "message": .string(message), "type": "invalid_request_error",
             "param": parameter.map(ChappieJSON.string) ?? .null, "code": .string(code),
         ]
-        return json(["error": error, "status": .integer(status)], status: status, headers: headers)
     }
 
     /// Whether the status never has a body (RFC 9112, 6.3).
     var isBodyless: Bool { status == 204 || status == 304 }
 
-    /// Sets a header field, replacing what was there.
-    mutating func setHeader(_ name: String, _ value: String) {
+    /// Sets a header field, replacing what was there; `nil` removes it.
+    mutating func setHeader(_ name: String, _ value: String?) {
         headers.removeAll { $0.0.lowercased() == name.lowercased() }
-        headers.append((name, value))
+        if let value { headers.append((name, value)) }
     }
 }
 
@@ -132,17 +162,12 @@ struct BackendResponse: Sendable {
 struct Backend: Sendable {
     /// With the scenario's settings applied.
     let configuration: SimulatorConfiguration
-    var identifiers = CountedIdentifiers()
     var authorizations: DeviceAuthorizations
     var tokens: TokenLedger
-    /// The catalogues of the accounts that may not use every model, by id.
-    private let catalogues: [String: ModelCatalogue]
+    private var counters: [String: Int] = [:]
 
     init(_ configuration: SimulatorConfiguration, issuer: String) {
         self.configuration = configuration
-        catalogues = Dictionary(
-            configuration.accounts.compactMap { account in account.models.map { (account.id, .init(only: $0)) } }
-        ) { first, _ in first }
         authorizations = DeviceAuthorizations(approvesOnPoll: configuration.approvesOnPoll)
         tokens = TokenLedger(configuration, issuer: issuer)
     }
@@ -184,11 +209,29 @@ struct Backend: Sendable {
     /// an unknown token.
     func owner(of request: BackendRequest) -> SimulatorAccount? {
         switch request.route {
-        case .token: fields(of: request)?("refresh_token").flatMap(tokens.owner(of:))
-        case .revoke: fields(of: request)?("token").flatMap(tokens.owner(of:))
+        case .token: request.fields?["refresh_token"].flatMap(tokens.owner(of:))
+        case .revoke: request.fields?["token"].flatMap(tokens.owner(of:))
         default: TokenLedger.bearer(request.header("authorization")).flatMap(tokens.owner(of:))
         }
     }
 
-    func catalogue(for account: SimulatorAccount) -> ModelCatalogue { catalogues[account.id] ?? .whole }
+    /// An identifier that is counted from 1 for each prefix, with 32 digits: the same requests in the same order always
+    /// get the same identifiers, and every answer to the same question has the same length.
+    mutating func identifier(_ prefix: String) -> String {
+        counters[prefix, default: 0] += 1
+        let digits = String(counters[prefix, default: 0], radix: 16)
+        return prefix + String(repeating: "0", count: max(0, 32 - digits.count)) + digits
+    }
+}
+
+/// `prefix` and 32 random bytes in base64url (43 characters): what must not be guessed.
+func randomSecret(_ prefix: String = "") -> String {
+    prefix + Base64URL.encode((0..<32).map { _ in UInt8.random(in: .min ... .max) })
+}
+
+extension StringProtocol {
+    /// Without white space at both ends.
+    var trimmed: String {
+        String(drop { $0.isWhitespace }.reversed().drop { $0.isWhitespace }.reversed())
+    }
 }

@@ -14,16 +14,16 @@ extension Backend {
         _ request: BackendRequest, for account: SimulatorAccount, now: Int, divergesAfter: Int?
     ) -> BackendResponse {
         let bytes: [UInt8]
-        do throws(BackendRequest.BodyFailure) {
+        do throws(BackendResponse) {
             bytes = try request.decodedBody()
         } catch {
-            return refusal(of: error)
+            return error
         }
         guard let body = try? ChappieJSON(parsing: bytes), body.object != nil else { return Self.notAnObject }
         if let problem = Self.problem(with: body) { return problem }
         let prompt = Prompt(body)
         let reply = EchoModel.reply(to: prompt, divergesAfter: divergesAfter)
-        let written = ReplyWriter.write(reply, body: body, prompt: prompt, now: now, identifiers: &identifiers)
+        let written = ReplyWriter.write(reply, body: body, prompt: prompt, now: now) { identifier($0) }
         // Another model than the one asked for would mean that the turn was rerouted.
         let headers =
             [("content-type", "text/event-stream; charset=utf-8"), ("cache-control", "no-cache")]
@@ -34,11 +34,11 @@ extension Backend {
     private mutating func turnHeaders(
         _ request: BackendRequest, for account: SimulatorAccount, now: Int, model: String
     ) -> [(String, String)] {
-        let turnState = request.header("x-codex-turn-state") ?? identifiers.counted("ts_")
+        let turnState = request.header("x-codex-turn-state") ?? identifier("ts_")
         let headers =
             [
-                ("x-request-id", identifiers.counted("req_")), ("x-codex-turn-state", turnState),
-                ("x-models-etag", catalogue(for: account).entityTag),
+                ("x-request-id", identifier("req_")), ("x-codex-turn-state", turnState),
+                ("x-models-etag", ModelCatalogue.entityTag(for: account)),
             ] + usageHeaders(of: account, now: now)
         let isSafe = (1...200).contains(model.utf8.count) && model.utf8.allSatisfy { (0x21...0x7E).contains($0) }
         return headers + (isSafe ? [("openai-model", model)] : [])
@@ -56,8 +56,7 @@ extension Backend {
                 ["detail": "WebSocket is not offered; use POST and server-sent events."], status: 426,
                 headers: [("upgrade", "websocket")])
         }
-        let options = (request.header("connection") ?? "").lowercased().split(separator: ",").map(\.trimmed)
-        guard options.contains("upgrade") else {
+        guard request.list("connection").contains(where: { $0.lowercased() == "upgrade" }) else {
             return .json(["detail": "Connection must say upgrade."], status: 400)
         }
         guard request.header("sec-websocket-version")?.trimmed == "13" else {
@@ -69,60 +68,56 @@ extension Backend {
             return .json(["detail": "Sec-WebSocket-Key must be 16 bytes in base64."], status: 400)
         }
         // The model it will be about: `x-codex-routing-hint: model=NAME;tier=…`.
-        let hints = (request.header("x-codex-routing-hint") ?? "").split(separator: ";").map(\.trimmed)
+        let hints = request.list("x-codex-routing-hint", separator: ";")
         let model = hints.first { $0.hasPrefix("model=") }.map { String($0.dropFirst("model=".count)) }
         let headers =
             [
                 ("upgrade", "websocket"), ("connection", "Upgrade"),
                 ("sec-websocket-accept", ScriptedAnswer.webSocketAccept(key: key)),
             ] + turnHeaders(request, for: account, now: now, model: model ?? "")
-        return BackendResponse(status: 101, headers: headers, body: .bytes([]))
+        return BackendResponse(status: 101, headers: headers)
     }
 
     /// One turn by message, or the warming up for one (`generate: false`): events, or an error as HTTP would answer it.
     ///
     /// - Parameters:
     ///   - account: whose connection it is; `nil` for the settings' own.
-    ///   - byteCount: how long the message was.
     ///   - conversation: what the connection remembers; the answer is added to it.
     mutating func responseCreate(
-        _ body: ChappieJSON, for account: SimulatorAccount? = nil, byteCount: Int, now: Int,
-        conversation: inout WebSocketConversation, effect: ScenarioEffect = ScenarioEffect()
+        _ body: ChappieJSON, for account: SimulatorAccount?, now: Int, conversation: inout WebSocketConversation,
+        effect: ScenarioEffect
     ) -> BackendResponse {
         guard var whole = body.object else { return Self.notAnObject }
         guard body["type"] == "response.create" else {
-            return Self.invalid("Only response.create is understood.", parameter: "type")
+            return .invalid("Only response.create is understood.", parameter: "type")
         }
         if conversation.isOverLimit { return Self.connectionLimitReached }
         if let problem = Self.problem(with: body, chains: true) { return problem }
         let previous = body["previous_response_id"]?.string
-        if body["previous_response_id"]?.isNull == false, previous == nil || previous != conversation.lastResponseID {
+        if body["previous_response_id"]?.isNull == false, previous == nil || previous != conversation.last?.responseID {
             return Self.previousResponseNotFound(previous ?? "")
         }
-        let input = (previous == nil ? [] : conversation.items) + (body["input"]?.array ?? [])
+        let input = (previous == nil ? [] : conversation.last?.items ?? []) + (body["input"]?.array ?? [])
         whole["input"] = .array(input)
         let isPrewarm = body["generate"] == false
         let prompt = Prompt(.object(whole))
-        let reply = isPrewarm ? Reply(outputs: []) : EchoModel.reply(to: prompt, divergesAfter: effect.divergesAfter)
-        let written = ReplyWriter.write(
-            reply, body: .object(whole), prompt: prompt, now: now, identifiers: &identifiers)
+        let reply = isPrewarm ? [] : EchoModel.reply(to: prompt, divergesAfter: effect.divergesAfter)
+        let written = ReplyWriter.write(reply, body: .object(whole), prompt: prompt, now: now) { identifier($0) }
         let edits = effect.events ?? EventEdits()
         if [.completed, .incomplete, nil].contains(edits.ending) {
-            conversation.remember(
-                response: written.responseID, input: input, output: written.items, byteCount: byteCount,
-                continues: previous != nil)
+            conversation.last = (written.responseID, input + written.items)
         }
         var events = written.events
         if isPrewarm {
             events.removeAll { $0.name == "response.in_progress" }
         } else {
-            conversation.countTurn()
+            conversation.turnCount += 1
             let state = body["client_metadata"]?["x-codex-turn-state"]?.string ?? conversation.turnState
             conversation.turnState = nil
             // Over HTTP these are header fields: usage, model and turn state.
             let headers: ChappieJSON = [
                 "openai-model": .string(prompt.model),
-                "x-codex-turn-state": .string(state ?? identifiers.counted("ts_")),
+                "x-codex-turn-state": .string(state ?? identifier("ts_")),
             ]
             events.insert(
                 contentsOf: [
@@ -141,52 +136,29 @@ extension Backend {
     /// - Parameter chains: whether it may start from the response before, as messages of one connection may.
     private static func problem(with body: ChappieJSON, chains: Bool = false) -> BackendResponse? {
         guard let model = body["model"]?.string, !model.isEmpty else {
-            return invalid("Missing required parameter: model", parameter: "model")
+            return .invalid("Missing required parameter: model", parameter: "model")
         }
-        guard body["store"] == false else { return invalid("Store must be set to false", parameter: "store") }
-        guard body["stream"] == true else { return invalid("Stream must be set to true", parameter: "stream") }
-        guard let input = body["input"]?.array else { return invalid("Input must be a list", parameter: "input") }
-        guard !input.isEmpty else { return invalid("Input must not be empty", parameter: "input") }
+        guard body["store"] == false else { return .invalid("Store must be set to false", parameter: "store") }
+        guard body["stream"] == true else { return .invalid("Stream must be set to true", parameter: "stream") }
+        guard let input = body["input"]?.array else { return .invalid("Input must be a list", parameter: "input") }
+        guard !input.isEmpty else { return .invalid("Input must not be empty", parameter: "input") }
         guard input.allSatisfy({ $0.object != nil }) else {
-            return invalid("Input must be a list of objects", parameter: "input")
+            return .invalid("Input must be a list of objects", parameter: "input")
         }
         let name = forbiddenMembers.first { body[$0]?.isNull == false && !(chains && $0 == "previous_response_id") }
         return name.map {
-            invalid("Unsupported parameter: \($0)", code: "unsupported_parameter", parameter: $0)
+            .invalid("Unsupported parameter: \($0)", code: "unsupported_parameter", parameter: $0)
         }
     }
 
-    private func refusal(of failure: BackendRequest.BodyFailure) -> BackendResponse {
-        switch failure {
-        case .malformed: Self.invalid("The body could not be decompressed.")
-        case .tooLarge:
-            .error(413, code: "request_too_large", message: "The body is over \(BackendRequest.bodyLimit) bytes.")
-        case .unsupportedCoding:
-            .error(
-                415, code: "unsupported_content_encoding", message: "Only zstd and identity are understood.",
-                headers: [("accept-encoding", "zstd, identity")])
-        }
-    }
+    private static let notAnObject = BackendResponse.invalid("The body is not a JSON object.")
 
-    /// 400, with the message in both places where clients look.
-    private static func invalid(
-        _ message: String, code: String = "invalid_request", parameter: String? = nil
-    ) -> BackendResponse {
-        let error: ChappieJSON = [
-            "message": .string(message), "type": "invalid_request_error",
-            "param": parameter.map(ChappieJSON.string) ?? .null, "code": .string(code),
-        ]
-        return .json(["detail": .string(message), "error": error], status: 400)
-    }
-
-    private static let notAnObject = invalid("The body is not a JSON object.")
-
-    static let connectionLimitReached = BackendResponse.error(
+    private static let connectionLimitReached = BackendResponse.error(
         400, code: "websocket_connection_limit_reached",
         message: "Responses websocket connection limit reached (60 minutes). "
             + "Create a new websocket connection to continue.")
 
-    static func previousResponseNotFound(_ id: String) -> BackendResponse {
+    private static func previousResponseNotFound(_ id: String) -> BackendResponse {
         .error(
             400, code: "previous_response_not_found",
             message: "Previous response with id '\(id.prefix(100))' not found.",
@@ -194,12 +166,26 @@ extension Backend {
     }
 }
 
+/// The state that one connection keeps from message to message.
+struct WebSocketConversation: Sendable {
+    /// The turn state of the handshake, until the first turn has taken it.
+    var turnState: String?
+    /// Turns until the connection's time is over; `nil` for no limit.
+    let requestLimit: UInt32?
+    var turnCount = 0
+    /// The response that the next input may start from: its id, and its input and output.
+    var last: (responseID: String, items: [ChappieJSON])?
+
+    /// Whether the connection has answered all that it may.
+    var isOverLimit: Bool { turnCount >= requestLimit.map(Int.init) ?? .max }
+}
+
 /// The answer to a message, before it becomes frames.
 struct MessageAnswer: Sendable {
     let events: [StreamedEvent]
     let effect: ScenarioEffect
     /// The close frame behind them.
-    let close: FrameFaults.Close?
+    let close: ScenarioClose?
 
     init(_ response: BackendResponse, effect: ScenarioEffect) {
         self.effect = effect
@@ -211,10 +197,9 @@ struct MessageAnswer: Sendable {
         case .bytes(let bytes) where response.status < 300:
             // No stream of events: sent as it is, and then the end, as an HTTP answer would have one.
             events = [StreamedEvent(name: "", data: bytes)]
-            close = effect.frames?.close ?? FrameFaults.Close(code: CloseCode(1000))
+            close = effect.frames?.close ?? ScenarioClose(code: 1000)
         case .bytes:
-            let member = effect.frames?.statusMember ?? .status
-            events = [StreamedEvent(name: "error", data: ErrorMessage.make(response, statusMember: member))]
+            events = [StreamedEvent("error", response.message(statusMember: effect.frames?.statusMember ?? .status))]
             close = effect.frames?.close
         }
     }
@@ -223,33 +208,26 @@ struct MessageAnswer: Sendable {
     var isSilent: Bool { effect.isSilent || close?.afterEvents == 0 }
 }
 
-/// The JSON of the messages that report errors over WebSocket, where there is no status line.
-enum ErrorMessage {
-    static func make(_ status: Int, code: String, message: String) -> [UInt8] {
-        make(BackendResponse.error(status, code: code, message: message))
-    }
-
-    /// The answer of HTTP as a message: its status and error as members, and those header fields that carry meaning.
-    static func make(
-        _ response: BackendResponse, statusMember: FrameFaults.StatusMember = .status
-    ) -> [UInt8] {
-        var message = ChappieJSONObject([("type", "error")])
-        if statusMember != .none { message[statusMember.rawValue] = .integer(response.status) }
-        message["error"] = error(in: response)
-        let headers = response.headers.filter { !["content-type", "allow", "connection"].contains($0.0.lowercased()) }
+extension BackendResponse {
+    /// An error as a message, as WebSocket has no status line: its status and error as members, and those header fields
+    /// that carry meaning.
+    func message(statusMember: FrameFaults.StatusMember = .status) -> ChappieJSON {
+        var message: ChappieJSONObject = ["type": "error"]
+        if statusMember != .none { message[statusMember.rawValue] = .integer(status) }
+        message["error"] = errorMember
+        let headers = headers.filter { !["content-type", "allow", "connection"].contains($0.0.lowercased()) }
         if !headers.isEmpty {
             message["headers"] = .object(ChappieJSONObject(headers.map { ($0.0.lowercased(), .string($0.1)) }))
         }
-        return ChappieJSON.object(message).serializedBytes()
+        return .object(message)
     }
 
-    private static func error(in response: BackendResponse) -> ChappieJSON {
-        guard case .bytes(let bytes) = response.body, !bytes.isEmpty else { return plain("Status \(response.status).") }
-        guard let body = try? ChappieJSON(parsing: bytes) else { return plain(String(decoding: bytes, as: UTF8.self)) }
-        return body["error"] ?? plain(body["detail"]?.string ?? body.serialized())
-    }
-
-    private static func plain(_ message: String) -> ChappieJSON {
-        ["type": "server_error", "code": nil, "message": .string(message), "param": nil]
+    private var errorMember: ChappieJSON {
+        guard case .bytes(let bytes) = body else { return nil }
+        let value = try? ChappieJSON(parsing: bytes)
+        if let error = value?["error"] { return error }
+        let text =
+            value?["detail"]?.string ?? (bytes.isEmpty ? "Status \(status)." : String(decoding: bytes, as: UTF8.self))
+        return ["type": "server_error", "code": nil, "message": .string(text), "param": nil]
     }
 }

@@ -14,8 +14,15 @@ struct IssuedTokens: Sendable, Hashable {
 /// A sign-in starts a family; every refresh uses up the family's refresh token and makes the next (RFC 9700, 4.14.2).
 /// Older access tokens of a family stay good until they expire or the family is revoked.
 struct TokenLedger: Sendable {
-    enum RefreshFailure: Error, Sendable, Hashable { case expired, reused, invalidated, wrongClient }
-    enum AccessFailure: Error, Sendable, Hashable { case missing, unknown, expired, revoked }
+    enum RefreshFailure: String, Error, Codable { case expired, reused, invalidated, wrongClient }
+
+    /// Named by the code that the client sees.
+    enum AccessFailure: String {
+        case missing = "missing_authorization"
+        case unknown = "invalid_token"
+        case expired = "token_expired"
+        case revoked = "token_revoked"
+    }
 
     private struct Family: Sendable {
         let clientID: String
@@ -31,10 +38,6 @@ struct TokenLedger: Sendable {
         var isSpent = false
     }
 
-    /// Tokens remembered at once. Past it used and expired ones are forgotten, and when that is not enough all are, as
-    /// after a restart.
-    static let limit = 20_000
-
     private let configuration: SimulatorConfiguration
     private let issuer: String
     private var families: [Family] = []
@@ -46,9 +49,6 @@ struct TokenLedger: Sendable {
         self.issuer = issuer
     }
 
-    /// Tokens remembered now, of the kind there are more of.
-    var count: Int { max(refreshTokens.count, accessTokens.count) }
-
     /// Starts a family.
     ///
     /// - Parameter account: `nil` for the configuration's own.
@@ -59,10 +59,8 @@ struct TokenLedger: Sendable {
 
     /// Uses up a refresh token.
     mutating func refresh(_ token: String, clientID: String?, now: Int) throws(RefreshFailure) -> IssuedTokens {
-        guard let record = refreshTokens[token] else { throw .invalidated }
-        let family = families[record.family]
-        if family.isRevoked { throw .invalidated }
-        if let clientID, clientID != family.clientID { throw .wrongClient }
+        guard let record = refreshTokens[token], !families[record.family].isRevoked else { throw .invalidated }
+        if let clientID, clientID != families[record.family].clientID { throw .wrongClient }
         if record.isSpent {
             families[record.family].isRevoked = configuration.revokesFamilyOnReuse
             throw .reused
@@ -101,7 +99,6 @@ struct TokenLedger: Sendable {
     // MARK: Issuing
 
     private mutating func issue(family: Int, lifetime: Duration? = nil, now: Int) -> IssuedTokens {
-        makeRoom(now: now)
         let lifetime = (lifetime ?? configuration.accessTokenLifetime).wholeSeconds
         let (idClaims, accessClaims) = claims(of: families[family], now: now, lifetime: lifetime)
         let tokens = IssuedTokens(
@@ -113,37 +110,32 @@ struct TokenLedger: Sendable {
         return tokens
     }
 
-    private mutating func makeRoom(now: Int) {
-        guard count >= Self.limit else { return }
-        refreshTokens = refreshTokens.filter { !$0.value.isSpent }
-        accessTokens = accessTokens.filter { $0.value.expiresAt ?? .max > now }
-        guard count >= Self.limit else { return }
-        refreshTokens = [:]
-        accessTokens = [:]
-    }
-
     /// The claims clients read, of the ID token and of the access token.
     private func claims(of family: Family, now: Int, lifetime: Int) -> (ChappieJSON, ChappieJSON) {
         let account = family.account
-        let auth: ChappieJSON = [
-            "chatgpt_account_id": .string(account.id), "chatgpt_user_id": .string(account.userID),
-            "user_id": .string(account.userID), "chatgpt_plan_type": .string(account.plan),
-            "chatgpt_account_is_fedramp": false,
-            "organizations": [["id": "org-simulated", "is_default": true, "role": "owner", "title": "Personal"]],
-        ]
         let common: [(String, ChappieJSON)] = [
             ("iss", .string(issuer)), ("sub", .string("auth0|" + account.userID)), ("iat", .integer(now)),
-            ("exp", .integer(now + lifetime)), ("https://api.openai.com/auth", auth),
+            ("exp", .integer(now + lifetime)), ("jti", .string(randomSecret())),
+            (
+                "https://api.openai.com/auth",
+                [
+                    "chatgpt_account_id": .string(account.id), "chatgpt_user_id": .string(account.userID),
+                    "user_id": .string(account.userID), "chatgpt_plan_type": .string(account.plan),
+                    "chatgpt_account_is_fedramp": false,
+                    "organizations": [
+                        ["id": "org-simulated", "is_default": true, "role": "owner", "title": "Personal"]
+                    ],
+                ]
+            ),
         ]
         let identity: [(String, ChappieJSON)] = [
             ("aud", [.string(family.clientID)]), ("email", .string(account.email)), ("email_verified", true),
-            ("name", .string(account.name)), ("jti", .string(randomSecret())),
+            ("name", .string(account.name)),
         ]
         let access: [(String, ChappieJSON)] = [
             ("aud", ["https://api.openai.com/v1"]), ("client_id", .string(family.clientID)),
             ("scp", ["openid", "profile", "email", "offline_access"]),
             ("https://api.openai.com/profile", ["email": .string(account.email), "email_verified": true]),
-            ("jti", .string(randomSecret())),
         ]
         return (.object(ChappieJSONObject(common + identity)), .object(ChappieJSONObject(common + access)))
     }
@@ -152,9 +144,8 @@ struct TokenLedger: Sendable {
     ///
     /// Its third part holds a word where that RFC leaves it empty, because clients of this backend refuse a token with
     /// an empty part before they look inside.
-    static func unsignedJWT(_ claims: ChappieJSON) -> String {
-        let header: ChappieJSON = ["alg": "none", "typ": "JWT"]
-        return [header.serialized(), claims.serialized(), "unsigned"].map { Base64URL.encode($0.utf8) }
+    private static func unsignedJWT(_ claims: ChappieJSON) -> String {
+        [#"{"alg":"none","typ":"JWT"}"#, claims.serialized(), "unsigned"].map { Base64URL.encode($0.utf8) }
             .joined(separator: ".")
     }
 }
@@ -162,12 +153,12 @@ struct TokenLedger: Sendable {
 extension Backend {
     /// The token endpoint: authorization codes as a form, refresh tokens as JSON or as a form.
     mutating func token(_ request: BackendRequest, now: Int) -> BackendResponse {
-        guard let field = fields(of: request) else {
+        guard let fields = request.fields else {
             return grantError("invalid_request", "The body is neither a form nor a JSON object.")
         }
-        switch field("grant_type") {
-        case "authorization_code": return exchange(field, host: request.header("host") ?? "", now: now)
-        case "refresh_token": return refresh(field, now: now)
+        switch fields["grant_type"] {
+        case "authorization_code": return exchange(fields, host: request.header("host") ?? "", now: now)
+        case "refresh_token": return refresh(fields, now: now)
         case .some: return grantError("unsupported_grant_type", "Only authorization_code and refresh_token are known.")
         case .none: return grantError("invalid_request", "The field grant_type is missing.")
         }
@@ -175,19 +166,19 @@ extension Backend {
 
     /// Revokes a token. The answer is the same for an unknown one (RFC 7009, 2.2).
     mutating func revoke(_ request: BackendRequest) -> BackendResponse {
-        guard let token = fields(of: request)?("token") else {
+        guard let token = request.fields?["token"] else {
             return grantError("invalid_request", "The field token is missing.")
         }
         tokens.revoke(token)
         return .json([:], headers: [noStore])
     }
 
-    private mutating func exchange(_ field: (String) -> String?, host: String, now: Int) -> BackendResponse {
-        guard let code = field("code"), let verifier = field("code_verifier"), let clientID = field("client_id"),
-            let redirect = field("redirect_uri")
+    private mutating func exchange(_ fields: [String: String], host: String, now: Int) -> BackendResponse {
+        guard let code = fields["code"], let verifier = fields["code_verifier"], let clientID = fields["client_id"],
+            let redirect = fields["redirect_uri"]
         else { return grantError("invalid_request", "code, code_verifier, client_id and redirect_uri are needed.") }
         // Any name and scheme that the client reached us by: a TLS front may stand before this server.
-        guard ["http://", "https://"].contains(where: { redirect == "\($0)\(host)/deviceauth/callback" }) else {
+        guard ["http", "https"].contains(where: { redirect == "\($0)://\(host)/deviceauth/callback" }) else {
             return grantError("invalid_grant", "redirect_uri must be {issuer}/deviceauth/callback.")
         }
         do throws(DeviceAuthorizations.RedemptionFailure) {
@@ -199,12 +190,12 @@ extension Backend {
         }
     }
 
-    private mutating func refresh(_ field: (String) -> String?, now: Int) -> BackendResponse {
-        guard let token = field("refresh_token") else {
+    private mutating func refresh(_ fields: [String: String], now: Int) -> BackendResponse {
+        guard let token = fields["refresh_token"] else {
             return grantError("invalid_request", "The field refresh_token is missing.")
         }
         do throws(TokenLedger.RefreshFailure) {
-            return issued(try tokens.refresh(token, clientID: field("client_id"), now: now))
+            return issued(try tokens.refresh(token, clientID: fields["client_id"], now: now))
         } catch {
             return Backend.refusal(error)
         }
@@ -212,36 +203,28 @@ extension Backend {
 
     /// How a refresh is refused: 401 and a code in an object.
     static func refusal(_ failure: TokenLedger.RefreshFailure) -> BackendResponse {
-        let (code, message) =
+        let problem =
             switch failure {
-            case .expired:
-                ("refresh_token_expired", "Could not validate your refresh token. Please try signing in again.")
-            case .reused:
-                (
-                    "refresh_token_reused",
-                    "Your refresh token has already been used to generate a new access token. "
-                        + "Please try signing in again."
-                )
-            case .invalidated:
-                ("refresh_token_invalidated", "Your refresh token has been invalidated. Please try signing in again.")
-            case .wrongClient:
-                ("invalid_client", "The refresh token belongs to another client.")
+            case .expired: "Could not validate your refresh token."
+            case .reused: "Your refresh token has already been used to generate a new access token."
+            case .invalidated: "Your refresh token has been invalidated."
+            case .wrongClient: "The refresh token belongs to another client."
             }
-        return .error(401, code: code, message: message, headers: [("cache-control", "no-store")])
+        return .error(
+            401, code: failure == .wrongClient ? "invalid_client" : "refresh_token_\(failure.rawValue)",
+            message: problem + " Please try signing in again.", headers: [("cache-control", "no-store")])
     }
 
     /// How a request without a good access token is refused.
     static func unauthorized(_ failure: TokenLedger.AccessFailure) -> BackendResponse {
-        let (code, message) =
+        let message =
             switch failure {
-            case .missing: ("missing_authorization", "Missing bearer authentication in header.")
-            case .unknown:
-                ("invalid_token", "Could not parse your authentication token. Please sign in again.")
-            case .expired:
-                ("token_expired", "Provided authentication token is expired. Please try signing in again.")
-            case .revoked: ("token_revoked", "Your authentication token has been revoked.")
+            case .missing: "Missing bearer authentication in header."
+            case .unknown: "Could not parse your authentication token. Please sign in again."
+            case .expired: "Provided authentication token is expired. Please try signing in again."
+            case .revoked: "Your authentication token has been revoked."
             }
-        return .error(401, code: code, message: message)
+        return .error(401, code: failure.rawValue, message: message)
     }
 
     private func issued(_ tokens: IssuedTokens) -> BackendResponse {
@@ -257,14 +240,5 @@ extension Backend {
     private func grantError(_ code: String, _ description: String) -> BackendResponse {
         .json(
             ["error": .string(code), "error_description": .string(description)], status: 400, headers: [noStore])
-    }
-
-    func fields(of request: BackendRequest) -> ((String) -> String?)? {
-        if request.mediaType == "application/x-www-form-urlencoded" {
-            let form = FormFields(request.received.body)
-            return { form[$0] }
-        }
-        guard let object = request.json?.object else { return nil }
-        return { object[$0]?.string }
     }
 }

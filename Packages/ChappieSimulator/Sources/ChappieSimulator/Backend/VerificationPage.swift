@@ -1,5 +1,4 @@
 @_spi(ChappieInternals) import ChappieCore
-import FoundationEssentials
 
 /// The page where the user types the code and decides. Plain HTML: it works without scripts, with a keyboard, with a
 /// screen reader, in the dark, and on a narrow screen.
@@ -39,23 +38,14 @@ enum VerificationPage {
             "<label for=\"account\">Account</label>\n<select id=\"account\" name=\"account\">\(options.joined())</select>"
     }
 
-    static func approved() -> String {
-        result(
-            title: "You are signed in",
-            text: "The app now has access to the simulated account. You can close this page and return to the app.")
-    }
-
-    static func refused() -> String {
-        result(
-            title: "Sign-in refused",
-            text: "The app did not get access. You can close this page and return to the app.")
-    }
-
-    static func forbidden() -> String {
-        result(
-            title: "This request was not accepted",
-            text: "It came from another page. Open the sign-in address yourself and try again.")
-    }
+    static let approved = result(
+        title: "You are signed in",
+        text: "The app now has access to the simulated account. You can close this page and return to the app.")
+    static let refused = result(
+        title: "Sign-in refused", text: "The app did not get access. You can close this page and return to the app.")
+    static let forbidden = result(
+        title: "This request was not accepted",
+        text: "It came from another page. Open the sign-in address yourself and try again.")
 
     private static func result(title: String, text: String) -> String {
         document(title: title, content: "<h1>\(title)</h1>\n<p role=\"status\">\(text)</p>")
@@ -70,7 +60,7 @@ enum VerificationPage {
         <meta name="viewport" content="width=device-width, initial-scale=1">
         <meta name="color-scheme" content="light dark">
         <title>\(title) · Chappie simulator</title>
-        <style>\(style)</style>
+        <style nonce="\(nonce)">\(style)</style>
         </head>
         <body>
         <main>
@@ -82,8 +72,8 @@ enum VerificationPage {
         """
     }
 
-    /// The hash of the style sheet, for a policy that allows this one and nothing else.
-    static let styleHash = Data(SHA256.digest(Array(style.utf8))).base64EncodedString()
+    /// What a policy allows the style sheet by, and nothing else.
+    static let nonce = randomSecret()
 
     private static let style = """
         :root{--ink:#1c1f23;--soft:#5a626c;--page:#f4f5f7;--card:#fff;--line:#8a929c;--key:#0b6b4f;--keyink:#fff;--bad:#a3181f}
@@ -116,95 +106,60 @@ extension Backend {
     /// The verification page: GET shows the form (`?user_code=…` fills it in), POST decides.
     mutating func verificationPage(_ request: BackendRequest, now: Int) -> BackendResponse {
         // A page elsewhere must neither reach this one under a name of its own nor send the form (RFC 6454).
-        guard Self.namesThisMachine(authority: request.header("host") ?? "") else {
-            return page(VerificationPage.forbidden(), status: 421)
+        let host = request.header("host") ?? ""
+        guard Self.namesThisMachine(authority: host) else { return page(VerificationPage.forbidden, status: 421) }
+        guard request.method == "POST" else { return form(typed: request.query["user_code"] ?? "") }
+        // Browsers say where a form comes from; a client that says nothing is not a browser.
+        let isOwn = ["http://\(host)", "https://\(host)", nil].contains(request.header("origin"))
+        let isFromThisSite = ["same-origin", "none", nil].contains(request.header("sec-fetch-site"))
+        guard isOwn, isFromThisSite, request.isForm, let fields = request.fields else {
+            return page(VerificationPage.forbidden, status: 403)
         }
-        guard request.method == "POST" else {
-            return page(form(typed: String((request.query["user_code"] ?? "").prefix(40))))
+        let (typed, accountID) = (fields["user_code"] ?? "", fields["account"])
+        guard UserCode(typed: typed) != nil else { return form(typed: typed, problem: "Please enter the code.") }
+        guard let action = fields["action"], ["approve", "refuse"].contains(action) else {
+            return form(typed: typed, problem: "Please choose Approve or Refuse.")
         }
-        guard isFromThisPage(request), request.mediaType == "application/x-www-form-urlencoded" else {
-            return page(VerificationPage.forbidden(), status: 403)
+        if let accountID, configuration.account(id: accountID) == nil {
+            return form(typed: typed, problem: "There is no such account.")
         }
-        let fields = FormFields(request.received.body)
-        let typed = String((fields["user_code"] ?? "").prefix(40))
-        guard let code = UserCode(typed: typed) else {
-            return page(form(typed: typed, problem: "Please enter the code."), status: 400)
+        guard authorizations.decide(typed, approves: action == "approve", as: accountID, now: now) else {
+            let problem = "No sign-in waits under this code. Check the letters; a code works once and for 15 minutes."
+            return form(typed: typed, problem: problem)
         }
-        guard authorizations.isPending(code, now: now) else {
-            let problem =
-                "No sign-in waits under this code. Check the letters; a code works once and for 15 minutes."
-            return page(form(typed: typed, problem: problem), status: 400)
-        }
-        switch fields["action"] {
-        case "approve":
-            let accountID = fields["account"]
-            if let accountID, configuration.account(id: accountID) == nil {
-                return page(form(typed: typed, problem: "There is no such account."), status: 400)
-            }
-            _ = authorizations.approve(code, as: accountID, now: now)
-            return page(VerificationPage.approved())
-        case "refuse":
-            _ = authorizations.refuse(code, now: now)
-            return page(VerificationPage.refused())
-        default:
-            return page(
-                form(typed: typed, problem: "Please choose Approve or Refuse."), status: 400)
-        }
+        return page(action == "approve" ? VerificationPage.approved : VerificationPage.refused)
     }
 
     /// Whether the value of a Host header field, its port left out, is a name of this machine.
-    static func namesThisMachine(authority: String) -> Bool {
-        let end = authority.hasPrefix("[") ? authority.firstIndex(of: "]").map(authority.index(after:)) : nil
-        return Origin.isLoopback(
-            host: String(authority[..<(end ?? authority.firstIndex(of: ":") ?? authority.endIndex)]))
+    private static func namesThisMachine(authority: String) -> Bool {
+        let port = authority.hasSuffix("]") ? nil : authority.lastIndex(of: ":")
+        return Origin.isLoopback(host: String(authority[..<(port ?? authority.endIndex)]))
     }
 
-    private func form(typed: String, problem: String? = nil) -> String {
-        VerificationPage.form(typed: typed, problem: problem, accounts: configuration.accounts)
-    }
-
-    /// Browsers say where a form comes from; a client that says nothing is not a browser.
-    private func isFromThisPage(_ request: BackendRequest) -> Bool {
-        let host = request.header("host") ?? ""
-        if let origin = request.header("origin"), origin != "http://\(host)", origin != "https://\(host)" {
-            return false
-        }
-        if let site = request.header("sec-fetch-site"), site != "same-origin", site != "none" { return false }
-        return true
+    private func form(typed: String, problem: String? = nil) -> BackendResponse {
+        let accounts = configuration.accounts
+        let html = VerificationPage.form(typed: String(typed.prefix(40)), problem: problem, accounts: accounts)
+        return page(html, status: problem == nil ? 200 : 400)
     }
 
     private func page(_ html: String, status: Int = 200) -> BackendResponse {
-        .html(
-            html, status: status,
+        let policy =
+            "default-src 'none'; style-src 'nonce-\(VerificationPage.nonce)'; form-action 'self'; base-uri 'none'; "
+            + "frame-ancestors 'none'"
+        return .text(
+            html, type: "text/html", status: status,
             headers: [
-                noStore,
-                (
-                    "content-security-policy",
-                    "default-src 'none'; style-src 'sha256-\(VerificationPage.styleHash)'; form-action 'self'; "
-                        + "base-uri 'none'; frame-ancestors 'none'"
-                ),
+                noStore, ("content-security-policy", policy), ("x-content-type-options", "nosniff"),
                 // Not "no-referrer": a form would then come with the origin "null".
-                ("referrer-policy", "same-origin"),
-                ("x-content-type-options", "nosniff"),
-                ("x-frame-options", "DENY"),
+                ("referrer-policy", "same-origin"), ("x-frame-options", "DENY"),
             ])
     }
 }
 
 extension String {
     /// Safe as HTML text and inside a quoted attribute.
-    var escapedForHTML: String {
-        var output = ""
-        for scalar in unicodeScalars {
-            switch scalar {
-            case "&": output += "&amp;"
-            case "<": output += "&lt;"
-            case ">": output += "&gt;"
-            case "\"": output += "&quot;"
-            case "'": output += "&#39;"
-            default: output.unicodeScalars.append(scalar)
-            }
-        }
-        return output
+    fileprivate var escapedForHTML: String {
+        let escapes = [("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("\"", "&quot;"), ("'", "&#39;")]
+        return escapes.reduce(self) { $0.replacing($1.0, with: $1.1) }
     }
 }

@@ -90,21 +90,11 @@ extension SimulatorError {
 final class ConnectionHandler: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
 
-    /// A request body beyond this is answered with 413.
-    private static let bodyLimit = 64 * 1024 * 1024
-    /// Requests that may wait behind the one being answered.
-    static let pipelineLimit = 64
-
-    private struct Pending {
-        var head: HTTPRequestHead
-        var body: [UInt8] = []
-        var isTooLarge = false
-    }
-
     private let player: StepPlayer
     private let ledger: ConnectionLedger
     private let answer: @Sendable (ReceivedRequest) -> ServerReply
-    private var pending: Pending?
+    /// The request that is coming in.
+    private var pending: (head: HTTPRequestHead, body: [UInt8])?
     private var isUpgraded = false
 
     init(
@@ -119,51 +109,33 @@ final class ConnectionHandler: ChannelInboundHandler, RemovableChannelHandler {
         guard !isUpgraded else { return }
         switch unwrapInboundIn(data) {
         case .head(let head):
-            pending = Pending(head: head)
+            pending = (head, [])
             // A client that waits for leave (RFC 9110, 10.1.1) would otherwise lose a second.
-            if head.headers["expect"].contains(where: { $0.lowercased() == "100-continue" }), player.waitingCount == 0 {
-                player.enqueue([.send(Array("HTTP/1.1 100 Continue\r\n\r\n".utf8))])
+            if head.headers["expect"].contains(where: { $0.lowercased() == "100-continue" }), player.isIdle {
+                player.enqueue(.raw("HTTP/1.1 100 Continue\r\n\r\n"))
             }
-        case .body(let bytes):
-            guard let held = pending?.body.count, pending?.isTooLarge == false else { return }
-            if held + bytes.readableBytes > Self.bodyLimit {
-                pending?.isTooLarge = true
-                pending?.body = []
-            } else {
-                pending?.body.append(contentsOf: bytes.readableBytesView)
-            }
+        case .body(let bytes): pending?.body.append(contentsOf: bytes.readableBytesView)
         case .end:
             guard let whole = pending else { return }
             pending = nil
-            received(whole, context: context)
+            received(whole.head, whole.body, context: context)
         }
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         guard error is HTTPParserError else { return context.close(promise: nil) }
-        refuse(400, context: context)
+        player.enqueue(ScriptedAnswer.response(status: 400, headers: [("connection", "close")]).finishing())
     }
 
-    private func received(_ whole: Pending, context: ChannelHandlerContext) {
-        guard !whole.isTooLarge else { return refuse(413, context: context) }
+    private func received(_ head: HTTPRequestHead, _ body: [UInt8], context: ChannelHandlerContext) {
         let request = ReceivedRequest(
-            method: whole.head.method.rawValue, target: whole.head.uri,
-            headerFields: whole.head.headers.map { ($0.name, $0.value) }, body: whole.body, connection: player.number)
+            method: head.method.rawValue, target: head.uri,
+            headerFields: head.headers.map { ($0.name, $0.value) }, body: body, connection: player.number)
         ledger.received(request)
         switch answer(request) {
-        case .answer(let answer): enqueue(answer, closesAfterwards: !whole.head.isKeepAlive, context: context)
+        case .answer(let answer): player.enqueue(head.isKeepAlive ? answer : answer.finishing())
         case .upgrade(let answer, let terms): upgrade(answer, terms: terms, context: context)
         }
-    }
-
-    private func refuse(_ status: Int, context: ChannelHandlerContext) {
-        let refusal = ScriptedAnswer.response(status: status, headers: [("connection", "close")])
-        enqueue(refusal, closesAfterwards: true, context: context)
-    }
-
-    private func enqueue(_ answer: ScriptedAnswer, closesAfterwards: Bool, context: ChannelHandlerContext) {
-        guard player.waitingCount <= Self.pipelineLimit else { return context.close(promise: nil) }
-        player.enqueue(answer.steps + (closesAfterwards ? [.finish] : []))
     }
 
     /// Puts the handlers for frames in the place of those for HTTP. The decoder leaves before the handshake is answered,
@@ -179,8 +151,7 @@ final class ConnectionHandler: ChannelInboundHandler, RemovableChannelHandler {
                     let frames = WebSocketFrameDecoder(maxFrameSize: MessageCodec.frameLimit)
                     let handler = WebSocketHandler(player: player, ledger: ledger, terms: terms)
                     try pipeline.addHandlers([
-                        WebSocketFrameEncoder(), ByteToMessageHandler(frames),
-                        MessageCodec(deflate: terms.deflate, connection: player.number), handler,
+                        WebSocketFrameEncoder(), ByteToMessageHandler(frames), handler,
                     ])
                     pipeline.removeHandler(self, promise: nil)
                     handler.start(answer)

@@ -3,9 +3,9 @@ import CZlib
 /// Parameters of permessage-deflate (RFC 7692, 7.1).
 struct DeflateTerms: Sendable, Hashable {
     /// The window of what the server sends, as a power of two.
-    var serverMaxWindowBits = 15
+    var serverMaxWindowBits: UInt8 = 15
     /// The window of what the client sends.
-    var clientMaxWindowBits = 15
+    var clientMaxWindowBits: UInt8 = 15
     /// The server starts every message with an empty window.
     var serverNoContextTakeover = false
     /// The client does.
@@ -16,20 +16,18 @@ struct DeflateTerms: Sendable, Hashable {
     /// - Parameters:
     ///   - offers: the values of `Sec-WebSocket-Extensions`, joined by commas.
     ///   - wish: what the server wants beyond what was offered.
-    static func accepting(_ offers: String, wish: DeflateWish) -> (terms: DeflateTerms, answer: String)? {
-        for offer in offers.split(separator: ",").prefix(32) {
-            guard let (offered, offersClientBits) = read(offer) else { continue }
+    static func accepting(_ offers: String, wish: DeflateWish) -> DeflateTerms? {
+        offers.split(separator: ",").lazy.compactMap { offer in
+            guard let (offered, offersClientBits) = read(offer) else { return nil }
             var terms = offered
             terms.serverNoContextTakeover = terms.serverNoContextTakeover || wish.serverNoContextTakeover == true
             terms.clientNoContextTakeover = terms.clientNoContextTakeover || wish.clientNoContextTakeover == true
-            terms.serverMaxWindowBits = min(wish.serverMaxWindowBits ?? 15, terms.serverMaxWindowBits)
+            terms.serverMaxWindowBits = min(max(wish.serverMaxWindowBits ?? 15, 9), terms.serverMaxWindowBits)
             // Only a client that offered the parameter may be given it (RFC 7692, 7.1.2.2).
-            if offersClientBits {
-                terms.clientMaxWindowBits = min(wish.clientMaxWindowBits ?? 15, terms.clientMaxWindowBits)
-            }
-            return (terms, terms.words)
-        }
-        return nil
+            let clientBits = offersClientBits ? wish.clientMaxWindowBits ?? 15 : 15
+            terms.clientMaxWindowBits = min(max(clientBits, 8), terms.clientMaxWindowBits)
+            return terms
+        }.first
     }
 
     /// - Returns: `nil` for another extension and for parameters that are not in order.
@@ -41,25 +39,22 @@ struct DeflateTerms: Sendable, Hashable {
         for word in words.dropFirst() {
             let halves = word.split(separator: "=", maxSplits: 1).map(\.trimmed)
             guard let name = halves.first?.lowercased(), seen.insert(name).inserted else { return nil }
-            let value = halves.count > 1 ? halves[1].filter { $0 != "\"" } : nil
-            switch (name, value) {
+            let bits = halves.count > 1 ? UInt8(halves[1].filter { $0 != "\"" }) ?? 0 : nil
+            switch (name, bits) {
             case ("server_no_context_takeover", nil): terms.serverNoContextTakeover = true
             case ("client_no_context_takeover", nil): terms.clientNoContextTakeover = true
             case ("client_max_window_bits", nil): break
-            case ("client_max_window_bits", let value?):
-                guard let bits = Int(value), (8...15).contains(bits) else { return nil }
-                terms.clientMaxWindowBits = bits
-            case ("server_max_window_bits", let value?):
-                // 8 is in order, but zlib can't write it.
-                guard let bits = Int(value), (9...15).contains(bits) else { return nil }
-                terms.serverMaxWindowBits = bits
+            case ("client_max_window_bits", let bits?) where (8...15).contains(bits): terms.clientMaxWindowBits = bits
+            // 8 is in order, but zlib can't write it.
+            case ("server_max_window_bits", let bits?) where (9...15).contains(bits): terms.serverMaxWindowBits = bits
             default: return nil
             }
         }
         return (terms, seen.contains("client_max_window_bits"))
     }
 
-    private var words: String {
+    /// The answer in `Sec-WebSocket-Extensions`.
+    var words: String {
         var words = ["permessage-deflate"]
         if serverNoContextTakeover { words.append("server_no_context_takeover") }
         if clientNoContextTakeover { words.append("client_no_context_takeover") }
@@ -73,7 +68,27 @@ struct DeflateTerms: Sendable, Hashable {
 ///
 /// Each direction takes its memory with its first message: an idle connection costs nothing.
 final class PermessageDeflate {
-    enum Failure: Error, Sendable, Hashable { case malformed, tooLarge }
+    enum Failure: Error { case malformed, tooLarge }
+
+    /// One direction: zlib holds on to the address of its state.
+    private final class Stream {
+        let state = UnsafeMutablePointer<z_stream>.allocate(capacity: 1)
+        private let end: (UnsafeMutablePointer<z_stream>) -> Int32
+
+        init(
+            _ prepare: (UnsafeMutablePointer<z_stream>) -> Int32,
+            end: @escaping (UnsafeMutablePointer<z_stream>) -> Int32
+        ) {
+            self.end = end
+            state.initialize(to: z_stream())
+            _ = prepare(state)
+        }
+
+        deinit {
+            _ = end(state)
+            state.deallocate()
+        }
+    }
 
     /// Enough for every stretch of text, and an eighth of the library's default.
     private static let memoryLevel: Int32 = 5
@@ -81,80 +96,41 @@ final class PermessageDeflate {
     private static let tail: [UInt8] = [0, 0, 0xFF, 0xFF]
 
     private let terms: DeflateTerms
-    private var output: UnsafeMutablePointer<z_stream>?
-    private var input: UnsafeMutablePointer<z_stream>?
+    private lazy var output = Stream(
+        { [terms] in
+            czlib_deflate_init_raw($0, Z_BEST_SPEED, Int32(terms.serverMaxWindowBits), Self.memoryLevel)
+        }, end: deflateEnd)
+    private lazy var input = Stream(
+        { [terms] in czlib_inflate_init_raw($0, Int32(terms.clientMaxWindowBits)) }, end: inflateEnd)
 
     init(_ terms: DeflateTerms) { self.terms = terms }
 
-    deinit {
-        if let output {
-            deflateEnd(output)
-            output.deallocate()
-        }
-        if let input {
-            inflateEnd(input)
-            input.deallocate()
-        }
-    }
-
-    /// - Returns: `nil` when there is no memory for it.
-    func compress(_ payload: [UInt8]) -> [UInt8]? {
+    func compress(_ payload: [UInt8]) throws(Failure) -> [UInt8] {
         // An empty message is one empty block (7.2.3.6); the library would say that there is nothing to do.
         guard !payload.isEmpty else { return [0] }
-        let bits = Int32(terms.serverMaxWindowBits)
-        output = output ?? Self.open { czlib_deflate_init_raw($0, Z_BEST_SPEED, bits, Self.memoryLevel) }
-        guard let output else { return nil }
-        var compressed: [UInt8] = []
-        _ = Self.run(payload, through: output, with: deflate) { bytes in
-            compressed.append(contentsOf: bytes)
-            return true
-        }
-        if terms.serverNoContextTakeover { deflateReset(output) }
-        if compressed.suffix(4).elementsEqual(Self.tail) { compressed.removeLast(4) }
-        return compressed
+        let compressed = try Self.run(payload, through: output.state, with: deflate, limit: .max)
+        if terms.serverNoContextTakeover { deflateReset(output.state) }
+        return compressed.suffix(4).elementsEqual(Self.tail) ? compressed.dropLast(4) : compressed
     }
 
     /// - Parameter limit: bytes; a message that grows past it is refused, not made.
     func decompress(_ payload: [UInt8], limit: Int) throws(Failure) -> [UInt8] {
-        let bits = Int32(terms.clientMaxWindowBits)
-        input = input ?? Self.open { czlib_inflate_init_raw($0, bits) }
-        guard let input else { throw .malformed }
-        var message: [UInt8] = []
-        var isTooLarge = false
-        let isWhole = Self.run(payload + Self.tail, through: input, with: inflate) { bytes in
-            isTooLarge = message.count + bytes.count > limit
-            if !isTooLarge { message.append(contentsOf: bytes) }
-            return !isTooLarge
-        }
-        if isTooLarge { throw .tooLarge }
-        guard isWhole else { throw .malformed }
-        if terms.clientNoContextTakeover { inflateReset(input) }
+        let message = try Self.run(payload + Self.tail, through: input.state, with: inflate, limit: limit)
+        if terms.clientNoContextTakeover { inflateReset(input.state) }
         return message
     }
 
-    private static func open(
-        _ prepare: (UnsafeMutablePointer<z_stream>) -> Int32
-    ) -> UnsafeMutablePointer<z_stream>? {
-        let stream = UnsafeMutablePointer<z_stream>.allocate(capacity: 1)
-        stream.initialize(to: z_stream())
-        if prepare(stream) == Z_OK { return stream }
-        stream.deallocate()
-        return nil
-    }
-
-    /// Feeds all of `bytes` to the library, piece by piece.
-    ///
-    /// - Parameter take: takes what comes out, and says whether to go on.
-    /// - Returns: whether the library took it all.
+    /// Feeds all of `bytes` to the library, and gives what comes out.
     private static func run(
         _ bytes: [UInt8], through stream: UnsafeMutablePointer<z_stream>,
-        with step: (UnsafeMutablePointer<z_stream>, Int32) -> Int32, take: (ArraySlice<UInt8>) -> Bool
-    ) -> Bool {
+        with step: (UnsafeMutablePointer<z_stream>, Int32) -> Int32, limit: Int
+    ) throws(Failure) -> [UInt8] {
+        var bytes = bytes
+        var output: [UInt8] = []
         var chunk = [UInt8](repeating: 0, count: min(max(bytes.count, 1024) + 256, 64 * 1024))
-        return bytes.withUnsafeBufferPointer { source in
-            stream.pointee.next_in = UnsafeMutablePointer(mutating: source.baseAddress)
+        let failure = bytes.withUnsafeMutableBufferPointer { source -> Failure? in
+            stream.pointee.next_in = source.baseAddress
             stream.pointee.avail_in = uInt(source.count)
-            defer { stream.pointee.next_in = nil }
             while true {
                 var status = Z_OK
                 let produced = chunk.withUnsafeMutableBufferPointer { target in
@@ -163,16 +139,19 @@ final class PermessageDeflate {
                     status = step(stream, Z_SYNC_FLUSH)
                     return target.count - Int(stream.pointee.avail_out)
                 }
-                guard take(chunk[..<produced]) else { return false }
+                if output.count + produced > limit { return .tooLarge }
+                output += chunk[..<produced]
                 switch status {
                 // A block that says it is the last one ends the window with it (7.2.3.5); the rest is a new stream.
                 case Z_STREAM_END: inflateReset(stream)
                 case Z_OK, Z_BUF_ERROR: break
-                default: return false
+                default: return .malformed
                 }
-                if stream.pointee.avail_in == 0, stream.pointee.avail_out > 0 { return true }
-                if status == Z_BUF_ERROR { return false }
+                if stream.pointee.avail_in == 0, stream.pointee.avail_out > 0 { return nil }
+                if status == Z_BUF_ERROR { return .malformed }
             }
         }
+        if let failure { throw failure }
+        return output
     }
 }

@@ -1,4 +1,7 @@
-import FoundationEssentials
+import NIOCore
+import NIOEmbedded
+import NIOHTTP1
+import NIOWebSocket
 
 /// A server on 127.0.0.1 that plays scripted bytes, for tests of HTTP clients against a peer that may do anything.
 ///
@@ -95,30 +98,25 @@ public struct ScriptedAnswer: Sendable, Hashable {
         return ScriptedAnswer(steps: [.send(head(status: 101, headers: own + headers))])
     }
 
-    /// `Sec-WebSocket-Accept` for a `Sec-WebSocket-Key` (RFC 6455, 4.2.2).
-    ///
-    /// swift-nio works it out on a channel alone, and this is also asked where there is none.
+    /// `Sec-WebSocket-Accept` for a `Sec-WebSocket-Key` (RFC 6455, 4.2.2), as swift-nio works it out for a channel.
     static func webSocketAccept(key: String) -> String {
-        Data(SHA1.digest(Array((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").utf8))).base64EncodedString()
+        let upgrader = NIOWebSocketServerUpgrader(
+            shouldUpgrade: { channel, _ in channel.eventLoop.makeSucceededFuture([:]) },
+            upgradePipelineHandler: { channel, _ in channel.eventLoop.makeSucceededVoidFuture() })
+        let request = HTTPRequestHead(
+            version: .http1_1, method: .GET, uri: "/",
+            headers: ["sec-websocket-key": key, "sec-websocket-version": "13"])
+        let headers = upgrader.buildUpgradeResponse(
+            channel: EmbeddedChannel(), upgradeRequest: request, initialResponseHeaders: [:])
+        return (try? headers.wait())?.first(name: "sec-websocket-accept") ?? ""
     }
+
+    /// The same, and then the end of the connection.
+    func finishing() -> ScriptedAnswer { ScriptedAnswer(steps: steps + [.finish]) }
 
     /// A status line and header fields, up to and including the empty line.
     static func head(status: Int, headers: [(String, String)]) -> [UInt8] {
-        var text = "HTTP/1.1 \(status) \(reasonPhrases[status] ?? "Status")\r\n"
-        for (name, value) in headers { text += "\(name): \(value)\r\n" }
-        return Array((text + "\r\n").utf8)
+        let lines = headers.map { "\($0.0): \($0.1)\r\n" }.joined()
+        return Array("HTTP/1.1 \(status) \(HTTPResponseStatus(statusCode: status).reasonPhrase)\r\n\(lines)\r\n".utf8)
     }
-
-    /// Clients must not read these (RFC 9112, 4); people who look at a trace do.
-    private static let reasonPhrases: [Int: String] = [
-        100: "Continue", 101: "Switching Protocols", 200: "OK", 201: "Created", 204: "No Content",
-        301: "Moved Permanently", 302: "Found", 303: "See Other", 304: "Not Modified", 307: "Temporary Redirect",
-        308: "Permanent Redirect", 400: "Bad Request", 401: "Unauthorized", 402: "Payment Required", 403: "Forbidden",
-        404: "Not Found", 405: "Method Not Allowed", 408: "Request Timeout", 409: "Conflict", 410: "Gone",
-        413: "Content Too Large", 415: "Unsupported Media Type", 421: "Misdirected Request",
-        422: "Unprocessable Content", 425: "Too Early", 426: "Upgrade Required", 429: "Too Many Requests",
-        431: "Request Header Fields Too Large", 451: "Unavailable For Legal Reasons", 500: "Internal Server Error",
-        501: "Not Implemented", 502: "Bad Gateway", 503: "Service Unavailable", 504: "Gateway Timeout",
-        520: "Unknown Error", 529: "Overloaded",
-    ]
 }

@@ -1,7 +1,7 @@
 import Glibc
 import NIOCore
 
-/// Plays the steps of answers on one channel, one answer after the other, and lets control frames in between frames.
+/// Plays the steps of answers on one channel, one answer after the other, and lets control frames in between two.
 ///
 /// It stands next to the socket, so that it decides alone which bytes are written and when; the handlers above it only
 /// make them. Only ever touched on its channel's event loop.
@@ -12,7 +12,7 @@ final class StepPlayer: ChannelInboundHandler, ChannelOutboundHandler {
 
     /// Bytes handed to the socket at a time, so that the ledger follows what the kernel takes.
     private static let writeSize = 64 * 1024
-    /// Control frames that may wait for a frame to end; a flood of pings need not be answered one by one
+    /// Bytes of control frames that may wait for a message to end; a flood of pings need not be answered one by one
     /// (RFC 6455, 5.5.3).
     private static let gateSize = 16 * 1024
 
@@ -26,6 +26,8 @@ final class StepPlayer: ChannelInboundHandler, ChannelOutboundHandler {
 
     private struct Batch {
         var steps: ArraySlice<ScriptedAnswer.Step>
+        /// Whether some of its bytes are sent already.
+        var hasBegun = false
         let ended: () -> Void
     }
 
@@ -35,16 +37,14 @@ final class StepPlayer: ChannelInboundHandler, ChannelOutboundHandler {
     private(set) var number = 0
     private var context: ChannelHandlerContext?
     private var state = State.playing
-    private var batches: [Batch] = []
+    private var batches = CircularBuffer<Batch>()
     private var timer: Scheduled<Void>?
     private var isWriting = false
     private var isAdvancing = false
     private var mustAdvance = false
     /// The bytes that the handlers above write, while they are collected.
     private var collected: [UInt8]?
-    /// Where one frame ends and the next begins; `nil` while the connection speaks HTTP.
-    private var boundary: FrameBoundary?
-    private var letIn: [UInt8] = []
+    private var controlFrames: [UInt8] = []
     private var finishesAfterwards = false
 
     init(channel: any Channel, ledger: ConnectionLedger) {
@@ -52,10 +52,10 @@ final class StepPlayer: ChannelInboundHandler, ChannelOutboundHandler {
         self.ledger = ledger
     }
 
-    /// Answers that have not been played to their end.
-    var waitingCount: Int { batches.count }
+    /// Whether every answer has been played to its end.
+    var isIdle: Bool { batches.isEmpty }
     /// Whether nothing is being played and nothing more will be.
-    var isParted: Bool { if case .parted = state { true } else { false } }
+    var isParted: Bool { state == .parted }
 
     // MARK: Inputs
 
@@ -77,21 +77,18 @@ final class StepPlayer: ChannelInboundHandler, ChannelOutboundHandler {
     /// Plays these steps after everything that waits.
     ///
     /// - Parameter ended: called when the last of them is done; not at all when the connection ends before.
-    func enqueue(_ steps: [ScriptedAnswer.Step], ended: @escaping () -> Void = {}) {
+    func enqueue(_ answer: ScriptedAnswer, ended: @escaping () -> Void = {}) {
         guard !isParted else { return }
-        batches.append(Batch(steps: steps[...], ended: ended))
+        batches.append(Batch(steps: answer.steps[...], ended: ended))
         advance()
     }
 
-    /// From here on, frames are sent.
-    func startsFrames() { boundary = FrameBoundary() }
-
-    /// Sends frames as soon as no other frame is half sent.
+    /// Sends control frames as soon as no answer is half sent.
     ///
     /// - Parameter thenFinishes: whether the connection ends after them, whatever else was still to come.
     func letIn(_ frames: [UInt8], thenFinishes: Bool = false) {
-        guard !isParted, !finishesAfterwards, thenFinishes || letIn.count < Self.gateSize else { return }
-        letIn.append(contentsOf: frames)
+        guard !isParted, !finishesAfterwards, thenFinishes || controlFrames.count < Self.gateSize else { return }
+        controlFrames += frames
         finishesAfterwards = thenFinishes
         openGate()
     }
@@ -134,26 +131,24 @@ final class StepPlayer: ChannelInboundHandler, ChannelOutboundHandler {
     }
 
     private func playNextStep() {
-        guard case .playing = state, timer == nil, !isWriting, !batches.isEmpty else { return }
-        if let step = batches[0].steps.popFirst() {
-            play(step)
-        } else {
-            let done = batches.removeFirst()
-            mustAdvance = true
-            done.ended()
-        }
+        guard state == .playing, timer == nil, !isWriting, !batches.isEmpty else { return }
+        if let step = batches[batches.startIndex].steps.popFirst() { return play(step) }
+        let done = batches.removeFirst()
+        openGate()
+        mustAdvance = true
+        done.ended()
     }
 
     private func play(_ step: ScriptedAnswer.Step) {
         switch step {
-        case .send([]): mustAdvance = true
         case .send(let bytes):
+            guard !bytes.isEmpty else { return mustAdvance = true }
             isWriting = true
-            write(bytes) { player in
-                player.isWriting = false
-                player.advance()
+            batches[batches.startIndex].hasBegun = true
+            write(bytes) { [self] in
+                isWriting = false
+                advance()
             }
-            openGate()
         case .wait(let duration):
             timer = channel.eventLoop.assumeIsolated().scheduleTask(in: TimeAmount(duration)) { [self] in
                 timer = nil
@@ -161,33 +156,30 @@ final class StepPlayer: ChannelInboundHandler, ChannelOutboundHandler {
             }
         case .finish: finish()
         case .reset: reset()
-        case .stall: state = .stalled
+        case .stall:
+            state = .stalled
+            openGate()
         }
     }
 
-    /// Lets the waiting control frames in when no frame is half sent.
     private func openGate() {
-        guard !letIn.isEmpty || finishesAfterwards, boundary?.isReached == true, !isParted else { return }
-        let frames = letIn
-        letIn = []
-        if !frames.isEmpty { write(frames) { _ in } }
+        guard batches.first?.hasBegun != true, !isParted else { return }
+        let frames = controlFrames
+        controlFrames = []
+        if !frames.isEmpty { write(frames) {} }
         if finishesAfterwards { finish() }
     }
 
-    private func write(_ bytes: [UInt8], whenDone: @escaping (StepPlayer) -> Void) {
+    private func write(_ bytes: [UInt8], whenDone: @escaping () -> Void) {
         guard let context else { return }
-        boundary?.sent(bytes)
-        let webSocket = boundary == nil ? nil : number
-        var buffer = channel.allocator.buffer(bytes: bytes)
-        while let piece = buffer.readSlice(length: min(Self.writeSize, buffer.readableBytes)), piece.readableBytes > 0 {
-            let isLast = buffer.readableBytes == 0
-            let size = piece.readableBytes
+        for start in stride(from: 0, to: bytes.count, by: Self.writeSize) {
+            let piece = bytes[start..<min(start + Self.writeSize, bytes.count)]
             let promise = channel.eventLoop.makePromise(of: Void.self)
-            promise.futureResult.assumeIsolated().whenSuccess { [self] in
-                ledger.wrote(bytes: size, onWebSocket: webSocket)
-                if isLast { whenDone(self) }
+            promise.futureResult.assumeIsolated().whenSuccess { [ledger] in
+                ledger.wrote(bytes: piece.count)
+                if piece.endIndex == bytes.count { whenDone() }
             }
-            context.write(wrapOutboundOut(piece), promise: promise)
+            context.write(wrapOutboundOut(channel.allocator.buffer(bytes: piece)), promise: promise)
         }
         context.flush()
     }
@@ -205,35 +197,5 @@ final class StepPlayer: ChannelInboundHandler, ChannelOutboundHandler {
         part()
         guard let options = channel as? any SocketOptionProvider else { return channel.close(promise: nil) }
         options.setSoLinger(linger(l_onoff: 1, l_linger: 0)).whenComplete { [channel] _ in channel.close(promise: nil) }
-    }
-}
-
-/// Follows the frames in a stream of sent bytes, to know when none is half sent (RFC 6455, 5.2). The bytes may be those
-/// of a fault, and a frame may come in many pieces.
-struct FrameBoundary: Sendable {
-    private var header: [UInt8] = []
-    private var payloadLeft = 0
-
-    /// Whether the next byte starts a frame.
-    var isReached: Bool { header.isEmpty && payloadLeft == 0 }
-
-    mutating func sent(_ bytes: [UInt8]) {
-        var rest = bytes[...]
-        while !rest.isEmpty {
-            if payloadLeft > 0 {
-                let count = min(payloadLeft, rest.count)
-                rest = rest.dropFirst(count)
-                payloadLeft -= count
-                continue
-            }
-            header.append(rest.removeFirst())
-            guard header.count >= 2 else { continue }
-            let short = header[1] & 0x7F
-            let extended = short == 126 ? 2 : short == 127 ? 8 : 0
-            guard header.count == 2 + extended + (header[1] & 0x80 == 0 ? 0 : 4) else { continue }
-            let long = header[2..<(2 + extended)].reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
-            payloadLeft = Int(clamping: extended == 0 ? UInt64(short) : long)
-            header = []
-        }
     }
 }

@@ -9,8 +9,7 @@ struct WebSocketTerms: Sendable {
     /// Time between the server's own pings; `nil` for none.
     var pingInterval: Duration?
     var handshake: HandshakeFaults
-    /// The turn state the handshake gave out, for the first turn.
-    var turnState: String
+    var conversation: WebSocketConversation
     /// Pieces of text for each second; `nil` for as fast as it goes.
     var deltasPerSecond: Double?
     var answer: @Sendable (ReceivedMessage, inout WebSocketConversation) -> MessageAnswer
@@ -20,8 +19,8 @@ struct WebSocketTerms: Sendable {
 ///
 /// Only ever touched on its channel's event loop.
 final class WebSocketHandler: ChannelInboundHandler {
-    typealias InboundIn = WebSocketInput
-    typealias OutboundOut = WebSocketOutput
+    typealias InboundIn = WebSocketFrame
+    typealias OutboundOut = WebSocketFrame
 
     private enum State {
         /// The handshake is still being answered.
@@ -35,8 +34,8 @@ final class WebSocketHandler: ChannelInboundHandler {
 
     private let player: StepPlayer
     private let ledger: ConnectionLedger
-    private let terms: WebSocketTerms
-    private var conversation: WebSocketConversation
+    private var terms: WebSocketTerms
+    private let codec: MessageCodec
     private var context: ChannelHandlerContext?
     private var state = State.opening
     private var isAnswering = false
@@ -47,7 +46,7 @@ final class WebSocketHandler: ChannelInboundHandler {
         self.player = player
         self.ledger = ledger
         self.terms = terms
-        conversation = WebSocketConversation(turnState: terms.turnState, requestLimit: terms.handshake.requestLimit)
+        codec = MessageCodec(deflate: terms.deflate, connection: player.number)
     }
 
     /// The handlers of HTTP have left.
@@ -56,13 +55,12 @@ final class WebSocketHandler: ChannelInboundHandler {
         if !handshake.steps.contains(where: { [.finish, .reset, .stall].contains($0) }) {
             ledger.upgraded(player.number, isCompressed: terms.deflate != nil)
         }
-        player.enqueue(handshake.steps) { [self] in
+        player.enqueue(handshake) { [self] in
             state = .open
-            player.startsFrames()
             schedulePing()
             guard let close = terms.handshake.close else { return }
-            closeTimer = schedule(in: close.after ?? .zero) { handler in
-                handler.player.letIn(handler.bytes(.close(close.code?.number, reason: close.reason ?? "")))
+            closeTimer = schedule(in: (close.after ?? 0).seconds) { handler in
+                handler.player.letIn(handler.bytes([MessageCodec.close(close.code, reason: close.reason ?? "")]))
                 handler.awaitClose()
             }
         }
@@ -81,35 +79,27 @@ final class WebSocketHandler: ChannelInboundHandler {
         context.fireChannelInactive()
     }
 
-    func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
-
-    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        switch (unwrapInboundIn(data), state) {
-        case (_, .opening), (_, .over): break
-        case (.pong, _): ledger.note(player.number) { $0.pongCount += 1 }
-        case (.close(let code), .open):
-            noteClose(code)
-            end(with: .close(code))
-        case (.close(let code), .closing):
-            noteClose(code)
-            state = .over
-            player.finish()
-        case (.message(let message), .open): answer(message)
-        case (.ping(let payload), .open):
-            ledger.note(player.number) { $0.pingCount += 1 }
-            if terms.handshake.pongs != false { player.letIn(bytes(.control(.pong, payload))) }
-        case (.broken(let violation), .open): end(with: .close(violation.code, reason: violation.reason))
-        case (.broken, .closing):
-            state = .over
-            player.finish()
-        case (.message, .closing), (.ping, .closing): break
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        switch error as? NIOWebSocketError {
+        case .invalidFrameLength: end(1009, "a frame is over \(MessageCodec.frameLimit) bytes")
+        case .fragmentedControlFrame, .multiByteControlFrameLength:
+            end(1002, "a control frame must be whole and at most 125 bytes")
+        case nil: context.close(promise: nil)
         }
     }
 
-    private func noteClose(_ code: UInt16?) {
-        ledger.note(player.number) {
-            $0.hasSentClose = true
-            $0.closeCode = code
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        guard state == .open || state == .closing else { return }
+        do throws(WebSocketViolation) {
+            switch try codec.read(unwrapInboundIn(data)) {
+            case .close(let code): end(code)
+            case .message(let message) where state == .open: answer(message)
+            case .ping(let payload) where state == .open && terms.handshake.pongs != false:
+                player.letIn(bytes([WebSocketFrame(fin: true, opcode: .pong, data: payload)]))
+            case .message, .ping, nil: break
+            }
+        } catch {
+            end(error.code, error.reason)
         }
     }
 
@@ -118,48 +108,61 @@ final class WebSocketHandler: ChannelInboundHandler {
     private func answer(_ message: ReceivedMessage) {
         ledger.received(message)
         guard message.isText else {
-            let error = ErrorMessage.make(400, code: "invalid_message", message: "Only text messages are understood.")
-            return end(with: .close(1003, reason: "only text"), after: error)
-        }
-        guard player.waitingCount < ConnectionHandler.pipelineLimit else {
-            return end(with: .close(1008, reason: "too many requests at once"))
+            let problem = "Only text messages are understood."
+            return end(1003, "only text", after: .error(400, code: "invalid_message", message: problem))
         }
         guard !isAnswering else {
-            let error = ErrorMessage.make(
-                400, code: "response_in_progress", message: "One request at a time: a response is being streamed.")
-            return player.enqueue([.send(plainBytes(error))])
+            let problem = "One request at a time: a response is being streamed."
+            let error = BackendResponse.error(400, code: "response_in_progress", message: problem)
+            return player.enqueue(ScriptedAnswer(steps: [.send(plainBytes(error))]))
         }
         isAnswering = true
-        let answer = terms.answer(message, &conversation)
-        let rendered = MessageRenderer(answer: answer, deltasPerSecond: terms.deltasPerSecond, bytes: bytes).render()
-        player.enqueue(rendered.steps) { [self] in isAnswering = false }
-        player.enqueue(rendered.afterwards) { [self] in
-            if rendered.closes { awaitClose() }
+        let answer = terms.answer(message, &terms.conversation)
+        let frames = answer.effect.frames
+        let renderer = AnswerRenderer(deltasPerSecond: terms.deltasPerSecond, effect: answer.effect)
+        for part in renderer.render(
+            answer,
+            bytes: { [self] event, index in
+                (index == 2 ? frames?.bytes?.bytes ?? [] : []) + bytes(codec.frames(of: event.data, faults: frames))
+            })
+        {
+            player.enqueue(part)
+        }
+        player.enqueue(ScriptedAnswer(steps: [])) { [self] in isAnswering = false }
+        // What follows when the client may already ask again.
+        var rest = (frames?.after ?? []).flatMap { codec.frames(of: $0.serializedBytes(), faults: frames) }
+        if let close = answer.close { rest.append(MessageCodec.close(close.code, reason: close.reason ?? "")) }
+        player.enqueue(ScriptedAnswer(steps: [.send(bytes(rest))])) { [self] in
+            if answer.close != nil { awaitClose() }
         }
     }
 
-    /// The bytes that the handlers between this one and the player make of it.
-    private func bytes(_ output: WebSocketOutput) -> [UInt8] {
-        player.collecting { context?.write(wrapOutboundOut(output), promise: nil) }
+    /// The bytes that the handlers between this one and the player make of frames.
+    private func bytes(_ frames: [WebSocketFrame]) -> [UInt8] {
+        player.collecting { for frame in frames { context?.write(wrapOutboundOut(frame), promise: nil) } }
     }
 
-    /// The bytes of a message that is not compressed.
-    private func plainBytes(_ text: [UInt8]) -> [UInt8] {
-        bytes(.message(text, faults: FrameFaults(compress: false), isOdd: false))
+    /// An error as a message that is not compressed.
+    private func plainBytes(_ error: BackendResponse) -> [UInt8] {
+        bytes(codec.frames(of: error.message().serializedBytes(), faults: FrameFaults(compress: false)))
     }
 
     // MARK: Closing
 
-    /// Sends a close frame at the next frame's end, and ends the connection.
-    private func end(with close: WebSocketOutput, after message: [UInt8]? = nil) {
+    /// Sends a close frame at the next message's end, unless one is sent already, and ends the connection.
+    private func end(_ code: UInt16?, _ reason: String = "", after error: BackendResponse? = nil) {
+        guard state == .open || state == .closing else { return }
+        let isFirst = state == .open
         state = .over
         pings?.cancel()
-        player.letIn((message.map(plainBytes) ?? []) + bytes(close), thenFinishes: true)
+        guard isFirst else { return player.finish() }
+        player.letIn(
+            (error.map(plainBytes) ?? []) + bytes([MessageCodec.close(code, reason: reason)]), thenFinishes: true)
     }
 
     /// Our close frame is sent; the client has five seconds for its own (RFC 6455, 7.1.1).
     private func awaitClose() {
-        guard case .open = state else { return }
+        guard state == .open else { return }
         state = .closing
         pings?.cancel()
         closeTimer?.cancel()
@@ -169,55 +172,13 @@ final class WebSocketHandler: ChannelInboundHandler {
     private func schedulePing() {
         guard let interval = terms.pingInterval else { return }
         pings = schedule(in: interval) { handler in
-            handler.player.letIn(handler.bytes(.control(.ping, Array("chappie".utf8))))
+            let ping = WebSocketFrame(fin: true, opcode: .ping, data: ByteBuffer(string: "chappie"))
+            handler.player.letIn(handler.bytes([ping]))
             handler.schedulePing()
         }
     }
 
     private func schedule(in delay: Duration, _ body: @escaping (WebSocketHandler) -> Void) -> Scheduled<Void>? {
         context?.eventLoop.assumeIsolated().scheduleTask(in: TimeAmount(delay)) { [self] in body(self) }
-    }
-}
-
-/// The state that one connection keeps from message to message.
-struct WebSocketConversation: Sendable {
-    /// Bytes of input and output that are remembered. Past it the connection forgets, and says
-    /// `previous_response_not_found` as if it had never known.
-    static let memoryLimit = 16 * 1024 * 1024
-
-    /// The turn state of the handshake, until the first turn has taken it.
-    var turnState: String?
-    /// Turns until the connection's time is over; `nil` for no limit.
-    var requestLimit: Int?
-    private var turnCount = 0
-    private(set) var lastResponseID: String?
-    /// The input of the last response, and its output.
-    private(set) var items: [ChappieJSON] = []
-    private var size = 0
-
-    init(turnState: String? = nil, requestLimit: Int? = nil) {
-        self.turnState = turnState
-        self.requestLimit = requestLimit
-    }
-
-    /// Whether the connection has answered all that it may.
-    var isOverLimit: Bool { requestLimit.map { turnCount >= $0 } ?? false }
-
-    mutating func countTurn() { turnCount += 1 }
-
-    /// A response was given: the next input may start from it.
-    ///
-    /// - Parameters:
-    ///   - input: the whole input it answered.
-    ///   - byteCount: bytes of the message that brought it.
-    ///   - continues: whether the message started from the response before.
-    mutating func remember(
-        response id: String, input: [ChappieJSON], output: [ChappieJSON], byteCount: Int, continues: Bool
-    ) {
-        size = (continues ? size : 0) + byteCount + output.reduce(0) { $0 + $1.serializedBytes().count }
-        let fits = size <= Self.memoryLimit
-        lastResponseID = fits ? id : nil
-        items = fits ? input + output : []
-        if !fits { size = 0 }
     }
 }

@@ -1,17 +1,20 @@
 @_spi(ChappieInternals) import ChappieCore
 
-/// The model's answer to a prompt: output items in order.
-struct Reply: Sendable, Hashable {
-    enum Output: Sendable, Hashable {
-        case reasoning(summary: String)
-        /// Streamed piece by piece; the pieces joined are the text.
-        case message(pieces: [String])
-        case functionCall(name: String, namespace: String?, arguments: String)
-        case customCall(name: String, namespace: String?, input: String)
-        case compaction(encryptedContent: String)
+/// One output item of the model's answer.
+enum ReplyOutput: Sendable, Hashable {
+    /// The call of a tool, with its arguments or its input.
+    struct Call: Sendable, Hashable {
+        let kind: DeclaredTool.Kind
+        let name: String
+        let namespace: String?
+        let payload: String
     }
 
-    let outputs: [Output]
+    case reasoning(summary: String)
+    /// Streamed piece by piece; the pieces joined are the text.
+    case message(pieces: [String])
+    case call(Call)
+    case compaction(encryptedContent: String)
 }
 
 /// The "model": repeats and formats what it was asked, and does what a ``Directive`` says. The same prompt always gives
@@ -19,37 +22,24 @@ struct Reply: Sendable, Hashable {
 enum EchoModel {
     /// - Parameter divergesAfter: pieces of its text after which it goes on with other words, as an answer that is asked
     ///   for again may.
-    static func reply(to prompt: Prompt, divergesAfter: Int?) -> Reply {
-        let reply = reply(to: prompt)
-        guard let divergesAfter else { return reply }
-        return Reply(
-            outputs: reply.outputs.map { output in
-                guard case .message(let pieces) = output else { return output }
-                return .message(
-                    pieces: pieces.prefix(divergesAfter) + ["Or, ", "to ", "put ", "it ", "another ", "way."])
-            })
-    }
-
-    static func reply(to prompt: Prompt) -> Reply {
+    static func reply(to prompt: Prompt, divergesAfter: Int? = nil) -> [ReplyOutput] {
         if prompt.wantsCompaction {
-            return Reply(outputs: [
-                .compaction(encryptedContent: Base64URL.encode(("compacted:" + prompt.text.prefix(400)).utf8))
-            ])
+            return [.compaction(encryptedContent: Base64URL.encode(("compacted:" + prompt.text.prefix(400)).utf8))]
         }
         let directives = Directive.parse(prompt.text, tools: prompt.tools)
         let calls = self.calls(for: directives, prompt: prompt)
         // Calls come alone, unless the message says what is to be said before them.
         let words = directives.filter { if case .reply = $0 { true } else { false } }
-        let said = calls.isEmpty ? directives : words
-        let message =
-            calls.isEmpty || !words.isEmpty ? [Reply.Output.message(pieces: pieces(for: said, prompt: prompt))] : []
-        let answer = message + calls
-        return Reply(outputs: reasoning(for: prompt) + answer)
+        var answer = reasoning(for: prompt)
+        if calls.isEmpty || !words.isEmpty {
+            let pieces = pieces(for: calls.isEmpty ? directives : words, prompt: prompt)
+            let others = ["Or, ", "to ", "put ", "it ", "another ", "way."]
+            answer.append(.message(pieces: divergesAfter.map { pieces.prefix($0) + others } ?? pieces))
+        }
+        return answer + calls.map(ReplyOutput.call)
     }
 
-    // MARK: Reasoning
-
-    private static func reasoning(for prompt: Prompt) -> [Reply.Output] {
+    private static func reasoning(for prompt: Prompt) -> [ReplyOutput] {
         guard let effort = prompt.reasoningEffort else { return [] }
         guard prompt.reasoningSummary != "none" else { return [.reasoning(summary: "")] }
         let next =
@@ -61,71 +51,72 @@ enum EchoModel {
 
     // MARK: Tool calls
 
-    private static func calls(for directives: [Directive], prompt: Prompt) -> [Reply.Output] {
+    private static func calls(for directives: [Directive], prompt: Prompt) -> [ReplyOutput.Call] {
         if prompt.toolChoice == "none" { return [] }
         let isFirstRound = prompt.toolOutputs.isEmpty
-        let asked = directives.compactMap { directive -> Reply.Output? in
+        let asked = directives.compactMap { directive -> ReplyOutput.Call? in
             switch directive {
-            case .keepCalling(let name, let arguments):
+            case .call(let name, let arguments, let isForced, let isKept) where isFirstRound || isKept:
                 call(name, arguments, prompt: prompt)
-            case .call(let name, let arguments, let isForced) where isFirstRound:
-                call(name, arguments, prompt: prompt)
-                    ?? (isForced ? .functionCall(name: name, namespace: nil, arguments: arguments ?? "{}") : nil)
+                    ?? (isForced ? .init(kind: .function, name: name, namespace: nil, payload: arguments ?? "{}") : nil)
             case .run(let command) where isFirstRound: shell(command, prompt: prompt)
             default: nil
             }
         }
-        return asked.isEmpty && isFirstRound ? demanded(by: prompt) : asked
-    }
-
-    /// A call that `tool_choice` insists on.
-    private static func demanded(by prompt: Prompt) -> [Reply.Output] {
-        let name =
-            prompt.toolChoice["name"]?.string ?? (prompt.toolChoice == "required" ? prompt.tools.first?.name : nil)
+        guard asked.isEmpty, isFirstRound else { return asked }
+        // What `tool_choice` insists on.
+        let isRequired = prompt.toolChoice == "required"
+        let name = prompt.toolChoice["name"]?.string ?? (isRequired ? prompt.tools.first?.name : nil)
         return name.flatMap { call($0, nil, prompt: prompt) }.map { [$0] } ?? []
     }
 
-    private static func call(_ name: String, _ arguments: String?, prompt: Prompt) -> Reply.Output? {
-        guard let tool = prompt.tools.first(where: { $0.name == name }) else { return nil }
-        switch tool.kind {
-        case .custom: return .customCall(name: name, namespace: tool.namespace, input: arguments ?? "example")
-        case .function:
-            let text = arguments ?? SampleArguments.make(for: tool.parameters).serialized()
-            return .functionCall(name: name, namespace: tool.namespace, arguments: text)
+    private static func call(_ name: String, _ arguments: String?, prompt: Prompt) -> ReplyOutput.Call? {
+        prompt.tools.first { $0.name == name }.map { tool in
+            let made = tool.kind == .custom ? "example" : sample(of: tool.parameters).serialized()
+            return .init(kind: tool.kind, name: name, namespace: tool.namespace, payload: arguments ?? made)
         }
     }
 
-    private static func shell(_ command: String, prompt: Prompt) -> Reply.Output? {
-        let names = Set(prompt.tools.map(\.name))
-        if names.contains("exec_command") {
-            return call("exec_command", (["cmd": .string(command)] as ChappieJSON).serialized(), prompt: prompt)
-        }
-        if names.contains("shell") {
-            let argv: ChappieJSON = ["command": ["bash", "-lc", .string(command)]]
-            return call("shell", argv.serialized(), prompt: prompt)
-        }
-        // Code mode: a custom tool that takes a program which calls the other tools.
+    private static func shell(_ command: String, prompt: Prompt) -> ReplyOutput.Call? {
         let argument = (["cmd": .string(command)] as ChappieJSON).serialized()
-        return call("exec", "const r = await tools.exec_command(\(argument)); text(r);\n", prompt: prompt)
+        let argv: ChappieJSON = ["command": ["bash", "-lc", .string(command)]]
+        // The last is code mode: a custom tool that takes a program which calls the other tools.
+        return call("exec_command", argument, prompt: prompt) ?? call("shell", argv.serialized(), prompt: prompt)
+            ?? call("exec", "const r = await tools.exec_command(\(argument)); text(r);\n", prompt: prompt)
+    }
+
+    /// Makes up arguments that fit a JSON schema: the required members of objects, the first of an enumeration.
+    private static func sample(of schema: ChappieJSON) -> ChappieJSON {
+        if let given = schema["const"] ?? schema["enum"]?[0] ?? schema["default"] { return given }
+        switch schema["type"]?.string {
+        case "string": return "example"
+        case "integer", "number": return schema["minimum"] ?? 1
+        case "boolean": return true
+        case "array": return []
+        default:
+            let required = (schema["required"]?.array ?? []).compactMap(\.string)
+            return .object(ChappieJSONObject(required.map { ($0, sample(of: schema["properties"]?[$0] ?? .null)) }))
+        }
     }
 
     // MARK: Text
 
+    private static let vocabulary = ["word ", "after ", "word, ", "all ", "the ", "same ", "again ", "and ", "on. "]
+
     private static func pieces(for directives: [Directive], prompt: Prompt) -> [String] {
         if !prompt.toolOutputs.isEmpty { return TextPieces.split(report(of: prompt.toolOutputs)) }
-        for directive in directives {
-            switch directive {
-            case .repeatWords(let count): return (0..<count).map { vocabulary[$0 % vocabulary.count] }
-            case .reply(let text): return TextPieces.split(text)
-            case .call(let name, _, _), .keepCalling(let name, _):
-                return TextPieces.split(apology(for: "`\(name)`", prompt: prompt))
-            case .run: return TextPieces.split(apology(for: "a shell", prompt: prompt))
-            }
+        if case .repeatWords(let count) = directives.first {
+            return (0..<count).map { vocabulary[$0 % vocabulary.count] }
         }
-        return TextPieces.split(echo(of: prompt))
+        let text =
+            switch directives.first {
+            case .reply(let text): text
+            case .call(let name, _, _, _): apology(for: "`\(name)`", prompt: prompt)
+            case .run: apology(for: "a shell", prompt: prompt)
+            case .repeatWords, nil: echo(of: prompt)
+            }
+        return TextPieces.split(text)
     }
-
-    private static let vocabulary = ["word ", "after ", "word, ", "all ", "the ", "same ", "again ", "and ", "on. "]
 
     private static func apology(for tool: String, prompt: Prompt) -> String {
         let names = prompt.tools.map { "`\($0.name)`" }
@@ -145,15 +136,14 @@ enum EchoModel {
         guard !text.isEmpty || prompt.imageCount > 0 else {
             return "I was asked nothing, so there is nothing to repeat."
         }
-        let quoted = text.split(omittingEmptySubsequences: false) { $0.isNewline }.map { $0.isEmpty ? ">" : "> \($0)" }
+        let lines = text.split(omittingEmptySubsequences: false) { $0.isNewline }
+        let quoted = lines.map { $0.isEmpty ? ">" : "> \($0)" }
         var facts = [
-            "Words: \(wordCount(of: prompt.text))", "Characters: \(prompt.text.count)",
+            "Words: \(prompt.text.split { $0.isWhitespace }.count)", "Characters: \(prompt.text.count)",
             "Model: `\(prompt.model)`", "Turn: \(prompt.turn)",
         ]
         if let effort = prompt.reasoningEffort { facts.append("Reasoning effort: \(effort)") }
         if prompt.imageCount > 0 { facts.append("Images: \(prompt.imageCount)") }
-        let list = facts.map { "- \($0)" }.joined(separator: "\n")
-        let first = String(text.prefix { !$0.isNewline })
         return """
             # You asked
 
@@ -161,9 +151,9 @@ enum EchoModel {
 
             What I can tell about it:
 
-            \(list)
+            \(facts.map { "- \($0)" }.joined(separator: "\n"))
 
-            \(fenced(first))
+            \(fenced(String(lines[0])))
 
             That is **all** I know.
             """
@@ -171,25 +161,9 @@ enum EchoModel {
 
     /// A code block whose fence is longer than any run of backticks inside.
     private static func fenced(_ text: String) -> String {
-        var longest = 0
-        var run = 0
-        for byte in text.utf8 {
-            run = byte == UInt8(ascii: "`") ? run + 1 : 0
-            longest = max(longest, run)
-        }
-        let fence = String(repeating: "`", count: max(3, longest + 1))
+        let runs = text.split { $0 != "`" }.map(\.count)
+        let fence = String(repeating: "`", count: max(3, (runs.max() ?? 0) + 1))
         return "\(fence)text\n\(text)\(text.hasSuffix("\n") ? "" : "\n")\(fence)"
-    }
-
-    private static func wordCount(of text: String) -> Int {
-        var count = 0
-        var isInWord = false
-        for scalar in text.unicodeScalars {
-            let isSpace = scalar.properties.isWhitespace
-            if !isSpace, !isInWord { count += 1 }
-            isInWord = !isSpace
-        }
-        return count
     }
 
     private static func shortened(_ text: String) -> String {
@@ -197,28 +171,21 @@ enum EchoModel {
     }
 }
 
-/// Makes up arguments that fit a JSON schema: the required members of objects, the first of an enumeration.
-enum SampleArguments {
-    static func make(for schema: ChappieJSON, depth: Int = 0) -> ChappieJSON {
-        guard depth < 16 else { return .null }
-        if let constant = schema["const"] { return constant }
-        if let first = schema["enum"]?[0] { return first }
-        if let example = schema["default"] ?? schema["examples"]?[0] { return example }
-        if let choice = schema["anyOf"]?[0] ?? schema["oneOf"]?[0] { return make(for: choice, depth: depth + 1) }
-        switch schema["type"]?.string ?? schema["type"]?[0]?.string ?? "object" {
-        case "string": return "example"
-        case "integer", "number": return schema["minimum"] ?? 1
-        case "boolean": return true
-        case "null": return .null
-        case "array":
-            let count = min(max(schema["minItems"]?.int ?? 0, 0), 8)
-            return .array((0..<count).map { _ in make(for: schema["items"] ?? .null, depth: depth + 1) })
-        default:
-            let required = (schema["required"]?.array ?? []).compactMap(\.string).prefix(64)
-            return .object(
-                ChappieJSONObject(
-                    required.map { ($0, make(for: schema["properties"]?[$0] ?? ["type": "string"], depth: depth + 1)) })
-            )
+/// Cuts text into the pieces it is streamed in.
+enum TextPieces {
+    /// A word longer than this is cut, between characters.
+    static let lengthLimit = 64
+
+    /// One piece for each word, with the white space after it. Joined they are `text`, and none cuts a character apart.
+    static func split(_ text: String) -> [String] {
+        var pieces: [String] = []
+        var rest = text[...]
+        while !rest.isEmpty {
+            let word = rest.prefix(lengthLimit).prefix { !$0.isWhitespace }
+            let space = rest[word.endIndex...].prefix(lengthLimit - word.count).prefix { $0.isWhitespace }
+            pieces.append(String(word + space))
+            rest = rest[space.endIndex...]
         }
+        return pieces
     }
 }

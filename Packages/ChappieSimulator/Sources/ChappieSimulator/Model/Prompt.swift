@@ -32,24 +32,23 @@ struct Prompt: Sendable, Hashable {
     init(_ body: ChappieJSON) {
         let items = body["input"]?.array ?? []
         let lastUser = items.lastIndex { Prompt.role(of: $0) == "user" }
+        let content = lastUser.flatMap { items[$0]["content"] }
         model = body["model"]?.string ?? ""
-        text = lastUser.map { Prompt.text(of: items[$0]["content"]) } ?? ""
-        imageCount =
-            lastUser.flatMap { items[$0]["content"]?.array }?.count { $0["type"]?.string == "input_image" } ?? 0
+        text = Prompt.text(of: content)
+        imageCount = content?.array?.count { $0["type"] == "input_image" } ?? 0
         turn = items.count { Prompt.role(of: $0) == "assistant" } + 1
-        let names = Prompt.callNames(in: items)
         toolOutputs = items.dropFirst(lastUser.map { $0 + 1 } ?? 0).compactMap { item in
-            guard let type = item["type"]?.string, type.hasSuffix("_call_output") else { return nil }
-            let name = item["call_id"]?.string.flatMap { names[$0] } ?? item["name"]?.string ?? ""
-            return ToolOutput(toolName: name, text: Prompt.text(of: item["output"]))
+            guard item["type"]?.string?.hasSuffix("_call_output") == true else { return nil }
+            let call = items.last { $0["call_id"] == item["call_id"] && $0["type"]?.string?.hasSuffix("_call") == true }
+            return ToolOutput(toolName: call?["name"]?.string ?? "", text: Prompt.text(of: item["output"]))
         }
-        let inInput = items.filter { $0["type"]?.string == "additional_tools" }.flatMap { $0["tools"]?.array ?? [] }
+        let inInput = items.filter { $0["type"] == "additional_tools" }.flatMap { $0["tools"]?.array ?? [] }
         tools = DeclaredTool.list((body["tools"]?.array ?? []) + inInput)
         toolChoice = body["tool_choice"] ?? "auto"
         let effort = body["reasoning"]?["effort"]?.string
         reasoningEffort = effort == "none" ? nil : effort
         reasoningSummary = body["reasoning"]?["summary"]?.string
-        wantsCompaction = items.last?["type"]?.string == "compaction_trigger"
+        wantsCompaction = items.last?["type"] == "compaction_trigger"
         inputSize = items.reduce(body["instructions"]?.string?.utf8.count ?? 0) { total, item in
             total + Prompt.text(of: item["content"]).utf8.count + Prompt.text(of: item["output"]).utf8.count
         }
@@ -57,26 +56,18 @@ struct Prompt: Sendable, Hashable {
 
     /// The type of a message may be left out.
     private static func role(of item: ChappieJSON) -> String? {
-        (item["type"]?.string ?? "message") == "message" ? item["role"]?.string : nil
+        (item["type"] ?? "message") == "message" ? item["role"]?.string : nil
     }
 
     /// The text of content or output: a string, or a list of parts.
     private static func text(of content: ChappieJSON?) -> String {
         content?.string ?? (content?.array ?? []).compactMap { $0["text"]?.string }.joined()
     }
-
-    private static func callNames(in items: [ChappieJSON]) -> [String: String] {
-        var names: [String: String] = [:]
-        for item in items where item["type"]?.string?.hasSuffix("_call") == true {
-            if let id = item["call_id"]?.string, let name = item["name"]?.string { names[id] = name }
-        }
-        return names
-    }
 }
 
 /// A tool the request offers to the model.
 struct DeclaredTool: Sendable, Hashable {
-    enum Kind: Sendable, Hashable { case function, custom }
+    enum Kind: String, Sendable { case function, custom }
 
     let name: String
     let kind: Kind
@@ -88,20 +79,14 @@ struct DeclaredTool: Sendable, Hashable {
     /// Every function and custom tool in `tools`, those inside namespaces too.
     static func list(_ tools: [ChappieJSON], namespace: String? = nil) -> [DeclaredTool] {
         tools.flatMap { tool -> [DeclaredTool] in
-            let name = tool["name"]?.string ?? ""
-            switch tool["type"]?.string {
-            case "function" where !name.isEmpty:
-                return [
-                    DeclaredTool(
-                        name: name, kind: .function, namespace: namespace, parameters: tool["parameters"] ?? .null)
-                ]
-            case "custom" where !name.isEmpty:
-                return [DeclaredTool(name: name, kind: .custom, namespace: namespace, parameters: .null)]
+            guard let name = tool["name"]?.string, let type = tool["type"]?.string else { return [] }
             // One level of nesting is all there is on this wire.
-            case "namespace" where namespace == nil:
+            if type == "namespace", namespace == nil {
                 return list(tool["tools"]?.array ?? [], namespace: name == "functions" ? nil : name)
-            default: return []
             }
+            return Kind(rawValue: type).map { kind in
+                [DeclaredTool(name: name, kind: kind, namespace: namespace, parameters: tool["parameters"] ?? .null)]
+            } ?? []
         }
     }
 }

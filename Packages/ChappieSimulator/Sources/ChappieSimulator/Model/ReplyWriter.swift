@@ -2,11 +2,12 @@
 
 /// Writes a reply as the sequence of events that the Responses API streams.
 struct ReplyWriter {
+    private typealias Members = KeyValuePairs<String, ChappieJSON>
+
     private let body: ChappieJSON
     private let prompt: Prompt
     private let responseID: String
     private let createdAt: Int
-    private var sequenceNumber = 0
     private var events: [StreamedEvent] = []
     private var finishedItems: [ChappieJSON] = []
     private var outputSize = 0
@@ -30,157 +31,127 @@ struct ReplyWriter {
     /// - Parameters:
     ///   - body: the request, of which the response object repeats some members.
     ///   - now: Unix seconds.
+    ///   - identifier: a new identifier with this prefix.
     static func write(
-        _ reply: Reply, body: ChappieJSON, prompt: Prompt, now: Int, identifiers: inout CountedIdentifiers
+        _ reply: [ReplyOutput], body: ChappieJSON, prompt: Prompt, now: Int, identifier: (String) -> String
     ) -> Written {
-        var writer = ReplyWriter(
-            body: body, prompt: prompt, responseID: identifiers.counted("resp_"), createdAt: now)
+        var writer = ReplyWriter(body: body, prompt: prompt, responseID: identifier("resp_"), createdAt: now)
         writer.emit("response.created", ["response": writer.response(status: "in_progress")])
         writer.emit("response.in_progress", ["response": writer.response(status: "in_progress")])
-        for output in reply.outputs { writer.write(output, identifiers: &identifiers) }
+        for output in reply {
+            switch output {
+            case .reasoning(let summary): writer.writeReasoning(summary, id: identifier("rs_"))
+            case .message(let pieces): writer.writeMessage(pieces, id: identifier("msg_"))
+            case .call(let call):
+                let id = identifier(call.kind == .function ? "fc_" : "ctc_")
+                writer.writeCall(call, id: id, callID: identifier("call_"))
+            case .compaction(let content):
+                writer.start([
+                    "id": .string(identifier("cmp_")), "type": "compaction", "encrypted_content": .string(content),
+                ])
+                writer.finish([:])
+            }
+        }
         writer.emit("response.completed", ["response": writer.response(status: "completed")])
         return Written(events: writer.events, responseID: writer.responseID, items: writer.finishedItems)
     }
 
     // MARK: Items
 
-    private mutating func write(_ output: Reply.Output, identifiers: inout CountedIdentifiers) {
-        switch output {
-        case .reasoning(let summary): writeReasoning(summary, id: identifiers.counted("rs_"))
-        case .message(let pieces): writeMessage(pieces, id: identifiers.counted("msg_"))
-        case .functionCall(let name, let namespace, let arguments):
-            writeCall(
-                .init(
-                    type: "function_call", member: "arguments", event: "response.function_call_arguments", name: name,
-                    namespace: namespace, payload: arguments), id: identifiers.counted("fc_"),
-                callID: identifiers.counted("call_"))
-        case .customCall(let name, let namespace, let input):
-            writeCall(
-                .init(
-                    type: "custom_tool_call", member: "input", event: "response.custom_tool_call_input", name: name,
-                    namespace: namespace, payload: input), id: identifiers.counted("ctc_"),
-                callID: identifiers.counted("call_"))
-        case .compaction(let content):
-            let item: ChappieJSON = [
-                "id": .string(identifiers.counted("cmp_")), "type": "compaction", "encrypted_content": .string(content),
-            ]
-            emitItem("response.output_item.added", item)
-            finish(item)
-        }
-    }
-
     private mutating func writeReasoning(_ summary: String, id: String) {
-        let place = self.place(id)
-        var item = ChappieJSONObject([("id", .string(id)), ("type", "reasoning"), ("summary", [])])
-        emitItem("response.output_item.added", .object(item))
+        start(["id": .string(id), "type": "reasoning", "summary": []])
+        var changes: ChappieJSONObject = [:]
         if !summary.isEmpty {
-            let index: [(String, ChappieJSON)] = place + [("summary_index", 0)]
+            let place = place(id, "summary_index")
             let part: ChappieJSON = ["type": "summary_text", "text": .string(summary)]
-            emit("response.reasoning_summary_part.added", index + [("part", ["type": "summary_text", "text": ""])])
-            for piece in TextPieces.split(summary) {
-                emit("response.reasoning_summary_text.delta", index + [("delta", .string(piece))])
-                events[events.count - 1].isPaced = true
-            }
-            emit("response.reasoning_summary_text.done", index + [("text", .string(summary))])
-            emit("response.reasoning_summary_part.done", index + [("part", part)])
-            item["summary"] = [part]
+            let name = "response.reasoning_summary"
+            emit("\(name)_part.added", at: place, ["part": ["type": "summary_text", "text": ""]])
+            emitDeltas("\(name)_text.delta", at: place, TextPieces.split(summary))
+            emit("\(name)_text.done", at: place, ["text": .string(summary)])
+            emit("\(name)_part.done", at: place, ["part": part])
+            changes["summary"] = [part]
         }
         if body["include"]?.array?.contains("reasoning.encrypted_content") == true {
-            item["encrypted_content"] = .string(Base64URL.encode(("simulated:" + id).utf8))
+            changes["encrypted_content"] = .string(Base64URL.encode(("simulated:" + id).utf8))
         }
         reasoningSize += summary.utf8.count
-        finish(.object(item))
+        finish(changes)
     }
 
     private mutating func writeMessage(_ pieces: [String], id: String) {
-        let place = self.place(id) + [("content_index", 0)]
-        func message(_ status: String, _ content: ChappieJSON) -> ChappieJSON {
-            [
-                "id": .string(id), "type": "message", "status": .string(status), "role": "assistant",
-                "content": content,
-            ]
-        }
         func part(_ text: String) -> ChappieJSON {
             ["type": "output_text", "text": .string(text), "annotations": [], "logprobs": []]
         }
-        emitItem("response.output_item.added", message("in_progress", []))
-        emit("response.content_part.added", place + [("part", part(""))])
-        writeDeltas(pieces, place: place)
-        let text = pieces.joined()
+        let (place, text) = (place(id, "content_index"), pieces.joined())
+        start([
+            "id": .string(id), "type": "message", "status": "in_progress", "role": "assistant", "content": [],
+        ])
+        emit("response.content_part.added", at: place, ["part": part("")])
+        emitDeltas("response.output_text.delta", at: place, pieces, more: ",\"logprobs\":[]")
+        emit("response.output_text.done", at: place, ["text": .string(text), "logprobs": []])
+        emit("response.content_part.done", at: place, ["part": part(text)])
         outputSize += text.utf8.count
-        emit("response.output_text.done", place + [("text", .string(text)), ("logprobs", [])])
-        emit("response.content_part.done", place + [("part", part(text))])
-        finish(message("completed", [part(text)]))
+        finish(["status": "completed", "content": [part(text)]])
     }
 
-    /// The events there are most of: built from bytes, not from values.
-    private mutating func writeDeltas(_ pieces: [String], place: [(String, ChappieJSON)]) {
-        let name = "response.output_text.delta"
-        let whole = (ChappieJSON.object(ChappieJSONObject([("type", .string(name))] + place))).serializedBytes()
-        let prefix = whole.dropLast() + Array(",\"delta\":".utf8)
-        let suffix = Array(",\"logprobs\":[],\"sequence_number\":".utf8)
-        events.reserveCapacity(events.count + pieces.count + 8)
-        for piece in pieces {
-            var data = Array(prefix)
-            data.append(contentsOf: ChappieJSON.string(piece).serializedBytes())
-            data.append(contentsOf: suffix)
-            data.append(contentsOf: String(sequenceNumber).utf8)
-            data.append(UInt8(ascii: "}"))
-            sequenceNumber += 1
-            events.append(StreamedEvent(name: name, data: data, isPaced: true))
-        }
-    }
-
-    private struct Call {
-        let type: String
-        /// The member that holds the payload.
-        let member: String
-        let event: String
-        let name: String
-        let namespace: String?
-        let payload: String
-    }
-
-    private mutating func writeCall(_ call: Call, id: String, callID: String) {
-        func item(_ status: String, _ payload: String) -> ChappieJSON {
-            var object = ChappieJSONObject([
-                ("id", .string(id)), ("type", .string(call.type)), ("status", .string(status)),
-                ("call_id", .string(callID)), ("name", .string(call.name)), (call.member, .string(payload)),
-            ])
-            if let namespace = call.namespace { object["namespace"] = .string(namespace) }
-            return .object(object)
-        }
-        let place = self.place(id)
-        emitItem("response.output_item.added", item("in_progress", ""))
-        for piece in TextPieces.split(call.payload) { emit(call.event + ".delta", place + [("delta", .string(piece))]) }
-        emit(call.event + ".done", place + [(call.member, .string(call.payload))])
+    private mutating func writeCall(_ call: ReplyOutput.Call, id: String, callID: String) {
+        let (type, member) = call.kind == .function ? ("function_call", "arguments") : ("custom_tool_call", "input")
+        var item: ChappieJSONObject = [
+            "id": .string(id), "type": .string(type), "status": "in_progress", "call_id": .string(callID),
+            "name": .string(call.name), member: "",
+        ]
+        item["namespace"] = call.namespace.map(ChappieJSON.string)
+        let place = place(id)
+        start(item)
+        emitDeltas("response.\(type)_\(member).delta", at: place, TextPieces.split(call.payload))
+        emit("response.\(type)_\(member).done", at: place, [member: .string(call.payload)])
         outputSize += call.payload.utf8.count
-        finish(item("completed", call.payload))
+        finish(["status": "completed", member: .string(call.payload)])
     }
 
-    // MARK: Parts
+    // MARK: Events
 
-    private func place(_ id: String) -> [(String, ChappieJSON)] {
-        [("item_id", .string(id)), ("output_index", .integer(finishedItems.count))]
+    /// The item that is being written.
+    private var item: ChappieJSONObject = [:]
+
+    private mutating func start(_ item: ChappieJSONObject) {
+        self.item = item
+        emit("response.output_item.added", ["output_index": .integer(finishedItems.count), "item": .object(item)])
     }
 
-    private mutating func finish(_ item: ChappieJSON) {
-        emitItem("response.output_item.done", item)
-        finishedItems.append(item)
+    private mutating func finish(_ changes: ChappieJSONObject) {
+        for member in changes.members { item[member.name] = member.value }
+        emit("response.output_item.done", ["output_index": .integer(finishedItems.count), "item": .object(item)])
+        finishedItems.append(.object(item))
     }
 
-    private mutating func emitItem(_ name: String, _ item: ChappieJSON) {
-        emit(name, [("output_index", .integer(finishedItems.count)), ("item", item)])
+    private func place(_ id: String, _ index: String? = nil) -> [(String, ChappieJSON)] {
+        let place: [(String, ChappieJSON)] = [
+            ("item_id", .string(id)), ("output_index", .integer(finishedItems.count)),
+        ]
+        return index.map { place + [($0, 0)] } ?? place
     }
 
-    private mutating func emit(_ name: String, _ members: [(String, ChappieJSON)]) {
-        let value = [("type", .string(name))] + members + [("sequence_number", ChappieJSON.integer(sequenceNumber))]
-        sequenceNumber += 1
+    private mutating func emit(_ name: String, at place: [(String, ChappieJSON)] = [], _ members: Members) {
+        let value =
+            [("type", .string(name))] + place + members.map { ($0.key, $0.value) }
+            + [("sequence_number", ChappieJSON.integer(events.count))]
         events.append(StreamedEvent(name, .object(ChappieJSONObject(value))))
     }
 
-    private mutating func emit(_ name: String, _ members: KeyValuePairs<String, ChappieJSON>) {
-        emit(name, members.map { ($0.key, $0.value) })
+    /// The events there are most of: built from bytes, not from values.
+    private mutating func emitDeltas(
+        _ name: String, at place: [(String, ChappieJSON)], _ pieces: [String], more: String = ""
+    ) {
+        let start = ChappieJSON.object(ChappieJSONObject([("type", .string(name))] + place)).serializedBytes()
+            .dropLast()
+        events.reserveCapacity(events.count + pieces.count + 8)
+        for piece in pieces {
+            var data = start + Array(",\"delta\":".utf8)
+            data.append(contentsOf: ChappieJSON.string(piece).serializedBytes())
+            data.append(contentsOf: "\(more),\"sequence_number\":\(events.count)}".utf8)
+            events.append(StreamedEvent(name: name, data: Array(data), isPaced: true))
+        }
     }
 
     private func response(status: String) -> ChappieJSON {
@@ -211,31 +182,5 @@ struct ReplyWriter {
             "output_tokens": .integer(output), "output_tokens_details": ["reasoning_tokens": .integer(reasoning)],
             "total_tokens": .integer(input + output),
         ]
-    }
-}
-
-/// Cuts text into the pieces it is streamed in.
-enum TextPieces {
-    /// A word longer than this is cut, between characters.
-    static let lengthLimit = 64
-
-    /// One piece for each word, with the white space after it. Joined they are `text`, and none cuts a character apart.
-    static func split(_ text: String) -> [String] {
-        var pieces: [String] = []
-        var piece = ""
-        var length = 0
-        var endsWord = false
-        for character in text {
-            if (endsWord && !character.isWhitespace) || length == lengthLimit {
-                pieces.append(piece)
-                piece = ""
-                length = 0
-            }
-            piece.append(character)
-            length += 1
-            endsWord = character.isWhitespace
-        }
-        if !piece.isEmpty { pieces.append(piece) }
-        return pieces
     }
 }

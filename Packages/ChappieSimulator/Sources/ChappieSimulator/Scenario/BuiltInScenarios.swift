@@ -29,7 +29,8 @@ enum BuiltInScenarios {
         device-interval-null | all | The poll interval is null. | "device":{"interval":"null"}
         device-usercode-alias | all | The code is called usercode. | "device":{"userCodeKey":"usercode"}
         device-start-500 | all | Starting a sign-in fails: 500. | "status":500
-        device-start-html | all | A page of the network answers instead. | "html":true
+        device-start-html | all | A page of the network answers instead. | "body":"<!DOCTYPE html><title>Sign in to \#
+        the network</title>","headers":{"content-type":"text/html"}
         # "method":"POST","path":"/api/accounts/deviceauth/token"
         device-pending-404 | all | A poll that is too early gets 404. | "device":{"pendingStatus":404}
         device-poll-400 | once | The first poll gets 400. | "status":400,"body":{"detail":"Bad Request"}
@@ -55,7 +56,8 @@ enum BuiltInScenarios {
         blocked | all | 403 with a page that says blocked. | "status":403,"body":"Cloudflare: you have been blocked"
         redirect-elsewhere | all | 307 to another origin. | "status":307,\#
         "headers":{"location":"http://127.0.0.2:9/stolen"}
-        html | all | A page instead of events. | "html":true
+        html | all | A page instead of events. | "body":"<!DOCTYPE html><title>Sign in to the network</title>",\#
+        "headers":{"content-type":"text/html"}
         not-json | all | 200 with JSON instead of events. | "body":{"ok":true}
         cut | once | The first answer ends in its middle. | "cut":{"afterEvents":8}
         cut-rst | once | The first answer is reset in its middle. | "cut":{"afterEvents":8,"with":"rst"}
@@ -72,10 +74,12 @@ enum BuiltInScenarios {
         drip | all | One byte at a time. | "drip":{"bytes":1,"pause":0}
         drip-slow | all | Seven bytes every millisecond. | "drip":{"bytes":7,"pause":0.001}
         close-delimited | all | The end of the connection ends the answer. | "framing":"close"
-        unknown-events | all | An unknown event and an unknown item. | "events":{"addUnknown":true}
+        unknown-events | all | An unknown event and an unknown item. | \#
+        "events":{"extra":[{"type":"response.hologram.delta","delta":{"x":1}},{"type":"response.output_item.done",\#
+        "output_index":99,"item":{"id":"xy_1","type":"hologram_call","status":"completed","shape":[1,2,3]}}]}
         giant-event | all | An event of 8 MiB. | "events":{"giantBytes":8388608}
         too-giant-event | all | An event of 65 MiB. | "events":{"giantBytes":68157440}
-        malformed-event | all | An event that is not JSON. | "events":{"addMalformed":true}
+        malformed-event | all | An event that is not JSON. | "events":{"extra":["{\"type\":"]}
         no-final-blank-line | all | The last event is not closed. | "events":{"omitFinalBlankLine":true}
         no-completed | all | The answer ends without an end event. | "events":{"ending":"none"}
         no-created | all | The answer starts without response.created. | "events":{"omitCreated":true}
@@ -111,17 +115,18 @@ enum BuiltInScenarios {
         ws-rst-once | once | The first handshake is reset. | "cut":{"beforeHead":true,"with":"rst"}
         ws-slow | all | The handshake takes two seconds. | "delayBeforeHead":2
         ws-drip | all | The handshake's answer comes byte by byte. | "drip":{"bytes":1,"pause":0}
-        ws-wrong-accept | all | The handshake proves nothing. | "handshake":{"accept":"wrong"}
-        ws-no-accept | all | The handshake's proof is missing. | "handshake":{"accept":"absent"}
+        ws-wrong-accept | all | The handshake proves nothing. | "headers":{"sec-websocket-accept":"KioqKioqKioqKioqKi\#
+        oqKioqKio="}
+        ws-no-accept | all | The handshake's proof is missing. | "headers":{"sec-websocket-accept":null}
         ws-no-deflate | all | Compression is not agreed to. | "handshake":{"deflate":false}
         ws-no-context | all | Compression starts afresh with every message. | \#
         "handshake":{"deflate":{"serverNoContextTakeover":true,"clientNoContextTakeover":true}}
         ws-small-windows | all | Compression with windows of 512 bytes. | \#
         "handshake":{"deflate":{"serverMaxWindowBits":9,"clientMaxWindowBits":9}}
         ws-unknown-extension | all | The server agrees to an extension that the client did not offer. | \#
-        "handshake":{"extensions":"x-hologram; depth=3"}
+        "headers":{"sec-websocket-extensions":"x-hologram; depth=3"}
         ws-unknown-subprotocol | all | The server chooses a subprotocol that the client did not offer. | \#
-        "handshake":{"subprotocol":"hologram"}
+        "headers":{"sec-websocket-protocol":"hologram"}
         ws-connection-limit | once | The first connection's time is over after one turn. | \#
         "handshake":{"requestLimit":1}
         ws-connection-limit-at-once | once | The first connection's time is over before its first turn. | \#
@@ -136,10 +141,10 @@ enum BuiltInScenarios {
         ws-prewarm-silent | all | Warming up is never answered. | "stall":{"beforeHead":true}
         ws-prewarm-error | all | Warming up gets an error message: 500. | "status":500
         ws-prewarm-close | all | Warming up is answered by a close: 1011. | "frames":{"close":{"code":1011,\#
-        "reason":"as scripted","afterEvents":0}}
+        "afterEvents":0}}
         # "method":"POST","over":"websocket","path":"/backend-api/codex/responses"
-        ws-previous-not-found | once | The first turn is told that the response before is not known. | \#
-        "previousResponseNotFound":true
+        ws-previous-not-found | once | The first turn is told that the response before is not known. | "status":400,\#
+        "body":{"error":{"code":"previous_response_not_found","message":"Not found."}}
         ws-error-500-once | once | The first turn gets an error message: 500. | "status":500
         ws-error-500 | all | Every turn gets an error message: 500. | "status":500
         ws-error-status-code | once | The first turn gets an error message whose status is called status_code. | \#
@@ -152,22 +157,20 @@ enum BuiltInScenarios {
         ws-error-retry-after | twice | Two times an error message: 429 with retry-after: 1. | "status":429,\#
         "headers":{"retry-after":"1"},"body":{"error":{"code":"rate_limit_exceeded"}}
         ws-close-1000 | once | The first answer is closed in its middle: 1000. | "frames":{"close":{"code":1000,\#
-        "reason":"as scripted","afterEvents":8}}
+        "afterEvents":8}}
         ws-close-1001 | once | The first answer is closed in its middle: 1001. | "frames":{"close":{"code":1001,\#
-        "reason":"as scripted","afterEvents":8}}
+        "afterEvents":8}}
         ws-close-1008 | all | Every answer is closed in its middle: 1008. | "frames":{"close":{"code":1008,\#
-        "reason":"as scripted","afterEvents":8}}
+        "afterEvents":8}}
         ws-close-1011 | once | The first answer is closed in its middle: 1011. | "frames":{"close":{"code":1011,\#
-        "reason":"as scripted","afterEvents":8}}
+        "afterEvents":8}}
         ws-close-instead | once | The first turn is answered by a close: 1011. | "frames":{"close":{"code":1011,\#
-        "reason":"as scripted","afterEvents":0}}
-        ws-close-after | all | Every answer is followed by a close: 1000. | "frames":{"close":{"code":1000,\#
-        "reason":"as scripted"}}
+        "afterEvents":0}}
+        ws-close-after | all | Every answer is followed by a close: 1000. | "frames":{"close":{"code":1000}}
         ws-close-empty | once | The first answer is closed in its middle, without a code. | \#
         "frames":{"close":{"afterEvents":8}}
         ws-cut | once | The first answer ends after eight pieces of text. | "cut":{"afterDeltas":8}
-        ws-cut-rst | once | The first answer is reset after eight pieces of text. | "cut":{"afterDeltas":8,\#
-        "with":"rst"}
+        ws-cut-rst | once | The first answer is reset after eight pieces of text. | "cut":{"afterDeltas":8,"with":"rst"}
         ws-cut-twice | twice | The first two answers end after eight pieces of text. | "cut":{"afterDeltas":8}
         ws-cut-forever | all | Every answer ends after eight pieces of text. | "cut":{"afterDeltas":8}
         ws-hang-up-message | once | The first turn's connection ends without an answer. | "cut":{"beforeHead":true}
@@ -177,16 +180,17 @@ enum BuiltInScenarios {
         ws-fragmented | all | Frames of seven bytes. | "frames":{"fragmentBytes":7}
         ws-fragmented-pings | all | Frames of seven bytes, and pings between them. | "frames":{"fragmentBytes":7,\#
         "pingsInside":true}
-        ws-binary | once | The first answer has a binary message. | "frames":{"opcode":2}
-        ws-invalid-utf8 | once | The first answer has a message that is not UTF-8. | "frames":{"invalidUTF8":true}
-        ws-reserved-bit | once | The first answer has a frame with a reserved bit. | "frames":{"reservedBits":2}
-        ws-reserved-opcode | once | The first answer has a frame of an unknown kind. | "frames":{"opcode":3}
-        ws-masked | once | The first answer has a masked frame. | "frames":{"masked":true}
-        ws-long-ping | once | The first answer has a ping of 126 bytes. | "frames":{"bytes":"897e007e0000000000000000\#
+        ws-binary | once | The first answer has a binary message. | "frames":{"bytes":"8203 616263"}
+        ws-invalid-utf8 | once | The first answer has a message that is not UTF-8. | "frames":{"bytes":"8103 22ff22"}
+        ws-reserved-bit | once | The first answer has a frame with a reserved bit. | "frames":{"bytes":"a102 7b7d"}
+        ws-reserved-opcode | once | The first answer has a frame of an unknown kind. | "frames":{"bytes":"8302 7b7d"}
+        ws-masked | once | The first answer has a masked frame. | "frames":{"bytes":"8182 00000000 7b7d"}
+        ws-long-ping | once | The first answer has a ping of 126 bytes. | \#
+        "frames":{"bytes":"897e007e0000000000000000000000000000000000000000000000000000000000000000000000000000000000\#
         0000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000\#
-        0000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000\#
-        000000000000000000"}
-        ws-bad-json | all | Messages that are no events. | "frames":{"texts":["{\"type\":","[1,2]","hello"]}
+        0000000000000000000000000000000000000000000000000000000000000"}
+        ws-bad-json | all | Messages that are no events. | "frames":{"bytes":"8108 7b2274797065223a 8105 5b312c325d \#
+        8105 68656c6c6f"}
         ws-text-after | all | A message follows the end of every response. | \#
         "frames":{"after":[{"type":"response.output_text.delta","delta":" too late"}]}
         ws-giant-frame | once | The first answer has a frame of 17 MiB. | "events":{"giantBytes":17825792},\#
@@ -194,7 +198,8 @@ enum BuiltInScenarios {
         ws-giant-message | once | The first answer has a message of 70 MiB in frames of 8 MiB. | \#
         "events":{"giantBytes":73400320},"frames":{"compress":false,"fragmentBytes":8388608}
         ws-bomb | once | The first answer has a message of 70 MiB, compressed. | "events":{"giantBytes":73400320}
-        # "method":"POST","path":"/oauth/token","bodyContains":"refresh_token" | "settings":{"firstAccessTokenLifetime":60},
+        # "method":"POST","path":"/oauth/token","bodyContains":"refresh_token" | \#
+        "settings":{"firstAccessTokenLifetime":60},
         refresh-expired | all | Every refresh is refused: the refresh token has expired. | "refresh":"expired"
         refresh-reused | all | Every refresh is refused: the refresh token was used. | "refresh":"reused"
         refresh-invalidated | all | Every refresh is refused: the refresh token was revoked. | "refresh":"invalidated"

@@ -16,7 +16,7 @@ import ChappieCore
 /// For each request the first rule that matches applies, and no other. `SCENARIOS.md` beside the package describes every
 /// member and every built-in scenario.
 public struct SimulatorScenario: Sendable, Hashable {
-    private struct File: ScenarioPart {
+    private struct File: Codable {
         var name: String?
         var description: String?
         var settings: ScenarioSettings?
@@ -33,18 +33,18 @@ public struct SimulatorScenario: Sendable, Hashable {
     /// Reads a scenario from the bytes of a JSON file.
     ///
     /// - Throws: ``SimulatorError`` with code `.invalidScenario`; its message names the key path, such as
-    ///   `rules[0].effect.cut.afterBytes`. Unknown members are errors: a typing mistake must not pass for a setting.
+    ///   `rules[0].effect.cut.afterBytes`, or a number that doesn't fit where it stands. Unknown members are errors: a typing mistake must not pass for a setting.
     public init(parsing json: [UInt8]) throws(SimulatorError) {
         let file: File
         do {
-            file = try ScenarioDecoder(try ChappieJSON(parsing: json)).decode(File.self)
-        } catch let error as SimulatorError {
-            throw error
-        } catch let error as ChappieJSONError {
-            throw SimulatorError(
-                .invalidScenario, reason: "The scenario is not valid JSON: \(error.reason) at byte \(error.offset)")
+            let written = try ChappieJSON(parsing: json)
+            file = try JSONDecoder().decode(File.self, from: Data(json))
+            let read = try ChappieJSON(parsing: Array(JSONEncoder().encode(file)))
+            if let unknown = written.firstMember(missingIn: read) {
+                throw SimulatorError(.invalidScenario, reason: "\(unknown) is not a member a scenario can have here")
+            }
         } catch {
-            throw SimulatorError(.invalidScenario, reason: "The scenario can't be read: \(error)")
+            throw SimulatorError(scenario: error)
         }
         name = file.name ?? "unnamed"
         summary = file.description ?? ""
@@ -70,9 +70,50 @@ public struct SimulatorScenario: Sendable, Hashable {
     public static let names: [String] = BuiltInScenarios.texts.keys.sorted()
 }
 
+extension SimulatorError {
+    /// An error of one of the two JSON decoders, with the key path.
+    fileprivate init(scenario error: any Error) {
+        func place(_ path: [any CodingKey]) -> String {
+            let steps = path.map { key in key.intValue.map { "[\($0)]" } ?? ".\(key.stringValue)" }
+            return path.isEmpty ? "The scenario" : String(steps.joined().dropFirst())
+        }
+        let reason =
+            switch error {
+            case let error as SimulatorError: error.reason
+            case let error as ChappieJSONError:
+                "The scenario is not valid JSON: \(error.reason) at byte \(error.offset)"
+            case DecodingError.keyNotFound(let key, let context):
+                "\(place(context.codingPath)) needs a member \"\(key.stringValue)\""
+            case DecodingError.typeMismatch(_, let context), DecodingError.valueNotFound(_, let context),
+                DecodingError.dataCorrupted(let context):
+                "\(place(context.codingPath)): \(context.debugDescription) "
+                    + (context.underlyingError.map { "(\($0))" } ?? "")
+            default: "The scenario can't be read: \(error)"
+            }
+        self.init(.invalidScenario, reason: reason)
+    }
+}
+
+extension ChappieJSON {
+    /// The key path of the first member that `read`, the same value after a decoder has read it, lacks.
+    fileprivate func firstMember(missingIn read: ChappieJSON, at path: String = "") -> String? {
+        if let elements = array, let others = read.array {
+            return zip(elements, others).enumerated().lazy.compactMap { index, pair in
+                pair.0.firstMember(missingIn: pair.1, at: "\(path)[\(index)]")
+            }.first
+        }
+        guard let object, read.object != nil else { return nil }
+        return object.members.lazy.filter { !$0.value.isNull }.compactMap { member in
+            let place = path.isEmpty ? member.name : "\(path).\(member.name)"
+            guard let other = read[member.name] else { return place }
+            return member.value.firstMember(missingIn: other, at: place)
+        }.first
+    }
+}
+
 /// The part of a scenario that holds for every request; a missing member leaves the configuration as it is.
-struct ScenarioSettings: ScenarioPart {
-    struct Account: ScenarioPart {
+struct ScenarioSettings: Codable, Sendable, Hashable {
+    struct Account: Codable, Sendable, Hashable {
         var id: String
         var userID: String?
         var email: String?
@@ -82,29 +123,27 @@ struct ScenarioSettings: ScenarioPart {
         var secondaryUsedPercent: Double?
         var models: [String]?
 
-        static let bounds: [String: ClosedRange<Double>] = [
-            "primaryUsedPercent": 0...100, "secondaryUsedPercent": 0...100,
-        ]
-        var complaint: String? { id.isEmpty ? "needs an id" : nil }
-
         var account: SimulatorAccount {
-            let (usual, usualUsage) = (SimulatorAccount(), SimulatorUsage())
-            let usage = SimulatorUsage(
-                primaryUsedPercent: primaryUsedPercent ?? usualUsage.primaryUsedPercent,
-                secondaryUsedPercent: secondaryUsedPercent ?? usualUsage.secondaryUsedPercent)
-            return SimulatorAccount(
-                id: id, userID: userID ?? usual.userID, email: email ?? usual.email, name: name ?? usual.name,
-                plan: plan ?? usual.plan,
-                usage: primaryUsedPercent == nil && secondaryUsedPercent == nil ? nil : usage, models: models)
+            var account = SimulatorAccount(id: id, models: models)
+            set(&account.userID, to: userID)
+            set(&account.email, to: email)
+            set(&account.name, to: name)
+            set(&account.plan, to: plan)
+            guard primaryUsedPercent != nil || secondaryUsedPercent != nil else { return account }
+            var usage = SimulatorUsage()
+            set(&usage.primaryUsedPercent, to: primaryUsedPercent)
+            set(&usage.secondaryUsedPercent, to: secondaryUsedPercent)
+            account.usage = usage
+            return account
         }
     }
 
     var autoApprove: Bool?
     var pollInterval: Int?
     var deltasPerSecond: Double?
-    var accessTokenLifetime: Int?
-    var firstAccessTokenLifetime: Int?
-    var refreshTokenLifetime: Int?
+    var accessTokenLifetime: UInt32?
+    var firstAccessTokenLifetime: UInt32?
+    var refreshTokenLifetime: UInt32?
     var revokesFamilyOnReuse: Bool?
     var plan: String?
     var otherAccounts: [Account]?
@@ -112,37 +151,60 @@ struct ScenarioSettings: ScenarioPart {
     var secondaryUsedPercent: Double?
     var webSocket: Bool?
     var webSocketDeflate: Bool?
-    var webSocketPingInterval: Duration?
+    var webSocketPingInterval: Double?
 
-    static let bounds: [String: ClosedRange<Double>] = {
-        let lifetime = 0...Double(SimulatorConfiguration.lifetimeBounds.upperBound)
-        return [
-            "pollInterval": 0...Double(SimulatorConfiguration.pollIntervalBounds.upperBound),
-            "deltasPerSecond": SimulatorConfiguration.rateBounds,
-            "accessTokenLifetime": lifetime, "firstAccessTokenLifetime": lifetime, "refreshTokenLifetime": lifetime,
-            "primaryUsedPercent": 0...100, "secondaryUsedPercent": 0...100,
-        ]
-    }()
+    /// The configuration with these settings, which win.
+    func applied(to configuration: SimulatorConfiguration) -> SimulatorConfiguration {
+        var result = configuration
+        set(&result.autoApprove, to: autoApprove)
+        set(&result.pollInterval, to: pollInterval)
+        set(&result.deltasPerSecond, to: deltasPerSecond)
+        set(&result.accessTokenLifetime, to: accessTokenLifetime.map { .seconds($0) })
+        set(&result.refreshTokenLifetime, to: refreshTokenLifetime.map { .seconds($0) })
+        set(&result.firstAccessTokenLifetime, to: firstAccessTokenLifetime.map { .seconds($0) })
+        set(&result.revokesFamilyOnReuse, to: revokesFamilyOnReuse)
+        set(&result.account.plan, to: plan)
+        set(&result.otherAccounts, to: otherAccounts?.map(\.account))
+        set(&result.usage.primaryUsedPercent, to: primaryUsedPercent)
+        set(&result.usage.secondaryUsedPercent, to: secondaryUsedPercent)
+        set(&result.webSocket, to: webSocket)
+        set(&result.webSocketDeflate, to: webSocketDeflate)
+        set(&result.webSocketPingInterval, to: webSocketPingInterval?.seconds)
+        return result
+    }
+}
+
+private func set<Value>(_ member: inout Value, to value: Value?) {
+    if let value { member = value }
+}
+
+private func set<Value>(_ member: inout Value?, to value: Value?) {
+    if let value { member = value }
+}
+
+extension Double {
+    /// So many seconds of a scenario; never more than a day.
+    var seconds: Duration { .seconds(Swift.min(Swift.max(self, 0), 86_400)) }
 }
 
 /// When a rule applies, and what it does.
-struct ScenarioRule: ScenarioPart {
+struct ScenarioRule: Codable, Sendable, Hashable {
     var match: ScenarioMatch?
     var effect: ScenarioEffect
 }
 
 /// Which requests a rule is about. A missing member matches everything.
-struct ScenarioMatch: ScenarioPart {
+struct ScenarioMatch: Codable, Sendable, Hashable {
     /// The carrier of a request: HTTP, upgrades included, or messages of a WebSocket.
-    enum Carrier: String, ScenarioChoice { case http, websocket }
+    enum Carrier: String, Codable { case http, websocket }
 
     /// A number, or a list of them.
-    struct Counts: Decodable, Sendable, Hashable {
+    struct Counts: Codable, Sendable, Hashable {
         let values: [Int]
 
         init(from decoder: any Decoder) throws {
-            let here = try ScenarioDecoder.of(decoder)
-            values = here.value.array == nil ? [try here.integer()] : try here.decode([Int].self)
+            let container = try decoder.singleValueContainer()
+            values = try (try? [container.decode(Int.self)]) ?? container.decode([Int].self)
         }
     }
 
@@ -157,10 +219,6 @@ struct ScenarioMatch: ScenarioPart {
     var nth: Counts?
     var from: Int?
     var to: Int?
-
-    static let bounds: [String: ClosedRange<Double>] = [
-        "nth": 1...1_000_000, "from": 1...1_000_000, "to": 1...1_000_000,
-    ]
 
     /// Whether a request is one of those that are counted.
     func isAbout(_ request: BackendRequest) -> Bool {
@@ -177,8 +235,7 @@ struct ScenarioMatch: ScenarioPart {
 
     /// Whether the rule applies to the request with this count.
     func includes(count: Int) -> Bool {
-        if let nth, !nth.values.contains(count) { return false }
-        return count >= from ?? 1 && count <= to ?? .max
+        nth?.values.contains(count) ?? true && count >= from ?? 1 && count <= to ?? .max
     }
 }
 

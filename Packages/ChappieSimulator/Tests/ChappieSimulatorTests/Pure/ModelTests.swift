@@ -15,13 +15,18 @@ struct ModelTests {
         ],
     ]
 
-    private func ask(_ text: String, tools: [ChappieJSON] = [], more: [(String, ChappieJSON)] = []) -> Prompt {
-        Prompt(Simulator.turn(text, [("tools", .array(tools))] + more))
+    private func ask(_ text: String, _ more: [(String, ChappieJSON)] = [], tools: [ChappieJSON] = []) -> [ReplyOutput] {
+        EchoModel.reply(to: Prompt(Simulator.turn(text, [("tools", .array(tools))] + more)))
     }
 
-    private func words(of reply: Reply) -> String? {
-        for case .message(let pieces) in reply.outputs { return pieces.joined() }
-        return nil
+    private func words(of reply: [ReplyOutput]) -> String? {
+        reply.compactMap { if case .message(let pieces) = $0 { pieces.joined() } else { nil } }.first
+    }
+
+    private func call(
+        _ name: String, _ payload: String, kind: DeclaredTool.Kind = .function, in namespace: String? = nil
+    ) -> ReplyOutput {
+        .call(.init(kind: kind, name: name, namespace: namespace, payload: payload))
     }
 
     // MARK: Text
@@ -37,30 +42,21 @@ struct ModelTests {
         #expect(pieces.reduce(0) { $0 + $1.count } == text.count)
     }
 
-    @Test func repeatsWhatItWasAskedAndAlwaysInTheSameWay() throws {
-        let prompt = ask("Hi & bye\nsecond `line`")
-        let reply = EchoModel.reply(to: prompt)
-        #expect(reply == EchoModel.reply(to: prompt))
-        let text = try #require(words(of: reply))
+    @Test func repeatsWhatItWasAskedInAFenceThatHoldsIt() throws {
+        let text = try #require(words(of: ask("Hi & bye\nsecond `line`")))
         #expect(text.contains("> Hi & bye\n> second `line`"))
         #expect(text.contains("- Words: 5\n"))
         #expect(text.contains("```text\nHi & bye\n```"))
-        #expect(reply.outputs.count == 1, "nobody asked for reasoning")
-    }
-
-    @Test func aFenceIsLongerThanTheBackticksItHolds() throws {
-        let text = try #require(words(of: EchoModel.reply(to: ask("```swift"))))
-        #expect(text.contains("````text\n```swift\n````"))
+        #expect(words(of: ask("```swift"))?.contains("````text\n```swift\n````") == true)
     }
 
     @Test func reasonsWhenEffortIsAskedFor() {
-        let asked = EchoModel.reply(to: ask("Hi", more: [("reasoning", ["effort": "high"])]))
-        guard case .reasoning(let summary) = asked.outputs.first else {
+        guard case .reasoning(let summary)? = ask("Hi", [("reasoning", ["effort": "high"])]).first else {
             Issue.record("no reasoning")
             return
         }
         #expect(summary.contains("high"))
-        #expect(EchoModel.reply(to: ask("Hi", more: [("reasoning", ["effort": "none"])])).outputs.count == 1)
+        #expect(ask("Hi", [("reasoning", ["effort": "none"])]).count == 1)
     }
 
     @Test func countsTheTurnAndIgnoresItemsItDoesNotKnow() {
@@ -81,71 +77,58 @@ struct ModelTests {
         #expect(prompt.toolOutputs.isEmpty)
     }
 
+    @Test func aGiantMessageGetsABoundedAnswer() throws {
+        let text = try #require(words(of: ask("reply: " + String(repeating: "x ", count: 1_000_000))))
+        #expect(text.count <= 200_000)
+    }
+
     // MARK: Directives
 
-    @Test func repeatsWordsInAsManyPiecesAsItWasAskedFor() {
-        guard case .message(let pieces) = EchoModel.reply(to: ask("Please repeat 20000 words")).outputs.first else {
-            Issue.record("no message")
-            return
-        }
-        #expect(pieces.count == 20_000)
-        #expect(Directive.parse("repeat 999999999 words", tools: []) == [.repeatWords(Directive.wordLimit)])
-        #expect(Directive.parse("repeat 0 words", tools: []).isEmpty)
-        #expect(Directive.parse("repeat -1 words", tools: []).isEmpty)
-    }
-
-    @Test func repliesWithExactlyTheTextItWasGiven() {
-        #expect(words(of: EchoModel.reply(to: ask("reply: 42\n\n  and more  "))) == "42\n\n  and more")
-    }
-
-    @Test func callsADeclaredToolWithTheArgumentsOfTheMessage() {
-        let reply = EchoModel.reply(
-            to: ask("Please do:\ncall look_up {\"sku\": \"a}b\",\n \"count\": 2}\ncall look_up {}", tools: [lookUp]))
-        #expect(
-            reply.outputs == [
-                .functionCall(name: "look_up", namespace: nil, arguments: "{\"sku\": \"a}b\",\n \"count\": 2}"),
-                .functionCall(name: "look_up", namespace: nil, arguments: "{}"),
-            ])
-    }
-
-    @Test func makesUpArgumentsThatFitTheSchema() {
-        let reply = EchoModel.reply(to: ask("Could you use the tool `look_up`, please?", tools: [lookUp]))
-        #expect(
-            reply.outputs == [
-                .functionCall(
-                    name: "look_up", namespace: nil, arguments: "{\"sku\":\"example\",\"count\":3,\"kind\":\"a\"}")
-            ])
+    @Test(arguments: [
+        ("repeat 20 words", Directive.repeatWords(20)), ("Repeat 999999999 words", .repeatWords(200_000)),
+        ("some lines\nreply: 42\n\n  and more  ", .reply("42\n\n  and more")), ("run: ls -l", .run(command: "ls -l")),
+        ("force call fly", .call(name: "fly", arguments: nil, isForced: true)),
+        ("call fly {\"to\": \"moon\"}", .call(name: "fly", arguments: "{\"to\": \"moon\"}")),
+        ("keep calling look_up {}", .call(name: "look_up", arguments: "{}", isKept: true)),
+        ("use tool look_up", .call(name: "look_up", arguments: nil)),
+    ])
+    func readsADirective(text: String, directive: Directive) {
+        #expect(Directive.parse(text, tools: DeclaredTool.list([lookUp])) == [directive])
     }
 
     @Test(arguments: [
         "call me tomorrow", "I will call look_up later", "use tools wisely", "use tool", "call ", "repeat",
+        "repeat 0 words",
+        "repeat -1 words",
     ])
     func proseIsNotADirective(text: String) {
-        #expect(EchoModel.reply(to: ask(text, tools: [lookUp])).outputs.count == 1)
         #expect(Directive.parse(text, tools: DeclaredTool.list([lookUp])).isEmpty)
     }
 
+    @Test func callsADeclaredToolWithTheArgumentsOfTheMessageOrOfItsSchema() {
+        let text = "Please do:\ncall look_up {\"sku\": \"a}b\"}\nuse tool look_up\nreply: soon"
+        let made = "{\"sku\":\"example\",\"count\":3,\"kind\":\"a\"}"
+        #expect(
+            ask(text, tools: [lookUp]) == [
+                .message(pieces: ["soon"]), call("look_up", "{\"sku\": \"a}b\"}"), call("look_up", made),
+            ])
+    }
+
     @Test func saysWhichToolsThereAreWhenOneIsMissing() throws {
-        let text = try #require(words(of: EchoModel.reply(to: ask("call fly {\"to\": \"moon\"}", tools: [lookUp]))))
+        let text = try #require(words(of: ask("call fly {\"to\": \"moon\"}", tools: [lookUp])))
         #expect(text.contains("`fly`"))
         #expect(text.contains("`look_up`"))
-        let forced = EchoModel.reply(to: ask("force call fly {}", tools: [lookUp]))
-        #expect(forced.outputs == [.functionCall(name: "fly", namespace: nil, arguments: "{}")])
+        #expect(ask("force call fly {}", tools: [lookUp]) == [call("fly", "{}")])
     }
 
     @Test(arguments: [
-        ("exec_command", "function", "{\"cmd\":\"echo hi\"}"),
-        ("shell", "function", "{\"command\":[\"bash\",\"-lc\",\"echo hi\"]}"),
-        ("exec", "custom", "const r = await tools.exec_command({\"cmd\":\"echo hi\"}); text(r);\n"),
+        ("exec_command", DeclaredTool.Kind.function, "{\"cmd\":\"echo hi\"}"),
+        ("shell", .function, "{\"command\":[\"bash\",\"-lc\",\"echo hi\"]}"),
+        ("exec", .custom, "const r = await tools.exec_command({\"cmd\":\"echo hi\"}); text(r);\n"),
     ])
-    func runsACommandWithTheShellToolThereIs(name: String, type: String, payload: String) {
-        let tool: ChappieJSON = ["type": .string(type), "name": .string(name)]
-        let output = EchoModel.reply(to: ask("run: echo hi", tools: [tool])).outputs.first
-        #expect(
-            output
-                == (type == "custom"
-                    ? .customCall(name: name, namespace: nil, input: payload)
-                    : .functionCall(name: name, namespace: nil, arguments: payload)))
+    func runsACommandWithTheShellToolThereIs(name: String, kind: DeclaredTool.Kind, payload: String) {
+        let tool: ChappieJSON = ["type": .string(kind.rawValue), "name": .string(name)]
+        #expect(ask("run: echo hi", tools: [tool]) == [call(name, payload, kind: kind)])
     }
 
     @Test func findsToolsInsideTheInputAndInNamespaces() {
@@ -156,77 +139,42 @@ struct ModelTests {
                 ["type": "namespace", "name": "image_gen", "tools": [["type": "function", "name": "draw"]]],
             ],
         ]
-        let prompt = Prompt(["model": "m", "input": [nested, ["role": "user", "content": "run: ls"]]])
+        let prompt = Prompt(["model": "m", "input": [nested, ["role": "user", "content": "call draw {}"]]])
         #expect(prompt.tools.map(\.name) == ["exec", "draw"])
-        #expect(prompt.tools.map(\.namespace) == [nil, "image_gen"])
+        #expect(EchoModel.reply(to: prompt) == [call("draw", "{}", in: "image_gen")])
     }
 
     @Test func obeysToolChoice() {
-        let none = ask("call look_up {}", tools: [lookUp], more: [("tool_choice", "none")])
-        #expect(words(of: EchoModel.reply(to: none)) != nil)
+        #expect(words(of: ask("call look_up {}", [("tool_choice", "none")], tools: [lookUp])) != nil)
         for choice: ChappieJSON in ["required", ["type": "function", "name": "look_up"]] {
-            let outputs = EchoModel.reply(to: ask("Hello", tools: [lookUp], more: [("tool_choice", choice)])).outputs
-            guard case .functionCall("look_up", _, _) = outputs.first else {
-                Issue.record("not called for \(choice)")
-                continue
-            }
+            #expect(words(of: ask("Hello", [("tool_choice", choice)], tools: [lookUp])) == nil)
         }
     }
 
     @Test func reportsWhatTheToolsReturnedAndGoesOnOnlyWhenToldTo() throws {
-        func turn(_ text: String) -> Prompt {
-            Prompt([
-                "model": "m", "tools": [lookUp],
-                "input": [
-                    ["role": "user", "content": .string(text)],
-                    ["type": "function_call", "call_id": "c1", "name": "look_up", "arguments": "{}"],
-                    ["type": "function_call_output", "call_id": "c1", "output": "3 left"],
-                    [
-                        "type": "custom_tool_call_output", "call_id": "c2",
-                        "output": [["type": "input_text", "text": "a"], ["type": "input_text", "text": "b"]],
-                    ],
+        func turn(_ text: String) -> [ReplyOutput] {
+            let input: ChappieJSON = [
+                ["role": "user", "content": .string(text)],
+                ["type": "function_call", "call_id": "c1", "name": "look_up", "arguments": "{}"],
+                ["type": "function_call_output", "call_id": "c1", "output": "3 left"],
+                [
+                    "type": "custom_tool_call_output", "call_id": "c2",
+                    "output": [["type": "input_text", "text": "a"], ["type": "input_text", "text": "b"]],
                 ],
-            ])
+            ]
+            return EchoModel.reply(to: Prompt(["model": "m", "tools": [lookUp], "input": input]))
         }
-        let report = try #require(words(of: EchoModel.reply(to: turn("call look_up {}"))))
+        let report = try #require(words(of: turn("call look_up {}")))
         #expect(report.contains("The tool `look_up` returned:\n\n```text\n3 left\n```"))
         #expect(report.contains("The tool returned:\n\n```text\nab\n```"))
-        #expect(
-            EchoModel.reply(to: turn("keep calling look_up {\"n\":1}")).outputs == [
-                .functionCall(name: "look_up", namespace: nil, arguments: "{\"n\":1}")
-            ])
+        #expect(turn("keep calling look_up {\"n\":1}") == [call("look_up", "{\"n\":1}")])
     }
 
     @Test func answersACompactionTriggerWithACompactionItem() {
-        let body: ChappieJSON = [
-            "model": "m", "input": [["role": "user", "content": "call x {}"], ["type": "compaction_trigger"]],
-        ]
-        guard case .compaction = EchoModel.reply(to: Prompt(body)).outputs.first else {
+        let input: ChappieJSON = [["role": "user", "content": "call x {}"], ["type": "compaction_trigger"]]
+        guard case .compaction? = EchoModel.reply(to: Prompt(["model": "m", "input": input])).first else {
             Issue.record("no compaction")
             return
         }
-    }
-
-    @Test func aGiantMessageGetsABoundedAnswer() {
-        let text = "reply: " + String(repeating: "x ", count: 1_000_000)
-        guard case .message(let pieces) = EchoModel.reply(to: ask(text)).outputs.first else {
-            Issue.record("no message")
-            return
-        }
-        #expect(pieces.count <= Directive.textLimit / 2)
-    }
-
-    @Test func objectsWithoutAnEndDoNotHoldItUp() {
-        let text = String(repeating: "call look_up {\n", count: 20_000)
-        let start = ContinuousClock.now
-        #expect(Directive.parse(text, tools: DeclaredTool.list([lookUp])).count == Directive.lineLimit)
-        #expect(ContinuousClock.now - start < .seconds(20))
-    }
-
-    @Test func findsTheEndOfAnObjectOnlyWhenItHasOne() {
-        let text = "{\"a\":{\"b\":\"}\\\"\"}} rest"
-        #expect(Directive.endOfObject(text[...]).map { String(text[..<$0]) } == "{\"a\":{\"b\":\"}\\\"\"}}")
-        #expect(Directive.endOfObject("{\"a\":\"}") == nil)
-        #expect(Directive.endOfObject(String(repeating: "{", count: 1000)[...]) == nil)
     }
 }

@@ -4,13 +4,14 @@ import Testing
 @testable import ChappieSimulator
 
 struct ReplyWriterTests {
-    private func events(_ reply: Reply, _ more: [(String, ChappieJSON)] = []) throws -> [ChappieJSON] {
-        var identifiers = CountedIdentifiers()
+    private func events(_ reply: [ReplyOutput], _ more: [(String, ChappieJSON)] = []) throws -> [ChappieJSON] {
+        var count = 0
         let body = Simulator.turn("Hi", more)
-        let events = ReplyWriter.write(
-            reply, body: body, prompt: Prompt(body), now: 1_795_000_000, identifiers: &identifiers
-        ).events
-        return try events.map { event in
+        let written = ReplyWriter.write(reply, body: body, prompt: Prompt(body), now: 1_795_000_000) { prefix in
+            count += 1
+            return "\(prefix)\(count)"
+        }
+        return try written.events.map { event in
             let value = try ChappieJSON(parsing: event.data)
             #expect(value["type"]?.string == event.name)
             return value
@@ -18,7 +19,7 @@ struct ReplyWriterTests {
     }
 
     @Test func aMessageHasTheWholeSequenceInOrder() throws {
-        let events = try events(Reply(outputs: [.message(pieces: ["Hi ", "👩‍👩‍👧 \"q\""])]))
+        let events = try events([.message(pieces: ["Hi ", "👩‍👩‍👧 \"q\""])])
         #expect(
             events.types == [
                 "response.created", "response.in_progress", "response.output_item.added", "response.content_part.added",
@@ -39,8 +40,9 @@ struct ReplyWriterTests {
     }
 
     @Test func reasoningComesFirstWithItsSummaryInPieces() throws {
-        let reply = Reply(outputs: [.reasoning(summary: "**Well** then"), .message(pieces: ["Hi"])])
-        let events = try events(reply, [("include", ["reasoning.encrypted_content"])])
+        let events = try events(
+            [.reasoning(summary: "**Well** then"), .message(pieces: ["Hi"])],
+            [("include", ["reasoning.encrypted_content"])])
         let summary = events.filter { $0["type"] == "response.reasoning_summary_text.delta" }
         #expect(summary.compactMap { $0["delta"]?.string }.joined() == "**Well** then")
         let done = events.filter { $0["type"] == "response.output_item.done" }
@@ -51,11 +53,10 @@ struct ReplyWriterTests {
     }
 
     @Test func callsCarryTheirPayloadInPiecesAndWhole() throws {
-        let events = try events(
-            Reply(outputs: [
-                .functionCall(name: "f", namespace: "n", arguments: "{\"a\": \"b c\"}"),
-                .customCall(name: "x", namespace: nil, input: "text here"),
-            ]))
+        let events = try events([
+            .call(.init(kind: .function, name: "f", namespace: "n", payload: "{\"a\": \"b c\"}")),
+            .call(.init(kind: .custom, name: "x", namespace: nil, payload: "text here")),
+        ])
         let done = events.filter { $0["type"] == "response.output_item.done" }.compactMap { $0["item"] }
         #expect(done[0]["type"] == "function_call")
         #expect(done[0]["arguments"] == "{\"a\": \"b c\"}")

@@ -1,10 +1,10 @@
 import ChappieCore
-import ChappieSimulator
 import Foundation
+import TestFixtures
 
 /// One exchange made by curl: the plainest real client there is.
 struct Curl: Sendable {
-    let exitStatus: Int32
+    let exitStatus: Int
     let status: Int
     let headers: [String: String]
     let body: String
@@ -23,17 +23,12 @@ struct Curl: Sendable {
         body: [UInt8]? = nil, options: [String] = []
     ) throws {
         var arguments = ["curl", "-sS", "-N", "-i", "--max-time", "30", "-X", method, url] + options
-        for header in headers { arguments += ["-H", header] }
-        var input: [UInt8] = body ?? []
-        if let form { input = Array(form.utf8) }
-        if let json {
-            input = json.serializedBytes()
-            arguments += ["-H", "content-type: application/json"]
-        }
-        if form != nil || json != nil || body != nil { arguments += ["--data-binary", "@-"] }
-        let result = try Command.run(arguments, input: input)
+        for header in headers + (json == nil ? [] : ["content-type: application/json"]) { arguments += ["-H", header] }
+        let input = body ?? json?.serializedBytes() ?? form.map { Array($0.utf8) }
+        if input != nil { arguments += ["--data-binary", "@-"] }
+        let result = try Self.run(arguments, input: input ?? [])
         exitStatus = result.status
-        var rest = result.text[...]
+        var rest = String(decoding: result.output, as: UTF8.self)[...]
         var fields: [String: String] = [:]
         var code = 0
         // An interim response (100 Continue) comes before the real one.
@@ -50,5 +45,17 @@ struct Curl: Sendable {
         status = code
         self.headers = fields
         self.body = String(rest)
+    }
+
+    /// Runs a program of the machine to its end.
+    static func run(_ arguments: [String], input: [UInt8] = []) throws -> (status: Int, output: [UInt8]) {
+        // Files, not pipes: neither side can block the other.
+        let directory = try TemporaryDirectory()
+        try Data(input).write(to: URL(filePath: directory.path("in")))
+        let program = try RunningProgram(
+            "/usr/bin/env", arguments, input: .file(directory.path("in")), output: .file(directory.path("out")),
+            errors: .file(directory.path("err")))
+        let status = program.wait()
+        return (Int(status), Array(try Data(contentsOf: URL(filePath: directory.path("out")))))
     }
 }

@@ -1,12 +1,16 @@
 import ChappieCore
-import ChappieSimulator
+import FoundationEssentials
+import Synchronization
 import TestFixtures
+
+@testable import ChappieSimulator
 
 extension Simulator {
     static let clientID = "app_EMoamEEZ73f0CkXaXp7hrann"
 
     var base: String { "http://127.0.0.1:\(port)" }
-    var responses: String { "\(base)/backend-api/codex/responses" }
+    /// The header field of a new sign-in.
+    var bearer: String { "authorization: Bearer \(signIn().accessToken)" }
 
     /// A simulator that lives as long as `body` runs, on a thread of its own: what it does blocks.
     @discardableResult
@@ -37,34 +41,27 @@ extension Simulator {
             try body(simulator)
             return simulator.log
         }
-        var lines: [String] = []
-        for await exchange in log { lines.append(exchange.line) }
-        return lines
+        return await log.reduce(into: []) { $0.append($1) }
     }
 
     /// A turn with nothing but what is needed.
     static func turn(_ text: String, _ more: [(String, ChappieJSON)] = []) -> ChappieJSON {
-        .object(
-            ChappieJSONObject(
-                [
-                    ("model", "gpt-5.5"), ("store", false), ("stream", true),
-                    ("input", [["role": "user", "content": .string(text)]]),
-                ] + more))
+        let message: ChappieJSON = ["role": "user", "content": .string(text)]
+        return .object(
+            ChappieJSONObject([("model", "gpt-5.5"), ("store", false), ("stream", true), ("input", [message])] + more))
     }
 
     /// One exchange with a new access token.
     func authorized(
         _ method: String, _ path: String, headers: [String] = [], json: ChappieJSON? = nil, body: [UInt8]? = nil
     ) throws -> Curl {
-        try Curl(
-            method, "\(base)/backend-api/\(path)",
-            headers: ["authorization: Bearer \(issueCredential().accessToken)"] + headers, json: json, body: body)
+        try Curl(method, "\(base)/backend-api/\(path)", headers: [bearer] + headers, json: json, body: body)
     }
 
     func ask(_ text: String, _ more: [(String, ChappieJSON)] = [], options: [String] = []) throws -> Curl {
         try Curl(
-            "POST", responses, headers: ["authorization: Bearer \(issueCredential().accessToken)"],
-            json: Self.turn(text, more), options: options)
+            "POST", "\(base)/backend-api/codex/responses", headers: [bearer], json: Self.turn(text, more),
+            options: options)
     }
 }
 
@@ -74,4 +71,14 @@ extension [ChappieJSON] {
     var text: String {
         filter { $0["type"] == "response.output_text.delta" }.compactMap { $0["delta"]?.string }.joined()
     }
+}
+
+/// A clock that goes on when it is told to.
+final class StillClock: ChappieClock {
+    private let seconds = Mutex(1_795_000_000.0)
+
+    var now: Date { Date(timeIntervalSince1970: seconds.withLock { $0 }) }
+    var elapsed: Duration { .zero }
+    func sleep(for duration: Duration) async throws { try Task.checkCancellation() }
+    func advance(seconds count: Double) { seconds.withLock { $0 += count } }
 }

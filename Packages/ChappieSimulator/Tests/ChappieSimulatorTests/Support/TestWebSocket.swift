@@ -1,5 +1,6 @@
 import ChappieCore
-import ChappieSimulator
+
+@testable import ChappieSimulator
 
 /// A WebSocket client in its plainest form, that shares nothing with the server it talks to: it blocks, masks with a
 /// fixed key, and shows every frame.
@@ -24,7 +25,7 @@ final class TestWebSocket {
     let socket: TestSocket
     /// Control frames that came among the messages.
     private(set) var controls: [Frame] = []
-    private let deflate: TestDeflate?
+    private let deflate: PermessageDeflate?
 
     /// - Parameter patience: seconds to wait for bytes, at most.
     init(
@@ -36,11 +37,13 @@ final class TestWebSocket {
             [
                 "GET /backend-api/codex/responses HTTP/1.1", "Host: 127.0.0.1", "Connection: keep-alive, Upgrade",
                 "Upgrade: websocket", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
-                "Authorization: Bearer \(token ?? simulator.issueCredential().accessToken)",
+                "Authorization: Bearer \(token ?? simulator.signIn().accessToken)",
             ] + (offer.map { ["Sec-WebSocket-Extensions: \($0)"] } ?? []) + headers
         socket.send(lines.joined(separator: "\r\n") + "\r\n\r\n")
         head = socket.receive(until: "\r\n\r\n")
-        deflate = head.lowercased().contains("sec-websocket-extensions: permessage-deflate") ? TestDeflate() : nil
+        deflate =
+            head.lowercased().contains("sec-websocket-extensions: permessage-deflate")
+            ? PermessageDeflate(DeflateTerms()) : nil
     }
 
     var status: Int { Int(head.split(separator: " ").dropFirst().first ?? "") ?? 0 }
@@ -55,12 +58,9 @@ final class TestWebSocket {
     func send(_ value: ChappieJSON) { send(text: value.serialized()) }
 
     func send(text: String) {
-        let bytes = Array(text.utf8)
-        if let deflate {
-            send(Frame(opcode: 1, payload: deflate.compress(bytes), reservedBits: 4, isMasked: true))
-        } else {
-            send(Frame(opcode: 1, payload: bytes, isMasked: true))
-        }
+        let compressed = try? deflate?.compress(Array(text.utf8))
+        let payload = compressed ?? Array(text.utf8)
+        send(Frame(opcode: 1, payload: payload, reservedBits: compressed == nil ? 0 : 4, isMasked: true))
     }
 
     func send(_ frame: Frame) { socket.send(Self.bytes(of: frame)) }
@@ -110,7 +110,7 @@ final class TestWebSocket {
             if whole == nil { whole = frame } else { whole?.payload += frame.payload }
             guard frame.isFinal, var message = whole else { continue }
             guard message.reservedBits == 4, let deflate else { return message }
-            message.payload = deflate.decompress(message.payload) ?? []
+            message.payload = (try? deflate.decompress(message.payload, limit: 1 << 28)) ?? []
             return message
         }
         return nil

@@ -10,8 +10,7 @@ struct ControlFrameTests {
                 client.send(.init(opcode: 9, payload: payload, isMasked: true))
                 #expect(client.frame() == .init(opcode: 10, payload: payload))
             }
-            #expect(simulator.webSocketConnections[0].pingCount == 3)
-            #expect(simulator.webSocketConnections[0].messageCount == 0)
+            #expect(simulator.receivedMessages.isEmpty)
         }
     }
 
@@ -29,36 +28,19 @@ struct ControlFrameTests {
         }
     }
 
-    @Test func theServerPingsAndCountsWhatComesBack() async throws {
+    @Test func theServerPings() async throws {
         let configuration = SimulatorConfiguration(webSocketPingInterval: .milliseconds(10))
-        try await Simulator.withWebSocket(configuration) { client, simulator in
-            for _ in 0..<3 {
-                let ping = try #require(client.frame())
-                #expect(ping.opcode == 9)
-                client.send(.init(opcode: 10, payload: ping.payload, isMasked: true))
-            }
-            client.send(.init(opcode: 8, payload: [], isMasked: true))
-            while let frame = client.frame(), frame.opcode != 8 {}
-            #expect(simulator.webSocketConnections[0].pongCount == 3)
+        try await Simulator.withWebSocket(configuration) { client, _ in
+            for _ in 0..<3 { #expect(client.frame() == .init(opcode: 9, payload: Array("chappie".utf8))) }
         }
     }
 
-    @Test func pingsGoUnansweredWhenTheScenarioSaysSo() async throws {
-        try await Simulator.withWebSocket(named: "ws-no-pongs") { client, _ in
-            client.send(.init(opcode: 9, payload: [1], isMasked: true))
-            #expect(client.ask("Hi").types.last == "response.completed")
-            #expect(client.controls.isEmpty)
-        }
-    }
-
-    @Test(arguments: [(1000, [0x03, 0xE8]), (nil, []), (4999, [0x13, 0x87])] as [(Int?, [UInt8])])
-    func aCloseIsAnsweredWithItsCodeAndThenTheConnectionEnds(code: Int?, payload: [UInt8]) async throws {
-        try await Simulator.withWebSocket { client, simulator in
+    @Test(arguments: [[0x03, 0xE8], [], [0x13, 0x87]] as [[UInt8]])
+    func aCloseIsAnsweredWithItsCodeAndThenTheConnectionEnds(payload: [UInt8]) async throws {
+        try await Simulator.withWebSocket { client, _ in
             client.send(.init(opcode: 8, payload: payload, isMasked: true))
             #expect(client.frame() == .init(opcode: 8, payload: payload))
             #expect(client.socket.receiveToEnd() == .endOfStream(""))
-            #expect(simulator.webSocketConnections[0].hasSentClose)
-            #expect(simulator.webSocketConnections[0].closeCode.map(Int.init) == code)
         }
     }
 
@@ -127,7 +109,6 @@ struct ControlFrameTests {
             #expect(client.answer().types.last == "response.completed")
             let message = try #require(simulator.receivedMessages.first)
             #expect(String(decoding: message.body, as: UTF8.self) == question)
-            #expect(message.frameCount == 3)
             #expect(message.wireByteCount == bytes.count - 8)
             #expect(client.controls.map(\.text) == ["in"])
         }

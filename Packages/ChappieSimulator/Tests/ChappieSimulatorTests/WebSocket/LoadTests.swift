@@ -1,14 +1,15 @@
 import ChappieCore
-import ChappieSimulator
 import Glibc
 import TestFixtures
 import Testing
+
+@testable import ChappieSimulator
 
 @Suite(.tags(.slow), .timeLimit(.minutes(3)))
 struct LoadTests {
     @Test func aThousandIdleConnectionsAreKeptAndEveryOneAnswers() async throws {
         try await Simulator.during(SimulatorConfiguration(recordedRequestLimit: 10)) { simulator in
-            let token = simulator.issueCredential().accessToken
+            let token = simulator.signIn().accessToken
             // Each is one descriptor here and one in the simulator; the usual limit is 1024 in all.
             var limit = rlimit()
             getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
@@ -26,11 +27,10 @@ struct LoadTests {
     }
 
     @Test func anAnswerOfTwentyThousandPiecesComesWhole() async throws {
-        try await Simulator.withWebSocket { client, simulator in
+        try await Simulator.withWebSocket { client, _ in
             let events = client.ask("repeat 20000 words")
             #expect(events.count { $0["type"] == "response.output_text.delta" } == 20_000)
             #expect(events.types.last == "response.completed")
-            #expect(simulator.webSocketConnections[0].byteCountSent > 20_000 * 150)
         }
     }
 }

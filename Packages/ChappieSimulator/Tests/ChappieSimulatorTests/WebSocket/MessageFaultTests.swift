@@ -40,17 +40,6 @@ struct MessageFaultTests {
         }
     }
 
-    @Test(arguments: [
-        ("ws-error-500-once", 500), ("ws-error-401-once", 401), ("ws-previous-not-found", 400),
-        ("unauthorized-once", 401), ("server-error-once", 500),
-    ])
-    func anErrorComesOnceAndTheConnectionGoesOn(name: String, status: Int) async throws {
-        try await Simulator.withWebSocket(named: name) { client, _ in
-            #expect(client.ask("Hi").last?["status"]?.int == status)
-            #expect(client.ask("Hi").types.last == "response.completed")
-        }
-    }
-
     @Test func aConnectionsTimeIsOver() async throws {
         try await Simulator.withWebSocket(named: "ws-connection-limit") { client, simulator in
             #expect(client.ask("Hi", [("generate", false)]).types.last == "response.completed")
@@ -76,33 +65,13 @@ struct MessageFaultTests {
         }
     }
 
-    @Test func warmingUpGoesWrongAndTurnsDoNot() async throws {
-        try await Simulator.withWebSocket(named: "ws-prewarm-error") { client, _ in
-            #expect(client.ask("Hi", [("generate", false)]).last?["status"] == 500)
-            #expect(client.ask("Hi").types.last == "response.completed")
-        }
-        try await Simulator.withWebSocket(named: "ws-prewarm-close") { client, _ in
-            client.send(TestWebSocket.create("Hi", [("generate", false)]))
-            #expect(client.message()?.closeCode == 1011)
-        }
-        try await Simulator.withWebSocket(named: "ws-prewarm-silent") { client, simulator in
-            client.send(TestWebSocket.create("Hi", [("generate", false)]))
-            // A pong that comes alone shows that the answer would have come before it.
-            client.send(.init(opcode: 9, payload: [1], isMasked: true))
-            #expect(client.frame() == .init(opcode: 10, payload: [1]))
-            let second = try TestWebSocket(simulator)
-            #expect(second.ask("Hi").types.last == "response.completed")
-        }
-    }
-
     // MARK: Ends
 
     @Test(arguments: [
-        ("ws-close-1000", 8, 1000), ("ws-close-1001", 8, 1001), ("ws-close-1008", 8, 1008), ("ws-close-1011", 8, 1011),
-        ("ws-close-empty", 8, nil), ("ws-close-instead", 0, 1011),
+        ("ws-close-1000", 8, 1000), ("ws-close-empty", 8, nil), ("ws-close-instead", 0, 1011),
     ])
     func closesInTheMiddleOfAnAnswer(name: String, messages: Int, code: Int?) async throws {
-        try await Simulator.withWebSocket(named: name) { client, simulator in
+        try await Simulator.withWebSocket(named: name) { client, _ in
             client.send(TestWebSocket.create("Hi"))
             for _ in 0..<messages { #expect(client.message()?.opcode == 1) }
             let close = try #require(client.message())
@@ -110,8 +79,6 @@ struct MessageFaultTests {
             #expect(close.closeCode == code)
             client.send(.init(opcode: 8, payload: close.payload, isMasked: true))
             #expect(client.socket.receiveToEnd() == .endOfStream(""))
-            #expect(simulator.webSocketConnections[0].hasSentClose)
-            #expect(simulator.webSocketConnections[0].closeCode.map(Int.init) == code)
         }
     }
 
@@ -125,38 +92,22 @@ struct MessageFaultTests {
         try await Simulator.withWebSocket(scenario: idle) { client, _ in #expect(client.message()?.closeCode == 1001) }
     }
 
-    @Test(arguments: [("ws-cut", 1), ("ws-cut-rst", 1), ("ws-cut-twice", 2)])
-    func cutsAfterEightPiecesAsOftenAsItSays(name: String, times: Int) async throws {
-        try await Simulator.withWebSocket(named: name, offer: TestWebSocket.deflateOffer) { client, simulator in
-            var client = client
-            for _ in 0..<times {
-                let events = client.ask("repeat 100 words")
-                #expect(events.types.count { $0 == "response.output_text.delta" } == 8)
-                #expect(events.types.last == "response.output_text.delta")
-                let isReset = if case .reset = client.socket.receiveToEnd() { true } else { false }
-                #expect(isReset == (name == "ws-cut-rst"))
-                client = try TestWebSocket(simulator)
-            }
-            #expect(client.ask("repeat 100 words").types.last == "response.completed")
-        }
-    }
-
     @Test(arguments: [nil, TestWebSocket.deflateOffer])
     func cutsAReferenceAnswerAtEvery97thByte(offer: String?) async throws {
-        let whole = try await Simulator.withWebSocket(offer: offer) { client, simulator in
+        @Sendable func bytes(of client: TestWebSocket, closing: Bool) -> Int? {
             client.send(TestWebSocket.create("Hi"))
-            client.send(.init(opcode: 8, payload: [], isMasked: true))
-            guard case .endOfStream = client.socket.receiveToEnd() else { throw CancellationError() }
-            // The close frame is two bytes.
-            return simulator.webSocketConnections[0].byteCountSent - 2
+            if closing { client.send(.init(opcode: 8, payload: [], isMasked: true)) }
+            return client.socket.countToEnd()
         }
+        // The close frame is two bytes.
+        let whole =
+            try #require(
+                try await Simulator.withWebSocket(offer: offer) { client, _ in bytes(of: client, closing: true) }) - 2
         #expect(whole > (offer == nil ? 2000 : 500))
         for length in stride(from: 0, to: whole, by: 97) {
             let cut = "{\"rules\":[{\"match\":{\"method\":\"POST\"},\"effect\":{\"cut\":{\"afterBytes\":\(length)}}}]}"
-            try await Simulator.withWebSocket(scenario: cut, offer: offer) { client, simulator in
-                client.send(TestWebSocket.create("Hi"))
-                guard case .endOfStream = client.socket.receiveToEnd() else { throw CancellationError() }
-                #expect(simulator.webSocketConnections[0].byteCountSent == length)
+            try await Simulator.withWebSocket(scenario: cut, offer: offer) { client, _ in
+                #expect(bytes(of: client, closing: false) == length)
             }
         }
     }
@@ -167,7 +118,6 @@ struct MessageFaultTests {
             #expect(client.message()?.json["type"] == "response.created")
             client.send(.init(opcode: 9, payload: Array("still there?".utf8), isMasked: true))
             #expect(client.frame()?.text == "still there?")
-            #expect(simulator.webSocketConnections[0].pingCount == 1)
             let second = try TestWebSocket(simulator)
             #expect(second.ask("Hi").types.last == "response.completed")
         }
@@ -204,8 +154,7 @@ struct MessageFaultTests {
         #expect(try await third("ws-reserved-opcode")[0].opcode == 3)
         #expect(try await third("ws-masked")[0].isMasked)
         #expect(String(validating: try await third("ws-invalid-utf8")[0].payload, as: UTF8.self) == nil)
-        #expect(try await third("ws-long-ping")[0].opcode == 9)
-        #expect(try await third("ws-long-ping")[0].payload.count == 126)
+        #expect(try await third("ws-long-ping")[0] == .init(opcode: 9, payload: Array(repeating: 0, count: 126)))
     }
 
     @Test func sendsFramesAndMessagesOfAnySize() async throws {
@@ -237,19 +186,4 @@ struct MessageFaultTests {
         }
     }
 
-    @Test(arguments: [
-        ("unknown-events", true), ("malformed-event", true), ("no-created", true), ("completed-twice", true),
-        ("crlf", true), ("comments", true), ("failed", false), ("incomplete", false), ("no-completed", false),
-    ])
-    func scenariosOfEventsAreTheSameOverWebSocket(name: String, isWhole: Bool) async throws {
-        let plain = try await Simulator.withWebSocket { client, _ in client.ask("Hi").text }
-        try await Simulator.withWebSocket(named: name) { client, _ in
-            client.send(TestWebSocket.create("Hi"))
-            client.send(.init(opcode: 8, payload: [], isMasked: true))
-            var events: [ChappieJSON] = []
-            while let message = client.message(), message.opcode == 1 { events.append(message.json) }
-            #expect(events.text == plain)
-            #expect((events.types.last == "response.completed") == isWhole)
-        }
-    }
 }

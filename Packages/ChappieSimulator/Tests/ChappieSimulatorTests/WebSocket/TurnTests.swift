@@ -15,10 +15,8 @@ struct TurnTests {
             let connection = try #require(simulator.webSocketConnections.first)
             #expect(connection.isCompressed == (offer != nil))
             #expect(connection.isOpen)
-            #expect(connection.messageCount == 1)
-            #expect(connection.payloadByteCountReceived == simulator.receivedMessages[0].body.count)
-            #expect(connection.wireByteCountReceived == simulator.receivedMessages[0].wireByteCount)
-            #expect((connection.wireByteCountReceived < connection.payloadByteCountReceived) == (offer != nil))
+            let message = simulator.receivedMessages[0]
+            #expect((message.wireByteCount < message.body.count) == (offer != nil))
         }
     }
 
@@ -53,26 +51,6 @@ struct TurnTests {
             #expect(second[3]["headers"]?["x-codex-turn-state"]?.string != state)
             let third = client.ask("Hi", [("client_metadata", ["x-codex-turn-state": "sticky"])])
             #expect(third[3]["headers"]?["x-codex-turn-state"] == "sticky")
-        }
-    }
-
-    @Test func callsTools() async throws {
-        let tools: ChappieJSON = [["type": "function", "name": "exec_command", "parameters": [:]]]
-        try await Simulator.withWebSocket { client, _ in
-            let first = client.ask("run: echo hi", [("tools", tools)])
-            let call = try #require(first.first { $0["type"] == "response.output_item.done" }?["item"])
-            #expect(call["name"] == "exec_command")
-            let output: ChappieJSON = [
-                ["type": "function_call_output", "call_id": call["call_id"] ?? .null, "output": "hi there"]
-            ]
-            let second = client.ask(
-                "",
-                [
-                    ("input", output), ("tools", tools),
-                    ("previous_response_id", .string(try #require(first.responseID))),
-                ])
-            #expect(second.text.contains("The tool `exec_command` returned:"))
-            #expect(second.text.contains("hi there"))
         }
     }
 

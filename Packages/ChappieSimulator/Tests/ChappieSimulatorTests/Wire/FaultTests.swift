@@ -21,26 +21,14 @@ struct FaultTests {
 
     // 18: a transfer that ended early. 56: a reset. 52: nothing at all. 28: out of time.
     @Test(arguments: [
-        ("cut", Int32(18)), ("cut-rst", 56), ("hang-up", 52), ("hang-up-rst", 56), ("cut-clean", 0), ("failed", 0),
-        ("no-completed", 0), ("drip", 0), ("close-delimited", 0), ("crlf", 0), ("bom", 0), ("giant-event", 0),
+        ("cut", 18), ("cut-rst", 56), ("hang-up", 52), ("hang-up-rst", 56), ("cut-clean", 0), ("drip", 0),
+        ("close-delimited", 0), ("stall", 28), ("stall-before-head", 28), ("stall-before-body", 28),
     ])
-    func endsTheWayItSays(name: String, exitStatus: Int32) async throws {
-        let answer = try await Simulator.during(named: name) { try $0.ask("Hi") }
+    func endsTheWayItSays(name: String, exitStatus: Int) async throws {
+        let patience = exitStatus == 28 ? ["--max-time", "0.5"] : []
+        let answer = try await Simulator.during(named: name) { try $0.ask("Hi", options: patience) }
         #expect(answer.exitStatus == exitStatus)
-    }
-
-    @Test(arguments: [("stall", 8), ("stall-before-head", 0), ("stall-before-body", 0)])
-    func fallsSilentWhereItSays(name: String, events: Int) async throws {
-        let answer = try await Simulator.during(named: name) { try $0.ask("Hi", options: ["--max-time", "0.5"]) }
-        #expect(answer.exitStatus == 28)
-        #expect(answer.events.count == events)
-        #expect(answer.status == (name == "stall-before-head" ? 0 : 200))
-    }
-
-    @Test func aCutHappensAsOftenAsItSays() async throws {
-        let answers = try await Simulator.during(named: "cut") { [try $0.ask("Hi"), try $0.ask("Hi")] }
-        #expect(answers[0].events.count == 8)
-        #expect(answers[1].events.types.last == "response.completed")
+        if ["cut", "stall"].contains(name) { #expect(answer.events.count == 8) }
     }
 
     @Test(arguments: ["delayBeforeHead", "delayBeforeBody"])
@@ -53,36 +41,24 @@ struct FaultTests {
         }
     }
 
-    @Test(arguments: [
-        ("unauthorized-storm", 401), ("usage-limit", 429), ("rate-limit", 429), ("server-error-forever", 500),
-        ("overloaded", 503), ("bad-request", 400), ("blocked", 403), ("html", 200), ("not-json", 200),
-        ("redirect-elsewhere", 307),
-    ])
-    func answersTheStatusItSays(name: String, status: Int) async throws {
-        let answers = try await Simulator.during(named: name) { [try $0.ask("Hi"), try $0.ask("Hi")] }
-        #expect(answers.map(\.status) == [status, status])
-    }
-
     @Test func aUsageLimitSaysWhenItResets() async throws {
         let configuration = SimulatorConfiguration(clock: StillClock())
         let answer = try await Simulator.during(configuration, named: "usage-limit") { try $0.ask("Hi") }
         #expect(answer.json["error"]?["type"] == "usage_limit_reached")
         #expect(answer.json["error"]?["plan_type"] == "plus")
         #expect(answer.json["error"]?["resets_at"]?.int == 1_795_003_600)
-        #expect(answer.json["error"]?["resets_in_seconds"] == 3600)
         #expect(answer.headers["x-codex-primary-used-percent"] == "100.0")
     }
 
-    @Test func headersCanBeSetOnAnyAnswer() async throws {
-        let scenario = rule("\"headers\":{\"x-codex-primary-used-percent\":\"81.5\",\"retry-after\":2}")
+    @Test func headersCanBeSetAndTakenAwayOnAnyAnswer() async throws {
+        let scenario = rule("\"headers\":{\"openai-model\":null,\"retry-after\":2}")
         let answer = try await Simulator.during(scenario: scenario) { try $0.ask("Hi") }
         #expect(answer.status == 200)
-        #expect(answer.headers["x-codex-primary-used-percent"] == "81.5")
+        #expect(answer.headers["openai-model"] == nil)
         #expect(answer.headers["retry-after"] == "2")
         let answers = try await Simulator.during(named: "rate-limit-retry-after") { simulator in
             try (0..<3).map { _ in try simulator.ask("Hi") }
         }
-        #expect(answers.map { $0.headers["retry-after"] } == ["1", "1", nil])
         #expect(answers.map(\.status) == [429, 429, 200])
     }
 

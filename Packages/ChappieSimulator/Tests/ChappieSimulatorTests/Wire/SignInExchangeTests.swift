@@ -3,6 +3,7 @@ import ChappieSimulator
 import FoundationEssentials
 import Testing
 
+/// Signing in, with one account and with several.
 @Suite(.timeLimit(.minutes(3)))
 struct SignInExchangeTests {
     private struct Flow {
@@ -41,18 +42,16 @@ struct SignInExchangeTests {
                     "refresh_token": token ?? .null,
                 ])
         }
-    }
 
-    private func usage(_ simulator: Simulator, _ accessToken: ChappieJSON?) throws -> Curl {
-        try Curl(
-            "GET", "\(simulator.base)/backend-api/wham/usage",
-            headers: ["authorization: Bearer \(accessToken?.string ?? "")"])
+        func get(_ path: String, _ tokens: Curl, _ headers: [String] = []) throws -> Curl {
+            let bearer = "authorization: Bearer \(tokens.json["access_token"]?.string ?? "")"
+            return try Curl("GET", "\(simulator.base)/backend-api/\(path)", headers: [bearer] + headers)
+        }
     }
 
     @Test func aWholeLifeOfACredential() async throws {
         try await Simulator.during { simulator in
             let flow = try Flow(simulator)
-            #expect(flow.start.status == 200)
             #expect(flow.start.json["interval"] == "1")
             #expect(flow.start.json["expires_at"]?.string?.hasSuffix("Z") == true)
             let pending = try flow.poll()
@@ -60,59 +59,50 @@ struct SignInExchangeTests {
             #expect(pending.json["error"]?["code"] == "deviceauth_authorization_pending")
             try simulator.approve(userCode: flow.userCode.lowercased())
             let approved = try flow.poll()
-            #expect(approved.status == 200)
-            #expect(approved.json["code_challenge"]?.string?.count == 43)
+            #expect(approved.json["code_challenge"] == "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM")
 
             #expect(try flow.exchange(approved, redirect: "http://evil.example/deviceauth/callback").status == 400)
             let tokens = try flow.exchange(approved)
             #expect(tokens.status == 200)
             #expect(tokens.headers["cache-control"] == "no-store")
-            for name in ["id_token", "access_token"] {
-                #expect(tokens.json[name]?.string?.split(separator: ".").count == 3)
-            }
-            let again = try flow.exchange(approved)
-            #expect(again.status == 400)
-            #expect(again.json["error"] == "invalid_grant")
+            #expect(try flow.exchange(approved).json["error"] == "invalid_grant")
 
-            #expect(try usage(simulator, tokens.json["access_token"]).json["plan_type"] == "plus")
+            #expect(try flow.get("wham/usage", tokens).json["plan_type"] == "plus")
             let refreshed = try flow.refresh(tokens.json["refresh_token"])
             #expect(refreshed.status == 200)
             let reused = try flow.refresh(tokens.json["refresh_token"])
             #expect(reused.status == 401)
             #expect(reused.json["error"]?["code"] == "refresh_token_reused")
 
-            let revocation = try Curl(
-                "POST", "\(simulator.base)/oauth/revoke",
-                json: [
-                    "token": refreshed.json["refresh_token"] ?? .null, "token_type_hint": "refresh_token",
-                    "client_id": .string(Simulator.clientID),
-                ])
-            #expect(revocation.status == 200)
+            let revocation: ChappieJSON = ["token": refreshed.json["refresh_token"] ?? .null]
+            #expect(try Curl("POST", "\(simulator.base)/oauth/revoke", json: revocation).status == 200)
             let refused = try flow.refresh(refreshed.json["refresh_token"])
-            #expect(refused.status == 401)
             #expect(refused.json["error"]?["code"] == "refresh_token_invalidated")
-            let rejected = try usage(simulator, refreshed.json["access_token"])
+            let rejected = try flow.get("wham/usage", refreshed)
             #expect(rejected.status == 401)
             #expect(rejected.json["error"]?["code"] == "token_revoked")
         }
     }
 
     @Test func theClaimsAreTheOnesClientsRead() async throws {
-        try await Simulator.during { simulator in
-            let credential = simulator.issueCredential()
-            for token in [credential.idToken, credential.accessToken] {
-                let part = token.split(separator: ".")[1].map { $0 == "-" ? "+" : $0 == "_" ? "/" : $0 }
-                let padded = String(part) + String(repeating: "=", count: (4 - part.count % 4) % 4)
+        let clock = StillClock()
+        try await Simulator.during(SimulatorConfiguration(autoApprove: true, pollInterval: 0, clock: clock)) {
+            simulator in
+            let flow = try Flow(simulator)
+            let tokens = try flow.exchange(try flow.poll())
+            for name in ["id_token", "access_token"] {
+                let parts = tokens.json[name]?.string?.split(separator: ".") ?? []
+                try #require(parts.count == 3)
+                let text = String(parts[1]).replacing("-", with: "+").replacing("_", with: "/")
+                let padded = text + String(repeating: "=", count: (4 - text.count % 4) % 4)
                 let claims = try ChappieJSON(parsing: Array(try #require(Data(base64Encoded: padded))))
                 let auth = claims["https://api.openai.com/auth"]
-                #expect(auth?["chatgpt_account_id"]?.string == credential.accountID)
+                #expect(auth?["chatgpt_account_id"]?.string == SimulatorAccount().id)
                 #expect(auth?["chatgpt_plan_type"] == "plus")
                 #expect(auth?["chatgpt_user_id"] == "user-simulated")
-                let exp = try #require(claims["exp"]?.int)
-                #expect(Double(exp) == credential.expiresAt.timeIntervalSince1970)
+                #expect(claims["exp"]?.int == 1_795_003_600)
                 #expect(claims["iss"]?.string == simulator.issuer.absoluteString)
             }
-            #expect(!"\(credential)".contains(credential.accessToken))
         }
     }
 
@@ -135,27 +125,23 @@ struct SignInExchangeTests {
 
     @Test func codesAndTokensExpireByTheClock() async throws {
         let clock = StillClock()
-        try await Simulator.during(SimulatorConfiguration(accessTokenLifetime: .seconds(60), clock: clock)) {
-            simulator in
+        let configuration = SimulatorConfiguration(accessTokenLifetime: .seconds(60), clock: clock)
+        try await Simulator.during(configuration) { simulator in
             let flow = try Flow(simulator)
-            let token = ChappieJSON.string(simulator.issueCredential().accessToken)
-            #expect(try usage(simulator, token).status == 200)
+            try simulator.approve(userCode: flow.userCode)
+            let tokens = try flow.exchange(try flow.poll())
+            let late = try Flow(simulator)
+            #expect(try flow.get("wham/usage", tokens).status == 200)
             clock.advance(seconds: 60)
-            let expired = try usage(simulator, token)
-            #expect(expired.status == 401)
-            #expect(expired.json["error"]?["code"] == "token_expired")
+            #expect(try flow.get("wham/usage", tokens).json["error"]?["code"] == "token_expired")
             clock.advance(seconds: 840)
-            #expect(try flow.poll().json["error"]?["code"] == "expired_token")
+            #expect(try late.poll().json["error"]?["code"] == "expired_token")
         }
     }
 
-    @Test func toleratesAFormForRefreshAndRefusesWhatIsNeither() async throws {
+    @Test func refusesWhatIsNoGrant() async throws {
         try await Simulator.during { simulator in
-            let credential = simulator.issueCredential()
             let url = "\(simulator.base)/oauth/token"
-            let form =
-                "grant_type=refresh_token&refresh_token=\(credential.refreshToken)&client_id=\(Simulator.clientID)"
-            #expect(try Curl("POST", url, form: form).status == 200)
             for form in ["grant_type=password", "x=y", "grant_type=authorization_code", "grant_type=refresh_token"] {
                 let answer = try Curl("POST", url, form: form)
                 #expect(answer.status == 400)
@@ -176,30 +162,69 @@ struct SignInExchangeTests {
         #expect(start.json["interval"] == interval)
     }
 
-    @Test func theCodeCanHaveAnotherName() async throws {
+    @Test func theCodeCanHaveAnotherNameAndThePollAnotherStatus() async throws {
         let start = try await Simulator.during(named: "device-usercode-alias") { try Flow($0).start }
         #expect(start.json["usercode"]?.string?.count == 10)
         #expect(start.json["user_code"] == nil)
+        #expect(try await Simulator.during(named: "device-pending-404") { try Flow($0).poll() }.status == 404)
     }
 
-    @Test(arguments: [
-        ("device-pending-404", 404), ("device-poll-400", 400), ("device-poll-429", 429), ("device-poll-500", 500),
-    ])
-    func aPollCanDiffer(name: String, status: Int) async throws {
-        #expect(try await Simulator.during(named: name) { try Flow($0).poll() }.status == status)
-    }
+    // MARK: Several accounts
 
-    @Test(arguments: [
-        ("refresh-expired", "refresh_token_expired"), ("refresh-reused", "refresh_token_reused"),
-        ("refresh-invalidated", "refresh_token_invalidated"),
-    ])
-    func aRefreshCanBeRefused(name: String, code: String) async throws {
-        try await Simulator.during(named: name) { simulator in
-            let credential = simulator.issueCredential()
-            #expect(credential.expiresAt.timeIntervalSinceNow < 61)
-            let answer = try Flow(simulator).refresh(.string(credential.refreshToken))
-            #expect(answer.status == 401)
-            #expect(answer.json["error"]?["code"]?.string == code)
+    private static let scenario = """
+        {"settings":{"pollInterval":0,"otherAccounts":[{"id":"acct-2","userID":"user-2","email":"<two>@example.com",
+         "plan":"pro","primaryUsedPercent":77,"models":["gpt-5.5-mini","no-such-model"]}]}}
+        """
+
+    @Test func thePageOffersThemAndEachSeesItsOwn() async throws {
+        try await Simulator.during(scenario: Self.scenario) { simulator in
+            let page = try Curl("GET", "\(simulator.base)/codex/device").body
+            #expect(page.contains("<option value=\"acct-2\">&lt;two&gt;@example.com (pro)</option>"))
+            let (first, second) = (try Flow(simulator), try Flow(simulator))
+            try simulator.approve(userCode: first.userCode)
+            let form = "user_code=\(second.userCode)&action=approve&account="
+            #expect(try Curl("POST", "\(simulator.base)/codex/device", form: form + "nobody").status == 400)
+            #expect(try Curl("POST", "\(simulator.base)/codex/device", form: form + "acct-2").status == 200)
+            let tokens = [try first.exchange(try first.poll()), try second.exchange(try second.poll())]
+            let usage = try tokens.map { try first.get("wham/usage", $0).json }
+            #expect(usage.map { $0["plan_type"] } == ["plus", "pro"])
+            #expect(usage.map { $0["rate_limit"]?["primary_window"]?["used_percent"] } == [12, 77])
+            let lists = try tokens.map { try first.get("codex/models", $0) }
+            #expect(lists[0].json["models"]?.array?.count == 4)
+            #expect(lists[1].json["models"]?.array?.map { $0["slug"] } == ["gpt-5.5-mini"])
+            let tags = lists.map { $0.headers["etag"] ?? "" }
+            #expect(try first.get("codex/models", tokens[1], ["if-none-match: \(tags[1])"]).status == 304)
+            #expect(try first.get("codex/models", tokens[1], ["if-none-match: \(tags[0])"]).status == 200)
+            let check = try first.get("wham/accounts/check", tokens[1]).json
+            #expect(check["default_account_id"] == "acct-2")
         }
+    }
+
+    @Test func aTokenSpeaksForItsOwnAccountAloneAndTheLogSaysWhoAsked() async throws {
+        let lines = try await Simulator.logged(scenario: Self.scenario) { simulator in
+            let flow = try Flow(simulator)
+            let error = #expect(throws: SimulatorError.self) {
+                try simulator.approve(userCode: flow.userCode, as: "nobody")
+            }
+            #expect(error?.code == .unknownAccount)
+            try simulator.approve(userCode: flow.userCode, as: "acct-2")
+            let tokens = try flow.exchange(try flow.poll())
+            let other = SimulatorAccount().id
+            #expect(try flow.get("wham/usage", tokens, ["chatgpt-account-id: \(other)"]).status == 403)
+            #expect(try flow.get("wham/usage", tokens, ["chatgpt-account-id: acct-2"]).status == 200)
+            let token = tokens.json["access_token"]?.string
+            let socket = try TestWebSocket(simulator, token: token, headers: ["session-id: s-1"])
+            #expect(socket.header("x-codex-primary-used-percent") == "77.0")
+            let limits = socket.ask("reply: hi").first { $0["type"] == "codex.rate_limits" }
+            #expect(limits?["rate_limits"]?["primary"]?["used_percent"]?.double == 77)
+            #expect(try flow.refresh(tokens.json["refresh_token"]).status == 200)
+        }
+        #expect(lines.contains("GET /backend-api/wham/usage 403 as acct-2"))
+        #expect(lines.contains("GET /backend-api/codex/responses 101 as acct-2 in s-1"))
+        #expect(
+            lines.contains {
+                $0.hasPrefix("POST /backend-api/codex/responses 200 (") && $0.hasSuffix(") as acct-2 in s-1")
+            })
+        #expect(lines.last == "POST /oauth/token 200 as acct-2")
     }
 }

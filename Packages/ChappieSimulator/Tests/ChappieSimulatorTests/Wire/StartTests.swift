@@ -28,6 +28,8 @@ struct StartTests {
             SimulatorConfiguration(deltasPerSecond: 0), SimulatorConfiguration(deltasPerSecond: .nan),
             SimulatorConfiguration(accessTokenLifetime: .seconds(-1)),
             SimulatorConfiguration(webSocketPingInterval: .seconds(-1)),
+            SimulatorConfiguration(usage: SimulatorUsage(primaryUsedPercent: 1e300)),
+            SimulatorConfiguration(otherAccounts: [SimulatorAccount()]),
         ]
         for configuration in bad { #expect(await failure(configuration)?.code == .invalidConfiguration) }
     }
