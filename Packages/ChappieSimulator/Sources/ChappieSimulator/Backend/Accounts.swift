@@ -31,8 +31,8 @@ extension Backend {
     private func windows(of account: SimulatorAccount) -> [Window] {
         let usage = account.usage ?? configuration.usage
         return [
-            Window(name: "primary", percent: usage.primaryUsedPercent, minutes: usage.primaryWindowMinutes),
-            Window(name: "secondary", percent: usage.secondaryUsedPercent, minutes: usage.secondaryWindowMinutes),
+            Window(name: "primary", percent: usage.primaryUsedPercent, minutes: 300),
+            Window(name: "secondary", percent: usage.secondaryUsedPercent, minutes: 10_080),
         ]
     }
 

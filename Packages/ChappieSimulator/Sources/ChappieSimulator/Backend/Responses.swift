@@ -23,25 +23,22 @@ extension Backend {
         if let problem = Self.problem(with: body) { return problem }
         let prompt = Prompt(body)
         let reply = EchoModel.reply(to: prompt, divergesAfter: divergesAfter)
-        let written = ReplyWriter.write(reply, body: body, prompt: prompt, now: now) { identifier($0) }
+        let written = ReplyWriter.write(reply, to: prompt, now: now) { identifier($0) }
         // Another model than the one asked for would mean that the turn was rerouted.
         let headers =
             [("content-type", "text/event-stream; charset=utf-8"), ("cache-control", "no-cache")]
-            + turnHeaders(request, for: account, now: now, model: prompt.model)
+            + [("openai-model", prompt.model)] + turnHeaders(request, for: account, now: now)
         return BackendResponse(status: 200, headers: headers, body: .events(written.events))
     }
 
     private mutating func turnHeaders(
-        _ request: BackendRequest, for account: SimulatorAccount, now: Int, model: String
+        _ request: BackendRequest, for account: SimulatorAccount, now: Int
     ) -> [(String, String)] {
-        let turnState = request.header("x-codex-turn-state") ?? identifier("ts_")
-        let headers =
-            [
-                ("x-request-id", identifier("req_")), ("x-codex-turn-state", turnState),
-                ("x-models-etag", ModelCatalogue.entityTag(for: account)),
-            ] + usageHeaders(of: account, now: now)
-        let isSafe = (1...200).contains(model.utf8.count) && model.utf8.allSatisfy { (0x21...0x7E).contains($0) }
-        return headers + (isSafe ? [("openai-model", model)] : [])
+        [
+            ("x-request-id", identifier("req_")),
+            ("x-codex-turn-state", request.header("x-codex-turn-state") ?? identifier("ts_")),
+            ("x-models-etag", ModelCatalogue.entityTag(for: account)),
+        ] + usageHeaders(of: account, now: now)
     }
 
     // MARK: WebSocket
@@ -56,26 +53,15 @@ extension Backend {
                 ["detail": "WebSocket is not offered; use POST and server-sent events."], status: 426,
                 headers: [("upgrade", "websocket")])
         }
-        guard request.list("connection").contains(where: { $0.lowercased() == "upgrade" }) else {
-            return .json(["detail": "Connection must say upgrade."], status: 400)
+        guard let key = request.header("sec-websocket-key"), request.header("sec-websocket-version") == "13" else {
+            let version = ("sec-websocket-version", "13")
+            return .json(["detail": "This is no handshake of version 13."], status: 400, headers: [version])
         }
-        guard request.header("sec-websocket-version")?.trimmed == "13" else {
-            return .json(
-                ["detail": "Only version 13 is spoken."], status: 426,
-                headers: [("upgrade", "websocket"), ("sec-websocket-version", "13")])
-        }
-        guard let key = request.header("sec-websocket-key")?.trimmed, Data(base64Encoded: key)?.count == 16 else {
-            return .json(["detail": "Sec-WebSocket-Key must be 16 bytes in base64."], status: 400)
-        }
-        // The model it will be about: `x-codex-routing-hint: model=NAME;tier=…`.
-        let hints = request.list("x-codex-routing-hint", separator: ";")
-        let model = hints.first { $0.hasPrefix("model=") }.map { String($0.dropFirst("model=".count)) }
-        let headers =
-            [
-                ("upgrade", "websocket"), ("connection", "Upgrade"),
-                ("sec-websocket-accept", ScriptedAnswer.webSocketAccept(key: key)),
-            ] + turnHeaders(request, for: account, now: now, model: model ?? "")
-        return BackendResponse(status: 101, headers: headers)
+        let own = [
+            ("upgrade", "websocket"), ("connection", "Upgrade"),
+            ("sec-websocket-accept", ScriptedAnswer.webSocketAccept(key: key)),
+        ]
+        return BackendResponse(status: 101, headers: own + turnHeaders(request, for: account, now: now))
     }
 
     /// One turn by message, or the warming up for one (`generate: false`): events, or an error as HTTP would answer it.
@@ -102,7 +88,7 @@ extension Backend {
         let isPrewarm = body["generate"] == false
         let prompt = Prompt(.object(whole))
         let reply = isPrewarm ? [] : EchoModel.reply(to: prompt, divergesAfter: effect.divergesAfter)
-        let written = ReplyWriter.write(reply, body: .object(whole), prompt: prompt, now: now) { identifier($0) }
+        let written = ReplyWriter.write(reply, to: prompt, now: now) { identifier($0) }
         let edits = effect.events ?? EventEdits()
         if [.completed, .incomplete, nil].contains(edits.ending) {
             conversation.last = (written.responseID, input + written.items)

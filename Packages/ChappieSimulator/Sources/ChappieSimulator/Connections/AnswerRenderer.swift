@@ -44,7 +44,7 @@ struct AnswerRenderer {
         } else if framing == .close {
             steps.append(.finish)
         }
-        return ScriptedAnswer(steps: effect.drip == nil ? gathered(steps) : steps)
+        return ScriptedAnswer(steps: steps)
     }
 
     /// The answer to a handshake.
@@ -141,21 +141,5 @@ struct AnswerRenderer {
             + stride(from: 0, to: piece.bytes.count, by: size).flatMap { start in
                 wait(drip.pause?.seconds) + [.send(Array(piece.bytes[start..<min(start + size, piece.bytes.count)]))]
             }
-    }
-
-    /// One write where nothing is between two.
-    private func gathered(_ steps: [Step]) -> [Step] {
-        var gathered: [Step] = []
-        var pending: [UInt8] = []
-        for step in steps + [.send([])] {
-            if case .send(let bytes) = step, !bytes.isEmpty {
-                pending += bytes
-                continue
-            }
-            if !pending.isEmpty { gathered.append(.send(pending)) }
-            pending = []
-            if step != .send([]) { gathered.append(step) }
-        }
-        return gathered
     }
 }

@@ -50,8 +50,6 @@ public struct ReceivedMessage: Sendable, Hashable {
 public struct SimulatorWebSocketConnection: Sendable, Hashable {
     /// Which connection it is: as ``ReceivedRequest/connection``.
     public let connection: Int
-    /// Whether permessage-deflate was agreed.
-    public let isCompressed: Bool
     /// Whether it is still open.
     public internal(set) var isOpen = true
 }
@@ -109,8 +107,7 @@ final class ConnectionLedger: Sendable {
 
     func wrote(bytes: Int) { state.withLock { $0.bytesWritten += bytes } }
 
-    func upgraded(_ number: Int, isCompressed: Bool) {
-        let connection = SimulatorWebSocketConnection(connection: number, isCompressed: isCompressed)
-        state.withLock { $0.webSocketConnections.append(connection) }
+    func upgraded(_ number: Int) {
+        state.withLock { $0.webSocketConnections.append(SimulatorWebSocketConnection(connection: number)) }
     }
 }

@@ -41,7 +41,6 @@ final class StepPlayer: ChannelInboundHandler, ChannelOutboundHandler {
     private var timer: Scheduled<Void>?
     private var isWriting = false
     private var isAdvancing = false
-    private var mustAdvance = false
     /// The bytes that the handlers above write, while they are collected.
     private var collected: [UInt8]?
     private var controlFrames: [UInt8] = []
@@ -59,17 +58,15 @@ final class StepPlayer: ChannelInboundHandler, ChannelOutboundHandler {
 
     // MARK: Inputs
 
-    func handlerAdded(context: ChannelHandlerContext) { self.context = context }
-
-    func handlerRemoved(context: ChannelHandlerContext) { self.context = nil }
-
     func channelActive(context: ChannelHandlerContext) {
+        self.context = context
         number = ledger.connectionOpened()
         context.fireChannelActive()
     }
 
     func channelInactive(context: ChannelHandlerContext) {
         part()
+        self.context = nil
         ledger.connectionClosed(number)
         context.fireChannelInactive()
     }
@@ -120,29 +117,24 @@ final class StepPlayer: ChannelInboundHandler, ChannelOutboundHandler {
 
     /// Plays on. Steps that end at once come back here while it runs: they must not deepen the stack.
     private func advance() {
-        mustAdvance = true
         guard !isAdvancing else { return }
         isAdvancing = true
-        while mustAdvance {
-            mustAdvance = false
-            playNextStep()
+        while state == .playing, timer == nil, !isWriting, !batches.isEmpty {
+            if let step = batches[batches.startIndex].steps.popFirst() {
+                play(step)
+            } else {
+                let done = batches.removeFirst()
+                openGate()
+                done.ended()
+            }
         }
         isAdvancing = false
-    }
-
-    private func playNextStep() {
-        guard state == .playing, timer == nil, !isWriting, !batches.isEmpty else { return }
-        if let step = batches[batches.startIndex].steps.popFirst() { return play(step) }
-        let done = batches.removeFirst()
-        openGate()
-        mustAdvance = true
-        done.ended()
     }
 
     private func play(_ step: ScriptedAnswer.Step) {
         switch step {
         case .send(let bytes):
-            guard !bytes.isEmpty else { return mustAdvance = true }
+            guard !bytes.isEmpty else { return }
             isWriting = true
             batches[batches.startIndex].hasBegun = true
             write(bytes) { [self] in

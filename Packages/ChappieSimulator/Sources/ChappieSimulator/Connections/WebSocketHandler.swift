@@ -53,7 +53,7 @@ final class WebSocketHandler: ChannelInboundHandler {
     func start(_ handshake: ScriptedAnswer) {
         // Before the client can know of it, so that a test that asks afterwards doesn't ask too early.
         if !handshake.steps.contains(where: { [.finish, .reset, .stall].contains($0) }) {
-            ledger.upgraded(player.number, isCompressed: terms.deflate != nil)
+            ledger.upgraded(player.number)
         }
         player.enqueue(handshake) { [self] in
             state = .open

@@ -41,7 +41,7 @@ enum EchoModel {
 
     private static func reasoning(for prompt: Prompt) -> [ReplyOutput] {
         guard let effort = prompt.reasoningEffort else { return [] }
-        guard prompt.reasoningSummary != "none" else { return [.reasoning(summary: "")] }
+        guard prompt.body["reasoning"]?["summary"] != "none" else { return [.reasoning(summary: "")] }
         let next =
             prompt.toolOutputs.isEmpty
             ? "I was asked something and will repeat it in Markdown."

@@ -8,48 +8,48 @@ struct Prompt: Sendable, Hashable {
         let text: String
     }
 
-    let model: String
-    /// The text of the last user message; empty when there is none.
-    let text: String
-    /// Images in that message.
-    let imageCount: Int
-    /// Which answer of the conversation this is, counted from 1.
-    let turn: Int
-    /// The results of tools since that message.
-    let toolOutputs: [ToolOutput]
-    let tools: [DeclaredTool]
-    /// `tool_choice`: a word or an object.
-    let toolChoice: ChappieJSON
-    /// `nil` when no reasoning is asked for.
-    let reasoningEffort: String?
-    /// `nil` when the request leaves it open.
-    let reasoningSummary: String?
-    /// Whether the last item asks for the conversation to be compacted.
-    let wantsCompaction: Bool
-    /// Bytes of all text in the input: what input tokens are estimated from.
-    let inputSize: Int
+    let body: ChappieJSON
+    private let items: [ChappieJSON]
+    /// Where the last user message stands.
+    private let lastUser: Int?
 
     init(_ body: ChappieJSON) {
+        self.body = body
         let items = body["input"]?.array ?? []
-        let lastUser = items.lastIndex { Prompt.role(of: $0) == "user" }
-        let content = lastUser.flatMap { items[$0]["content"] }
-        model = body["model"]?.string ?? ""
-        text = Prompt.text(of: content)
-        imageCount = content?.array?.count { $0["type"] == "input_image" } ?? 0
-        turn = items.count { Prompt.role(of: $0) == "assistant" } + 1
-        toolOutputs = items.dropFirst(lastUser.map { $0 + 1 } ?? 0).compactMap { item in
+        self.items = items
+        lastUser = items.lastIndex { Prompt.role(of: $0) == "user" }
+    }
+
+    var model: String { body["model"]?.string ?? "" }
+    /// The text of the last user message; empty when there is none.
+    var text: String { Prompt.text(of: lastUser.flatMap { items[$0]["content"] }) }
+    /// Images in that message.
+    var imageCount: Int {
+        lastUser.flatMap { items[$0]["content"]?.array }?.count { $0["type"] == "input_image" } ?? 0
+    }
+    /// Which answer of the conversation this is, counted from 1.
+    var turn: Int { items.count { Prompt.role(of: $0) == "assistant" } + 1 }
+    /// The results of tools since that message.
+    var toolOutputs: [ToolOutput] {
+        items.dropFirst(lastUser.map { $0 + 1 } ?? 0).compactMap { item in
             guard item["type"]?.string?.hasSuffix("_call_output") == true else { return nil }
             let call = items.last { $0["call_id"] == item["call_id"] && $0["type"]?.string?.hasSuffix("_call") == true }
             return ToolOutput(toolName: call?["name"]?.string ?? "", text: Prompt.text(of: item["output"]))
         }
+    }
+    var tools: [DeclaredTool] {
         let inInput = items.filter { $0["type"] == "additional_tools" }.flatMap { $0["tools"]?.array ?? [] }
-        tools = DeclaredTool.list((body["tools"]?.array ?? []) + inInput)
-        toolChoice = body["tool_choice"] ?? "auto"
-        let effort = body["reasoning"]?["effort"]?.string
-        reasoningEffort = effort == "none" ? nil : effort
-        reasoningSummary = body["reasoning"]?["summary"]?.string
-        wantsCompaction = items.last?["type"] == "compaction_trigger"
-        inputSize = items.reduce(body["instructions"]?.string?.utf8.count ?? 0) { total, item in
+        return DeclaredTool.list((body["tools"]?.array ?? []) + inInput)
+    }
+    /// `tool_choice`: a word or an object.
+    var toolChoice: ChappieJSON { body["tool_choice"] ?? "auto" }
+    /// `nil` when no reasoning is asked for.
+    var reasoningEffort: String? { body["reasoning"]?["effort"]?.string.flatMap { $0 == "none" ? nil : $0 } }
+    /// Whether the last item asks for the conversation to be compacted.
+    var wantsCompaction: Bool { items.last?["type"] == "compaction_trigger" }
+    /// Bytes of all text in the input: what input tokens are estimated from.
+    var inputSize: Int {
+        items.reduce(body["instructions"]?.string?.utf8.count ?? 0) { total, item in
             total + Prompt.text(of: item["content"]).utf8.count + Prompt.text(of: item["output"]).utf8.count
         }
     }

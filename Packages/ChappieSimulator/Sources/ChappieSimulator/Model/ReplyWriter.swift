@@ -4,7 +4,6 @@
 struct ReplyWriter {
     private typealias Members = KeyValuePairs<String, ChappieJSON>
 
-    private let body: ChappieJSON
     private let prompt: Prompt
     private let responseID: String
     private let createdAt: Int
@@ -13,8 +12,7 @@ struct ReplyWriter {
     private var outputSize = 0
     private var reasoningSize = 0
 
-    private init(body: ChappieJSON, prompt: Prompt, responseID: String, createdAt: Int) {
-        self.body = body
+    private init(_ prompt: Prompt, responseID: String, createdAt: Int) {
         self.prompt = prompt
         self.responseID = responseID
         self.createdAt = createdAt
@@ -29,13 +27,13 @@ struct ReplyWriter {
     }
 
     /// - Parameters:
-    ///   - body: the request, of which the response object repeats some members.
+    ///   - prompt: the request, of which the response object repeats some members.
     ///   - now: Unix seconds.
     ///   - identifier: a new identifier with this prefix.
     static func write(
-        _ reply: [ReplyOutput], body: ChappieJSON, prompt: Prompt, now: Int, identifier: (String) -> String
+        _ reply: [ReplyOutput], to prompt: Prompt, now: Int, identifier: (String) -> String
     ) -> Written {
-        var writer = ReplyWriter(body: body, prompt: prompt, responseID: identifier("resp_"), createdAt: now)
+        var writer = ReplyWriter(prompt, responseID: identifier("resp_"), createdAt: now)
         writer.emit("response.created", ["response": writer.response(status: "in_progress")])
         writer.emit("response.in_progress", ["response": writer.response(status: "in_progress")])
         for output in reply {
@@ -71,7 +69,7 @@ struct ReplyWriter {
             emit("\(name)_part.done", at: place, ["part": part])
             changes["summary"] = [part]
         }
-        if body["include"]?.array?.contains("reasoning.encrypted_content") == true {
+        if prompt.body["include"]?.array?.contains("reasoning.encrypted_content") == true {
             changes["encrypted_content"] = .string(Base64URL.encode(("simulated:" + id).utf8))
         }
         reasoningSize += summary.utf8.count
@@ -159,14 +157,16 @@ struct ReplyWriter {
         return [
             "id": .string(responseID), "object": "response", "created_at": .integer(createdAt),
             "status": .string(status), "error": nil, "incomplete_details": nil,
-            "instructions": body["instructions"] ?? .null, "max_output_tokens": nil, "model": .string(prompt.model),
+            "instructions": prompt.body["instructions"] ?? .null, "max_output_tokens": nil,
+            "model": .string(prompt.model),
             "output": .array(isDone ? finishedItems : []),
-            "parallel_tool_calls": body["parallel_tool_calls"] ?? true,
-            "previous_response_id": body["previous_response_id"] ?? .null,
+            "parallel_tool_calls": prompt.body["parallel_tool_calls"] ?? true,
+            "previous_response_id": prompt.body["previous_response_id"] ?? .null,
             "reasoning": [
-                "effort": body["reasoning"]?["effort"] ?? .null, "summary": body["reasoning"]?["summary"] ?? .null,
+                "effort": prompt.body["reasoning"]?["effort"] ?? .null,
+                "summary": prompt.body["reasoning"]?["summary"] ?? .null,
             ],
-            "store": false, "temperature": 1.0, "text": body["text"] ?? ["format": ["type": "text"]],
+            "store": false, "temperature": 1.0, "text": prompt.body["text"] ?? ["format": ["type": "text"]],
             "tool_choice": prompt.toolChoice, "tools": [], "top_p": 1.0, "truncation": "disabled",
             "usage": isDone ? usage : .null, "user": nil, "metadata": [:],
         ]

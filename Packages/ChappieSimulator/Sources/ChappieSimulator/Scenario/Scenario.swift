@@ -25,8 +25,6 @@ public struct SimulatorScenario: Sendable, Hashable {
 
     /// The member `name`; `unnamed` without it.
     public let name: String
-    /// One sentence for lists.
-    public let summary: String
     let settings: ScenarioSettings
     let rules: [ScenarioRule]
 
@@ -47,7 +45,6 @@ public struct SimulatorScenario: Sendable, Hashable {
             throw SimulatorError(scenario: error)
         }
         name = file.name ?? "unnamed"
-        summary = file.description ?? ""
         settings = file.settings ?? ScenarioSettings()
         rules = file.rules ?? []
     }
@@ -124,17 +121,14 @@ struct ScenarioSettings: Codable, Sendable, Hashable {
         var models: [String]?
 
         var account: SimulatorAccount {
-            var account = SimulatorAccount(id: id, models: models)
-            set(&account.userID, to: userID)
-            set(&account.email, to: email)
-            set(&account.name, to: name)
-            set(&account.plan, to: plan)
-            guard primaryUsedPercent != nil || secondaryUsedPercent != nil else { return account }
-            var usage = SimulatorUsage()
-            set(&usage.primaryUsedPercent, to: primaryUsedPercent)
-            set(&usage.secondaryUsedPercent, to: secondaryUsedPercent)
-            account.usage = usage
-            return account
+            let (usual, usualUsage) = (SimulatorAccount(), SimulatorUsage())
+            let usage = SimulatorUsage(
+                primaryUsedPercent: primaryUsedPercent ?? usualUsage.primaryUsedPercent,
+                secondaryUsedPercent: secondaryUsedPercent ?? usualUsage.secondaryUsedPercent)
+            return SimulatorAccount(
+                id: id, userID: userID ?? usual.userID, email: email ?? usual.email, name: name ?? usual.name,
+                plan: plan ?? usual.plan,
+                usage: primaryUsedPercent == nil && secondaryUsedPercent == nil ? nil : usage, models: models)
         }
     }
 
@@ -158,10 +152,10 @@ struct ScenarioSettings: Codable, Sendable, Hashable {
         var result = configuration
         set(&result.autoApprove, to: autoApprove)
         set(&result.pollInterval, to: pollInterval)
-        set(&result.deltasPerSecond, to: deltasPerSecond)
+        result.deltasPerSecond = deltasPerSecond ?? result.deltasPerSecond
         set(&result.accessTokenLifetime, to: accessTokenLifetime.map { .seconds($0) })
-        set(&result.refreshTokenLifetime, to: refreshTokenLifetime.map { .seconds($0) })
-        set(&result.firstAccessTokenLifetime, to: firstAccessTokenLifetime.map { .seconds($0) })
+        result.refreshTokenLifetime = refreshTokenLifetime.map { .seconds($0) } ?? result.refreshTokenLifetime
+        result.firstAccessTokenLifetime = firstAccessTokenLifetime.map { .seconds($0) }
         set(&result.revokesFamilyOnReuse, to: revokesFamilyOnReuse)
         set(&result.account.plan, to: plan)
         set(&result.otherAccounts, to: otherAccounts?.map(\.account))
@@ -169,16 +163,12 @@ struct ScenarioSettings: Codable, Sendable, Hashable {
         set(&result.usage.secondaryUsedPercent, to: secondaryUsedPercent)
         set(&result.webSocket, to: webSocket)
         set(&result.webSocketDeflate, to: webSocketDeflate)
-        set(&result.webSocketPingInterval, to: webSocketPingInterval?.seconds)
+        result.webSocketPingInterval = webSocketPingInterval?.seconds ?? result.webSocketPingInterval
         return result
     }
 }
 
 private func set<Value>(_ member: inout Value, to value: Value?) {
-    if let value { member = value }
-}
-
-private func set<Value>(_ member: inout Value?, to value: Value?) {
     if let value { member = value }
 }
 

@@ -77,11 +77,6 @@ struct ModelTests {
         #expect(prompt.toolOutputs.isEmpty)
     }
 
-    @Test func aGiantMessageGetsABoundedAnswer() throws {
-        let text = try #require(words(of: ask("reply: " + String(repeating: "x ", count: 1_000_000))))
-        #expect(text.count <= 200_000)
-    }
-
     // MARK: Directives
 
     @Test(arguments: [
@@ -172,9 +167,7 @@ struct ModelTests {
 
     @Test func answersACompactionTriggerWithACompactionItem() {
         let input: ChappieJSON = [["role": "user", "content": "call x {}"], ["type": "compaction_trigger"]]
-        guard case .compaction? = EchoModel.reply(to: Prompt(["model": "m", "input": input])).first else {
-            Issue.record("no compaction")
-            return
-        }
+        let reply = EchoModel.reply(to: Prompt(["model": "m", "input": input]))
+        #expect(reply == [.compaction(encryptedContent: "Y29tcGFjdGVkOmNhbGwgeCB7fQ")])
     }
 }

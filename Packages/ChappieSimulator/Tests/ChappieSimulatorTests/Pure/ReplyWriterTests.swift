@@ -7,7 +7,7 @@ struct ReplyWriterTests {
     private func events(_ reply: [ReplyOutput], _ more: [(String, ChappieJSON)] = []) throws -> [ChappieJSON] {
         var count = 0
         let body = Simulator.turn("Hi", more)
-        let written = ReplyWriter.write(reply, body: body, prompt: Prompt(body), now: 1_795_000_000) { prefix in
+        let written = ReplyWriter.write(reply, to: Prompt(body), now: 1_795_000_000) { prefix in
             count += 1
             return "\(prefix)\(count)"
         }

@@ -53,18 +53,6 @@ struct SignInStateTests {
         }
     }
 
-    @Test func anAccessTokenIsGoodUntilItExpires() {
-        var ledger = ledger()
-        let tokens = ledger.signIn(clientID: "app", now: 0)
-        let cases: [(String?, Int, TokenLedger.AccessFailure?)] = [
-            ("Bearer \(tokens.accessToken)", 99, nil), ("bearer \(tokens.accessToken)", 99, nil),
-            ("Bearer \(tokens.accessToken)", 100, .expired), ("Bearer \(tokens.accessToken)x", 0, .unknown),
-            ("Bearer \(tokens.refreshToken)", 0, .unknown), ("Basic abc", 0, .missing), ("Bearer", 0, .missing),
-            (nil, 0, .missing),
-        ]
-        for (header, now, failure) in cases { #expect(ledger.check(authorization: header, now: now) == failure) }
-    }
-
     @Test(arguments: [false, true])
     func aRefreshTokenWorksOnceAndReuseEndsTheFamilyWhereThatIsAskedFor(revokes: Bool) throws {
         var ledger = ledger { $0.revokesFamilyOnReuse = revokes }
@@ -75,14 +63,6 @@ struct SignInStateTests {
             #expect(ledger.check(authorization: "Bearer \(token)", now: 3) == (revokes ? .revoked : nil))
         }
         #expect(refresh(&ledger, second, as: nil, now: 3) == (revokes ? .invalidated : nil))
-    }
-
-    @Test func onlyTheFirstAccessTokenIsShortWhereThatIsAskedFor() throws {
-        var ledger = ledger { $0.firstAccessTokenLifetime = .seconds(7) }
-        let first = ledger.signIn(clientID: "app", now: 0)
-        #expect(first.expiresIn == 7)
-        #expect(ledger.check(authorization: "Bearer \(first.accessToken)", now: 7) == .expired)
-        #expect(try ledger.refresh(first.refreshToken, clientID: nil, now: 7).expiresIn == 100)
     }
 
     @Test func refreshTokensExpireAndBelongToAClient() {

@@ -12,10 +12,8 @@ struct ChainTests {
         try await Simulator.withWebSocket { client, _ in
             let warm = client.ask("You are brief.", [("generate", false), ("reasoning", ["effort": "low"])])
             #expect(warm.types == ["response.created", "response.completed"])
-            #expect(warm[0]["response"]?["id"]?.string == warm.responseID)
             #expect(warm[1]["response"]?["output"] == [])
             let turn = client.ask("Hi", [try after(warm)])
-            #expect(turn.types.last == "response.completed")
             #expect(turn.last?["response"]?["previous_response_id"]?.string == warm.responseID)
         }
     }

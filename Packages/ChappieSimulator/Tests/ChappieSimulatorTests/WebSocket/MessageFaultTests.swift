@@ -7,15 +7,6 @@ struct MessageFaultTests {
     // MARK: Errors
 
     @Test func errorsAreMessagesWithTheHeadersThatHTTPWouldHave() async throws {
-        try await Simulator.withWebSocket(named: "ws-error-usage-limit") { client, simulator in
-            let error = client.ask("Hi").last
-            #expect(error?["status"] == 429)
-            #expect(error?["error"]?["type"] == "usage_limit_reached")
-            #expect(error?["headers"]?["x-codex-primary-used-percent"] == "100.0")
-            #expect(client.ask("Hi").types == ["error"])
-            let post = try simulator.ask("Hi")
-            #expect(post.status == 200)
-        }
         try await Simulator.withWebSocket(named: "ws-error-retry-after") { client, _ in
             for _ in 0..<2 {
                 let error = client.ask("Hi").last
@@ -51,9 +42,6 @@ struct MessageFaultTests {
             }
             let second = try TestWebSocket(simulator)
             for _ in 0..<3 { #expect(second.ask("Hi").types.last == "response.completed") }
-        }
-        try await Simulator.withWebSocket(named: "ws-connection-limit-at-once") { client, _ in
-            #expect(client.ask("Hi", [("generate", false)]).errorCode == "websocket_connection_limit_reached")
         }
     }
 
@@ -154,7 +142,8 @@ struct MessageFaultTests {
         #expect(try await third("ws-reserved-opcode")[0].opcode == 3)
         #expect(try await third("ws-masked")[0].isMasked)
         #expect(String(validating: try await third("ws-invalid-utf8")[0].payload, as: UTF8.self) == nil)
-        #expect(try await third("ws-long-ping")[0] == .init(opcode: 9, payload: Array(repeating: 0, count: 126)))
+        let ping = try await third("ws-long-ping")[0]
+        #expect([Int(ping.opcode), ping.payload.count] == [9, 126])
     }
 
     @Test func sendsFramesAndMessagesOfAnySize() async throws {
@@ -173,17 +162,4 @@ struct MessageFaultTests {
             }
         }
     }
-
-    @Test func anAnswerThatIsAskedForAgainGoesOnWithOtherWords() async throws {
-        try await Simulator.withWebSocket(named: "diverge") { client, simulator in
-            #expect(client.ask("repeat 20 words").text.hasPrefix("word after word, all the same"))
-            let events = try TestWebSocket(simulator).ask("repeat 20 words")
-            #expect(events.types.last == "response.completed")
-            #expect(events.text == "word after word, all Or, to put it another way.")
-            let done = events.first { $0["type"] == "response.output_text.done" }
-            #expect(done?["text"]?.string == events.text)
-            #expect(try simulator.ask("repeat 20 words").events.text == events.text)
-        }
-    }
-
 }

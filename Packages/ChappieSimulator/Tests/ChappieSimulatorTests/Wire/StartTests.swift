@@ -34,14 +34,6 @@ struct StartTests {
         for configuration in bad { #expect(await failure(configuration)?.code == .invalidConfiguration) }
     }
 
-    @Test func itsAddressesNameThePort() async throws {
-        try await Simulator.during { simulator in
-            #expect(simulator.issuer.absoluteString == "http://127.0.0.1:\(simulator.port)")
-            #expect(simulator.backend.absoluteString == "http://127.0.0.1:\(simulator.port)/backend-api")
-            #expect(simulator.verificationPage.absoluteString == "http://127.0.0.1:\(simulator.port)/codex/device")
-        }
-    }
-
     @Test func stopFreesThePort() async throws {
         // Another test's connection may take a port that has just become free, but hardly five of them.
         for _ in 1...5 {
