@@ -74,14 +74,6 @@ struct TurnTests {
         }
     }
 
-    @Test func keepsTheRateItIsGiven() async throws {
-        try await Simulator.withWebSocket(SimulatorConfiguration(deltasPerSecond: 200)) { client, _ in
-            let start = ContinuousClock.now
-            #expect(client.ask("repeat 40 words").types.last == "response.completed")
-            #expect(ContinuousClock.now - start >= .milliseconds(195))
-        }
-    }
-
     @Test func logsWhatCameOverWebSocket() async throws {
         let lines = try await Simulator.logged { simulator in
             let client = try TestWebSocket(simulator)

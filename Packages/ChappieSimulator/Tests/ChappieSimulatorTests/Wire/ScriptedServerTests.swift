@@ -22,20 +22,6 @@ struct ScriptedServerTests {
         await server.stop()
     }
 
-    @Test func finishIsAnEndOfStreamAndResetIsAReset() async throws {
-        let server = try await ScriptedServer.start { request in
-            ScriptedAnswer(steps: [.send(Array("part".utf8)), request.target == "/fin" ? .finish : .reset])
-        }
-        let first = try TestSocket(port: server.port)
-        first.send("GET /fin HTTP/1.1\r\nHost: x\r\n\r\n")
-        #expect(first.receiveToEnd() == .endOfStream("part"))
-        let second = try TestSocket(port: server.port)
-        second.send("GET /rst HTTP/1.1\r\nHost: x\r\n\r\n")
-        #expect(second.receiveToEnd() == .reset("part"))
-        #expect(server.connectionCount == 2)
-        await server.stop()
-    }
-
     @Test func playsTwentyThousandTinyWritesWithoutGrowingTheStack() async throws {
         let server = try await ScriptedServer.start { _ in
             ScriptedAnswer(steps: Array(repeating: .send([0x78]), count: 20_000) + [.finish])
