@@ -40,6 +40,14 @@ struct VerificationPageTests {
         }
     }
 
+    @Test func refusesAndSaysSo() async throws {
+        try await Simulator.during { simulator in
+            let done = try submit(simulator, "user_code=\(try begin(simulator))&action=refuse")
+            #expect(done.status == 200)
+            #expect(done.body.contains("did not get access"))
+        }
+    }
+
     @Test func aWrongCodeIsAFriendlyErrorThatKeepsWhatWasTyped() async throws {
         try await Simulator.during { simulator in
             let wrong = try submit(simulator, "user_code=WR%3CNG&action=approve")
