@@ -17,7 +17,20 @@ struct FuzzingServer: Sendable {
         case refused(String, Int)
     }
 
-    func caseCount() async throws -> Int {
+    /// Runs all cases, `parallel` of them at a time, and asks for the report.
+    func runEveryCase(parallel: Int) async throws {
+        let count = try await caseCount()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for number in 1...count {
+                if number > parallel { try await group.next() }
+                group.addTask { try await run(number) }
+            }
+            try await group.waitForAll()
+        }
+        try await updateReports()
+    }
+
+    private func caseCount() async throws -> Int {
         let connection = try await open("/getCaseCount")
         guard case .messages(let messages) = try await connection.receive(within: Self.patience),
             case .text(let text)? = messages.first, let count = Int(text)
@@ -27,7 +40,7 @@ struct FuzzingServer: Sendable {
     }
 
     /// Echoes whatever comes until the connection ends, in whichever way: the server judges.
-    func run(_ number: Int) async throws {
+    private func run(_ number: Int) async throws {
         let connection = try await open("/runCase?case=\(number)&agent=\(agent)")
         do {
             while case .messages(let messages) = try await connection.receive(within: Self.patience) {
@@ -38,7 +51,7 @@ struct FuzzingServer: Sendable {
         }
     }
 
-    func updateReports() async throws {
+    private func updateReports() async throws {
         let connection = try await open("/updateReports?agent=\(agent)")
         while case .messages = try await connection.receive(within: Self.patience) {}
     }

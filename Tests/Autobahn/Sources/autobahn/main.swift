@@ -16,7 +16,7 @@ let policy = ChappieNetworkPolicy(
 let server = FuzzingServer(
     transport: CurlWebSocketTransport(policy: policy), base: arguments[1], agent: arguments[2])
 do {
-    try await runEveryCase(of: server, parallel: parallel)
+    try await server.runEveryCase(parallel: parallel)
 } catch {
     print("  the client gave up: \(error)")
     exit(1)
