@@ -209,6 +209,6 @@ struct Logout: ProgramCommand {
         guard let failure else { return }
         program.console.note(
             "chappie: the credential is deleted here, but revoking it at the service failed: "
-                + ErrorReport(failure).message)
+                + CommandLineError(failure).message)
     }
 }

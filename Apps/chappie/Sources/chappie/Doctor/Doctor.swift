@@ -67,7 +67,7 @@ struct Finding: Sendable, Equatable {
 
     /// An error as a finding: its own words and its own advice.
     static func failed(_ name: String, _ error: any Error) -> Finding {
-        let report = ErrorReport(error)
+        let report = CommandLineError(error)
         return failed(name, report.message, report.suggestion ?? "Try again with --verbose.")
     }
 

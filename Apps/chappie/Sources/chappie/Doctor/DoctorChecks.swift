@@ -129,7 +129,7 @@ struct DoctorChecks {
                 }
             }
         } catch {
-            return ErrorReport(error).message
+            return CommandLineError(error).message
         }
     }
 }

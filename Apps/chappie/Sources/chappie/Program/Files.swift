@@ -137,25 +137,3 @@ func readPiece(of descriptor: CInt) -> [UInt8]? {
         }
     }
 }
-
-/// Keeps other processes of this program out while a file of a folder is read, changed and written. The system releases it
-/// when the holder dies.
-enum FolderLock {
-    /// A process that holds it longer has been stopped, and is not waited for.
-    private static let patience = Duration.seconds(5)
-
-    /// Runs `body` under the lock; without it where there can be none (some network folders).
-    ///
-    /// - Throws: whatever `body` throws; `CancellationError` while it waits.
-    static func holding(_ folder: String, _ body: () throws -> Void) async throws {
-        let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        defer { if descriptor >= 0 { close(descriptor) } }
-        let deadline = ContinuousClock.now + patience
-        while descriptor >= 0, flock(descriptor, LOCK_EX | LOCK_NB) != 0, errno == EWOULDBLOCK || errno == EINTR,
-            ContinuousClock.now < deadline
-        {
-            try await Task.sleep(for: .milliseconds(5))
-        }
-        try body()
-    }
-}

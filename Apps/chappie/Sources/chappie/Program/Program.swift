@@ -111,7 +111,7 @@ struct Program: Sendable {
     ) -> CredentialManager {
         CredentialManager(
             slot: slot, store: store, transport: transport, endpoints: settings.configuration.endpoints,
-            lock: settings.store == .memory ? NoCredentialLock() : FileCredentialLock.userDefault { environment[$0] })
+            lock: settings.store == .memory ? NoCredentialLock() : environment.lock)
     }
 
     /// The credential of another account of this program.
@@ -166,4 +166,9 @@ struct Program: Sendable {
     func signInToSimulator() async throws {
         _ = try await session().signIn { _ in }
     }
+}
+
+extension ProgramEnvironment {
+    /// Lets one process of this user at a time change what is kept.
+    var lock: any CredentialLock { FileCredentialLock.userDefault { self[$0] } }
 }

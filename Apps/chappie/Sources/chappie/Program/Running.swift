@@ -29,7 +29,11 @@ extension ProgramCommand {
             do {
                 try await console.drained()
                 if status == ExitStatus.success.rawValue, let reason = console.outputFailure, reason != EPIPE {
-                    status = report(CommandLineError.outputFailed(reason), console)
+                    let failure = CommandLineError(
+                        .unavailable, code: "output_failed",
+                        "Standard output can't be written: \(String(cString: strerror(reason))).",
+                        suggestion: "A part of the output is lost. Check the disk, or where the output goes.")
+                    status = report(failure, console)
                     try await console.drained()
                 }
             } catch { status = interruption.exitStatus ?? status }
@@ -54,7 +58,7 @@ extension ProgramCommand {
             if program.simulator != nil, !(self is Login) { try await program.signInToSimulator() }
             result = .success(try await run(in: program))
         } catch {
-            result = .failure(error.naming(program.settings.issuerWords))
+            result = .failure(naming(program.settings.issuerWords, error))
         }
         await settle(program)
         try result.get()
@@ -74,26 +78,23 @@ extension ProgramCommand {
 
     private func report(_ error: any Error, _ console: Console) -> CInt {
         if let silent = error as? ExitCode { return silent.rawValue }
-        let report = ErrorReport(error)
-        if options.json { console.json(report.json) }
-        console.note("chappie: \(report.message)")
-        if let suggestion = report.suggestion { console.note("         \(suggestion)") }
-        return report.status.rawValue
+        let error = CommandLineError(error)
+        if options.json { console.json(error.json) }
+        console.note("chappie: \(error.message)")
+        if let suggestion = error.suggestion { console.note("         \(suggestion)") }
+        return error.status.rawValue
     }
-}
 
-extension Error {
     /// The same error; where the sign-in at another issuer than the default one is missing, a sentence that names the
     /// issuer: the user may be signed in elsewhere.
-    fileprivate func naming(_ issuer: String?) -> any Error {
-        guard let issuer else { return self }
-        switch self as any Error {
-        case ChappieClientError.missingCredential, AuthorizationError.missingCredential:
-            return CommandLineError(
+    private func naming(_ issuer: String?, _ error: any Error) -> any Error {
+        switch (error, issuer) {
+        case (ChappieClientError.missingCredential, let issuer?), (AuthorizationError.missingCredential, let issuer?):
+            CommandLineError(
                 .signInNeeded, code: "sign_in_needed",
                 "You are not signed in at \(issuer). A sign-in at another service is not used there.",
                 suggestion: "Run `chappie login`.")
-        default: return self
+        default: error
         }
     }
 }

@@ -18,7 +18,7 @@ struct ProgramEnvironment: Sendable {
 /// Arguments, environment and the user's settings, checked before anything is done.
 struct Settings {
     /// Where credentials are stored.
-    enum Store: String { case keyring, file, memory }
+    enum Store: String, CaseIterable { case keyring, file, memory }
 
     var configuration: ChappieConfiguration
     var store: Store
@@ -108,5 +108,3 @@ struct Settings {
         return path
     }
 }
-
-extension Settings.Store: CaseIterable {}

@@ -1,3 +1,4 @@
+import ChappieAuth
 import ChappieSDK
 import FoundationEssentials
 import Glibc
@@ -48,13 +49,15 @@ struct UserSettings: Equatable {
         guard let folder = folder(environment) else {
             throw CommandLineError.usage("There is no home directory for the settings.", suggestion: "Set HOME.")
         }
-        PrivateFile.makeFolders(above: folder + "/settings.json")
-        try await FolderLock.holding(folder) {
-            let kept = try UserSettings(environment: environment)
-            var settings = kept
-            try change(&settings)
-            if settings != kept { try settings.save(in: folder) }
-        }
+        // Without the lock where there can be none, and where a process that was stopped holds it.
+        let slot = CredentialSlot(service: "settings", account: folder)
+        let hold = try? await environment.lock.acquire(slot, within: .seconds(5))
+        try Task.checkCancellation()
+        let kept = try UserSettings(environment: environment)
+        var settings = kept
+        try change(&settings)
+        if settings != kept { try settings.save(in: folder) }
+        withExtendedLifetime(hold) {}
     }
 
     /// Notes that `account` has signed in.

@@ -51,7 +51,7 @@ struct AnswerPrinter {
 
     private mutating func finish(_ response: ChappieResponse) {
         finishLine()
-        if options.verbose { console.note("chappie: transport \(transport.words)") }
+        if options.verbose { console.note("chappie: transport \(TransportSummary.words(transport.json))") }
         if let reason = response.incompleteReason {
             console.note("chappie: the answer ended early (\(reason))")
         }
@@ -96,10 +96,7 @@ struct TransportSummary {
         ]
     }
 
-    /// For people: `websocket, 2 reconnects`.
-    var words: String { Self.words(json) }
-
-    /// The same for a summary that was kept as JSON.
+    /// For people, of a summary as JSON: `websocket, 2 reconnects`.
     static func words(_ json: ChappieJSON) -> String {
         let reconnects = json["reconnects"]?.int ?? 0
         let fellBack = json["fell_back"]?.bool == true ? ", after falling back" : ""

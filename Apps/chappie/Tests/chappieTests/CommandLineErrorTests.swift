@@ -5,7 +5,7 @@ import Testing
 
 @testable import chappie
 
-@Suite struct ErrorReportTests {
+@Suite struct CommandLineErrorTests {
     private static let lost = ChappieTransportError(
         .connectionLost, stage: .responseBody, host: "host", reason: "it broke")
     private static let badCA = ChappieTransportError(
@@ -50,7 +50,7 @@ import Testing
     func eachErrorHasItsCodeItsStatusAndItsAdvice(
         _ error: any Error, _ status: Int32, _ code: String, _ advice: String?
     ) {
-        let report = ErrorReport(error)
+        let report = CommandLineError(error)
         #expect(report.status.rawValue == status && report.code == code)
         #expect(advice.map { report.suggestion?.contains($0) == true } ?? true)
         #expect(!report.message.isEmpty && !report.message.contains("inside chappie"))
@@ -58,15 +58,15 @@ import Testing
 
     @Test func anythingElseIsAFaultOfTheProgram() {
         struct Surprise: Error {}
-        #expect(ErrorReport(Surprise()).status == .internalError)
+        #expect(CommandLineError(Surprise()).status == .internalError)
     }
 
     @Test func aReportInJSONHasStableMembers() {
-        let report = ErrorReport(CommandLineError.usage("Wrong.", suggestion: "Right."))
+        let report = CommandLineError.usage("Wrong.", suggestion: "Right.")
         #expect(
             report.json.serialized()
                 == #"{"type":"error","error":{"code":"usage","message":"Wrong.","suggestion":"Right.","exit_code":64}}"#
         )
-        #expect(ErrorReport(CommandLineError.usage("Wrong.")).json["error"]?["suggestion"] == nil)
+        #expect(CommandLineError.usage("Wrong.").json["error"]?["suggestion"] == nil)
     }
 }

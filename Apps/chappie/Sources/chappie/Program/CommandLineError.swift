@@ -2,7 +2,6 @@ import ChappieAuth
 import ChappieSDK
 import ChappieSimulator
 import FoundationEssentials
-import Glibc
 
 /// How the program exits; documented in its help and in the README.
 enum ExitStatus: Int32 {
@@ -23,43 +22,25 @@ enum ExitStatus: Int32 {
     case interrupted = 130
 }
 
-/// An error of the program itself: a sentence, what to do, and how to exit.
+/// An error as a user, or a script, is told of it: a sentence, what to do, and how to exit.
 struct CommandLineError: Error {
+    let status: ExitStatus
     let code: String
     let message: String
     let suggestion: String?
-    let status: ExitStatus
 
     init(_ status: ExitStatus, code: String, _ message: String, suggestion: String? = nil) {
-        self.status = status
-        self.code = code
-        self.message = message
-        self.suggestion = suggestion
+        (self.status, self.code, self.message, self.suggestion) = (status, code, message, suggestion)
     }
 
     static func usage(_ message: String, suggestion: String? = nil) -> CommandLineError {
         CommandLineError(.usage, code: "usage", message, suggestion: suggestion)
     }
 
-    /// - Parameter reason: an `errno`.
-    static func outputFailed(_ reason: CInt) -> CommandLineError {
-        CommandLineError(
-            .unavailable, code: "output_failed",
-            "Standard output can't be written: \(String(cString: strerror(reason))).",
-            suggestion: "A part of the output is lost. Check the disk, or where the output goes.")
-    }
-}
-
-/// Any error as a user, or a script, is told of it.
-struct ErrorReport {
-    let code: String
-    let message: String
-    let suggestion: String?
-    let status: ExitStatus
-
+    /// Any error in these terms.
     init(_ error: any Error) {
         if let error = error as? CommandLineError {
-            (code, message, suggestion, status) = (error.code, error.message, error.suggestion, error.status)
+            self = error
             return
         }
         (status, code) = Self.classify(error)
@@ -73,7 +54,7 @@ struct ErrorReport {
             .replacing("the extra CA file", with: "the extra CA file (CHAPPIE_CA_FILE)")
     }
 
-    /// The report as JSON, for `--json`.
+    /// For `--json`.
     var json: ChappieJSON {
         var error = ChappieJSONObject([("code", .string(code)), ("message", .string(message))])
         error["suggestion"] = suggestion.map(ChappieJSON.string)
