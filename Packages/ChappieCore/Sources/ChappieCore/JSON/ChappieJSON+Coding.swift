@@ -76,56 +76,41 @@ extension ChappieJSON: Codable {
             self = .object(
                 ChappieJSONObject(try keys.map { ($0.stringValue, try container.decode(ChappieJSON.self, forKey: $0)) })
             )
-        } else if var container = try? decoder.unkeyedContainer() {
-            var elements: [ChappieJSON] = []
-            while !container.isAtEnd { elements.append(try container.decode(ChappieJSON.self)) }
-            self = .array(elements)
-        } else {
-            self = try ChappieJSON(scalar: try decoder.singleValueContainer())
+            return
         }
-    }
-
-    private init(scalar container: any SingleValueDecodingContainer) throws {
-        if container.decodeNil() {
+        if (try? decoder.unkeyedContainer()) != nil {
+            self = .array(try [ChappieJSON](from: decoder))
+            return
+        }
+        let scalar = try decoder.singleValueContainer()
+        if scalar.decodeNil() {
             self = .null
-        } else if let value = try? container.decode(Bool.self) {
+        } else if let value = try? scalar.decode(Bool.self) {
             self = .bool(value)
-        } else if let value = try? container.decode(Int.self) {
+        } else if let value = try? scalar.decode(Int.self) {
             self = .integer(value)
-        } else if let value = try? container.decode(UInt64.self) {
+        } else if let value = try? scalar.decode(UInt64.self) {
             self = .number(ChappieJSONNumber(checked: String(value)))
-        } else if let value = try? container.decode(Double.self) {
+        } else if let value = try? scalar.decode(Double.self) {
             self = .double(value)
         } else {
-            self = .string(try container.decode(String.self))
+            self = .string(try scalar.decode(String.self))
         }
     }
 
     /// Encodes any value; a number beyond 64 bits as the nearest double.
     public func encode(to encoder: any Encoder) throws {
         switch self {
-        case .null: try encodeScalar(Bool?.none, to: encoder)
-        case .bool(let value): try encodeScalar(value, to: encoder)
-        case .string(let value): try encodeScalar(value, to: encoder)
+        case .null: try Bool?.none.encode(to: encoder)
+        case .bool(let value): try value.encode(to: encoder)
+        case .string(let value): try value.encode(to: encoder)
         case .number(let number):
-            if let value = Int(number.literal) {
-                try encodeScalar(value, to: encoder)
-            } else if let value = UInt64(number.literal) {
-                try encodeScalar(value, to: encoder)
-            } else {
-                try encodeScalar(number.double, to: encoder)
-            }
-        case .array(let elements):
-            var container = encoder.unkeyedContainer()
-            for element in elements { try container.encode(element) }
+            let integer: (any Encodable)? = Int(number.literal) as (any Encodable)? ?? UInt64(number.literal)
+            try (integer ?? number.double).encode(to: encoder)
+        case .array(let elements): try elements.encode(to: encoder)
         case .object(let object):
             var container = encoder.container(keyedBy: Key.self)
             for member in object.members { try container.encode(member.value, forKey: Key(stringValue: member.name)) }
         }
-    }
-
-    private func encodeScalar(_ value: some Encodable, to encoder: any Encoder) throws {
-        var container = encoder.singleValueContainer()
-        try container.encode(value)
     }
 }

@@ -188,7 +188,8 @@ struct JSONReader {
                 if run == start, isASCII { return String(decoding: rest, as: UTF8.self) }
                 if run > start { unescaped.append(contentsOf: rest) }
                 let string =
-                    run == start ? String(validating: rest, as: UTF8.self) : String(validating: unescaped, as: UTF8.self)
+                    run == start
+                    ? String(validating: rest, as: UTF8.self) : String(validating: unescaped, as: UTF8.self)
                 guard let string else { throw failure("a string is not UTF-8") }
                 return string
             case "\\":

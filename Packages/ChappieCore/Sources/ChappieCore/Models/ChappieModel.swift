@@ -24,10 +24,6 @@ public struct ChappieModel: Sendable, Hashable, Codable, Identifiable {
     public var supportsSearchTool: Bool
     /// Whether several tools may be called in one round.
     public var supportsParallelToolCalls: Bool
-    /// Whether requests may name a verbosity.
-    public var supportsVerbosity: Bool
-    /// The model wants the backend's "lite" request shape, which this version does not send.
-    public var usesResponsesLite: Bool
 
     public var id: String { slug }
 
@@ -37,8 +33,7 @@ public struct ChappieModel: Sendable, Hashable, Codable, Identifiable {
         priority: Int = .max, isListed: Bool = true, inputModalities: [String] = ["text"],
         supportedReasoningLevels: [ChappieReasoningEffort] = [],
         defaultReasoningLevel: ChappieReasoningEffort = .automatic, contextWindow: Int? = nil,
-        supportsSearchTool: Bool = false, supportsParallelToolCalls: Bool = true, supportsVerbosity: Bool = false,
-        usesResponsesLite: Bool = false
+        supportsSearchTool: Bool = false, supportsParallelToolCalls: Bool = true
     ) {
         self.slug = slug
         self.displayName = displayName ?? slug
@@ -52,8 +47,6 @@ public struct ChappieModel: Sendable, Hashable, Codable, Identifiable {
         self.contextWindow = contextWindow
         self.supportsSearchTool = supportsSearchTool
         self.supportsParallelToolCalls = supportsParallelToolCalls
-        self.supportsVerbosity = supportsVerbosity
-        self.usesResponsesLite = usesResponsesLite
     }
 }
 
@@ -64,7 +57,6 @@ public struct ChappieModel: Sendable, Hashable, Codable, Identifiable {
         func effort(_ json: ChappieJSON?) -> ChappieReasoningEffort? {
             json?.string.map(ChappieReasoningEffort.init(rawValue:))
         }
-        let isLite = json["use_responses_lite"]?.bool ?? false
         self.init(
             slug: slug, displayName: json["display_name"]?.string, description: json["description"]?.string,
             supportedInAPI: json["supported_in_api"]?.bool ?? true, priority: json["priority"]?.int ?? .max,
@@ -76,8 +68,8 @@ public struct ChappieModel: Sendable, Hashable, Codable, Identifiable {
             defaultReasoningLevel: effort(json["default_reasoning_level"]) ?? .automatic,
             contextWindow: json["context_window"]?.int,
             supportsSearchTool: json["supports_search_tool"]?.bool ?? false,
-            supportsParallelToolCalls: json["supports_parallel_tool_calls"]?.bool ?? !isLite,
-            supportsVerbosity: json["support_verbosity"]?.bool ?? false, usesResponsesLite: isLite)
+            supportsParallelToolCalls: json["supports_parallel_tool_calls"]?.bool
+                ?? (json["use_responses_lite"]?.bool != true))
     }
 
     /// Reads the model list, best first; both the backend's `{"models":[…]}` and an OpenAI-style `{"data":[…]}`.

@@ -18,12 +18,10 @@ public enum ChappiePlan: Sendable, Hashable {
         ("enterprise_cbp_usage_based", .enterpriseUsageBased, "Enterprise CBP Usage Based"),
         ("edu", .edu, "Edu"), ("edu_pro", .eduPro, "Edu Pro"),
     ]
-    private static let aliases = ["hc": "enterprise", "education": "edu"]
-
     /// Reads the backend's word for a plan, any case; `hc` is Enterprise and `education` is Edu.
     public init(rawValue: String) {
         let word = rawValue.lowercased()
-        let canonical = Self.aliases[word] ?? word
+        let canonical = ["hc": "enterprise", "education": "edu"][word] ?? word
         self = Self.known.first { $0.raw == canonical }?.plan ?? .other(rawValue)
     }
 
@@ -42,12 +40,7 @@ public enum ChappiePlan: Sendable, Hashable {
 
 extension ChappiePlan: Codable {
     /// Decodes the backend's word.
-    public init(from decoder: any Decoder) throws {
-        self.init(rawValue: try decoder.singleValueContainer().decode(String.self))
-    }
+    public init(from decoder: any Decoder) throws { self.init(rawValue: try String(from: decoder)) }
 
-    public func encode(to encoder: any Encoder) throws {
-        var container = encoder.singleValueContainer()
-        try container.encode(rawValue)
-    }
+    public func encode(to encoder: any Encoder) throws { try rawValue.encode(to: encoder) }
 }

@@ -89,10 +89,6 @@ public struct ChappieOutputItem: Sendable, Hashable, Codable {
     /// The kind of item: `message`, `reasoning`, `function_call`, `custom_tool_call`, …; empty when it has none.
     public var type: String { json["type"]?.string ?? "" }
     public var id: String? { json["id"]?.string }
-    /// The backend's word for how far the item has come.
-    public var status: String? { json["status"]?.string }
-    /// The role of a message.
-    public var role: String? { json["role"]?.string }
     /// The name of the tool that a call is for.
     public var name: String? { json["name"]?.string }
     /// The id that a tool's result must name.
@@ -166,8 +162,6 @@ public struct ChappieResponseError: Sendable, Hashable, Codable {
     public var resetsAt: Date?
     /// How long until then, as the backend said when it answered.
     public var resetsInSeconds: Double?
-    /// The length of the window that ran full.
-    public var limitWindowMinutes: Int?
     /// The object as it came.
     public var raw: ChappieJSON
 
@@ -177,7 +171,7 @@ public struct ChappieResponseError: Sendable, Hashable, Codable {
     /// An error with the given properties.
     public init(
         type: String? = nil, code: String? = nil, message: String? = nil, plan: ChappiePlan? = nil,
-        resetsAt: Date? = nil, resetsInSeconds: Double? = nil, limitWindowMinutes: Int? = nil, raw: ChappieJSON = .null
+        resetsAt: Date? = nil, resetsInSeconds: Double? = nil, raw: ChappieJSON = .null
     ) {
         self.type = type
         self.code = code
@@ -185,7 +179,6 @@ public struct ChappieResponseError: Sendable, Hashable, Codable {
         self.plan = plan
         self.resetsAt = resetsAt
         self.resetsInSeconds = resetsInSeconds
-        self.limitWindowMinutes = limitWindowMinutes
         self.raw = raw
     }
 }
@@ -211,9 +204,9 @@ public struct ChappieResponseError: Sendable, Hashable, Codable {
     private init(_ json: ChappieJSON, message: String?) {
         self.init(
             type: json["type"]?.string, code: json["code"]?.string, message: message,
-            plan: json["plan_type"]?.string.map(ChappiePlan.init(rawValue:)),
+            plan: json["plan_type"]?.string.map(ChappiePlan.init),
             resetsAt: PeerNumber.date(json["resets_at"]?.double),
-            resetsInSeconds: PeerNumber.seconds(json["resets_in_seconds"]?.double),
-            limitWindowMinutes: json["limit_window_minutes"]?.int, raw: json)
+            resetsInSeconds: json["resets_in_seconds"]?.double.map { min(max($0, -PeerNumber.end), PeerNumber.end) },
+            raw: json)
     }
 }

@@ -30,7 +30,6 @@ public struct ChappieUsageLimitSnapshot: Sendable, Hashable, Codable {
 
     /// Whether it says nothing at all.
     public var isEmpty: Bool { primary == nil && secondary == nil && credits == nil }
-
 }
 
 @_spi(ChappieInternals) extension ChappieUsageLimitSnapshot {
@@ -41,8 +40,7 @@ public struct ChappieUsageLimitSnapshot: Sendable, Hashable, Codable {
             limitID: Self.normalized(json["metered_limit_name"]?.string ?? json["limit_name"]?.string ?? "codex"),
             limitName: json["limit_name"]?.string,
             primary: ChappieUsageWindow(limits?["primary"]), secondary: ChappieUsageWindow(limits?["secondary"]),
-            credits: ChappieUsageCredits(json["credits"]),
-            plan: json["plan_type"]?.string.map(ChappiePlan.init(rawValue:)))
+            credits: ChappieUsageCredits(json["credits"]), plan: json["plan_type"]?.string.map(ChappiePlan.init))
     }
 
     /// Reads the body of the usage endpoint.
@@ -62,40 +60,31 @@ public struct ChappieUsageLimitSnapshot: Sendable, Hashable, Codable {
     /// - Parameter family: `codex`, or another that the headers name, such as `codex-bengalfox`.
     /// - Returns: `nil` when the headers say nothing about that family.
     public init?(headerFields: HTTPFields, family: String = "codex") {
-        func value(_ name: String) -> String? {
-            HTTPField.Name("x-\(family)-\(name)").flatMap { headerFields[$0] }?
-                .trimmingPrefix(while: { $0 == " " }).description
+        func value(_ name: String) -> String? { HTTPField.Name("x-\(family)-\(name)").flatMap { headerFields[$0] } }
+        func number(_ name: String) -> Double? {
+            value(name).flatMap { Double($0.trimmingPrefix(while: \.isWhitespace)) }
+        }
+        func flag(_ name: String) -> Bool? {
+            ["true": true, "1": true, "false": false, "0": false][value(name)?.lowercased() ?? ""]
         }
         func window(_ kind: String) -> ChappieUsageWindow? {
-            guard let used = PeerNumber.percent(value("\(kind)-used-percent").flatMap(Double.init)) else { return nil }
-            let minutes = value("\(kind)-window-minutes").flatMap(Int.init)
-            let reset = PeerNumber.date(value("\(kind)-reset-at").flatMap(Double.init))
+            guard let used = PeerNumber.percent(number("\(kind)-used-percent")) else { return nil }
+            let minutes = number("\(kind)-window-minutes").flatMap { Int(exactly: $0) }
+            let reset = PeerNumber.date(number("\(kind)-reset-at"))
             guard used != 0 || (minutes ?? 0) != 0 || reset != nil else { return nil }
             return ChappieUsageWindow(usedPercent: used, windowMinutes: minutes, resetsAt: reset)
         }
-        let hasCredits = value("credits-has-credits").flatMap(Self.flag)
+        let credits = flag("credits-has-credits").map {
+            ChappieUsageCredits(
+                hasCredits: $0, isUnlimited: flag("credits-unlimited") ?? false, balance: value("credits-balance"))
+        }
         self.init(
-            limitID: Self.normalized(family), limitName: value("limit-name"),
-            primary: window("primary"), secondary: window("secondary"),
-            credits: hasCredits.map {
-                ChappieUsageCredits(
-                    hasCredits: $0, isUnlimited: value("credits-unlimited").flatMap(Self.flag) ?? false,
-                    balance: value("credits-balance"))
-            })
+            limitID: Self.normalized(family), limitName: value("limit-name"), primary: window("primary"),
+            secondary: window("secondary"), credits: credits)
         if isEmpty { return nil }
     }
 
-    private static func normalized(_ name: String) -> String {
-        name.lowercased().split(separator: "-", omittingEmptySubsequences: false).joined(separator: "_")
-    }
-
-    private static func flag(_ text: String) -> Bool? {
-        switch text.lowercased() {
-        case "true", "1": true
-        case "false", "0": false
-        default: nil
-        }
-    }
+    private static func normalized(_ name: String) -> String { name.lowercased().replacing("-", with: "_") }
 }
 
 /// One window of a usage limit.
@@ -179,22 +168,16 @@ public struct ChappieUsageLimit: Sendable, Hashable, Codable {
 
 /// Numbers of a peer, held to what can be shown, added to a date and turned into an integer.
 enum PeerNumber {
-    private static let yearTenThousand = 253_402_300_800.0
+    /// Where the year 10000 begins, in seconds after 1970 began.
+    static let end = 253_402_300_800.0
 
     /// `seconds` after 1970 began; `nil` when that is not before the year 10000.
     static func date(_ seconds: Double?) -> Date? {
-        guard let seconds, (0..<yearTenThousand).contains(seconds) else { return nil }
-        return Date(timeIntervalSince1970: seconds)
+        seconds.flatMap { (0..<end).contains($0) ? Date(timeIntervalSince1970: $0) : nil }
     }
 
-    /// A length of time; one of more than some millennia is cut there.
-    static func seconds(_ number: Double?) -> Double? { clamped(number, to: yearTenThousand) }
-
     /// A percentage; one beyond a million either way is cut there.
-    static func percent(_ number: Double?) -> Double? { clamped(number, to: 1_000_000) }
-
-    private static func clamped(_ number: Double?, to bound: Double) -> Double? {
-        guard let number, number.isFinite else { return nil }
-        return min(max(number, -bound), bound)
+    static func percent(_ number: Double?) -> Double? {
+        number.flatMap { $0.isNaN || $0.isInfinite ? nil : min(max($0, -1_000_000), 1_000_000) }
     }
 }

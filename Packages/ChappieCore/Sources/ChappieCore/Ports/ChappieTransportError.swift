@@ -66,7 +66,8 @@ public struct ChappieTransportError: Error, Sendable, Hashable {
 
 extension ChappieTransportError: LocalizedError {
     public var errorDescription: String? {
-        let place = host.isEmpty ? stage.activity : "\(stage.activity) \(stage.preposition) \(host)"
+        let place =
+            host.isEmpty ? stage.phrase.activity : "\(stage.phrase.activity) \(stage.phrase.preposition) \(host)"
         return code == .timedOut ? "Timed out \(place): \(reason)." : "Failed \(place): \(reason)."
     }
 
@@ -88,24 +89,18 @@ extension ChappieTransportError: LocalizedError {
 }
 
 extension ChappieTransportError.Stage {
-    fileprivate var activity: String {
+    /// What went on, and the word before the host it went on with.
+    fileprivate var phrase: (activity: String, preposition: String) {
         switch self {
-        case .configuration: "preparing a request"
-        case .connect: "connecting"
-        case .tls: "securing the connection"
-        case .request: "sending the request"
-        case .responseHead: "waiting for an answer"
-        case .firstByte: "waiting for the first byte"
-        case .responseBody: "reading the answer"
-        case .message: "waiting for the next message"
-        case .liveness: "waiting for a sign of life"
-        }
-    }
-
-    fileprivate var preposition: String {
-        switch self {
-        case .configuration, .connect, .tls, .request: "to"
-        case .responseHead, .firstByte, .responseBody, .message, .liveness: "from"
+        case .configuration: ("preparing a request", "to")
+        case .connect: ("connecting", "to")
+        case .tls: ("securing the connection", "to")
+        case .request: ("sending the request", "to")
+        case .responseHead: ("waiting for an answer", "from")
+        case .firstByte: ("waiting for the first byte", "from")
+        case .responseBody: ("reading the answer", "from")
+        case .message: ("waiting for the next message", "from")
+        case .liveness: ("waiting for a sign of life", "from")
         }
     }
 }

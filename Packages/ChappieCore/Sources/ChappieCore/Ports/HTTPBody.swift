@@ -29,8 +29,8 @@ public struct HTTPBody: AsyncSequence, AsyncIteratorProtocol, Sendable {
 
     /// A body that is already there, in the chunks given (empty ones are left out); for fakes and tests.
     public init(chunks: [[UInt8]]) {
-        let rest = ChunkList(chunks.filter { !$0.isEmpty })
-        self.init(next: { rest.removeFirst() }, cancel: {})
+        let rest = Source.Chunks(chunks.filter { !$0.isEmpty })
+        self.init(next: { rest.list.withLock { $0.popFirst() } }, cancel: {})
     }
 
     /// The next chunk, or `nil` at the end of the body.
@@ -95,14 +95,12 @@ public struct HTTPBody: AsyncSequence, AsyncIteratorProtocol, Sendable {
         }
 
         deinit { cancel() }
+
+        /// Chunks that are there already.
+        final class Chunks: Sendable {
+            let list: Mutex<ArraySlice<[UInt8]>>
+
+            init(_ chunks: [[UInt8]]) { list = Mutex(chunks[...]) }
+        }
     }
-}
-
-/// A queue of byte chunks that can be emptied from any thread.
-private final class ChunkList: Sendable {
-    private let rest: Mutex<ArraySlice<[UInt8]>>
-
-    init(_ chunks: [[UInt8]]) { rest = Mutex(chunks[...]) }
-
-    func removeFirst() -> [UInt8]? { rest.withLock { $0.popFirst() } }
 }

@@ -5,9 +5,6 @@
 /// event whose closing blank line is missing at the end of the stream is delivered, because servers do leave it out.
 /// Linear in time; keeps at most one event in memory.
 @_spi(ChappieInternals) public struct ServerSentEventDecoder: Sendable {
-    /// 64 MiB.
-    public static let defaultMaximumEventBytes = 64 << 20
-
     private let limit: Int
     /// The first line may begin with a byte order mark.
     private var isFirstLine = true
@@ -26,14 +23,13 @@
 
     /// - Parameter maximumEventBytes: bound for the data of one event, line feeds between its lines included. Any other
     ///   line may be 11 bytes longer. At least 1.
-    public init(maximumEventBytes: Int = ServerSentEventDecoder.defaultMaximumEventBytes) {
+    public init(maximumEventBytes: Int) {
         // The upper end leaves room for sums.
         limit = min(max(maximumEventBytes, 1), .max / 2)
     }
 
-    /// Takes the next bytes and delivers the data of each event that they complete; valid only inside `deliver`.
-    ///
-    /// - Throws: ``ResponsesStreamError/eventTooLarge(limitBytes:)``, again on every later call.
+    /// Takes the next bytes and delivers the data of each event that they complete; valid only inside `deliver`. Throws
+    /// ``ResponsesStreamError/eventTooLarge(limitBytes:)``, again on every later call.
     public mutating func receivedBytes(
         _ bytes: [UInt8], deliver: (UnsafeBufferPointer<UInt8>) -> Void
     ) throws(ResponsesStreamError) {
@@ -42,8 +38,6 @@
     }
 
     /// Ends the stream and delivers the event that was left without its blank line, if there is one.
-    ///
-    /// - Throws: ``ResponsesStreamError/eventTooLarge(limitBytes:)``.
     public mutating func connectionClosed(
         deliver: (UnsafeBufferPointer<UInt8>) -> Void
     ) throws(ResponsesStreamError) {

@@ -23,7 +23,9 @@
     /// - Returns: `nil` for another scheme, a missing host, a host with characters that no host name has, a user name or
     ///   password, or a port out of range.
     public init?(_ url: URL) {
-        guard let scheme = Self.scheme(of: url), let host = url.host(percentEncoded: true)?.lowercased(),
+        let schemes: [String: Scheme] = ["http": .http, "ws": .http, "https": .https, "wss": .https]
+        guard let scheme = schemes[url.scheme?.lowercased() ?? ""],
+            let host = url.host(percentEncoded: true)?.lowercased(),
             Self.isUsable(host: host), url.user == nil, url.password == nil
         else { return nil }
         let port = url.port ?? scheme.defaultPort
@@ -47,12 +49,10 @@
     ///
     /// Nothing is resolved, and no shorthand counts (`127.1`, `0x7f.0.0.1`): another reader might see another address.
     public static func isLoopback(host: String) -> Bool {
-        switch host.lowercased() {
-        case "localhost", "::1", "[::1]": return true
-        case let host:
-            let parts = host.split(separator: ".", omittingEmptySubsequences: false)
-            return parts.count == 4 && parts[0] == "127" && parts.allSatisfy(isOctet)
-        }
+        if ["localhost", "::1", "[::1]"].contains(host.lowercased()) { return true }
+        let parts = host.split(separator: ".", omittingEmptySubsequences: false)
+        // An octet is spelled one way only.
+        return parts.count == 4 && parts[0] == "127" && parts.allSatisfy { UInt8($0).map(String.init) == String($0) }
     }
 
     /// Letters, digits, `-._`, an address in brackets, and escapes of non-ASCII bytes (an internationalised name).
@@ -61,31 +61,14 @@
     public static func isUsable(host: String) -> Bool {
         var rest = host.utf8[...]
         while let byte = rest.popFirst() {
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): continue
-            case UInt8(ascii: "0")...UInt8(ascii: "9"): continue
-            case UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"): continue
-            case UInt8(ascii: ":"), UInt8(ascii: "["), UInt8(ascii: "]"): continue
-            case UInt8(ascii: "%"):
+            switch Unicode.Scalar(byte) {
+            case "a"..."z", "A"..."Z", "0"..."9", "-", ".", "_", ":", "[", "]": continue
+            case "%":
                 guard let high = rest.popFirst(), "89ABCDEFabcdef".utf8.contains(high), rest.popFirst() != nil
                 else { return false }
             default: return false
             }
         }
         return !host.isEmpty
-    }
-
-    private static func scheme(of url: URL) -> Scheme? {
-        switch url.scheme?.lowercased() {
-        case "http", "ws": .http
-        case "https", "wss": .https
-        default: nil
-        }
-    }
-
-    private static func isOctet(_ text: Substring) -> Bool {
-        guard (1...3).contains(text.utf8.count), text.utf8.allSatisfy({ (48...57).contains($0) }) else { return false }
-        guard text.utf8.count == 1 || text.utf8.first != UInt8(ascii: "0") else { return false }
-        return Int(text).map { $0 <= 255 } ?? false
     }
 }

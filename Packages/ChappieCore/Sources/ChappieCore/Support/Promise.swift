@@ -35,8 +35,8 @@ import Synchronization
     ///
     /// - Throws: what the work threw; `CancellationError` as soon as the waiting task is cancelled.
     public func value() async throws -> Value {
-        let id = state.withLock { state -> Int? in
-            guard case .pending(let waiters, let id) = state else { return nil }
+        let id = state.withLock { state in
+            guard case .pending(let waiters, let id) = state else { return 0 }
             state = .pending(waiters, nextID: id + 1)
             return id
         }
@@ -47,13 +47,13 @@ import Synchronization
         }
     }
 
-    private func wait(_ continuation: CheckedContinuation<Value, any Error>, as id: Int?) {
+    private func wait(_ continuation: CheckedContinuation<Value, any Error>, as id: Int) {
         // The cancelled flag is set before `leave` runs, and both look under the lock: neither can miss it.
         let result = state.withLock { state -> Result<Value, any Error>? in
             switch state {
             case .fulfilled(let result): return result
+            case .pending where Task.isCancelled: return .failure(CancellationError())
             case .pending(var waiters, let nextID):
-                guard let id, !Task.isCancelled else { return .failure(CancellationError()) }
                 waiters[id] = continuation
                 state = .pending(waiters, nextID: nextID)
                 return nil
@@ -62,12 +62,11 @@ import Synchronization
         if let result { continuation.resume(with: result) }
     }
 
-    private func leave(_ id: Int?) {
+    private func leave(_ id: Int) {
         let waiter = state.withLock { state -> CheckedContinuation<Value, any Error>? in
-            guard let id, case .pending(var waiters, let nextID) = state else { return nil }
-            let waiter = waiters.removeValue(forKey: id)
-            state = .pending(waiters, nextID: nextID)
-            return waiter
+            guard case .pending(var waiters, let nextID) = state else { return nil }
+            defer { state = .pending(waiters, nextID: nextID) }
+            return waiters.removeValue(forKey: id)
         }
         waiter?.resume(throwing: CancellationError())
     }

@@ -26,7 +26,7 @@
             String.UnicodeScalarView(text.unicodeScalars.prefix(max(4096, limit)).map { isInvisible($0) ? " " : $0 }))
         // A secret of a letter or two would hide everything.
         for secret in secrets where secret.utf8.count >= 4 { clean = clean.replacing(secret, with: redacted) }
-        clean = withoutSecretLikeWords(clean)
+        clean = mapWords(in: clean) { word, _ in looksSecret(Substring(word)) ? redacted : String(Substring(word)) }
         clean = clean.split(separator: " ").joined(separator: " ")
         guard !clean.isEmpty else { return nil }
         return clean.count <= limit ? clean : clean.prefix(limit - 1) + "…"
@@ -44,40 +44,36 @@
     }
 
     private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
-        switch scalar.value {
-        case 0x09, 0x0A: false
-        case 0..<0x20, 0x7F..<0xA0: true
+        scalar.properties.generalCategory == .control && scalar != "\t" && scalar != "\n"
+    }
+
+    /// `text` with each run of the characters that tokens are made of (`b64token` of RFC 6750, 2.1, but for the padding)
+    /// as `replacement` wants it.
+    private static func mapWords(
+        in text: String, _ replacement: (_ word: Substring.UTF8View, _ before: Substring.UTF8View) -> String
+    ) -> String {
+        var output = ""
+        var rest = text.utf8[...]
+        while !rest.isEmpty {
+            let gap = rest.prefix { !isWordByte($0) }
+            output += String(Substring(gap))
+            rest = rest[gap.endIndex...]
+            let word = rest.prefix(while: isWordByte)
+            if !word.isEmpty { output += replacement(word, text.utf8[..<word.startIndex]) }
+            rest = rest[word.endIndex...]
+        }
+        return output
+    }
+
+    private static func isWordByte(_ byte: UInt8) -> Bool {
+        switch Unicode.Scalar(byte) {
+        case "a"..."z", "A"..."Z", "0"..."9", ".", "_", "~", "+", "/", "-": true
         default: false
         }
     }
 
-    private static func withoutSecretLikeWords(_ text: String) -> String {
-        var output = ""
-        var word = ""
-        for character in text {
-            if isWordCharacter(character) {
-                word.append(character)
-            } else {
-                output += looksSecret(word) ? redacted : word
-                word = ""
-                output.append(character)
-            }
-        }
-        return output + (looksSecret(word) ? redacted : word)
-    }
-
-    private static func isWordCharacter(_ character: Character) -> Bool {
-        guard let byte = character.asciiValue else { return false }
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"):
-            return true
-        default: return "._~+/-".utf8.contains(byte)
-        }
-    }
-
     /// Tokens are long, or have the prefixes that this service gives them; words and error codes are neither.
-    private static func looksSecret(_ word: String) -> Bool {
+    private static func looksSecret(_ word: Substring) -> Bool {
         let prefixes = ["eyJ", "rt_", "rt.", "ac_", "at_", "sk-", "sess-"]
         if word.utf8.count >= 6, prefixes.contains(where: word.hasPrefix) { return true }
         if word.hasPrefix("deviceauth_"), word.contains(where: \.isNumber) { return true }
@@ -94,44 +90,16 @@
         }
     }
 
-    // MARK: Whole bodies
-
     /// `text` without anything that looks like a JSON Web Token (RFC 7519) or stands after "Bearer" (RFC 6750, 2.1), and
     /// otherwise as it is.
     ///
-    /// A service, or a proxy before it, may repeat the request in its error. Each byte is looked at a bounded number of
-    /// times.
+    /// A service, or a proxy before it, may repeat the request in its error. Shorter runs are words: "Bearer token missing".
     public static func withoutTokens(_ text: String) -> String {
-        let bytes = Array(text.utf8)
-        var output: [UInt8] = []
-        output.reserveCapacity(bytes.count)
-        var index = 0
-        while index < bytes.count {
-            let end = endOfToken(in: bytes, from: index)
-            if end - index < shortestToken {
-                output.append(bytes[index])
-                index += 1
-            } else {
-                output += redacted.utf8
-                index = end
-            }
+        mapWords(in: text) { word, before in
+            let isAfterBearer = before.suffix(7).elementsEqual("bearer ".utf8) { $0 | 0x20 == $1 }
+            let start = isAfterBearer ? word.startIndex : Substring(word).firstRange(of: "eyJ")?.lowerBound
+            guard let start, word[start...].count >= 16 else { return String(Substring(word)) }
+            return String(Substring(word[..<start])) + redacted
         }
-        return String(decoding: output, as: UTF8.self)
     }
-
-    /// Shorter runs are words: "Bearer token missing".
-    private static let shortestToken = 16
-    private static let bearer = Array("bearer ".utf8)
-
-    /// Where the token that begins at `start` ends; `start` where none begins.
-    private static func endOfToken(in bytes: [UInt8], from start: Int) -> Int {
-        let isAfterBearer =
-            start >= bearer.count
-            && bytes[(start - bearer.count)..<start].elementsEqual(bearer) { $0 | 0x20 == $1 }
-        guard isAfterBearer || bytes[start...].starts(with: "eyJ".utf8) else { return start }
-        return bytes[start...].firstIndex { !isTokenByte($0) } ?? bytes.count
-    }
-
-    /// `b64token` of RFC 6750, 2.1, but for the padding.
-    private static func isTokenByte(_ byte: UInt8) -> Bool { isWordCharacter(Character(Unicode.Scalar(byte))) }
 }

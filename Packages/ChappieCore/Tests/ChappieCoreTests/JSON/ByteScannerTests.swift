@@ -3,31 +3,28 @@ import Testing
 @_spi(ChappieInternals) @testable import ChappieCore
 
 @Suite struct ByteScannerTests {
-    /// One byte at a time, as the standard says it.
-    private func plainText(_ bytes: [UInt8], from start: Int) -> Int {
-        bytes[start...].firstIndex { $0 == 0x22 || $0 == 0x5C || $0 < 0x20 || $0 >= 0x80 } ?? bytes.count
-    }
-
+    /// Compares with a search that looks at one byte at a time, as the standard says it.
     private func check(_ bytes: [UInt8]) {
         bytes.withUnsafeBufferPointer { buffer in
-            for start in 0...bytes.count
-            where ByteScanner.endOfPlainText(buffer, from: start) != plainText(bytes, from: start) {
-                Issue.record("\(bytes) from \(start)")
+            for start in 0...bytes.count {
+                let end = bytes[start...].firstIndex { $0 == 0x22 || $0 == 0x5C || $0 < 0x20 || $0 >= 0x80 }
+                let isRight = ByteScanner.endOfPlainText(buffer, from: start) == end ?? bytes.count
+                if !isRight { Issue.record("\(bytes) from \(start)") }
             }
         }
     }
 
     @Test func findsEveryByteAtEveryPlace() {
-        for length in 0...25 {
-            for place in 0..<max(length, 1) {
-                for byte in UInt8.min...UInt8.max where length > 0 {
+        check([])
+        for length in 1...17 {
+            for place in 0..<length {
+                for byte in UInt8.min...UInt8.max {
                     var bytes = [UInt8](repeating: 0x20, count: length)
                     bytes[place] = byte
                     check(bytes)
                 }
             }
         }
-        check([])
     }
 
     @Test func findsTheFirstOfMany() {
@@ -39,16 +36,5 @@ import Testing
         for _ in 0..<5000 {
             check((0..<Int.random(in: 0...20, using: &random)).map { _ in bytes.randomElement(using: &random) ?? 0 })
         }
-    }
-
-    @Test func comparesWholeWords() {
-        let word = Array("data".utf8)
-        word.withUnsafeBufferPointer { buffer in
-            #expect(ByteScanner.equal(buffer, "data"))
-            #expect(
-                !ByteScanner.equal(buffer, "date") && !ByteScanner.equal(buffer, "dat")
-                    && !ByteScanner.equal(buffer, "datas"))
-        }
-        #expect(!ByteScanner.equal(UnsafeBufferPointer(start: nil, count: 0), "data"))
     }
 }

@@ -25,12 +25,6 @@ import Testing
         )
     }
 
-    @Test func theSameMessageGivesTheSameBytes() {
-        let message = ChappieInputMessage.user("\"q\" \\ é😀\n")
-        #expect(message.inputItem.serializedBytes() == message.inputItem.serializedBytes())
-        #expect(message.inputItem["content"]?[0]?["text"]?.string == "\"q\" \\ é😀\n")
-    }
-
     @Test func noEffortIsAnEffortAndNotAMissingOne() throws {
         let options = ChappieMessageOptions(reasoningEffort: .none)
         #expect(options.reasoningEffort.rawValue == "none")

@@ -215,9 +215,9 @@ import Testing
     @Test func readsAUsageLimitError() {
         let error = ChappieResponseError(
             json(
-                #"{"type":"usage_limit_reached","plan_type":"pro","resets_at":1704067242,"resets_in_seconds":1234,"limit_window_minutes":300}"#
+                #"{"type":"usage_limit_reached","plan_type":"pro","resets_at":1704067242,"resets_in_seconds":1234}"#
             ))
-        #expect(error.type == "usage_limit_reached" && error.plan == .pro && error.limitWindowMinutes == 300)
+        #expect(error.type == "usage_limit_reached" && error.plan == .pro)
         #expect(error.resetsAt == Date(timeIntervalSince1970: 1_704_067_242) && error.resetsInSeconds == 1234)
     }
 }

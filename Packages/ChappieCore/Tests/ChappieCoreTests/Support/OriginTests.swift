@@ -18,6 +18,7 @@ import Testing
         #expect(origin.host == host)
         #expect(origin.port == port)
         #expect(origin.description == description)
+        #expect(Origin(try #require(URL(string: description))) == origin)
         #expect(origin.isLoopback == (host == "localhost" || host == "[::1]"))
     }
 
@@ -28,13 +29,6 @@ import Testing
     ])
     func anUnusableAddressHasNone(address: String) throws {
         #expect(Origin(try #require(URL(string: address))) == nil)
-    }
-
-    @Test func aWebSocketSharesTheOriginOfItsServer() throws {
-        let web = try #require(URL(string: "https://example.com/a"))
-        let socket = try #require(URL(string: "wss://EXAMPLE.com:443/b"))
-        #expect(Origin(web) == Origin(socket))
-        #expect(Origin(web) != Origin(try #require(URL(string: "http://example.com:443/a"))))
     }
 
     @Test(arguments: ["localhost", "LOCALHOST", "127.0.0.1", "127.255.255.255", "::1", "[::1]"])
