@@ -38,7 +38,7 @@ public struct ResponsesEventDecoder: Sendable {
     }
 
     private mutating func events(
-        _ read: (inout ServerSentEventDecoder, (UnsafeBufferPointer<UInt8>) -> Void) throws(ResponsesStreamError) ->
+        _ read: (inout ServerSentEventDecoder, ServerSentEventDecoder.Delivery) throws(ResponsesStreamError) ->
             Void
     ) throws(ResponsesStreamError) -> [ResponsesEvent] {
         guard !isFinished else { return [] }

@@ -5,6 +5,9 @@
 /// event whose closing blank line is missing at the end of the stream is delivered, because servers do leave it out.
 /// Linear in time; keeps at most one event in memory.
 @_spi(ChappieInternals) public struct ServerSentEventDecoder: Sendable {
+    /// Takes the data of one event, which is valid only inside.
+    public typealias Delivery = (UnsafeBufferPointer<UInt8>) -> Void
+
     private let limit: Int
     /// The first line may begin with a byte order mark.
     private var isFirstLine = true
@@ -28,19 +31,16 @@
         limit = min(max(maximumEventBytes, 1), .max / 2)
     }
 
-    /// Takes the next bytes and delivers the data of each event that they complete; valid only inside `deliver`. Throws
-    /// ``ResponsesStreamError/eventTooLarge(limitBytes:)``, again on every later call.
-    public mutating func receivedBytes(
-        _ bytes: [UInt8], deliver: (UnsafeBufferPointer<UInt8>) -> Void
-    ) throws(ResponsesStreamError) {
+    /// Takes the next bytes and delivers the events that they complete.
+    ///
+    /// - Throws: ``ResponsesStreamError/eventTooLarge(limitBytes:)``, again on every later call.
+    public mutating func receivedBytes(_ bytes: [UInt8], deliver: Delivery) throws(ResponsesStreamError) {
         guard !hasFailed else { throw tooLarge() }
         try bytes.withUnsafeBufferPointer { bytes throws(ResponsesStreamError) in try readLines(bytes, deliver) }
     }
 
     /// Ends the stream and delivers the event that was left without its blank line, if there is one.
-    public mutating func connectionClosed(
-        deliver: (UnsafeBufferPointer<UInt8>) -> Void
-    ) throws(ResponsesStreamError) {
+    public mutating func connectionClosed(deliver: Delivery) throws(ResponsesStreamError) {
         guard !hasFailed else { throw tooLarge() }
         if !pendingLine.isEmpty { try readPendingLine(deliver) }
         dispatch(deliver)
@@ -49,7 +49,7 @@
     // MARK: Bytes to lines
 
     private mutating func readLines(
-        _ bytes: UnsafeBufferPointer<UInt8>, _ deliver: (UnsafeBufferPointer<UInt8>) -> Void
+        _ bytes: UnsafeBufferPointer<UInt8>, _ deliver: Delivery
     ) throws(ResponsesStreamError) {
         // An empty chunk must not look like the byte after a CR.
         guard let first = bytes.first else { return }
@@ -79,9 +79,7 @@
         }
     }
 
-    private mutating func readPendingLine(
-        _ deliver: (UnsafeBufferPointer<UInt8>) -> Void
-    ) throws(ResponsesStreamError) {
+    private mutating func readPendingLine(_ deliver: Delivery) throws(ResponsesStreamError) {
         let line = pendingLine
         pendingLine = []
         try line.withUnsafeBufferPointer { line throws(ResponsesStreamError) in try readLine(line, deliver) }
@@ -90,7 +88,7 @@
     // MARK: Lines to events
 
     private mutating func readLine(
-        _ line: UnsafeBufferPointer<UInt8>, _ deliver: (UnsafeBufferPointer<UInt8>) -> Void
+        _ line: UnsafeBufferPointer<UInt8>, _ deliver: Delivery
     ) throws(ResponsesStreamError) {
         var line = line[...]
         if isFirstLine, line.starts(with: [0xEF, 0xBB, 0xBF]) { line = line.dropFirst(3) }
@@ -109,7 +107,7 @@
         hasData = true
     }
 
-    private mutating func dispatch(_ deliver: (UnsafeBufferPointer<UInt8>) -> Void) {
+    private mutating func dispatch(_ deliver: Delivery) {
         guard hasData else { return }
         hasData = false
         data.withUnsafeBufferPointer(deliver)

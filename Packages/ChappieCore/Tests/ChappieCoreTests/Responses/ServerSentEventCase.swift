@@ -12,6 +12,11 @@ struct ServerSentEventCase: Sendable, CustomTestStringConvertible {
         self.init(name, bytes: Array(input.utf8), data: data)
     }
 
+    /// A stream with bytes that are not UTF-8: each character stands for the byte of its number.
+    init(_ name: String, latin1 input: String, data: [String]) {
+        self.init(name, bytes: input.unicodeScalars.map { UInt8($0.value) }, data: data)
+    }
+
     init(_ name: String, bytes input: [UInt8], data: [String]) {
         self.name = name
         self.input = input
@@ -119,22 +124,13 @@ extension ServerSentEventCase {
     ]
 
     private static let bytes: [ServerSentEventCase] = [
-        .init(
-            "a lone continuation byte", bytes: Array("data: a".utf8) + [0x80] + Array("b\n\n".utf8),
-            data: ["a\u{FFFD}b"]),
-        .init("0xFF", bytes: Array("data: ".utf8) + [0xFF, 0xFE] + Array("\n\n".utf8), data: ["\u{FFFD}\u{FFFD}"]),
-        .init(
-            "a character cut off by the line end",
-            bytes: Array("data: ".utf8) + [0xF0, 0x9F, 0x98] + Array("\n\n".utf8), data: ["\u{FFFD}"]),
-        .init("a character cut off by the end", bytes: Array("data: a".utf8) + [0xE2, 0x82], data: ["a\u{FFFD}"]),
-        .init(
-            "two halves in two lines don't join",
-            bytes: Array("data: ".utf8) + [0xC3] + Array("\ndata: ".utf8) + [0xA9] + Array("\n\n".utf8),
-            data: ["\u{FFFD}\n\u{FFFD}"]),
-        .init(
-            "an overlong slash", bytes: Array("data: ".utf8) + [0xC0, 0xAF] + Array("\n\n".utf8),
-            data: ["\u{FFFD}\u{FFFD}"]),
-        .init("a name that is not UTF-8", bytes: [0xFF] + Array("data: a\ndata: b\n\n".utf8), data: ["b"]),
+        .init("a lone continuation byte", latin1: "data: a\u{80}b\n\n", data: ["a\u{FFFD}b"]),
+        .init("0xFF", latin1: "data: \u{FF}\u{FE}\n\n", data: ["\u{FFFD}\u{FFFD}"]),
+        .init("a character cut off by the line end", latin1: "data: \u{F0}\u{9F}\u{98}\n\n", data: ["\u{FFFD}"]),
+        .init("a character cut off by the end", latin1: "data: a\u{E2}\u{82}", data: ["a\u{FFFD}"]),
+        .init("two halves don't join", latin1: "data: \u{C3}\ndata: \u{A9}\n\n", data: ["\u{FFFD}\n\u{FFFD}"]),
+        .init("an overlong slash", latin1: "data: \u{C0}\u{AF}\n\n", data: ["\u{FFFD}\u{FFFD}"]),
+        .init("a name that is not UTF-8", latin1: "\u{FF}data: a\ndata: b\n\n", data: ["b"]),
         .init("control characters are data", "data: \u{01}\u{1B}[31m\u{7F}\n\n", data: ["\u{01}\u{1B}[31m\u{7F}"]),
     ]
 }
