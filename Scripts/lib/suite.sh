@@ -1,10 +1,10 @@
 # The parts of Scripts/test: source it after common.sh and setup.sh.
 # shellcheck shell=bash
 
-# Builds every program, and the tests with `--build-tests`; options go to SwiftPM. Under .ci/run without what editors need.
+# Builds every program, and the tests with `--build-tests`; options go to SwiftPM.
 build() {
     say "Building; the first time takes a few minutes."
-    swift build --package-path "$root" --explicit-target-dependency-import-check error ${CHAPPIE_CI:+--disable-index-store} "$@" >"$work/build.log" 2>&1 && return
+    swift build --package-path "$root" --explicit-target-dependency-import-check error "$@" >"$work/build.log" 2>&1 && return
     tail -n 60 "$work/build.log" >&2
     failed=$((failed + 1))
     return 1
