@@ -40,59 +40,52 @@ extension CurlNetwork {
         do { route = try self.route(to: url, for: .http) } catch { return ConnectionReport(error: error) }
         let deadline = policy.deadlines.connect
         return await withCheckedContinuation { continuation in
-            let started = LoopThread.start { continuation.resume(returning: Self.probe(route, deadline)) }
-            if !started {
+            let hasStarted = startThread { continuation.resume(returning: ConnectionReport(of: route, deadline)) }
+            if !hasStarted {
                 continuation.resume(returning: ConnectionReport(error: .unavailable("the system has no thread left")))
             }
         }
     }
+}
 
-    private static func probe(_ route: CurlRoute, _ deadline: Duration) -> ConnectionReport {
+extension ConnectionReport {
+    /// A plain http origin behind a proxy would need no tunnel; through one it says as much about the way.
+    fileprivate init(of route: CurlRoute, _ deadline: Duration) {
         guard CurlGlobal.isReady, let handle = EasyHandle() else {
-            return ConnectionReport(error: .unavailable("libcurl does not start"))
+            error = .unavailable("libcurl does not start")
+            return
         }
         handle.connect(route, deadline: deadline)
         handle.set(CURLOPT_CERTINFO, true)
-        // A plain http origin behind a proxy would need no tunnel; through one it says as much about the way.
         let result = CurlResult(code: curl_easy_perform(handle.raw))
-        var report = ConnectionReport()
-        if case .via(_, _, let host, let port) = route.proxy { report.proxy = "\(host):\(port)" }
-        report.address = handle.string(CURLINFO_PRIMARY_IP)
-        report.nameLookup = handle.time(CURLINFO_NAMELOOKUP_TIME_T)
-        report.connect = handle.time(CURLINFO_CONNECT_TIME_T)
-        report.tls = handle.time(CURLINFO_APPCONNECT_TIME_T)
-        report.certificates = handle.certificates
-        if !result.isSuccess { report.error = CurlFailure(result, of: handle, at: .connect, on: route).error }
-        return report
+        proxy = route.proxy.map { "\($0.host):\($0.port)" }
+        var text: UnsafePointer<CChar>?
+        ccurl_easy_get(handle.raw, CURLINFO_PRIMARY_IP, &text)
+        address = text.flatMap { $0.pointee == 0 ? nil : String(cString: $0) }
+        nameLookup = handle.time(CURLINFO_NAMELOOKUP_TIME_T)
+        connect = handle.time(CURLINFO_CONNECT_TIME_T)
+        tls = handle.time(CURLINFO_APPCONNECT_TIME_T)
+        certificates = handle.certificates
+        if !result.isSuccess { error = CurlFailure(result, of: handle, at: .connect, on: route).error }
     }
 }
 
 extension EasyHandle {
-    fileprivate func string(_ info: CURLINFO) -> String? {
-        var text: UnsafePointer<CChar>?
-        guard ccurl_easy_get_string(raw, info, &text) == CURLE_OK, let text, text.pointee != 0 else { return nil }
-        return String(cString: text)
-    }
-
     /// Since the start; `nil` when it did not come to that.
     fileprivate func time(_ info: CURLINFO) -> Duration? {
-        var microseconds: curl_off_t = 0
-        guard ccurl_easy_get_offset(raw, info, &microseconds) == CURLE_OK, microseconds > 0 else { return nil }
-        return .microseconds(microseconds)
+        let microseconds = long(info)
+        return microseconds > 0 ? .microseconds(microseconds) : nil
     }
 
-    /// The chain as the server has shown it, its texts bounded: they are a stranger's.
+    /// The chain as the server has shown it.
     fileprivate var certificates: [ConnectionReport.Certificate] {
-        var pointer: UnsafeMutableRawPointer?
-        guard ccurl_easy_get_pointer(raw, CURLINFO_CERTINFO, &pointer) == CURLE_OK, let pointer else { return [] }
-        let info = pointer.assumingMemoryBound(to: curl_certinfo.self).pointee
-        guard let lists = info.certinfo else { return [] }
-        return (0..<min(Int(info.num_of_certs), 10)).map { index in
+        var info: UnsafePointer<curl_certinfo>?
+        guard ccurl_easy_get(raw, CURLINFO_CERTINFO, &info) == CURLE_OK, let info, let lists = info.pointee.certinfo
+        else { return [] }
+        return (0..<min(Int(info.pointee.num_of_certs), 10)).map { index in
             var certificate = ConnectionReport.Certificate(subject: "", issuer: "", expires: "")
-            var entry = lists[index]
-            while let line = entry {
-                if let data = line.pointee.data { certificate.take(String(cString: data)) }
-                entry = line.pointee.next
+            for entry in sequence(first: lists[index], next: { $0?.pointee.next }) {
+                if let data = entry?.pointee.data { certificate.take(String(cString: data)) }
             }
             return certificate
         }
@@ -100,7 +93,7 @@ extension EasyHandle {
 }
 
 extension ConnectionReport.Certificate {
-    /// `Subject:CN = example.org` and its like.
+    /// `Subject:CN = example.org` and its like; the texts are a stranger's.
     fileprivate mutating func take(_ line: String) {
         let parts = line.split(separator: ":", maxSplits: 1)
         guard parts.count == 2, parts[1].utf8.count < 1000 else { return }

@@ -13,11 +13,23 @@ import Synchronization
 /// The environment (for the proxy) and the extra CA file are read when the first request is made; the thread starts
 /// then, too. It ends when the network has been let go and the last exchange and connection are over.
 public final class CurlNetwork: Sendable {
+    /// The proxy variables of this machine, where the policy asks for them, and the extra certificate authorities.
+    private struct Environment {
+        let variables: [String: String]
+        let trust: TrustAnchors?
+
+        init(for policy: ChappieNetworkPolicy) throws(ChappieTransportError) {
+            let all = policy.proxy == .environment ? ProcessInfo.processInfo.environment : [:]
+            variables = all.filter { ProxySelection.variables.contains($0.key) }
+            trust = if let file = policy.extraCAFile { try TrustAnchors(extraFile: file) } else { nil }
+        }
+    }
+
     /// Proxy, trust and deadlines of every request.
     public let policy: ChappieNetworkPolicy
     /// The thread.
     @_spi(ChappieInternals) public let loop = NetworkLoop()
-    private let environment = Mutex<CurlRoute.Environment?>(nil)
+    private let environment = Mutex<Environment?>(nil)
 
     /// Opens nothing and can't fail: a policy that makes no sense is an error of each request.
     public init(policy: ChappieNetworkPolicy = .default) { self.policy = policy }
@@ -26,21 +38,22 @@ public final class CurlNetwork: Sendable {
     /// without waiting for that; later requests fail with the same code.
     public func shutdown() { loop.stop() }
 
-    /// How to get to the host of `url`.
+    /// How to get to the host of `url`. A failure is not remembered: the next request may find the file fixed.
     ///
     /// - Throws: ``ChappieTransportError`` with stage `.configuration`: the URL, the proxy setting or the extra CA file
     ///   can't be used.
     @_spi(ChappieInternals) public func route(
         to url: URL, for application: CurlRoute.Application
     ) throws(ChappieTransportError) -> CurlRoute {
-        try CurlRoute(to: url, for: application, policy: policy, environment: readEnvironment())
-    }
-
-    /// A failure is not remembered: the next request may find the file fixed.
-    private func readEnvironment() throws(ChappieTransportError) -> CurlRoute.Environment {
-        if let known = environment.withLock({ $0 }) { return known }
-        let read = try CurlRoute.Environment(for: policy)
-        environment.withLock { $0 = read }
-        return read
+        let environment = try environment.withLock { known throws(ChappieTransportError) in
+            if let known { return known }
+            let read = try Environment(for: policy)
+            known = read
+            return read
+        }
+        let origin = try CurlRoute.origin(of: url, for: application)
+        return CurlRoute(
+            origin: origin, proxy: try ProxySelection(policy.proxy, for: origin, environment: environment.variables),
+            trust: environment.trust, minimumTLS: policy.minimumTLS)
     }
 }

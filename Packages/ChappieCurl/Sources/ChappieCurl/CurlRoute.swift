@@ -11,52 +11,16 @@ public import FoundationEssentials
         case webSocket
     }
 
-    /// The certificate authorities and the proxy variables of this machine, read once.
-    struct Environment: Sendable {
-        /// Nothing but ``ProxySelection/variables``, and those only where the policy asks for them.
-        var variables: [String: String]
-        var trust: TrustAnchors
-
-        /// Looks at the process's environment and reads the extra CA file.
-        ///
-        /// - Throws: ``ChappieTransportError`` with code `.invalidCAFile`, naming the file.
-        init(for policy: ChappieNetworkPolicy) throws(ChappieTransportError) {
-            let all = policy.proxy == .environment ? ProcessInfo.processInfo.environment : [:]
-            variables = all.filter { ProxySelection.variables.contains($0.key) }
-            trust = try TrustAnchors(extraFile: policy.extraCAFile)
-        }
-    }
-
     /// The host that is spoken to in the end.
     public let origin: Origin
-    let proxy: ProxySelection
-    let trust: TrustAnchors
-    let minimumTLS: ChappieNetworkPolicy.TLSVersion
-
-    init(
-        origin: Origin, proxy: ProxySelection = .direct, trust: TrustAnchors = .system,
-        minimumTLS: ChappieNetworkPolicy.TLSVersion = .tls12
-    ) {
-        self.origin = origin
-        self.proxy = proxy
-        self.trust = trust
-        self.minimumTLS = minimumTLS
-    }
-
-    /// Reads `policy` for the origin of `url`.
-    ///
-    /// - Throws: ``ChappieTransportError`` with stage `.configuration`: the URL or the proxy setting can't be used.
-    init(
-        to url: URL, for application: Application, policy: ChappieNetworkPolicy, environment: Environment
-    ) throws(ChappieTransportError) {
-        let origin = try Self.origin(of: url, for: application)
-        self.init(
-            origin: origin, proxy: try ProxySelection(policy.proxy, for: origin, environment: environment.variables),
-            trust: environment.trust, minimumTLS: policy.minimumTLS)
-    }
+    /// `nil` for none.
+    var proxy: ProxySelection?
+    /// `nil` for the system's, as curl was built to find them.
+    var trust: TrustAnchors?
+    var minimumTLS = ChappieNetworkPolicy.TLSVersion.tls12
 
     /// Whether there is no proxy for this route, whatever its exclusion list says.
-    public var isDirect: Bool { proxy == .direct }
+    public var isDirect: Bool { proxy == nil }
 
     /// The URL as curl gets it: put together from the checked parts, so that curl reads the same host that was checked.
     /// No fragment; for `nil` no path either.
@@ -82,17 +46,16 @@ public import FoundationEssentials
         func refusal(_ code: ChappieTransportError.Code, _ reason: String) -> ChappieTransportError {
             ChappieTransportError(code, stage: .configuration, host: isUsable ? host : "", reason: reason)
         }
-        let schemes: Set = application == .http ? ["https", "http"] : ["https", "http", "wss", "ws"]
+        let (schemes, others) =
+            switch application {
+            case .http: (["https", "http"], "neither https nor http")
+            case .webSocket: (["https", "http", "wss", "ws"], "none of wss, https, ws and http")
+            }
         guard !host.isEmpty else { throw refusal(.invalidURL, "the address names no host") }
         guard let scheme = url.scheme?.lowercased() else {
             throw refusal(.invalidURL, "the address has no scheme; it must begin with https://")
         }
-        guard schemes.contains(scheme) else {
-            throw refusal(
-                .invalidURL,
-                "the scheme of the address is "
-                    + (application == .http ? "neither https nor http" : "none of wss, https, ws and http"))
-        }
+        guard schemes.contains(scheme) else { throw refusal(.invalidURL, "the scheme of the address is \(others)") }
         guard isUsable else {
             throw refusal(.invalidURL, "the host in the address holds characters that no host name has")
         }
@@ -103,9 +66,80 @@ public import FoundationEssentials
             throw refusal(.invalidURL, "the port in the address is not between 1 and 65535")
         }
         guard origin.scheme == .https || origin.isLoopback else {
-            let scheme = application == .http ? "http" : "ws"
-            throw refusal(.insecureURL, "plain \(scheme) is only for this machine; use \(scheme)s")
+            let plain = application == .http ? "http" : "ws"
+            throw refusal(.insecureURL, "plain \(plain) is only for this machine; use \(plain)s")
         }
         return origin
+    }
+}
+
+/// The proxy that requests to one origin go through. Which hosts it spares curl decides.
+struct ProxySelection: Sendable, Hashable {
+    /// As curl takes it, credentials and all: not for showing.
+    let url: String
+    /// The hosts that are reached directly, in curl's NO_PROXY syntax.
+    let excluding: String
+    let host: String
+    let port: Int
+
+    /// `host:port`.
+    var label: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
+
+    /// The variables that ``ChappieNetworkPolicy/Proxy/environment`` reads.
+    static let variables = [
+        "http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY",
+    ]
+
+    /// Reads the policy for `origin`; `nil` for no proxy. Lower case wins over upper case, an empty variable counts as
+    /// unset, and `HTTP_PROXY` is ignored: a web server sets it from a request header (CGI's `HTTP_` prefix).
+    ///
+    /// A plain `http` request goes to loopback only, so it is sent through a proxy only where that, too, is on loopback:
+    /// otherwise it would travel in the clear after all.
+    ///
+    /// - Throws: ``ChappieTransportError`` with code `.proxyFailed`, stage `.configuration`, when the setting makes no
+    ///   sense. The message doesn't repeat it: it may hold a password.
+    init?(
+        _ proxy: ChappieNetworkPolicy.Proxy, for origin: Origin, environment: [String: String]
+    ) throws(ChappieTransportError) {
+        func variable(_ names: String...) -> String? {
+            names.lazy.compactMap { environment[$0] }.first { !$0.isEmpty }
+        }
+        let (setting, source): (String?, String)
+        switch proxy {
+        case .none: return nil
+        case .url(let url, let exclusions):
+            (setting, excluding, source) = (url, exclusions, "the proxy setting")
+        case .environment:
+            let ofScheme =
+                origin.scheme == .http ? variable("http_proxy") : variable("https_proxy", "HTTPS_PROXY")
+            setting = ofScheme ?? variable("all_proxy", "ALL_PROXY")
+            excluding = variable("no_proxy", "NO_PROXY") ?? ""
+            source = "the proxy in the environment"
+        }
+        guard let setting else { return nil }
+        guard let (host, port) = Self.endpoint(of: setting) else {
+            throw ChappieTransportError(
+                .proxyFailed, stage: .configuration, host: origin.label,
+                reason: "\(source) is not an address like http://host:port or socks5h://host:port")
+        }
+        if origin.scheme == .http, !Origin.isLoopback(host: host) { return nil }
+        url = setting
+        self.host = host
+        self.port = port
+    }
+
+    /// Host and port of a proxy URL; `nil` for a scheme that curl has no proxy for, or without a host.
+    private static func endpoint(of setting: String) -> (host: String, port: Int)? {
+        let separator = setting.firstRange(of: "://")
+        let scheme = separator.map { setting[..<$0.lowerBound].lowercased() } ?? "http"
+        guard ["http", "https", "socks4", "socks4a", "socks5", "socks5h"].contains(scheme) else { return nil }
+        let rest = separator.map { setting[$0.upperBound...] } ?? setting[...]
+        // A password may hold what no other part does: the last @ ends it.
+        let authority = rest.prefix { $0 != "/" && $0 != "?" && $0 != "#" }
+        guard let place = authority.split(separator: "@", omittingEmptySubsequences: false).last,
+            let url = URL(string: "http://\(place)"), let host = url.host(), !host.isEmpty
+        else { return nil }
+        let port = url.port ?? (scheme == "https" ? 443 : 1080)
+        return (1...65535).contains(port) ? (host, port) : nil
     }
 }

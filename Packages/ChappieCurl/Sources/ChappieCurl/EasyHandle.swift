@@ -1,34 +1,6 @@
 import CCurl
 @_spi(ChappieInternals) import ChappieCore
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
-
-/// An HTTP request as curl gets it.
-@_spi(ChappieInternals) public struct CurlRequest: Sendable {
-    /// As ``CurlRoute/target(of:)`` has it.
-    public var url: String
-    /// As it travels.
-    public var method: String
-    /// In curl's notation: `Name: value`, `Name;` for an empty value, `Name:` to suppress one that curl would add.
-    public var headerLines: [String]
-    /// `nil` for no body at all, which is not the same as an empty one (`content-length: 0`).
-    public var bodyBytes: Int?
-
-    /// As the properties say.
-    public init(url: String, method: String, headerLines: [String], bodyBytes: Int?) {
-        self.url = url
-        self.method = method
-        self.headerLines = headerLines
-        self.bodyBytes = bodyBytes
-    }
-}
-
 /// A member whose handle performs an HTTP exchange. Where these answer `false`, curl stops the transfer.
 @_spi(ChappieInternals) public protocol NetworkTransfer: NetworkMember {
     /// The connection stands and the request is about to go out.
@@ -37,8 +9,6 @@ import CCurl
     ///
     /// - Returns: how many bytes; 0 at its end.
     func provideBody(_ space: UnsafeMutableRawBufferPointer) -> Int
-    /// curl has to send the body again from this offset.
-    func rewindBody(to offset: Int) -> Bool
     /// One line of a response head, of whatever version of HTTP, or of the trailers.
     func receivedHeaderLine(_ line: UnsafeRawBufferPointer) -> Bool
     /// Answering `false` makes curl wait for ``EasyHandle/resume()`` and offer the same bytes again.
@@ -58,17 +28,19 @@ import CCurl
 /// One curl easy handle with what must live as long as it does. Stays on the thread that made it.
 @_spi(ChappieInternals) public final class EasyHandle {
     let raw: UnsafeMutableRawPointer
-    private let errorText: UnsafeMutablePointer<CChar>
+    private let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
     private var headerList: UnsafeMutablePointer<curl_slist>?
     /// The receiver of the callbacks.
     fileprivate var transfer: (any NetworkTransfer)?
 
     /// `nil` when curl has no memory left.
     init?() {
-        guard let raw = curl_easy_init() else { return nil }
-        self.raw = raw
-        errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
         errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
+        guard let raw = curl_easy_init() else {
+            errorText.deallocate()
+            return nil
+        }
+        self.raw = raw
         ccurl_easy_set_pointer(raw, CURLOPT_ERRORBUFFER, errorText)
     }
 
@@ -81,12 +53,12 @@ import CCurl
     func set(_ option: CURLoption, _ value: Int) { ccurl_easy_set_long(raw, option, value) }
     func set(_ option: CURLoption, _ value: Bool) { set(option, value ? 1 : 0) }
     /// curl copies the text.
-    func set(_ option: CURLoption, _ value: String) { ccurl_easy_set_string(raw, option, value) }
+    func set(_ option: CURLoption, _ value: String) { ccurl_easy_set_pointer(raw, option, value) }
 
     /// A number that curl knows about its last work; 0 when it does not.
     func long(_ info: CURLINFO) -> Int {
         var value = 0
-        ccurl_easy_get_long(raw, info, &value)
+        ccurl_easy_get(raw, info, &value)
         return value
     }
 
@@ -104,20 +76,16 @@ import CCurl
         for version in [CURLOPT_SSLVERSION, CURLOPT_PROXY_SSLVERSION] { set(version, Int(oldest)) }
         for verification in [CURLOPT_SSL_VERIFYPEER, CURLOPT_PROXY_SSL_VERIFYPEER] { set(verification, 1) }
         for verification in [CURLOPT_SSL_VERIFYHOST, CURLOPT_PROXY_SSL_VERIFYHOST] { set(verification, 2) }
-        if case .systemAnd(_, let combined) = route.trust {
-            for option in [CURLOPT_CAINFO_BLOB, CURLOPT_PROXY_CAINFO_BLOB] {
-                combined.withUnsafeBytes { _ = ccurl_easy_set_blob(raw, option, $0.baseAddress, $0.count) }
-            }
+        route.trust?.bundle.withUnsafeBytes { bytes in
+            var blob = curl_blob(
+                data: UnsafeMutableRawPointer(mutating: bytes.baseAddress), len: bytes.count,
+                flags: UInt32(CURL_BLOB_COPY))
+            ccurl_easy_set_pointer(raw, CURLOPT_CAINFO_BLOB, &blob)
+            ccurl_easy_set_pointer(raw, CURLOPT_PROXY_CAINFO_BLOB, &blob)
         }
-        switch route.proxy {
-        case .direct:
-            // Empty, not unset: an unset one is looked for in the environment.
-            set(CURLOPT_PROXY, "")
-            set(CURLOPT_NOPROXY, "")
-        case .via(let url, let excluding, _, _):
-            set(CURLOPT_PROXY, url)
-            set(CURLOPT_NOPROXY, excluding)
-        }
+        // Empty, not unset: an unset one is looked for in the environment.
+        set(CURLOPT_PROXY, route.proxy?.url ?? "")
+        set(CURLOPT_NOPROXY, route.proxy?.excluding ?? "")
         set(CURLOPT_CONNECTTIMEOUT_MS, min(max(1, connectDeadline.nanoseconds / 1_000_000), 1_000_000_000))
         // A proxy's answer to CONNECT is no response.
         set(CURLOPT_SUPPRESS_CONNECT_HEADERS, true)
@@ -132,45 +100,43 @@ import CCurl
     // MARK: A transfer
 
     /// Sets every option of an exchange, whose events go to `transfer`.
+    ///
+    /// - Parameters:
+    ///   - url: as ``CurlRoute/target(of:)`` has it.
+    ///   - headerLines: in curl's notation: `Name: value`, `Name;` for an empty value, `Name:` to suppress one that curl
+    ///     would add.
+    ///   - bodyBytes: `nil` for no body at all, which is not the same as an empty one (`content-length: 0`).
     public func perform(
-        _ request: CurlRequest, on route: CurlRoute, connectDeadline: Duration, for transfer: any NetworkTransfer
+        _ method: String, _ url: String, headerLines: [String], bodyBytes: Int?, on route: CurlRoute,
+        connectDeadline: Duration, for transfer: any NetworkTransfer
     ) {
         self.transfer = transfer
-        set(CURLOPT_URL, request.url)
+        set(CURLOPT_URL, url)
         set(CURLOPT_PATH_AS_IS, true)
         set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))
         // The method comes last: the options for bodies each bring one of their own.
-        if let bodyBytes = request.bodyBytes {
+        if let bodyBytes {
             set(CURLOPT_POST, true)
-            ccurl_easy_set_offset(raw, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(bodyBytes))
+            set(CURLOPT_POSTFIELDSIZE, bodyBytes)
             // Without data of its own and with a size, curl asks the read callback; for nothing it needs no callback.
             if bodyBytes == 0 { set(CURLOPT_COPYPOSTFIELDS, "") }
-        } else if request.method == "HEAD" {
-            set(CURLOPT_NOBODY, true)
         } else {
-            set(CURLOPT_HTTPGET, true)
+            set(method == "HEAD" ? CURLOPT_NOBODY : CURLOPT_HTTPGET, true)
         }
-        set(CURLOPT_CUSTOMREQUEST, request.method)
-        for line in request.headerLines {
+        set(CURLOPT_CUSTOMREQUEST, method)
+        for line in headerLines {
             // On failure the list so far stays as it was: out of memory, and curl will say so soon enough.
-            if let longer = curl_slist_append(headerList, line) { headerList = longer }
+            headerList = curl_slist_append(headerList, line) ?? headerList
         }
-        ccurl_easy_set_list(raw, CURLOPT_HTTPHEADER, headerList)
+        ccurl_easy_set_pointer(raw, CURLOPT_HTTPHEADER, headerList)
         // Redirects are ours to judge.
         set(CURLOPT_FOLLOWLOCATION, false)
         // As large as the curl program's: one system call for many small events.
         set(CURLOPT_BUFFERSIZE, 102_400)
         follow(route, connectDeadline: connectDeadline)
-
-        let context = Unmanaged.passUnretained(self).toOpaque()
-        ccurl_easy_set_data_callback(raw, CURLOPT_HEADERFUNCTION, receiveHeaderLine)
-        ccurl_easy_set_data_callback(raw, CURLOPT_WRITEFUNCTION, receiveBody)
-        ccurl_easy_set_data_callback(raw, CURLOPT_READFUNCTION, provideBody)
-        ccurl_easy_set_seek_callback(raw, rewindBody)
-        ccurl_easy_set_prereq_callback(raw, confirmConnection)
-        for option in [
-            CURLOPT_HEADERDATA, CURLOPT_WRITEDATA, CURLOPT_READDATA, CURLOPT_SEEKDATA, CURLOPT_PREREQDATA,
-        ] { ccurl_easy_set_pointer(raw, option, context) }
+        ccurl_easy_set_callbacks(
+            raw, receiveHeaderLine, receiveBody, provideBody, confirmConnection,
+            Unmanaged.passUnretained(self).toOpaque())
     }
 
     /// Lets a transfer go on that had to wait. curl offers what it held back from within this call.
@@ -219,11 +185,12 @@ import CCurl
         set(CURLOPT_BUFFERSIZE, 1024)
     }
 
-    /// The connection stands: from now on the size of curl's buffer does nothing but bound a single read, and what the
-    /// kernel has taken over is soon on its way.
+    /// The connection stands: from now on the size of curl's buffer does nothing but bound a single read. The kernel takes
+    /// over little that it has not sent yet, so that its taking more means that the network does.
     func connected(on socket: CInt) {
         set(CURLOPT_BUFFERSIZE, 64 << 10)
-        ccurl_limit_unsent(socket, 128 << 10)
+        var unsent: CInt = 128 << 10
+        setsockopt(socket, CInt(IPPROTO_TCP), TCP_NOTSENT_LOWAT, &unsent, socklen_t(MemoryLayout<CInt>.size))
     }
 
     /// Reads from a connection that stands.
@@ -252,10 +219,8 @@ import CCurl
     /// The socket of a connection that stands.
     var activeSocket: CInt? {
         var socket = CURL_SOCKET_BAD
-        guard ccurl_easy_get_socket(raw, CURLINFO_ACTIVESOCKET, &socket) == CURLE_OK, socket != CURL_SOCKET_BAD else {
-            return nil
-        }
-        return socket
+        ccurl_easy_get(raw, CURLINFO_ACTIVESOCKET, &socket)
+        return socket == CURL_SOCKET_BAD ? nil : socket
     }
 }
 
@@ -285,11 +250,6 @@ private func provideBody(
 ) -> Int {
     let space = UnsafeMutableRawBufferPointer(start: bytes, count: size * count)
     return transfer(context)?.provideBody(space) ?? Int(CURL_READFUNC_ABORT)
-}
-
-private func rewindBody(_ context: UnsafeMutableRawPointer?, _ offset: curl_off_t, _ origin: CInt) -> CInt {
-    guard origin == SEEK_SET, let transfer = transfer(context) else { return CInt(CURL_SEEKFUNC_CANTSEEK) }
-    return CInt(transfer.rewindBody(to: Int(offset)) ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_FAIL)
 }
 
 private func confirmConnection(

@@ -1,13 +1,12 @@
 @_spi(ChappieInternals) public import ChappieCore
 import Synchronization
 
-/// The clock of loops and deadlines, in nanoseconds: never set back, and running on while the machine sleeps.
-///
-/// Whole numbers, since deadlines are looked at several times for each packet.
+/// The clock of loops and deadlines: never set back, and running on while the machine sleeps.
 @_spi(ChappieInternals) public enum LoopClock {
     private static let start = ContinuousClock.now
 
-    /// Since some moment in this process.
+    /// Nanoseconds since some moment in this process: whole numbers, since deadlines are looked at several times for each
+    /// packet.
     public static var now: Int { (ContinuousClock.now - start).nanoseconds }
 }
 
@@ -49,10 +48,8 @@ extension Duration {
 @_spi(ChappieInternals) public struct LoopVisit {
     /// Whether a connection stands, TLS and tunnel included. Before that there is nothing to read or write.
     public let isConnected: Bool
-    /// Reading from the connection may give something. On the first visit after connecting both are `true`.
+    /// Reading from the connection may give something.
     public let isReadable: Bool
-    /// Writing to it may get something out.
-    public let isWritable: Bool
     /// The loop's clock.
     public let now: Int
     /// Room to read into, 64 KiB that all connections of a loop share: what it holds is gone after the visit.
@@ -74,108 +71,94 @@ extension Duration {
 /// socket, a deadline or another thread wakes it. Members that need the loop while they are on it hold it strongly, so
 /// that it lives as long as the last of them.
 @_spi(ChappieInternals) public final class NetworkLoop: Sendable {
-    private let core = Core()
-
-    /// No thread yet.
-    public init() {}
-
-    deinit { core.stop() }
-
-    /// Hands `member` to the loop's thread, starting it if this is the first.
-    ///
-    /// - Throws: ``ChappieTransportError`` with code `.unavailable` when the loop has been stopped or can't start.
-    public func add(_ member: any NetworkMember) throws(ChappieTransportError) { try core.add(member) }
-
-    /// Asks for a visit to `member`, from any thread. Nothing happens when it isn't on the loop.
-    public func wake(_ member: any NetworkMember) { core.wake(ObjectIdentifier(member)) }
-
-    /// Sends every member away and ends the thread; returns without waiting for that. More than once is fine.
-    public func stop() { core.stop() }
-
-    /// The part that the thread holds on to, so that the outer object can be let go while it runs.
-    private final class Core: Sendable {
-        private let mailbox = Mutex(Mailbox())
-
-        func add(_ member: any NetworkMember) throws(ChappieTransportError) {
-            let problem: String? = mailbox.withLock { mailbox in
-                if mailbox.isStopping { return "the connection pool has been shut down" }
-                if case .new = mailbox.phase {
-                    guard CurlGlobal.isReady, let bell = LoopBell() else { return "libcurl does not start" }
-                    mailbox.phase = .running(bell)
-                    guard LoopThread.start({ self.run(bell) }) else {
-                        mailbox.phase = .new
-                        return "the system has no thread left"
-                    }
-                }
-                mailbox.mail.newcomers.append(member)
-                mailbox.ring()
-                return nil
-            }
-            if let problem { throw .unavailable(problem) }
-        }
-
-        func wake(_ member: ObjectIdentifier) {
-            mailbox.withLock { mailbox in
-                mailbox.mail.woken.insert(member)
-                mailbox.ring()
-            }
-        }
-
-        func stop() {
-            mailbox.withLock { mailbox in
-                mailbox.isStopping = true
-                mailbox.ring()
-            }
-        }
-
-        /// The thread's whole life.
-        private func run(_ bell: LoopBell) {
-            let worker = LoopWorker(bell: bell)
-            while let worker, let mail = mailbox.withLock({ $0.collect() }) { worker.work(with: mail) }
-            let stranded = mailbox.withLock { mailbox in
-                mailbox.isStopping = true
-                return mailbox.takeMail().newcomers
-            }
-            worker?.end()
-            for member in stranded { member.loopStopped() }
-        }
-    }
-
     /// The work that other threads have for the loop's.
     struct Mail {
         var newcomers: [any NetworkMember] = []
         var woken: Set<ObjectIdentifier> = []
     }
 
-    private struct Mailbox {
-        enum Phase {
-            /// No thread yet. Next: running.
-            case new
-            case running(LoopBell)
+    /// All that the thread shares with others; it doesn't hold on to the loop.
+    private final class Mailbox: Sendable {
+        struct Content {
+            /// `nil` while there is no thread.
+            var watch: SocketWatch?
+            var mail = Mail()
+            var isStopping = false
+            /// Ringing once is enough until the thread has looked.
+            var isRung = false
+
+            mutating func ring() {
+                if !isRung { watch?.ring() }
+                isRung = true
+            }
         }
 
-        var phase = Phase.new
-        var mail = Mail()
-        var isStopping = false
-        private var isRung = false
-
-        /// Once is enough until the thread has looked.
-        mutating func ring() {
-            guard case .running(let bell) = phase, !isRung else { return }
-            isRung = true
-            bell.ring()
-        }
+        let content = Mutex(Content())
 
         /// The work that has come in since the last round; `nil` when it is time to go.
-        mutating func collect() -> Mail? {
-            isRung = false
-            return isStopping ? nil : takeMail()
+        func collect() -> Mail? {
+            content.withLock { content in
+                content.isRung = false
+                if content.isStopping { return nil }
+                defer { content.mail = Mail() }
+                return content.mail
+            }
         }
+    }
 
-        mutating func takeMail() -> Mail {
-            defer { mail = Mail() }
-            return mail
+    private let mailbox = Mailbox()
+
+    /// No thread yet.
+    public init() {}
+
+    deinit { stop() }
+
+    /// Hands `member` to the loop's thread, starting it if this is the first.
+    ///
+    /// - Throws: ``ChappieTransportError`` with code `.unavailable` when the loop has been stopped or can't start.
+    public func add(_ member: any NetworkMember) throws(ChappieTransportError) {
+        let problem: String? = mailbox.content.withLock { content in
+            if content.isStopping { return "the connection pool has been shut down" }
+            if content.watch == nil {
+                guard CurlGlobal.isReady, let watch = SocketWatch() else { return "libcurl does not start" }
+                guard startThread({ [mailbox] in Self.run(on: watch, with: mailbox) }) else {
+                    return "the system has no thread left"
+                }
+                content.watch = watch
+            }
+            content.mail.newcomers.append(member)
+            content.ring()
+            return nil
         }
+        if let problem { throw .unavailable(problem) }
+    }
+
+    /// Asks for a visit to `member`, from any thread. Nothing happens when it isn't on the loop.
+    public func wake(_ member: any NetworkMember) {
+        mailbox.content.withLock { content in
+            content.mail.woken.insert(ObjectIdentifier(member))
+            content.ring()
+        }
+    }
+
+    /// Sends every member away and ends the thread; returns without waiting for that. More than once is fine.
+    public func stop() {
+        mailbox.content.withLock { content in
+            content.isStopping = true
+            content.ring()
+        }
+    }
+
+    /// The thread's whole life.
+    private static func run(on watch: SocketWatch, with mailbox: Mailbox) {
+        let worker = LoopWorker(watch: watch)
+        while let mail = mailbox.collect() { worker.work(with: mail) }
+        let stranded = mailbox.content.withLock { content in
+            defer { content.mail = Mail() }
+            return content.mail.newcomers
+        }
+        worker.end()
+        for member in stranded { member.loopStopped() }
     }
 }
 

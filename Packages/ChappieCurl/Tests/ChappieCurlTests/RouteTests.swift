@@ -5,84 +5,74 @@ import Testing
 @_spi(ChappieInternals) @testable import ChappieCurl
 
 @Suite struct RouteTests {
-    @Test(arguments: [
-        ("https://Example.com", "example.com", "https://example.com:443"),
-        ("https://example.com:8443/x?y#z", "example.com:8443", "https://example.com:8443"),
-        ("HTTP://LOCALHOST/", "localhost", "http://localhost:80"),
-        ("http://[::1]:8080/", "[::1]:8080", "http://[::1]:8080"),
-    ])
-    func anOriginHasALabelAndAPrefix(address: String, label: String, prefix: String) throws {
-        let origin = try CurlRoute.origin(of: #require(URL(string: address)), for: .http)
+    @Test(
+        arguments: [
+            ("https://Example.com", .http, "example.com", "https://example.com:443"),
+            ("https://example.com:8443/x?y#z", .http, "example.com:8443", "https://example.com:8443"),
+            ("HTTP://LOCALHOST/", .http, "localhost", "http://localhost:80"),
+            ("http://[::1]:8080/", .http, "[::1]:8080", "http://[::1]:8080"),
+            ("wss://Example.com/x", .webSocket, "example.com", "https://example.com:443"),
+            ("ws://localhost:81", .webSocket, "localhost:81", "http://localhost:81"),
+            ("https://example.com", .webSocket, "example.com", "https://example.com:443"),
+        ] as [(String, CurlRoute.Application, String, String)])
+    func anOriginHasALabelAndAPrefix(
+        address: String, application: CurlRoute.Application, label: String, prefix: String
+    ) throws {
+        let origin = try CurlRoute.origin(of: #require(URL(string: address)), for: application)
         #expect(origin.label == label)
         #expect(CurlRoute(origin: origin).target(of: nil) == prefix + "/")
     }
 
-    @Test(arguments: [
-        ("http://example.com/", ChappieTransportError.Code.insecureURL),
-        ("http://127.0.0.1.example.com/", .insecureURL),
-        ("ftp://localhost/", .invalidURL),
-        ("https:///path", .invalidURL),
-        ("/path", .invalidURL),
-        ("https://example.com:0/", .invalidURL),
-        ("https://example.com:99999/", .invalidURL),
-        ("https://user:secret@example.com/", .invalidURL),
-        ("http://127.0.0.1%2eexample.com/", .invalidURL),
-        ("http://localhost%00.example.com/", .invalidURL),
-    ])
-    func anUnusableAddressIsRefused(address: String, code: ChappieTransportError.Code) throws {
+    @Test(
+        arguments: [
+            ("http://example.com/", .http, .insecureURL), ("http://127.0.0.1.example.com/", .http, .insecureURL),
+            ("ftp://localhost/", .http, .invalidURL), ("https:///path", .http, .invalidURL),
+            ("/path", .http, .invalidURL), ("https://example.com:0/", .http, .invalidURL),
+            ("https://example.com:99999/", .http, .invalidURL),
+            ("https://user:secret@example.com/", .http, .invalidURL),
+            ("http://127.0.0.1%2eexample.com/", .http, .invalidURL),
+            ("http://localhost%00.example.com/", .http, .invalidURL), ("ws://localhost/", .http, .invalidURL),
+            ("wss://example.com/", .http, .invalidURL), ("ws://example.com/", .webSocket, .insecureURL),
+        ] as [(String, CurlRoute.Application, ChappieTransportError.Code)])
+    func anUnusableAddressIsRefused(
+        address: String, application: CurlRoute.Application, code: ChappieTransportError.Code
+    ) throws {
         let url = try #require(URL(string: address))
-        let error = try #require(throws: ChappieTransportError.self) { _ = try CurlRoute.origin(of: url, for: .http) }
+        let error = try #require(throws: ChappieTransportError.self) {
+            _ = try CurlRoute.origin(of: url, for: application)
+        }
         #expect(error.code == code)
         #expect(error.stage == .configuration)
         #expect(!(error.errorDescription ?? "").contains("secret"))
-    }
-
-    @Test(arguments: [
-        ("wss://Example.com/x", "example.com", "https://example.com:443"),
-        ("ws://localhost:81", "localhost:81", "http://localhost:81"),
-        ("https://example.com", "example.com", "https://example.com:443"),
-    ])
-    func aWebSocketsSchemeStandsForThatOfHTTP(address: String, label: String, prefix: String) throws {
-        let origin = try CurlRoute.origin(of: #require(URL(string: address)), for: .webSocket)
-        #expect(origin.label == label)
-        #expect(CurlRoute(origin: origin).target(of: nil) == prefix + "/")
-    }
-
-    @Test func aPlainWebSocketStaysOnThisMachine() throws {
-        let url = try #require(URL(string: "ws://example.com/"))
-        let error = try #require(throws: ChappieTransportError.self) {
-            _ = try CurlRoute.origin(of: url, for: .webSocket)
+        if code == .insecureURL {
+            let plain = application == .http ? "http" : "ws"
+            #expect(error.reason == "plain \(plain) is only for this machine; use \(plain)s")
         }
-        #expect(error.code == .insecureURL)
-        #expect(error.reason == "plain ws is only for this machine; use wss")
     }
 
-    @Test(arguments: ["ws://localhost/", "wss://example.com/"])
-    func aWebSocketsSchemeIsNoneOfHTTP(address: String) throws {
-        let url = try #require(URL(string: address))
-        let error = try #require(throws: ChappieTransportError.self) { _ = try CurlRoute.origin(of: url, for: .http) }
-        #expect(error.code == .invalidURL)
-    }
-}
-
-@Suite struct ProxySelectionTests {
     @Test func theEnvironmentChoosesAProxyByScheme() throws {
         let environment = [
             "http_proxy": "http://127.0.0.1:1", "HTTP_PROXY": "http://127.0.0.1:2", "HTTPS_PROXY": "proxy:3",
             "ALL_PROXY": "socks5h://[::1]:4", "no_proxy": "", "NO_PROXY": "example.com",
         ]
-        #expect(
-            try select(.environment, "https://a.test", environment)
-                == .via(url: "proxy:3", excluding: "example.com", host: "proxy", port: 3))
-        #expect(
-            try select(.environment, "http://localhost", environment)
-                == .via(url: "http://127.0.0.1:1", excluding: "example.com", host: "127.0.0.1", port: 1))
-        #expect(try select(.environment, "http://localhost", ["HTTP_PROXY": "http://127.0.0.1:2"]) == .direct)
-        #expect(try select(.environment, "https://a.test", ["https_proxy": ""]) == .direct)
-        #expect(
-            try select(.environment, "https://a.test", ["ALL_PROXY": "socks5h://u:p@[::1]:4/"])
-                == .via(url: "socks5h://u:p@[::1]:4/", excluding: "", host: "::1", port: 4))
-        #expect(try select(.none, "https://a.test", environment) == .direct)
+        let secure = try #require(try select(.environment, "https://a.test", environment))
+        #expect([secure.url, secure.excluding, secure.label] == ["proxy:3", "example.com", "proxy:3"])
+        let plain = try #require(try select(.environment, "http://localhost", environment))
+        #expect([plain.url, plain.excluding, plain.label] == ["http://127.0.0.1:1", "example.com", "127.0.0.1:1"])
+        #expect(try select(.environment, "http://localhost", ["HTTP_PROXY": "http://127.0.0.1:2"]) == nil)
+        #expect(try select(.environment, "https://a.test", ["https_proxy": ""]) == nil)
+        #expect(try select(.none, "https://a.test", environment) == nil)
+    }
+
+    @Test(arguments: [
+        ("socks5h://u:p@[::1]:4/", "::1", 4), ("https://proxy", "proxy", 443), ("http://proxy", "proxy", 1080),
+        ("SOCKS5://u:p@ss%40:x@10.0.0.1:9?q", "10.0.0.1", 9),
+    ])
+    func aProxySettingNamesHostAndPort(setting: String, host: String, port: Int) throws {
+        let proxy = try #require(try select(.environment, "https://a.test", ["ALL_PROXY": setting]))
+        #expect(proxy.url == setting)
+        #expect(proxy.host == host)
+        #expect(proxy.port == port)
     }
 
     @Test(arguments: ["ftp://u:secret@proxy:1", "http://", "http://proxy:port", "http://proxy:99999", "http://[::1"])
@@ -97,7 +87,7 @@ import Testing
 
     private func select(
         _ proxy: ChappieNetworkPolicy.Proxy, _ address: String, _ environment: [String: String]
-    ) throws -> ProxySelection {
+    ) throws -> ProxySelection? {
         try ProxySelection(
             proxy, for: CurlRoute.origin(of: #require(URL(string: address)), for: .http), environment: environment)
     }

@@ -59,7 +59,7 @@ public final class CurlHTTPTransport: HTTPTransport {
             guard let next else {
                 return HTTPExchangeResponse(status: head.status, headerFields: head.headerFields, body: body)
             }
-            try await Self.discard(body, announced: head.headerFields[.contentLength])
+            body.cancel()
             request = next
             followed += 1
         }
@@ -67,16 +67,5 @@ public final class CurlHTTPTransport: HTTPTransport {
 
     private func plan(_ request: HTTPExchangeRequest) throws(ChappieTransportError) -> RequestPlan {
         try RequestPlan(request, by: network.route(to: request.url, for: .http), deadlines: network.policy.deadlines)
-    }
-
-    /// The body of a redirect is of no use but to keep the connection: a short one is read, any other cut off.
-    private static func discard(_ body: HTTPBody, announced: String?) async throws {
-        defer { body.cancel() }
-        guard let length = announced.flatMap({ Int($0) }), length <= 16 * 1024 else { return }
-        do {
-            while try await body.next() != nil {}
-        } catch is ChappieTransportError {
-            // The redirect itself was whole; whether the connection lives on is curl's business.
-        }
     }
 }

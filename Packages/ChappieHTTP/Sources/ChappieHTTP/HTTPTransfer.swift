@@ -44,10 +44,9 @@ final class HTTPTransfer: NetworkTransfer {
     init(_ plan: RequestPlan, loop: NetworkLoop) {
         self.plan = plan
         self.loop = loop
-        shared = Mutex(
-            Shared(
-                state: TransferState(
-                    deadlines: plan.deadlines, isThroughProxy: !plan.route.isDirect, startedAt: LoopClock.now)))
+        let state = TransferState(
+            deadlines: plan.deadlines, isThroughProxy: !plan.route.isDirect, startedAt: LoopClock.now)
+        shared = Mutex(Shared(state: state))
     }
 
     /// Changes the state, then tells the reader if there is news for it.
@@ -66,11 +65,7 @@ final class HTTPTransfer: NetworkTransfer {
     func start() async throws -> ResponseHead {
         try Task.checkCancellation()
         try loop.add(self)
-        return try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { continuation in act { $0.reader = .head(continuation) } }
-        } onCancel: {
-            cancel()
-        }
+        return try await wait { .head($0) }
     }
 
     /// All that has arrived, as soon as there is something; `nil` at the end.
@@ -78,13 +73,19 @@ final class HTTPTransfer: NetworkTransfer {
         let (ready, isPaused) = act { ($0.state.takeChunk(), $0.state.phase == .paused) }
         if isPaused { loop.wake(self) }
         if let ready { return try ready.get() }
-        return try await withTaskCancellationHandler {
+        return try await wait { .chunk($0) }
+    }
+
+    private func wait<Value: Sendable>(
+        as reader: (CheckedContinuation<Value, any Error>) -> Reader
+    ) async throws -> Value {
+        try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 act { shared in
-                    if case .chunk = shared.reader {
+                    guard case .none = shared.reader else {
                         preconditionFailure("A response body has one reader; two tasks read this one.")
                     }
-                    shared.reader = .chunk(continuation)
+                    shared.reader = reader(continuation)
                 }
             }
         } onCancel: {
@@ -106,7 +107,9 @@ final class HTTPTransfer: NetworkTransfer {
     func joined(_ handle: EasyHandle) -> Bool {
         // It may have been cancelled on the way here.
         guard !shared.withLock({ $0.state.hasEnded }) else { return false }
-        handle.perform(plan.request, on: plan.route, connectDeadline: plan.deadlines.connect, for: self)
+        handle.perform(
+            plan.method.rawValue, plan.target, headerLines: plan.headerLines, bodyBytes: plan.body?.count,
+            on: plan.route, connectDeadline: plan.deadlines.connect, for: self)
         return true
     }
 
@@ -125,48 +128,39 @@ final class HTTPTransfer: NetworkTransfer {
     func ended(_ handle: EasyHandle, with result: CurlResult) {
         act { shared in
             let failure = CurlFailure(result, of: handle, at: shared.state.stage, on: plan.route)
-            let place: ChappieTransportError.Stage =
-                shared.state.stage == .firstByte ? .responseBody : shared.state.stage
-            switch shared.state.objection {
-            case .repeatedRequest: shared.state.ended(failure.lost)
-            case .violation(let rule): shared.state.ended(failure.failure(.protocolViolation, place, rule))
-            case .refusedByProxy:
-                shared.state.ended(failure.failure(.proxyFailed, .responseHead, failure.proxyRefusal(407)))
-            case nil where !result.isSuccess: shared.state.ended(failure.error)
-            // curl is content with a head that breaks off.
-            case nil: shared.state.ended(shared.state.isWhole ? nil : failure.lost)
-            }
+            let error: ChappieTransportError? =
+                switch shared.state.objection {
+                case .violation(let rule): failure.violation(rule)
+                case .refusedByProxy: failure.refusedByProxy
+                case nil where !result.isSuccess: failure.error
+                // curl is content with a head that breaks off.
+                case nil: shared.state.isWhole ? nil : failure.lost
+                }
+            shared.state.ended(error)
         }
     }
 
     func loopStopped() {
-        act {
-            $0.state.ended(
-                ChappieTransportError.unavailable(
-                    "the connection pool has been shut down", host: plan.route.origin.label))
-        }
+        let host = plan.route.origin.label
+        act { $0.state.ended(ChappieTransportError.unavailable("the connection pool has been shut down", host: host)) }
     }
 
     // MARK: What curl reports and asks for
 
     func connected() -> Bool {
-        shared.withLock { $0.state.connected(hasBody: !plan.body.isEmpty, at: LoopClock.now) }
+        let hasBody = plan.body?.isEmpty == false
+        return shared.withLock { $0.state.connected(hasBody: hasBody, at: LoopClock.now) }
     }
 
     func provideBody(_ space: UnsafeMutableRawBufferPointer) -> Int {
-        shared.withLock { shared in
-            let piece = plan.body[shared.bodyOffset...].prefix(space.count)
+        let body = plan.body ?? []
+        return shared.withLock { shared in
+            let piece = body[shared.bodyOffset...].prefix(space.count)
             space.copyBytes(from: piece)
             shared.bodyOffset += piece.count
-            shared.state.sentBody(isWhole: shared.bodyOffset == plan.body.count, at: LoopClock.now)
+            shared.state.sentBody(isWhole: shared.bodyOffset == body.count, at: LoopClock.now)
             return piece.count
         }
-    }
-
-    func rewindBody(to offset: Int) -> Bool {
-        guard (0...plan.body.count).contains(offset) else { return false }
-        shared.withLock { $0.bodyOffset = offset }
-        return true
     }
 
     func receivedHeaderLine(_ line: UnsafeRawBufferPointer) -> Bool {

@@ -38,9 +38,7 @@ enum RedirectRule {
             let place = error.host.isEmpty ? "an unusable address" : error.host
             throw refusal("the redirect leads to \(place): \(error.reason)")
         }
-        guard targetOrigin == origin else {
-            throw refusal("the redirect leads to another origin (\(targetOrigin))")
-        }
+        guard targetOrigin == origin else { throw refusal("the redirect leads to another origin (\(targetOrigin))") }
         var next = request
         next.url = target
         let becomesGet =
@@ -49,15 +47,12 @@ enum RedirectRule {
         if becomesGet {
             next.method = .get
             next.body = nil
-            for name in HTTPField.Name.describingContent { next.headerFields[name] = nil }
+            // Fields that speak about a body go with it.
+            let ofContent: [HTTPField.Name] = [
+                .contentType, .contentEncoding, .contentLanguage, .contentLocation, .contentLength,
+            ]
+            for name in ofContent { next.headerFields[name] = nil }
         }
         return next
-    }
-}
-
-extension HTTPField.Name {
-    /// Fields that speak about a body, and go with it.
-    fileprivate static var describingContent: [HTTPField.Name] {
-        [.contentType, .contentEncoding, .contentLanguage, .contentLocation, .contentLength]
     }
 }

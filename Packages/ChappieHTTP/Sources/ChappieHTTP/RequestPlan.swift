@@ -7,9 +7,12 @@ import HTTPTypes
 /// Everything curl is told about one exchange, checked and ready.
 struct RequestPlan {
     let route: CurlRoute
-    let request: CurlRequest
-    /// As it travels.
-    let body: [UInt8]
+    let method: HTTPRequest.Method
+    let target: String
+    /// In curl's notation.
+    let headerLines: [String]
+    /// As it travels; `nil` for none at all.
+    let body: [UInt8]?
     let deadlines: ChappieDeadlines
 
     /// Converts `request`, which goes by `route`; opens nothing and sends nothing.
@@ -28,50 +31,37 @@ struct RequestPlan {
         // The adapter frames the message; a second opinion on its length would be an attack or a mistake.
         fields[.contentLength] = nil
         fields[.transferEncoding] = nil
-        // A method that usually brings a body says so when there is none (RFC 9110, 8.6).
-        var body: [UInt8]? = [.post, .put, .patch].contains(request.method) ? [] : nil
-        if let given = request.body {
-            body = given.bytes
-            if given.coding == .zstd {
-                body = Self.compress(given.bytes)
-                fields[.contentEncoding] = "zstd"
-                if body == nil {
-                    throw .unavailable("the request body can't be compressed", host: route.origin.label)
-                }
-            }
+        if let given = request.body, given.coding == .zstd {
+            body = try Self.compress(given.bytes, for: route.origin)
+            fields[.contentEncoding] = "zstd"
+        } else {
+            // A method that usually brings a body says so when there is none (RFC 9110, 8.6).
+            body = request.body?.bytes ?? ([.post, .put, .patch].contains(request.method) ? [] : nil)
         }
         self.route = route
-        self.body = body ?? []
-        self.deadlines = request.deadlines ?? policyDeadlines
-        self.request = CurlRequest(
-            url: route.target(of: request.url), method: request.method.rawValue, headerLines: Self.lines(of: fields),
-            bodyBytes: body?.count)
-    }
-
-    private static func lines(of fields: HTTPFields) -> [String] {
-        var lines = fields.map { field in
-            field.value.isEmpty ? "\(field.name.rawName);" : "\(field.name.rawName): \(field.value)"
-        }
+        method = request.method
+        target = route.target(of: request.url)
         // Nothing goes out that the request doesn't say: these curl would add by itself.
-        for name in [HTTPField.Name.accept, .userAgent, .contentType, .expect] where fields[name] == nil {
-            lines.append("\(name.rawName):")
-        }
-        return lines
+        let suppressed = [HTTPField.Name.accept, .userAgent, .contentType, .expect].filter { fields[$0] == nil }
+        headerLines =
+            fields.map { $0.value.isEmpty ? "\($0.name.rawName);" : "\($0.name.rawName): \($0.value)" }
+            + suppressed.map { "\($0.rawName):" }
+        deadlines = request.deadlines ?? policyDeadlines
     }
 
-    /// One frame of the `zstd` content coding (RFC 8878) with its content size in the header; `nil` when the library has
-    /// no memory left. Level 3, the library's own default, compresses hundreds of MB a second.
-    private static func compress(_ bytes: [UInt8]) -> [UInt8]? {
+    /// One frame of the `zstd` content coding (RFC 8878) with its content size in the header. Level 3, the library's own
+    /// default, compresses hundreds of MB a second.
+    private static func compress(_ bytes: [UInt8], for origin: Origin) throws(ChappieTransportError) -> [UInt8] {
         let bound = ZSTD_compressBound(bytes.count)
-        guard ZSTD_isError(bound) == 0 else { return nil }
-        var failed = false
+        var hasFailed = false
         let frame = [UInt8](unsafeUninitializedCapacity: bound) { buffer, count in
             let written = bytes.withUnsafeBytes {
                 ZSTD_compress(buffer.baseAddress, buffer.count, $0.baseAddress, $0.count, 3)
             }
-            failed = ZSTD_isError(written) != 0
-            count = failed ? 0 : written
+            hasFailed = ZSTD_isError(written) != 0
+            count = hasFailed ? 0 : written
         }
-        return failed ? nil : frame
+        if hasFailed { throw .unavailable("the request body can't be compressed", host: origin.label) }
+        return frame
     }
 }

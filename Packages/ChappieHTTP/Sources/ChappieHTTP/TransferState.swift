@@ -22,10 +22,8 @@ struct TransferState {
         case ended
     }
 
-    /// Why a callback stopped the transfer; curl itself then reports no more than that it was stopped.
+    /// What a response head has against it; curl itself reports no more than that a callback has stopped it.
     enum Objection: Equatable {
-        /// The first attempt may have reached the server, and an adapter does not repeat a request on its own.
-        case repeatedRequest
         case violation(String)
         /// Only a proxy asks for proxy credentials (RFC 9110, 15.5.8). Where there is a tunnel it does so while connecting;
         /// this is a plain http request through a proxy on this machine.
@@ -39,9 +37,9 @@ struct TransferState {
     private(set) var phase = Phase.connecting
     private(set) var objection: Objection?
     private let deadlines: ChappieDeadlines
+    private let isThroughProxy: Bool
     private var lastProgress: Int
     private var parser = ResponseHeadParser(byteLimit: 256 << 10, isStrict: false)
-    private let isThroughProxy: Bool
     private var head: ResponseHead?
     private var buffer: [UInt8] = []
     private var end: Result<Void, any Error>?
@@ -60,15 +58,15 @@ struct TransferState {
     ///
     /// - Returns: whether it may; this and the next two stop the transfer by answering `false`.
     mutating func connected(hasBody: Bool, at now: Int) -> Bool {
-        guard phase == .connecting else { return object(.repeatedRequest) }
+        // The first attempt may have reached the server, and an adapter does not repeat a request on its own.
+        guard phase == .connecting else { return false }
         move(to: hasBody ? .sending : .awaitingHead, at: now)
         return true
     }
 
     /// A piece of the request body was handed to the connection.
     mutating func sentBody(isWhole: Bool, at now: Int) {
-        guard phase == .sending else { return }
-        move(to: isWhole ? .awaitingHead : .sending, at: now)
+        if phase == .sending { move(to: isWhole ? .awaitingHead : .sending, at: now) }
     }
 
     mutating func receivedLine(_ line: some BidirectionalCollection<UInt8>, at now: Int) -> Bool {
@@ -79,20 +77,17 @@ struct TransferState {
             if head.status.code == 101 { return object(.violation("it switched protocols without being asked")) }
             if head.status.code == 407, isThroughProxy { return object(.refusedByProxy) }
             self.head = head
-            if phase != .ended { move(to: .awaitingBody, at: now) }
+            move(to: .awaitingBody, at: now)
             return true
         }
     }
 
     /// - Returns: whether the bytes were taken; curl has to wait and offer them again otherwise.
     mutating func receivedBody(_ bytes: UnsafeRawBufferPointer, at now: Int) -> Bool {
-        guard buffer.count < Self.highWaterMark else {
-            if phase != .ended { phase = .paused }
-            return false
-        }
-        buffer.append(contentsOf: bytes)
-        if phase != .ended { move(to: .receiving, at: now) }
-        return true
+        let isTaken = buffer.count < Self.highWaterMark
+        if isTaken { buffer.append(contentsOf: bytes) }
+        move(to: isTaken ? .receiving : .paused, at: now)
+        return isTaken
     }
 
     /// Whether curl may go on now; then it does.
@@ -127,11 +122,9 @@ struct TransferState {
 
     /// All there is of the body, or how it ended; `nil` when the reader has to wait.
     mutating func takeChunk() -> Result<[UInt8]?, any Error>? {
-        if !buffer.isEmpty {
-            defer { buffer = [] }
-            return .success(buffer)
-        }
-        return end?.map { nil }
+        if buffer.isEmpty { return end?.map { nil } }
+        defer { buffer = [] }
+        return .success(buffer)
     }
 
     /// The reader has given up: nothing more is delivered.
@@ -149,10 +142,7 @@ struct TransferState {
     var deadline: Int? { allowance.map { lastProgress + $0.nanoseconds } }
 
     /// How long the present phase was given, if that has passed by `now`.
-    func expired(at now: Int) -> Duration? {
-        guard let allowance, let deadline, now >= deadline else { return nil }
-        return allowance
-    }
+    func expired(at now: Int) -> Duration? { deadline.flatMap { now >= $0 ? allowance : nil } }
 
     /// How errors call the phase.
     var stage: ChappieTransportError.Stage {
@@ -169,15 +159,15 @@ struct TransferState {
         switch phase {
         case .connecting: deadlines.connect
         // A server that stops reading is as silent as one that stops sending.
-        case .sending: deadlines.idle
+        case .sending, .receiving: deadlines.idle
         case .awaitingHead: deadlines.responseHead
         case .awaitingBody: deadlines.firstByte
-        case .receiving: deadlines.idle
         case .paused, .ended: nil
         }
     }
 
     private mutating func move(to phase: Phase, at now: Int) {
+        guard self.phase != .ended else { return }
         self.phase = phase
         lastProgress = now
     }

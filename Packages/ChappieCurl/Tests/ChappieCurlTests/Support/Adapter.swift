@@ -61,13 +61,8 @@ extension ChappieDeadlines {
 func transportError(
     sourceLocation: SourceLocation = #_sourceLocation, _ operation: () async throws -> Void
 ) async throws -> ChappieTransportError {
-    var caught: ChappieTransportError?
-    do {
-        try await operation()
-    } catch let error as ChappieTransportError {
-        caught = error
-    }
-    return try #require(caught, "it succeeded", sourceLocation: sourceLocation)
+    do { try await operation() } catch let error as ChappieTransportError { return error }
+    return try #require(nil as ChappieTransportError?, "it succeeded", sourceLocation: sourceLocation)
 }
 
 /// Everything that measures time or starts programs: one after the other, so that no test disturbs another.

@@ -6,59 +6,19 @@ import TestFixtures
 import Testing
 
 extension OverTheWire {
+    /// Beside the stalls of the contract, which come with a request's own deadlines.
     @Suite struct DeadlineTests {
         static let short = Duration.milliseconds(300)
 
-        /// A listener that never accepts has room for few connections: the one past those is never answered.
-        @Test func aConnectionThatIsNotAnsweredEndsAtTheConnectDeadline() async throws {
-            let listener = try await SilentListener()
-            defer { listener.close() }
-            let error = try await expectTimeOut(ChappieDeadlines(connect: Self.short)) {
-                try await makeTransport(deadlines: $0).fetch(makeURL("http://127.0.0.1:\(listener.port)/"))
+        @Test(arguments: ["HTTP/1.1 200 OK\r\nx-half: a", "HTTP/1.1 103 Early Hints\r\n\r\n"])
+        func aHeadThatBreaksOffEndsAtThePolicysDeadline(_ beginning: String) async throws {
+            let server = try await ScriptedServer.start { _ in
+                ScriptedAnswer(steps: [.send(Array(beginning.utf8)), .stall])
             }
-            #expect(error.stage == .connect)
-        }
-
-        /// The kernel accepts the connection; nothing answers the ClientHello.
-        @Test func aHandshakeThatIsNotAnsweredEndsAtTheConnectDeadline() async throws {
-            let listener = try await SilentListener(backlog: 8, filled: false)
-            defer { listener.close() }
-            let error = try await expectTimeOut(ChappieDeadlines(connect: Self.short)) {
-                try await makeTransport(deadlines: $0).fetch(makeURL("https://127.0.0.1:\(listener.port)/"))
+            let error = try await expectTimeOut(ChappieDeadlines(responseHead: Self.short)) {
+                HTTPExchangeRequest(url: try server.url())
             }
-            #expect(error.stage == .tls)
-        }
-
-        @Test(arguments: [
-            (
-                ScriptedAnswer(steps: [.stall]), ChappieDeadlines(responseHead: short),
-                ChappieTransportError.Stage.responseHead
-            ),
-            (
-                ScriptedAnswer(steps: [.send(Array("HTTP/1.1 200 OK\r\nx-half: a".utf8)), .stall]),
-                ChappieDeadlines(responseHead: short), .responseHead
-            ),
-            (
-                ScriptedAnswer(steps: [.send(Array("HTTP/1.1 103 Early Hints\r\n\r\n".utf8)), .stall]),
-                ChappieDeadlines(responseHead: short), .responseHead
-            ),
-            (
-                ScriptedAnswer(steps: [.send(Array("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n".utf8)), .stall]),
-                ChappieDeadlines(firstByte: short), .firstByte
-            ),
-            (
-                ScriptedAnswer(steps: [.send(Array("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nabc".utf8)), .stall]),
-                ChappieDeadlines(idle: short), .responseBody
-            ),
-        ])
-        func eachStallEndsAtItsOwnDeadline(
-            _ answer: ScriptedAnswer, _ deadlines: ChappieDeadlines, _ stage: ChappieTransportError.Stage
-        ) async throws {
-            let server = try await ScriptedServer.start { _ in answer }
-            let error = try await expectTimeOut(deadlines) {
-                try await makeTransport(deadlines: $0).fetch(server.url())
-            }
-            #expect(error.stage == stage)
+            #expect(error.stage == .responseHead)
             #expect(error.host == "127.0.0.1:\(server.port)")
             #expect(error.reason.contains("300 ms"))
             await server.stop()
@@ -67,22 +27,12 @@ extension OverTheWire {
         @Test func aRequestThatIsNotTakenEndsAtTheIdleDeadline() async throws {
             let listener = try await SilentListener(backlog: 8, filled: false)
             defer { listener.close() }
-            let body = [UInt8](repeating: 7, count: 32 << 20)
             let error = try await expectTimeOut(ChappieDeadlines(idle: Self.short)) {
-                try await makeTransport(deadlines: $0).fetch(
-                    HTTPExchangeRequest(
-                        method: .post, url: makeURL("http://127.0.0.1:\(listener.port)/"), body: .init(bytes: body)))
+                HTTPExchangeRequest(
+                    method: .post, url: try makeURL("http://127.0.0.1:\(listener.port)/"),
+                    body: .init(bytes: [UInt8](repeating: 7, count: 32 << 20)))
             }
             #expect(error.stage == .request)
-        }
-
-        @Test func aRequestsOwnDeadlinesComeBeforeThePolicys() async throws {
-            let server = try await ScriptedServer.start { _ in ScriptedAnswer(steps: [.stall]) }
-            let error = try await expectTimeOut(ChappieDeadlines(responseHead: Self.short)) {
-                try await makeTransport().fetch(HTTPExchangeRequest(url: server.url(), deadlines: $0))
-            }
-            #expect(error.stage == .responseHead)
-            await server.stop()
         }
 
         @Test func noDeadlineBoundsAStreamAsAWhole() async throws {
@@ -95,16 +45,16 @@ extension OverTheWire {
             await server.stop()
         }
 
-        /// Runs `operation` under `deadlines`, which must end it soon after the short one.
+        /// Sends a request under `deadlines`, which must end it soon after the short one.
         private func expectTimeOut(
-            _ deadlines: ChappieDeadlines,
-            _ operation: (ChappieDeadlines) async throws -> (status: Int, body: [UInt8])
+            _ deadlines: ChappieDeadlines, _ request: () throws -> HTTPExchangeRequest
         ) async throws -> ChappieTransportError {
             let start = ContinuousClock.now
-            let error = try await transportError { _ = try await operation(deadlines) }
+            let error = try await transportError {
+                _ = try await makeTransport(deadlines: deadlines).fetch(request())
+            }
             let time = ContinuousClock.now - start
             #expect(error.code == .timedOut, "\(error)")
-            // curl's own clock counts in milliseconds.
             #expect(time >= Self.short - .milliseconds(2) && time < .seconds(4), "after \(time)")
             return error
         }

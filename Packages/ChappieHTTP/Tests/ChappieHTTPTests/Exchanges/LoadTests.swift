@@ -30,44 +30,39 @@ extension OverTheWire {
             await server.stop()
         }
 
-        @Test func oneThreadServesAHundredExchanges() async throws {
+        @Test func oneThreadServesAHundredExchangesAndEndsWithTheTransport() async throws {
             let server = try await ScriptedServer.start { request in
                 ScriptedAnswer(steps: [
                     .send(Array("HTTP/1.1 200 OK\r\ncontent-length: 8\r\n\r\nhalf".utf8)), .wait(.milliseconds(700)),
                     .send(Array("half".utf8)),
                 ])
             }
-            let transport = makeTransport()
             let url = try server.url()
-            try await withThrowingTaskGroup(of: Int.self) { group in
-                for _ in 0..<100 { group.addTask { try await transport.fetch(url).body.count } }
+            var transport: CurlHTTPTransport? = makeTransport()
+            #expect(try await eventually { try loopThreadCount() == 0 }, "an earlier test left one behind")
+            try await withThrowingTaskGroup(of: Int.self) { [transport] group in
+                for _ in 0..<100 { group.addTask { try await transport?.fetch(url).body.count ?? 0 } }
                 #expect(try await eventually { server.receivedRequests.count == 100 })
-                #expect(try await eventually { try loopThreadCount() == 1 })
+                #expect(try loopThreadCount() == 1)
                 // Swift's own pool and the server's threads, but none for each exchange.
                 #expect(try ProcessThreads.names().count < 20)
                 for try await count in group { #expect(count == 8) }
             }
-            await server.stop()
-        }
-
-        @Test func theThreadEndsWithTheTransport() async throws {
-            let server = try await ScriptedServer.start { _ in .response(status: 200, body: [1]) }
-            let url = try server.url()
-            var transport: CurlHTTPTransport? = makeTransport()
-            #expect(try await eventually { try loopThreadCount() == 0 }, "an earlier test left one behind")
-            _ = try await transport?.fetch(url)
-            #expect(try loopThreadCount() == 1)
             transport = nil
             #expect(try await eventually { try loopThreadCount() == 0 })
             #expect(try await eventually { server.openConnectionCount == 0 })
             await server.stop()
         }
 
+        /// And no cookies.
         @Test func sequentialExchangesShareOneConnection() async throws {
-            let server = try await ScriptedServer.start { _ in .response(status: 200, body: Array("again".utf8)) }
+            let server = try await ScriptedServer.start { _ in
+                .response(status: 200, headers: [("set-cookie", "a=b; Path=/")], body: Array("again".utf8))
+            }
             let transport = makeTransport()
             for _ in 0..<10 { #expect(try await transport.fetch(server.url()).body == Array("again".utf8)) }
             #expect(server.connectionCount == 1)
+            #expect(server.receivedRequests.allSatisfy { $0.header("cookie") == nil })
             await server.stop()
         }
 
@@ -87,6 +82,5 @@ extension OverTheWire {
             body.cancel()
             await server.stop()
         }
-
     }
 }

@@ -6,12 +6,12 @@ import HTTPTypes
 import TestFixtures
 import Testing
 
+/// Everything that measures time or counts threads: one after the other, so that none stands in another's way.
+@Suite(.serialized, .byItself) enum OverTheWire {}
+
 /// A transport that the environment of the machine has no say in.
-func makeTransport(
-    proxy: ChappieNetworkPolicy.Proxy = .none, extraCAFile: String? = nil, deadlines: ChappieDeadlines = .ample
-) -> CurlHTTPTransport {
-    CurlHTTPTransport(
-        policy: ChappieNetworkPolicy(proxy: proxy, extraCAFile: extraCAFile, deadlines: deadlines))
+func makeTransport(deadlines: ChappieDeadlines = .ample) -> CurlHTTPTransport {
+    CurlHTTPTransport(policy: ChappieNetworkPolicy(proxy: .none, deadlines: deadlines))
 }
 
 func makeURL(_ text: String) throws -> URL { try #require(URL(string: text)) }
@@ -42,13 +42,8 @@ extension HTTPTransport {
 func transportError(
     sourceLocation: SourceLocation = #_sourceLocation, _ operation: () async throws -> Void
 ) async throws -> ChappieTransportError {
-    var caught: ChappieTransportError?
-    do {
-        try await operation()
-    } catch let error as ChappieTransportError {
-        caught = error
-    }
-    return try #require(caught, "it succeeded", sourceLocation: sourceLocation)
+    do { try await operation() } catch let error as ChappieTransportError { return error }
+    return try #require(nil as ChappieTransportError?, "it succeeded", sourceLocation: sourceLocation)
 }
 
 /// The name of the event loop's thread.

@@ -1,0 +1,81 @@
+import CCurl
+
+/// curl's process-wide state.
+enum CurlGlobal {
+    /// Sets it up, once; whether that worked. From 7.84 on this is safe whatever other threads do.
+    static let isReady: Bool = {
+        ccurl_keep_openssl_until_the_end()
+        let everything = 3  // CURL_GLOBAL_ALL, a macro that Swift can't read
+        return curl_global_init(everything) == CURLE_OK
+    }()
+}
+
+/// Runs `body` on a new thread with every signal blocked; whether the system gave one.
+func startThread(_ body: @escaping @Sendable () -> Void) -> Bool {
+    let box = Unmanaged.passRetained(ThreadBody(body))
+    let hasStarted = ccurl_start_thread(
+        { context in
+            if let context { Unmanaged<ThreadBody>.fromOpaque(context).takeRetainedValue().run() }
+            return nil
+        }, box.toOpaque())
+    if !hasStarted { box.release() }
+    return hasStarted
+}
+
+private final class ThreadBody: Sendable {
+    let run: @Sendable () -> Void
+    init(_ run: @escaping @Sendable () -> Void) { self.run = run }
+}
+
+/// The sockets that a loop's thread sleeps on, however many there are (epoll), and a bell with which other threads end its
+/// sleep (eventfd).
+final class SocketWatch: Sendable {
+    private static let batch = 128
+    private let queue = epoll_create1(CInt(EPOLL_CLOEXEC))
+    private let bell = eventfd(0, CInt(EFD_CLOEXEC | EFD_NONBLOCK))
+
+    /// `nil` when the process has no descriptor left.
+    init?() {
+        guard queue >= 0, bell >= 0 else { return nil }
+        watch(bell, reads: true, writes: false)
+    }
+
+    deinit {
+        close(bell)
+        close(queue)
+    }
+
+    /// From any thread.
+    func ring() { eventfd_write(bell, 1) }
+
+    /// Level-triggered, from now on; for nothing takes the socket out.
+    func watch(_ socket: CInt, reads: Bool, writes: Bool) {
+        var event = epoll_event()
+        event.data.fd = socket
+        if reads { event.events |= EPOLLIN.rawValue }
+        if writes { event.events |= EPOLLOUT.rawValue }
+        if event.events == 0 {
+            epoll_ctl(queue, EPOLL_CTL_DEL, socket, &event)
+        } else if epoll_ctl(queue, EPOLL_CTL_MOD, socket, &event) != 0 {
+            epoll_ctl(queue, EPOLL_CTL_ADD, socket, &event)
+        }
+    }
+
+    /// Sleeps at most that long, then names the sockets that are ready; one that has failed is ready for both.
+    func sleep(milliseconds: Int, _ isReady: (_ socket: CInt, _ reads: Bool, _ writes: Bool) -> Void) {
+        withUnsafeTemporaryAllocation(of: epoll_event.self, capacity: Self.batch) { events in
+            let count = epoll_wait(queue, events.baseAddress, CInt(Self.batch), CInt(milliseconds))
+            for event in events.prefix(max(0, Int(count))) {
+                if event.data.fd == bell {
+                    var rings: eventfd_t = 0
+                    eventfd_read(bell, &rings)
+                    continue
+                }
+                let hasFailed = event.events & (EPOLLERR.rawValue | EPOLLHUP.rawValue) != 0
+                isReady(
+                    event.data.fd, hasFailed || event.events & EPOLLIN.rawValue != 0,
+                    hasFailed || event.events & EPOLLOUT.rawValue != 0)
+            }
+        }
+    }
+}
