@@ -84,7 +84,7 @@ let package = Package(
             ]),
         // Tools
         module("ChappieSimulator", ["ChappieCore", "CZstd", "CZlib"] + nio),
-        module("ChappieTesting", ["ChappieCore", "ChappieAuth", "ChappieClient", "ChappieSimulator", httpTypes]),
+        module("ChappieTesting", ["ChappieCore", "ChappieAuth", "ChappieSimulator", httpTypes] + nio),
         module("ChappieSDKTesting", in: "ChappieTesting", ["ChappieTesting", "ChappieSimulator"]),
         // Test support (no product: for our own tests)
         module("TestFixtures", ["ChappieCore"]),

@@ -9,9 +9,9 @@ let package = Package(
     dependencies: [
         .package(path: "../ChappieCore"),
         .package(path: "../ChappieAuth"),
-        .package(path: "../ChappieClient"),
         .package(path: "../ChappieSimulator"),
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
+        .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
     ],
     targets: [
         .target(
@@ -19,9 +19,13 @@ let package = Package(
             dependencies: [
                 "ChappieCore",
                 "ChappieAuth",
-                "ChappieClient",
                 "ChappieSimulator",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOEmbedded", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOWebSocket", package: "swift-nio"),
             ]),
         .target(name: "ChappieSDKTesting", dependencies: ["ChappieTesting", "ChappieSimulator"]),
     ],

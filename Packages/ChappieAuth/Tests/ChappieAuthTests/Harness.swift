@@ -62,7 +62,7 @@ func person(endingIn seconds: TimeInterval?, serial: Int = 1) -> SeededAuth {
 @MainActor
 struct SessionHarness {
     let stand: Harness
-    let notifier = RecordingNotifier()
+    let notifier = RecordingDesktop()
     let session: ChappieAuthSession
 
     init(_ seed: SeededAuth? = nil, _ answers: [String: [ScriptedHTTPAnswer]] = [:]) {

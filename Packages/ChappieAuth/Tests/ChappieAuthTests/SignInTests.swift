@@ -50,7 +50,8 @@ import Testing
                 .awaitingDeviceCode(userCode: "ABCD-12345", verificationURL: code.verificationURL),
                 .signedIn(expiresAt: end),
             ])
-        let notification = await it.notifier.updates.next { _ in true }
+        while it.notifier.notifications.isEmpty { await Task.yield() }
+        let notification = it.notifier.notifications.first
         #expect(notification?.title == "ChatGPT Linked!")
         #expect(notification?.body == "Return to the app")
         let stored = try ChappieJSON(parsing: try #require(it.stand.storedText))

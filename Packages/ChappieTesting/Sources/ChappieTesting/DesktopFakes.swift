@@ -2,8 +2,8 @@ public import ChappieAuth
 public import FoundationEssentials
 import Synchronization
 
-/// ``Notifier`` that shows nothing and remembers what it was asked to show.
-public final class RecordingNotifier: Notifier {
+/// ``Notifier``, ``Browser`` and ``Clipboard`` that show nothing and remember what they were asked for.
+public final class RecordingDesktop: Notifier, Browser, Clipboard {
     /// One notification.
     public struct Notification: Sendable, Hashable {
         /// The first line.
@@ -12,63 +12,42 @@ public final class RecordingNotifier: Notifier {
         public let body: String
     }
 
-    private let shown = Mutex<[Notification]>([])
-    private let stream = AsyncStream.makeStream(of: Notification.self)
+    private struct Record {
+        var notifications: [Notification] = []
+        var openedURLs: [URL] = []
+        var copiedTexts: [String] = []
+    }
+
+    private let record = Mutex(Record())
     private let error: DesktopError?
 
     /// - Parameter error: what every call fails with, after remembering it. Default: none.
     public init(failingWith error: DesktopError? = nil) { self.error = error }
 
-    deinit { stream.continuation.finish() }
-
     /// Every notification so far.
-    public var notifications: [Notification] { shown.withLock { $0 } }
-
-    /// Every notification as it comes, for one reader.
-    public var updates: AsyncStream<Notification> { stream.stream }
+    public var notifications: [Notification] { record.withLock(\.notifications) }
+    /// Every address so far.
+    public var openedURLs: [URL] { record.withLock(\.openedURLs) }
+    /// Every text so far.
+    public var copiedTexts: [String] { record.withLock(\.copiedTexts) }
 
     /// Remembers the notification.
     public func notify(title: String, body: String) async throws(DesktopError) {
-        let notification = Notification(title: title, body: body)
-        shown.withLock { $0.append(notification) }
-        stream.continuation.yield(notification)
+        record.withLock { $0.notifications.append(Notification(title: title, body: body)) }
         if let error { throw error }
     }
-}
-
-/// ``Browser`` that opens nothing and remembers what it was asked to open.
-public final class RecordingBrowser: Browser {
-    private let urls = Mutex<[URL]>([])
-    private let error: DesktopError?
-
-    /// - Parameter error: what every call fails with, after remembering it. Default: none.
-    public init(failingWith error: DesktopError? = nil) { self.error = error }
-
-    /// Every address so far.
-    public var openedURLs: [URL] { urls.withLock { $0 } }
 
     /// Remembers the address.
     public func open(_ url: URL) async throws(DesktopError) {
-        urls.withLock { $0.append(url) }
+        record.withLock { $0.openedURLs.append(url) }
         if let error { throw error }
     }
-}
-
-/// ``Clipboard`` that keeps what it was given.
-public final class RecordingClipboard: Clipboard {
-    private let texts = Mutex<[String]>([])
-    private let outcome: Result<ClipboardOutcome, DesktopError>
-
-    /// - Parameter outcome: what every call answers. Default: `.success(.copied)`.
-    public init(_ outcome: Result<ClipboardOutcome, DesktopError> = .success(.copied)) { self.outcome = outcome }
-
-    /// Every text so far.
-    public var copiedTexts: [String] { texts.withLock { $0 } }
 
     /// Remembers the text.
     public func copy(_ text: String) async throws(DesktopError) -> ClipboardOutcome {
-        texts.withLock { $0.append(text) }
-        return try outcome.get()
+        record.withLock { $0.copiedTexts.append(text) }
+        if let error { throw error }
+        return .copied
     }
 }
 

@@ -20,104 +20,111 @@ import HTTPTypes
 /// of the adapter.
 public enum HTTPTransportContract {
     /// One demand on a transport.
-    public struct Case: Sendable, CustomStringConvertible {
-        /// The demand as a fact: `a status of 500 is a response`.
-        public let name: String
-        let check: @Sendable (_ transport: any HTTPTransport, _ baseURL: URL) async throws -> Void
-
-        /// - Parameter baseURL: where the contract's server listens; the cases add their paths.
-        /// - Throws: ``ContractViolation`` when the demand is not met, and whatever the transport should not have thrown.
-        public func run(_ transport: any HTTPTransport, at baseURL: URL) async throws {
-            try await check(transport, baseURL)
-        }
-
-        /// The name.
-        public var description: String { name }
-    }
-
-    /// Every demand.
-    public static let cases: [Case] = exchangeCases + endingCases + policyCases
+    public typealias Case = TransportContractCase<any HTTPTransport>
 
     /// A transport that keeps the script in memory; any base URL on loopback will do.
     public static func makeFake() -> ScriptedHTTPTransport { ScriptedHTTPTransport { answer(to: $0) } }
-}
 
-// MARK: Cases
-
-extension HTTPTransportContract {
-    static let exchangeCases: [Case] = [
-        Case(name: "brings back status, fields and body") { transport, baseURL in
-            let response = try await transport.send(HTTPExchangeRequest(url: baseURL.appending(path: "hello")))
-            try require(response.status == .ok, "The status is \(response.status), not 200.")
-            try require(
-                response.headerFields[.eTag] == "\"1\"", "The etag field is missing from \(response.headerFields).")
-            let body = try await response.body.collect(upTo: 1000)
-            try require(
-                body == Array("hello".utf8), "The body is '\(String(decoding: body, as: UTF8.self))', not 'hello'.")
+    /// Every demand.
+    public static let cases: [Case] = [
+        exchange("brings back status, fields and body", "hello", fields: [.eTag: "\"1\""], body: "hello"),
+        exchange("a status of 404 is a response", "status-404", status: 404, body: "no"),
+        exchange("does not act on Retry-After", "status-429", status: 429, fields: [.retryAfter: "7"], body: "wait"),
+        exchange("a status of 500 is a response", "status-500", status: 500, body: "oh"),
+        exchange(
+            "sends method, fields and body", "echo", .put,
+            fields: [.echoedMethod: "PUT", .echoedAuthorization: "Bearer made-up"], body: "a body"),
+        exchange(
+            "delivers every byte in order, in chunks that are never empty", "chunks",
+            body: String(repeating: "0123456789", count: 50)),
+        exchange("an empty body is an end without a chunk", "empty", status: 204),
+        exchange(
+            "a 307 within the origin is followed with method, fields and body", "redirect", .post,
+            fields: [.echoedMethod: "POST", .echoedAuthorization: "Bearer made-up"], body: "a body"),
+        exchange("a 303 turns a POST into a GET", "see-other", .post, fields: [.echoedMethod: "GET"]),
+        .failing("a redirect to another origin is refused", at: "redirect-away", .redirectRefused, .responseHead, get),
+        .failing("redirects come to an end", at: "redirect-loop", .redirectRefused, .responseHead, get),
+        .failing("a cut before the head is a loss", at: "cut-before-head", .connectionLost, .responseHead, get),
+        Case("a body cut short delivers what came and is then lost") { transport, baseURL in
+            let request = HTTPExchangeRequest(url: baseURL.appending(path: "cut-in-body"))
+            let body = try await transport.send(request).body
+            var bytes = 0
+            try await expect(.connectionLost, at: .responseBody) {
+                while let chunk = try await body.next() { bytes += chunk.count }
+            }
+            try require(bytes == 10, "It delivered \(bytes) of the 10 bytes before the cut.")
         },
-        Case(name: "a status of 400 or more is a response") { transport, baseURL in
-            for status in [404, 429, 500] {
-                let url = baseURL.appending(path: "status-\(status)")
-                let response = try await transport.send(HTTPExchangeRequest(url: url))
-                try require(
-                    response.status.code == status, "The status is \(response.status.code), not \(status).")
-                let body = try await response.body.collect(upTo: 1000)
-                try require(!body.isEmpty, "The body of the \(status) is gone.")
+        stall("no-head", .responseHead, ChappieDeadlines(responseHead: .milliseconds(250))),
+        stall("no-body", .firstByte, ChappieDeadlines(firstByte: .milliseconds(250))),
+        stall("half-a-body", .responseBody, ChappieDeadlines(idle: .milliseconds(250))),
+        .cancelling("waiting for the head", at: "no-head", get),
+        .cancelling("waiting for the body", at: "no-body", get),
+        .cancelling("reading the body", at: "half-a-body", get),
+        .cancelledBefore(at: "hello", get),
+        Case("the head comes before the body, and cancelling the body ends it") { transport, baseURL in
+            for path in ["no-body", "half-a-body"] {
+                let url = baseURL.appending(path: path)
+                let response = try await transport.send(HTTPExchangeRequest(url: url, deadlines: .patient))
+                try require(response.status == .ok, "The status is \(response.status), not 200.")
+                if path == "half-a-body" { _ = try await response.body.next() }
+                response.body.cancel()
+                do {
+                    let chunk = try await response.body.next()
+                    try require(chunk == nil, "It went on delivering after the body was cancelled.")
+                } catch is CancellationError {
+                    // The other answer that the port allows.
+                }
             }
         },
-        Case(name: "does not act on Retry-After") { transport, baseURL in
-            let url = baseURL.appending(path: "status-429")
-            let (response, time) = try await timed { try await transport.send(HTTPExchangeRequest(url: url)) }
-            try require(
-                response.headerFields[.retryAfter] == "7", "The retry-after field does not reach the caller.")
-            try require(time < .seconds(5), "It waited for \(time) before it gave the 429 on.")
-        },
-        Case(name: "sends method, fields and body") { transport, baseURL in
-            let request = HTTPExchangeRequest(
-                method: .put, url: baseURL.appending(path: "echo"), headerFields: [.authorization: "Bearer made-up"],
-                body: .init(bytes: Array("a body".utf8)))
-            let response = try await transport.send(request)
-            try require(
-                response.headerFields[.echoedMethod] == "PUT",
-                "The method arrived as \(response.headerFields[.echoedMethod] ?? "nothing"), not PUT.")
-            try require(
-                response.headerFields[.echoedAuthorization] == "Bearer made-up",
-                "The authorization field did not arrive.")
-            let body = try await response.body.collect(upTo: 1000)
-            try require(
-                body == Array("a body".utf8), "The body arrived as '\(String(decoding: body, as: UTF8.self))'.")
-        },
-        Case(name: "delivers every byte in order, in chunks that are never empty") { transport, baseURL in
-            let response = try await transport.send(HTTPExchangeRequest(url: baseURL.appending(path: "chunks")))
-            var body: [UInt8] = []
-            for try await chunk in response.body {
-                try require(!chunk.isEmpty, "It delivered an empty chunk.")
-                body.append(contentsOf: chunk)
-            }
-            let expected = Array(repeating: Array("0123456789".utf8), count: 50).flatMap(\.self)
-            try require(body == expected, "The chunks don't add up to what was sent.")
-        },
-        Case(name: "an empty body is an end without a chunk") { transport, baseURL in
-            let response = try await transport.send(HTTPExchangeRequest(url: baseURL.appending(path: "empty")))
-            try require(response.status == .noContent, "The status is \(response.status), not 204.")
-            let chunk = try await response.body.next()
-            try require(chunk == nil, "It delivered a chunk of a body that isn't there.")
-        },
-        Case(name: "the head comes before the body") { transport, baseURL in
-            let request = HTTPExchangeRequest(url: baseURL.appending(path: "no-body"), deadlines: .patient)
-            let response = try await transport.send(request)
-            try require(response.status == .ok, "The status is \(response.status), not 200.")
-            response.body.cancel()
-        },
+        .refusing(
+            "plain http goes to this machine only",
+            ["http://chappie.invalid/", "http://192.0.2.1/", "http://localhost.chappie.invalid/"], .insecureURL, get),
+        .refusing(
+            "an address that is not http is refused", ["ftp://127.0.0.1/", "file:///etc/hostname", "/just/a/path"],
+            .invalidURL, get),
     ]
 
-    /// `operation`, and how long it took.
-    static func timed<Value>(
-        _ operation: () async throws -> sending Value
-    ) async rethrows -> (Value, Duration) {
-        let start = ContinuousClock.now
-        let value = try await operation()
-        return (value, ContinuousClock.now - start)
+    /// One whole exchange, patiently.
+    private static let get: Case.Check = { transport, url in
+        for try await _ in try await transport.send(HTTPExchangeRequest(url: url, deadlines: .patient)).body {}
+    }
+
+    /// An exchange that ends well, and at once.
+    private static func exchange(
+        _ name: String, _ path: String, _ method: HTTPRequest.Method = .get, status: Int = 200,
+        fields: HTTPFields = [:], body: String = ""
+    ) -> Case {
+        Case(name) { transport, baseURL in
+            let request = HTTPExchangeRequest(
+                method: method, url: baseURL.appending(path: path), headerFields: [.authorization: "Bearer made-up"],
+                body: method == .get ? nil : .init(bytes: Array("a body".utf8)))
+            let start = ContinuousClock.now
+            let response = try await transport.send(request)
+            try require(response.status.code == status, "The status is \(response.status), not \(status).")
+            for field in fields {
+                let value = response.headerFields[field.name] ?? "missing"
+                try require(value == field.value, "The field \(field.name) is \(value), not \(field.value).")
+            }
+            var received: [UInt8] = []
+            for try await chunk in response.body {
+                try require(!chunk.isEmpty, "It delivered an empty chunk.")
+                received += chunk
+            }
+            let text = String(decoding: received, as: UTF8.self)
+            try require(text == body, "The body is '\(text)', not '\(body)'.")
+            let time = ContinuousClock.now - start
+            try require(time < .seconds(5), "It took \(time).")
+        }
+    }
+
+    private static func stall(
+        _ path: String, _ stage: ChappieTransportError.Stage, _ deadlines: ChappieDeadlines
+    ) -> Case {
+        .failing(
+            "a stall (\(path)) ends at its own deadline", at: path, .timedOut, stage, deadline: .milliseconds(250)
+        ) { transport, url in
+            for try await _ in try await transport.send(HTTPExchangeRequest(url: url, deadlines: deadlines)).body {}
+        }
     }
 }
 
@@ -125,158 +132,6 @@ extension ChappieDeadlines {
     /// Long enough to be out of the picture, short enough that a test which hangs ends.
     static let patient = ChappieDeadlines(
         connect: .seconds(20), responseHead: .seconds(20), firstByte: .seconds(20), idle: .seconds(20))
-}
-
-extension HTTPTransportContract {
-    static let endingCases: [Case] = [
-        Case(name: "a connection cut before the head is lost") { transport, baseURL in
-            try await expect(.connectionLost, at: .responseHead) {
-                _ = try await transport.send(HTTPExchangeRequest(url: baseURL.appending(path: "cut-before-head")))
-            }
-        },
-        Case(name: "a body cut short delivers what came and is then lost") { transport, baseURL in
-            let response = try await transport.send(HTTPExchangeRequest(url: baseURL.appending(path: "cut-in-body")))
-            var bytes = 0
-            try await expect(.connectionLost, at: .responseBody) {
-                while let chunk = try await response.body.next() { bytes += chunk.count }
-            }
-            try require(bytes == 10, "It delivered \(bytes) of the 10 bytes before the cut.")
-        },
-        deadlineCase("no-head", at: .responseHead, ChappieDeadlines(responseHead: .milliseconds(250))),
-        deadlineCase("no-body", at: .firstByte, ChappieDeadlines(firstByte: .milliseconds(250))),
-        deadlineCase("half-a-body", at: .responseBody, ChappieDeadlines(idle: .milliseconds(250))),
-        cancellationCase("waiting for the head", path: "no-head"),
-        cancellationCase("waiting for the body", path: "no-body"),
-        cancellationCase("reading the body", path: "half-a-body"),
-        Case(name: "a cancelled task sends nothing") { transport, baseURL in
-            let task = Task {
-                while !Task.isCancelled { await Task.yield() }
-                _ = try await transport.send(HTTPExchangeRequest(url: baseURL.appending(path: "hello")))
-            }
-            task.cancel()
-            guard case .failure(let error) = await task.result, error is CancellationError else {
-                throw ContractViolation("It sent a request for a task that had been cancelled.")
-            }
-        },
-        Case(name: "cancelling the body ends it") { transport, baseURL in
-            let request = HTTPExchangeRequest(url: baseURL.appending(path: "half-a-body"), deadlines: .patient)
-            let body = try await transport.send(request).body
-            _ = try await body.next()
-            body.cancel()
-            do {
-                let chunk = try await body.next()
-                try require(chunk == nil, "It went on delivering after the body was cancelled.")
-            } catch is CancellationError {
-                // The other answer that the port allows.
-            }
-        },
-    ]
-
-    private static func deadlineCase(
-        _ path: String, at stage: ChappieTransportError.Stage, _ deadlines: ChappieDeadlines
-    ) -> Case {
-        Case(name: "a stall (\(path)) ends at its own deadline") { transport, baseURL in
-            let request = HTTPExchangeRequest(url: baseURL.appending(path: path), deadlines: deadlines)
-            let (_, time) = try await timed {
-                try await expect(.timedOut, at: stage) {
-                    for try await _ in try await transport.send(request).body {}
-                }
-            }
-            try require(
-                (Duration.milliseconds(240)..<Duration.seconds(5)).contains(time),
-                "The deadline of 250 ms ended the exchange after \(time).")
-        }
-    }
-
-    /// The port promises 100 ms. A machine that is busy with something else may miss that once, not three times.
-    private static func cancellationCase(_ stage: String, path: String) -> Case {
-        Case(name: "cancellation while \(stage) takes under 100 ms") { transport, baseURL in
-            let request = HTTPExchangeRequest(url: baseURL.appending(path: path), deadlines: .patient)
-            var times: [Duration] = []
-            for _ in 0..<3 {
-                let task = Task { for try await _ in try await transport.send(request).body {} }
-                // Long enough to get to the stage; if it wasn't, an earlier stage was cancelled, as quickly.
-                try await Task.sleep(for: .milliseconds(100))
-                task.cancel()
-                let (result, time) = await timed { await task.result }
-                guard case .failure(let error) = result, error is CancellationError else {
-                    throw ContractViolation("Cancelling while \(stage) ended in \(result), not in CancellationError.")
-                }
-                if time < .milliseconds(100) { return }
-                times.append(time)
-            }
-            throw ContractViolation("Cancelling while \(stage) took \(times).")
-        }
-    }
-
-    /// Runs `operation`, which must fail as the port says.
-    static func expect(
-        _ code: ChappieTransportError.Code, at stage: ChappieTransportError.Stage, _ operation: () async throws -> Void
-    ) async throws {
-        do {
-            try await operation()
-        } catch let error as ChappieTransportError {
-            try require(
-                error.code == code && error.stage == stage,
-                "It failed with \(error.code) at \(error.stage) (\(error.reason)), not with \(code) at \(stage).")
-            return
-        }
-        throw ContractViolation("It succeeded where it had to fail with \(code) at \(stage).")
-    }
-}
-
-extension HTTPTransportContract {
-    static let policyCases: [Case] = [
-        Case(name: "plain http goes to this machine only") { transport, _ in
-            for address in ["http://chappie.invalid/", "http://192.0.2.1/", "http://localhost.chappie.invalid/"] {
-                try await expect(.insecureURL, at: .configuration) { try await get(address, transport) }
-            }
-        },
-        Case(name: "an address that is not http is refused") { transport, _ in
-            for address in ["ftp://127.0.0.1/", "file:///etc/hostname", "/just/a/path"] {
-                try await expect(.invalidURL, at: .configuration) { try await get(address, transport) }
-            }
-        },
-        Case(name: "a 307 within the origin is followed with method, fields and body") { transport, baseURL in
-            let response = try await transport.send(authorizedPost(baseURL.appending(path: "redirect")))
-            try require(response.status == .ok, "The redirect ended in status \(response.status).")
-            try require(
-                response.headerFields[.echoedMethod] == "POST", "The method did not survive the redirect.")
-            try require(
-                response.headerFields[.echoedAuthorization] != nil, "The authorization did not reach its own origin.")
-            let body = try await response.body.collect(upTo: 1000)
-            try require(body == Array("a body".utf8), "The body did not survive the redirect.")
-        },
-        Case(name: "a 303 turns a POST into a GET") { transport, baseURL in
-            let response = try await transport.send(authorizedPost(baseURL.appending(path: "see-other")))
-            try require(
-                response.headerFields[.echoedMethod] == "GET",
-                "The method became \(response.headerFields[.echoedMethod] ?? "nothing"), not GET.")
-            let chunk = try await response.body.next()
-            try require(chunk == nil, "The body went along with the GET.")
-        },
-        Case(name: "a redirect to another origin is refused") { transport, baseURL in
-            try await expect(.redirectRefused, at: .responseHead) {
-                _ = try await transport.send(authorizedPost(baseURL.appending(path: "redirect-away")))
-            }
-        },
-        Case(name: "redirects come to an end") { transport, baseURL in
-            try await expect(.redirectRefused, at: .responseHead) {
-                _ = try await transport.send(HTTPExchangeRequest(url: baseURL.appending(path: "redirect-loop")))
-            }
-        },
-    ]
-
-    private static func get(_ address: String, _ transport: any HTTPTransport) async throws {
-        guard let url = URL(string: address) else { throw ContractViolation("'\(address)' is no URL.") }
-        _ = try await transport.send(HTTPExchangeRequest(url: url))
-    }
-
-    private static func authorizedPost(_ url: URL) -> HTTPExchangeRequest {
-        HTTPExchangeRequest(
-            method: .post, url: url, headerFields: [.authorization: "Bearer made-up"],
-            body: .init(bytes: Array("a body".utf8)))
-    }
 }
 
 // MARK: The script
@@ -287,7 +142,10 @@ extension HTTPTransportContract {
         let part = Array("0123456789".utf8)
         switch request.url.lastPathComponent {
         case "hello": return .response(headerFields: [.contentType: "text/plain", .eTag: "\"1\""], body: "hello")
-        case "echo": return .response(headerFields: echoFields(of: request), body: echoBody(of: request))
+        case "echo":
+            var fields: HTTPFields = [.echoedMethod: request.method.rawValue]
+            fields[.echoedAuthorization] = request.headerFields[.authorization]
+            return .response(headerFields: fields, body: String(decoding: request.body?.bytes ?? [], as: UTF8.self))
         case "empty": return ScriptedHTTPAnswer(status: .noContent)
         case "status-404": return .response(status: .notFound, body: "no")
         case "status-429": return .response(status: .tooManyRequests, headerFields: [.retryAfter: "7"], body: "wait")
@@ -325,21 +183,11 @@ extension HTTPTransportContract {
         }
         return url
     }
-
-    private static func echoFields(of request: HTTPExchangeRequest) -> HTTPFields {
-        var fields: HTTPFields = [.echoedMethod: request.method.rawValue]
-        fields[.echoedAuthorization] = request.headerFields[.authorization]
-        return fields
-    }
-
-    private static func echoBody(of request: HTTPExchangeRequest) -> String {
-        String(decoding: request.body?.bytes ?? [], as: UTF8.self)
-    }
 }
 
 extension HTTPField.Name {
-    static var echoedMethod: HTTPField.Name { .init("x-echoed-method")! }
-    static var echoedAuthorization: HTTPField.Name { .init("x-echoed-authorization")! }
+    fileprivate static var echoedMethod: HTTPField.Name { .init("x-echoed-method")! }
+    fileprivate static var echoedAuthorization: HTTPField.Name { .init("x-echoed-authorization")! }
 }
 
 extension HTTPExchangeRequest {
@@ -358,7 +206,7 @@ extension HTTPExchangeRequest {
 
 extension ScriptedHTTPAnswer {
     /// The same as HTTP/1.1 bytes. A gate is for the fake alone; here it never opens.
-    fileprivate var onTheWire: ScriptedAnswer {
+    var onTheWire: ScriptedAnswer {
         let isBodiless = status.code == 204
         var head = "HTTP/1.1 \(status.code) \(status.reasonPhrase)\r\n"
         for field in headerFields { head += "\(field.name): \(field.value)\r\n" }

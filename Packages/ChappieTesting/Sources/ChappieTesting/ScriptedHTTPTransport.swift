@@ -36,15 +36,8 @@ public final class ScriptedHTTPTransport: HTTPTransport {
 
     /// Gives `answers` in order. A request after the last one fails with code `.unavailable`, which says so.
     public convenience init(clock: any ChappieClock = SystemClock(), answers: [ScriptedHTTPAnswer]) {
-        let rest = Mutex(answers[...])
-        self.init(clock: clock) { request in
-            guard let answer = rest.withLock({ $0.popFirst() }) else {
-                throw ChappieTransportError(
-                    .unavailable, stage: .configuration, host: request.url.host() ?? "",
-                    reason: "the script has no answer for request \(answers.count + 1)")
-            }
-            return answer
-        }
+        let next = inOrder(answers)
+        self.init(clock: clock) { try next($0.url) }
     }
 
     /// Every request so far, those that followed a redirect included, as they were given: bodies not compressed.
@@ -169,11 +162,12 @@ final class ScriptedAnswerPlayer: Sendable {
         switch step {
         case .chunk(let bytes): return bytes
         case .fail(let error): throw error
+        // A gate that nobody opens.
+        case .stall: try await wait(for: ScriptedGate(), at: stage, allowing: allowance)
         case .wait(until: let gate): try await wait(for: gate, at: stage, allowing: allowance)
-        case .stall: try await wait(for: nil, at: stage, allowing: allowance)
         case .cut:
             throw ChappieTransportError(
-                .connectionLost, stage: stage == .responseHead ? .responseHead : .responseBody, host: host,
+                .connectionLost, stage: stage == .firstByte ? .responseBody : stage, host: host,
                 reason: "the connection closed as the script has it")
         }
         return []
@@ -181,7 +175,7 @@ final class ScriptedAnswerPlayer: Sendable {
 
     /// Waits for the gate, the deadline or the end of the exchange, whichever comes first.
     private func wait(
-        for gate: ScriptedGate?, at stage: ChappieTransportError.Stage, allowing allowance: Duration?
+        for gate: ScriptedGate, at stage: ChappieTransportError.Stage, allowing allowance: Duration?
     ) async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             defer { group.cancelAll() }
@@ -189,7 +183,7 @@ final class ScriptedAnswerPlayer: Sendable {
                 try await cancellation.value()
                 throw CancellationError()
             }
-            if let gate { group.addTask { try await gate.pass() } }
+            group.addTask { try await gate.pass() }
             if let allowance {
                 group.addTask { [clock, host] in
                     try await clock.sleep(for: allowance)
@@ -200,6 +194,17 @@ final class ScriptedAnswerPlayer: Sendable {
             }
             try await group.next()
         }
+    }
+}
+
+/// Gives `answers` one after the other.
+func inOrder<Answer: Sendable>(_ answers: [Answer]) -> @Sendable (URL) throws(ChappieTransportError) -> Answer {
+    let rest = Mutex(answers[...])
+    return { url throws(ChappieTransportError) in
+        if let answer = rest.withLock({ $0.popFirst() }) { return answer }
+        throw ChappieTransportError(
+            .unavailable, stage: .configuration, host: url.host() ?? "",
+            reason: "the script has no answer for request \(answers.count + 1)")
     }
 }
 

@@ -1,5 +1,9 @@
 public import ChappieCore
 public import ChappieSimulator
+import Glibc
+import NIOCore
+import NIOPosix
+import NIOWebSocket
 import Synchronization
 
 /// A WebSocket server on 127.0.0.1 that plays scripted bytes, for tests of adapters against a peer that may do anything.
@@ -13,7 +17,7 @@ import Synchronization
 /// ```
 ///
 /// By itself it answers pings, and a close frame with a close frame and the end of the connection. It agrees to no
-/// extension, reads messages of one frame, and has one thread for all connections.
+/// extension, reads messages of one frame, and has one event loop for all connections.
 public final class ScriptedWebSocketServer: Sendable {
     /// The server's answer to a connection's request, or to a message.
     public struct Answer: Sendable {
@@ -64,29 +68,6 @@ public final class ScriptedWebSocketServer: Sendable {
     /// - Parameter number: 0 for the connection's first message.
     public typealias Reply = @Sendable (_ message: WebSocketMessage, _ number: Int) -> [Step]
 
-    private let loop: ScriptedSocketLoop
-
-    private init(loop: ScriptedSocketLoop) { self.loop = loop }
-
-    deinit { loop.stop() }
-
-    /// Starts a server on a free port.
-    ///
-    /// - Parameters:
-    ///   - opening: called for each request, on the server's thread.
-    ///   - reply: called for each message, likewise; its steps come after all earlier ones of the connection.
-    /// - Throws: ``ContractViolation`` when the socket can't be had.
-    public static func start(
-        opening: @escaping Opening = { .upgrade($0) }, reply: @escaping Reply = { _, _ in [] }
-    ) throws -> ScriptedWebSocketServer {
-        ScriptedWebSocketServer(loop: try ScriptedSocketLoop.start(opening: opening, reply: reply))
-    }
-
-    /// The port it listens on.
-    public var port: Int { loop.port }
-    /// Everything so far.
-    public var record: Record { loop.record.withLock { $0 } }
-
     /// Everything that a server has seen.
     public struct Record: Sendable {
         /// Every request, in order.
@@ -105,12 +86,245 @@ public final class ScriptedWebSocketServer: Sendable {
         public internal(set) var openConnectionCount = 0
         /// Bytes that the kernel has taken from it; stands still while a client doesn't read.
         public internal(set) var bytesWritten = 0
-        /// Bytes that came.
-        public internal(set) var bytesRead = 0
     }
 
+    /// What the event loop and the tests share.
+    fileprivate final class Ledger: Sendable {
+        let record = Mutex(Record())
+    }
+
+    private let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+    private let ledger = Ledger()
+    private let isStopped = Mutex(false)
+    /// The port it listens on.
+    public let port: Int
+
+    private init(opening: @escaping Opening, reply: @escaping Reply) throws {
+        let bootstrap = ServerBootstrap(group: group)
+            .serverChannelOption(.backlog, value: 1024)
+            .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
+            .childChannelInitializer { [ledger] channel in
+                channel.eventLoop.makeCompletedFuture {
+                    let player = ScriptedSocket(channel, ledger: ledger, opening: opening, reply: reply)
+                    try channel.pipeline.syncOperations.addHandlers([
+                        player, ByteToMessageHandler(WebSocketFrameDecoder(maxFrameSize: 1 << 30)),
+                        ScriptedSocketFrames(player: player),
+                    ])
+                }
+            }
+        do {
+            port = try bootstrap.bind(host: "127.0.0.1", port: 0).wait().localAddress?.port ?? 0
+        } catch {
+            throw ContractViolation("No socket to listen on: \(error).")
+        }
+    }
+
+    deinit { stop() }
+
+    /// Starts a server on a free port.
+    ///
+    /// - Parameters:
+    ///   - opening: called for each request, on the server's thread.
+    ///   - reply: called for each message, likewise; its steps come after all earlier ones of the connection.
+    /// - Throws: ``ContractViolation`` when the socket can't be had.
+    public static func start(
+        opening: @escaping Opening = { .upgrade($0) }, reply: @escaping Reply = { _, _ in [] }
+    ) throws -> ScriptedWebSocketServer { try ScriptedWebSocketServer(opening: opening, reply: reply) }
+
+    /// Everything so far.
+    public var record: Record { ledger.record.withLock { $0 } }
+
     /// Closes the socket and every connection; returns when they are gone.
-    public func stop() { loop.stop() }
+    public func stop() {
+        let isFirst = isStopped.withLock { isStopped in
+            defer { isStopped = true }
+            return !isStopped
+        }
+        if isFirst { try? group.syncShutdownGracefully() }
+    }
+}
+
+/// One connection: reads the request, plays the steps, and hands what comes after the request on as it is. Only ever
+/// touched on its channel's event loop.
+private final class ScriptedSocket: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+    typealias InboundOut = ByteBuffer
+
+    private let channel: any Channel
+    private let ledger: ScriptedWebSocketServer.Ledger
+    private let opening: ScriptedWebSocketServer.Opening
+    private let reply: ScriptedWebSocketServer.Reply
+    private var number = 0
+    /// The request as far as it has come; `nil` once it was whole.
+    private var request: ByteBuffer? = ByteBuffer()
+    private var messageCount = 0
+    private var steps: [ScriptedWebSocketServer.Step] = []
+    /// A step is under way, or it was the last.
+    private var isBusy = false
+    private var isPlaying = false
+    private var hasEnded = false
+
+    init(
+        _ channel: any Channel, ledger: ScriptedWebSocketServer.Ledger,
+        opening: @escaping ScriptedWebSocketServer.Opening, reply: @escaping ScriptedWebSocketServer.Reply
+    ) {
+        self.channel = channel
+        self.ledger = ledger
+        self.opening = opening
+        self.reply = reply
+    }
+
+    func note(_ change: (inout ScriptedWebSocketServer.Record) -> Void) { ledger.record.withLock { change(&$0) } }
+
+    func channelActive(context: ChannelHandlerContext) {
+        note { record in
+            number = record.connectionCount
+            record.connectionCount += 1
+            record.openConnectionCount += 1
+        }
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        hasEnded = true
+        note { $0.openConnectionCount -= 1 }
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        guard !hasEnded else { return }
+        guard var bytes = request else { return context.fireChannelRead(data) }
+        bytes.writeImmutableBuffer(unwrapInboundIn(data))
+        request = bytes
+        guard let end = bytes.readableBytesView.firstRange(of: Array("\r\n\r\n".utf8)) else { return }
+        request = nil
+        let head = bytes.readString(length: end.lowerBound - bytes.readerIndex) ?? ""
+        bytes.moveReaderIndex(forwardBy: end.count)
+        received(head: head.split(separator: "\r\n"))
+        if bytes.readableBytes > 0 { context.fireChannelRead(wrapInboundOut(bytes)) }
+    }
+
+    private func received(head lines: [Substring]) {
+        let words = (lines.first ?? "").split(separator: " ")
+        let fields = lines.dropFirst().map { line in
+            let halves = line.split(separator: ":", maxSplits: 1)
+            return (name: String(halves[0]), value: String((halves.last ?? "").drop { $0 == " " }))
+        }
+        let request = ReceivedRequest(
+            method: String(words.first ?? ""), target: String(words.dropFirst().first ?? ""), headerFields: fields,
+            connection: number)
+        note { $0.requests.append(request) }
+        play(opening(request).steps)
+    }
+
+    func received(_ message: WebSocketMessage) {
+        note { $0.messages.append(message) }
+        messageCount += 1
+        play(reply(message, messageCount - 1))
+    }
+
+    // MARK: Playing
+
+    /// Plays `steps` after all that wait. Steps that end at once come back here while it runs: they must not deepen the
+    /// stack.
+    func play(_ more: [ScriptedWebSocketServer.Step] = []) {
+        steps += more
+        guard !isPlaying else { return }
+        isPlaying = true
+        while !isBusy, !hasEnded, !steps.isEmpty { begin(steps.removeFirst()) }
+        isPlaying = false
+    }
+
+    private func resume() {
+        isBusy = false
+        play()
+    }
+
+    private func begin(_ step: ScriptedWebSocketServer.Step) {
+        let loop = channel.eventLoop.assumeIsolated()
+        switch step {
+        case .raw(.send(let bytes)): write(bytes)
+        case .raw(.wait(let duration)):
+            isBusy = true
+            loop.scheduleTask(in: TimeAmount(duration)) { self.resume() }
+        case .raw(.stall): isBusy = true
+        case .wait(until: let gate):
+            isBusy = true
+            let opened = channel.eventLoop.makeFutureWithTask { try await gate.pass() }
+            opened.assumeIsolated().whenComplete { _ in self.resume() }
+        case .stopReading: reads(false)
+        case .startReading: reads(true)
+        case .drip(let bytes): steps = bytes.flatMap { [.send([$0]), .wait(.microseconds(50))] } + steps
+        case .raw(.finish):
+            hasEnded = true
+            // What has come is read to its end: unread bytes would turn the end into a reset.
+            reads(true)
+            channel.close(mode: .output, promise: nil)
+            loop.scheduleTask(in: .milliseconds(50)) { self.channel.close(promise: nil) }
+        case .raw(.reset):
+            hasEnded = true
+            let lingers = (channel as? any SocketOptionProvider)?.setSoLinger(linger(l_onoff: 1, l_linger: 0))
+            lingers?.assumeIsolated().whenComplete { _ in self.channel.close(promise: nil) }
+        }
+    }
+
+    private func reads(_ reads: Bool) { try? channel.syncOptions?.setOption(.autoRead, value: reads) }
+
+    /// In pieces, so that the record shows how far it has come.
+    private func write(_ bytes: [UInt8]) {
+        isBusy = true
+        var rest = ByteBuffer(bytes: bytes)
+        var written = channel.eventLoop.makeSucceededVoidFuture()
+        while let piece = rest.readSlice(length: min(64 << 10, rest.readableBytes)), piece.readableBytes > 0 {
+            written = channel.write(piece)
+            written.assumeIsolated().whenSuccess { self.note { $0.bytesWritten += piece.readableBytes } }
+        }
+        written.assumeIsolated().whenSuccess { self.resume() }
+        channel.flush()
+    }
+}
+
+/// Hands a connection's frames to its ``ScriptedSocket``.
+private final class ScriptedSocketFrames: ChannelInboundHandler {
+    typealias InboundIn = WebSocketFrame
+
+    private let player: ScriptedSocket
+
+    init(player: ScriptedSocket) { self.player = player }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        let frame = unwrapInboundIn(data)
+        let payload = unmasked(frame)
+        switch frame.opcode {
+        case .text: player.received(.text(String(decoding: payload, as: UTF8.self)))
+        case .binary: player.received(.binary(payload))
+        case .ping:
+            player.note { $0.pingCount += 1 }
+            player.play([.send(WebSocketFrames.frame(10, payload))])
+        case .pong: player.note { $0.pongCount += 1 }
+        case .connectionClose:
+            let code = payload.count < 2 ? nil : UInt16(payload[0]) << 8 | UInt16(payload[1])
+            player.note { $0.closeCodes.append(code) }
+            player.play([.send(WebSocketFrames.close(code)), .finish])
+        default: break
+        }
+    }
+
+    /// In words: swift-nio goes byte by byte, which takes it seconds for megabytes in a debug build.
+    private func unmasked(_ frame: WebSocketFrame) -> [UInt8] {
+        let key = frame.maskKey.map { Array($0) } ?? [0, 0, 0, 0]
+        let word = (key + key).withUnsafeBytes { $0.loadUnaligned(as: UInt64.self) }
+        var payload = [UInt8](frame.data.readableBytesView)
+        payload.withUnsafeMutableBytes { bytes in
+            let tail = bytes.count & ~7
+            for index in stride(from: 0, to: tail, by: 8) {
+                let masked = bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+                bytes.storeBytes(of: masked ^ word, toByteOffset: index, as: UInt64.self)
+            }
+            for index in tail..<bytes.count { bytes[index] ^= key[index & 3] }
+        }
+        return payload
+    }
 }
 
 /// Frames as a server sends them (RFC 6455, 5.2), right or wrong.

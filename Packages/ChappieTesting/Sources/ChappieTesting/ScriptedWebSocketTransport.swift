@@ -63,15 +63,8 @@ public final class ScriptedWebSocketTransport: WebSocketTransport {
         clock: any ChappieClock = SystemClock(), deadlines: ChappieDeadlines? = nil,
         openings: [ScriptedWebSocketOpening]
     ) {
-        let rest = Mutex(openings[...])
-        self.init(clock: clock, deadlines: deadlines) { opening in
-            guard let answer = rest.withLock({ $0.popFirst() }) else {
-                throw ChappieTransportError(
-                    .unavailable, stage: .configuration, host: opening.url.host() ?? "",
-                    reason: "the script has no answer for opening \(openings.count + 1)")
-            }
-            return answer
-        }
+        let next = inOrder(openings)
+        self.init(clock: clock, deadlines: deadlines) { try next($0.url) }
     }
 
     /// Every opening so far, the refused and failed ones included.

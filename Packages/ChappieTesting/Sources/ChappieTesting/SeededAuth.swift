@@ -41,31 +41,21 @@ public struct SeededAuth: Sendable {
 
     /// The id token, made of the facts above.
     public var idToken: String {
-        var claims = ChappieJSONObject()
-        claims["email"] = email.map { .string($0) }
-        claims["https://api.openai.com/auth"] = .object(namespace)
-        return Self.token(.object(claims))
+        Self.token(.object(claims([("email", email.map { .string($0) })])))
     }
 
     /// The access token, made of the facts above.
     public var accessToken: String {
-        var claims = ChappieJSONObject([("jti", .string("access-\(serial)"))])
-        claims["exp"] = expiresAt.map { .integer(Int($0.timeIntervalSince1970)) }
-        claims["https://api.openai.com/auth"] = .object(namespace)
-        return Self.token(.object(claims))
+        let end = expiresAt.map { ChappieJSON.integer(Int($0.timeIntervalSince1970)) }
+        return Self.token(.object(claims([("jti", .string("access-\(serial)")), ("exp", end)])))
     }
 
     /// The token endpoint's answer with these tokens.
-    public var tokenAnswer: String {
-        var answer = ChappieJSONObject([("id_token", .string(idToken)), ("access_token", .string(accessToken))])
-        answer["refresh_token"] = refreshToken.map { .string($0) }
-        return ChappieJSON.object(answer).serialized()
-    }
+    public var tokenAnswer: String { ChappieJSON.object(tokens).serialized() }
 
     /// The document that a ``CredentialStore`` holds for this person.
     public var credential: Secret {
-        var tokens = ChappieJSONObject([("id_token", .string(idToken)), ("access_token", .string(accessToken))])
-        tokens["refresh_token"] = refreshToken.map { .string($0) }
+        var tokens = tokens
         tokens["account_id"] = accountID.map { .string($0) }
         var document = ChappieJSONObject([("version", 1), ("grant", "device_code"), ("tokens", .object(tokens))])
         document["issuer"] = .string(endpoints.profile.issuer.absoluteString)
@@ -86,12 +76,20 @@ public struct SeededAuth: Sendable {
             endpoints: endpoints, lock: NoCredentialLock(), clock: clock)
     }
 
-    private var namespace: ChappieJSONObject {
+    private var tokens: ChappieJSONObject {
+        var tokens = ChappieJSONObject([("id_token", .string(idToken)), ("access_token", .string(accessToken))])
+        tokens["refresh_token"] = refreshToken.map { .string($0) }
+        return tokens
+    }
+
+    /// `own`, where they have a value, and those that both tokens carry.
+    private func claims(_ own: [(String, ChappieJSON?)]) -> ChappieJSONObject {
         var namespace = ChappieJSONObject()
         namespace["chatgpt_plan_type"] = plan.map { .string($0) }
         namespace["chatgpt_user_id"] = userID.map { .string($0) }
         namespace["chatgpt_account_id"] = accountID.map { .string($0) }
         if isFedRAMPAccount { namespace["chatgpt_account_is_fedramp"] = true }
-        return namespace
+        let shared = ("https://api.openai.com/auth", ChappieJSON.object(namespace))
+        return ChappieJSONObject(own.compactMap { name, value in value.map { (name, $0) } } + [shared])
     }
 }

@@ -20,23 +20,7 @@ import HTTPTypes
 /// of the adapter.
 public enum WebSocketTransportContract {
     /// One demand on a transport.
-    public struct Case: Sendable, CustomStringConvertible {
-        /// The demand as a fact: `a refusal is an answer`.
-        public let name: String
-        let check: @Sendable (_ transport: any WebSocketTransport, _ baseURL: URL) async throws -> Void
-
-        /// - Parameter baseURL: where the contract's server listens; the cases add their paths.
-        /// - Throws: ``ContractViolation`` when the demand is not met, and whatever the transport should not have thrown.
-        public func run(_ transport: any WebSocketTransport, at baseURL: URL) async throws {
-            try await check(transport, baseURL)
-        }
-
-        /// The name.
-        public var description: String { name }
-    }
-
-    /// Every demand.
-    public static let cases: [Case] = exchangeCases + endingCases + waitingCases
+    public typealias Case = TransportContractCase<any WebSocketTransport>
 
     /// A transport that keeps the script in memory; any base URL on loopback will do.
     public static func makeFake() -> ScriptedWebSocketTransport {
@@ -60,170 +44,82 @@ public enum WebSocketTransportContract {
         return url
     }
 
-    // MARK: For the cases
-
-    static func open(
-        _ path: String, _ transport: any WebSocketTransport, _ baseURL: URL
-    ) async throws -> any WebSocketConnection {
-        switch try await transport.open(baseURL.appending(path: path), headerFields: [:]) {
-        case .opened(let connection, _): return connection
-        case .refused(let response): throw ContractViolation("It was refused with status \(response.status.code).")
-        }
-    }
-
-    /// As many messages as that, however many arrivals they take.
-    static func messages(
-        _ count: Int, from connection: any WebSocketConnection
-    ) async throws -> [WebSocketMessage] {
-        var messages: [WebSocketMessage] = []
-        while messages.count < count {
-            switch try await connection.receive(within: .seconds(20)) {
-            case .messages(let more):
-                try require(!more.isEmpty, "It delivered an arrival without a message.")
-                messages += more
-            case .closed(let closure):
-                throw ContractViolation("It closed with \(closure) before the messages had come.")
+    /// Every demand.
+    public static let cases: [Case] = [
+        Case("header fields go there, and those of the answer come back; http is as good as ws") { transport, baseURL in
+            let plain = URL(string: baseURL.absoluteString.replacing("ws://", with: "http://")) ?? baseURL
+            for url in [baseURL, plain] {
+                let opening = try await transport.open(
+                    url.appending(path: "echo"), headerFields: [.contractQuestion: "how many"])
+                guard case .opened(_, let fields) = opening else { throw ContractViolation("It was refused.") }
+                try require(fields[.contractAnswer] == "how many", "The answer's fields are \(fields).")
             }
-        }
-        return messages
-    }
-}
-
-extension HTTPField.Name {
-    static var contractQuestion: HTTPField.Name { .init("x-question")! }
-    static var contractAnswer: HTTPField.Name { .init("x-answer")! }
-}
-
-// MARK: Cases
-
-extension WebSocketTransportContract {
-    static let exchangeCases: [Case] = [
-        Case(name: "header fields go there, and those of the answer come back") { transport, baseURL in
-            let opening = try await transport.open(
-                baseURL.appending(path: "echo"), headerFields: [.contractQuestion: "how many"])
-            guard case .opened(_, let fields) = opening else { throw ContractViolation("It was refused.") }
-            try require(
-                fields[.contractAnswer] == "how many", "The answer's fields are \(fields), not those of the server.")
         },
-        Case(name: "messages of both kinds go there and come back as they were") { transport, baseURL in
+        Case("messages of both kinds go there and come back as they were") { transport, baseURL in
             let connection = try await open("echo", transport, baseURL)
             let sent: [WebSocketMessage] = [
                 .text("hello"), .binary([0, 255, 10]), .text(""), .text("größer ✓ 𝄞"), .binary([]),
                 .binary([UInt8](repeating: 3, count: 100_000)),
             ]
             for message in sent { try await connection.send(message) }
-            let received = try await messages(sent.count, from: connection)
-            try require(received == sent, "What came back is not what was sent.")
+            try await expect(sent, from: connection)
         },
-        Case(name: "messages come in their order, and none twice") { transport, baseURL in
+        Case("messages come in their order, and none twice") { transport, baseURL in
             let connection = try await open("greeting", transport, baseURL)
-            let first = try await messages(3, from: connection)
-            try require(
-                first == [.text("one"), .text("two"), .text("three")], "The greeting arrived as \(first).")
+            try await expect([.text("one"), .text("two"), .text("three")], from: connection)
             try await connection.send(.text("four"))
-            let next = try await messages(1, from: connection)
-            try require(next == [.text("four")], "After the greeting came \(next).")
+            try await expect([.text("four")], from: connection)
         },
-        Case(name: "an answer other than 101 is a refusal with fields and body") { transport, baseURL in
-            let url = baseURL.appending(path: "refused")
-            guard case .refused(let response) = try await transport.open(url, headerFields: [:]) else {
-                throw ContractViolation("A status of 403 opened a connection.")
-            }
-            try require(response.status == .forbidden, "The status is \(response.status), not 403.")
-            try require(response.headerFields[.contractAnswer] == "no", "Its fields are gone.")
-            let body = try await response.body.collect(upTo: 1000)
-            try require(body == Array("not you".utf8), "Its body is gone.")
-        },
-        Case(name: "a redirect is a refusal") { transport, baseURL in
-            let url = baseURL.appending(path: "moved")
-            guard case .refused(let response) = try await transport.open(url, headerFields: [:]) else {
-                throw ContractViolation("A redirect opened a connection.")
-            }
-            try require(
-                response.status == .temporaryRedirect, "The status is \(response.status), not 307.")
-        },
-        Case(name: "http is as good as ws") { transport, baseURL in
-            guard let url = URL(string: baseURL.absoluteString.replacing("ws://", with: "http://") + "/echo") else {
-                throw ContractViolation("'\(baseURL)' has no sibling.")
-            }
-            guard case .opened = try await transport.open(url, headerFields: [:]) else {
-                throw ContractViolation("It was refused.")
+        Case("an answer other than 101, a redirect too, is a refusal with fields and body") { transport, baseURL in
+            for (path, status, body) in [("refused", 403, "not you"), ("moved", 307, "")] {
+                let opening = try await transport.open(baseURL.appending(path: path), headerFields: [:])
+                guard case .refused(let response) = opening else { throw ContractViolation("It was opened.") }
+                try require(response.status.code == status, "The status is \(response.status), not \(status).")
+                try require(response.headerFields[.contractAnswer] == "no", "Its fields are gone.")
+                let received = try await response.body.collect(upTo: 1000)
+                try require(received == Array(body.utf8), "Its body is gone.")
             }
         },
-        Case(name: "plain ws goes to this machine only") { transport, _ in
-            for address in ["ws://chappie.invalid/", "http://192.0.2.1/", "ws://localhost.chappie.invalid/"] {
-                guard let url = URL(string: address) else { throw ContractViolation("'\(address)' is no URL.") }
-                try await HTTPTransportContract.expect(.insecureURL, at: .configuration) {
-                    _ = try await transport.open(url, headerFields: [:])
-                }
-            }
-        },
-        Case(name: "an address that no WebSocket has is refused") { transport, _ in
-            for address in ["ftp://127.0.0.1/", "file:///etc/hostname", "/just/a/path"] {
-                guard let url = URL(string: address) else { throw ContractViolation("'\(address)' is no URL.") }
-                try await HTTPTransportContract.expect(.invalidURL, at: .configuration) {
-                    _ = try await transport.open(url, headerFields: [:])
-                }
-            }
-        },
-    ]
-}
-
-extension WebSocketTransportContract {
-    static let endingCases: [Case] = [
-        Case(name: "a cut before the answer is a lost connection") { transport, baseURL in
-            try await HTTPTransportContract.expect(.connectionLost, at: .responseHead) {
-                _ = try await open("cut-before-answer", transport, baseURL)
-            }
-        },
-        Case(name: "what came before a close arrives, then the close, again and again") { transport, baseURL in
+        .refusing(
+            "plain ws goes to this machine only",
+            ["ws://chappie.invalid/", "http://192.0.2.1/", "ws://localhost.chappie.invalid/"], .insecureURL, opening),
+        .refusing(
+            "an address that no WebSocket has is refused",
+            ["ftp://127.0.0.1/", "file:///etc/hostname", "/just/a/path"], .invalidURL, opening),
+        .failing(
+            "a cut before the answer is a lost connection", at: "cut-before-answer", .connectionLost, .responseHead,
+            opening),
+        Case("what came before a close arrives, then the close, again and again") { transport, baseURL in
             let connection = try await open("goodbye", transport, baseURL)
-            let words = try await messages(1, from: connection)
-            try require(words == [.text("last words")], "Before the close came \(words).")
-            for _ in 0..<3 {
-                let arrival = try await connection.receive(within: .seconds(20))
-                let expected = WebSocketInbound.closed(WebSocketCloseReason(code: 1001, reason: "bye"))
-                try require(arrival == expected, "The close arrived as \(arrival).")
-            }
-            try require(!connection.isOpen, "It still calls itself open.")
+            try await expect([.text("last words")], from: connection)
+            for _ in 0..<3 { try await expectClose(WebSocketCloseReason(code: 1001, reason: "bye"), of: connection) }
+            try await expectEnd(of: connection)
         },
-        Case(name: "what came before a cut arrives, then the loss, again and again") { transport, baseURL in
+        Case("what came before a cut arrives, then the loss, again and again") { transport, baseURL in
             let connection = try await open("cut", transport, baseURL)
-            let words = try await messages(1, from: connection)
-            try require(words == [.text("last words")], "Before the cut came \(words).")
+            try await expect([.text("last words")], from: connection)
             for _ in 0..<3 {
-                try await HTTPTransportContract.expect(.connectionLost, at: .message) {
+                try await ChappieTesting.expect(.connectionLost, at: .message) {
                     _ = try await connection.receive(within: .seconds(20))
                 }
             }
-            try require(!connection.isOpen, "It still calls itself open.")
+            try await expectEnd(of: connection)
         },
-        Case(name: "sending on a connection that has ended fails") { transport, baseURL in
-            for path in ["cut", "goodbye"] {
-                let connection = try await open(path, transport, baseURL)
-                _ = try await messages(1, from: connection)
-                while case .messages? = try? await connection.receive(within: .seconds(20)) {}
-                try await expectFailure { try await connection.send(.text("is anybody there")) }
-            }
-        },
-        Case(name: "closing ends it for both sides") { transport, baseURL in
+        Case("closing ends it for both sides") { transport, baseURL in
             let connection = try await open("echo", transport, baseURL)
             await connection.close(.normal)
-            try require(!connection.isOpen, "It still calls itself open.")
-            try await expectFailure { try await connection.send(.text("is anybody there")) }
-            let arrival = try await connection.receive(within: .seconds(20))
-            try require(arrival == .closed(.normal), "Its own close arrived as \(arrival).")
+            try await expectEnd(of: connection)
+            try await expectClose(.normal, of: connection)
             await connection.close(.goingAway)
         },
-        Case(name: "what was sent before a close goes out") { transport, baseURL in
+        Case("what was sent before a close goes out") { transport, baseURL in
             let connection = try await open("echo", transport, baseURL)
             let sent = (0..<100).map { WebSocketMessage.text("message \($0)") }
             for message in sent { try await connection.send(message) }
             await connection.close(.normal)
-            let received = try await messages(sent.count, from: connection)
-            try require(received == sent, "Not everything came back.")
+            try await expect(sent, from: connection)
         },
-        Case(name: "dropping it ends it at once, for a receiver too") { transport, baseURL in
+        Case("dropping it ends it at once, for a receiver too") { transport, baseURL in
             let connection = try await open("silence", transport, baseURL)
             let receiver = Task { _ = try await connection.receive(within: nil) }
             try await Task.sleep(for: .milliseconds(20))
@@ -232,42 +128,12 @@ extension WebSocketTransportContract {
             guard case .failure(let error) = await receiver.result, error is ChappieTransportError else {
                 throw ContractViolation("The receiver of a dropped connection was not told by an error of the port.")
             }
-            try require(!connection.isOpen, "It still calls itself open.")
-            try await expectFailure { try await connection.send(.text("is anybody there")) }
+            try await expectEnd(of: connection)
             await connection.close(.normal)
         },
-    ]
-
-    private static func expectFailure(_ operation: () async throws -> Void) async throws {
-        do {
-            try await operation()
-        } catch is ChappieTransportError {
-            return
-        }
-        throw ContractViolation("It succeeded where it had to fail.")
-    }
-}
-
-extension WebSocketTransportContract {
-    static let waitingCases: [Case] = [
-        Case(name: "a receiver's deadline ends the wait and nothing else") { transport, baseURL in
-            let connection = try await open("echo", transport, baseURL)
-            for deadline in [Duration.zero, .milliseconds(50)] {
-                let (_, time) = try await HTTPTransportContract.timed {
-                    try await HTTPTransportContract.expect(.timedOut, at: .message) {
-                        _ = try await connection.receive(within: deadline)
-                    }
-                }
-                try require(
-                    time >= deadline - .milliseconds(1) && time < .seconds(5),
-                    "A deadline of \(deadline) came after \(time).")
-            }
-            try require(connection.isOpen, "A missed deadline closed the connection.")
-            try await connection.send(.text("still there"))
-            let received = try await messages(1, from: connection)
-            try require(received == [.text("still there")], "It brought \(received).")
-        },
-        Case(name: "a deadline of zero gives what has arrived") { transport, baseURL in
+        waiting("zero", .zero),
+        waiting("50 ms", .milliseconds(50)),
+        Case("a deadline of zero gives what has arrived") { transport, baseURL in
             let connection = try await open("greeting", transport, baseURL)
             var count = 0
             for _ in 0..<2000 where count < 3 {
@@ -279,47 +145,89 @@ extension WebSocketTransportContract {
             }
             try require(count == 3, "It gave \(count) of the 3 messages.")
         },
-        Case(name: "cancelling a receiver takes under 100 ms and leaves the connection usable") { transport, baseURL in
+        .cancelling("receiving", at: "") { transport, baseURL in
             let connection = try await open("echo", transport, baseURL)
-            try await expectQuickCancellation("receiving") { _ = try await connection.receive(within: .seconds(20)) }
-            try require(connection.isOpen, "A cancelled receiver closed the connection.")
-            try await connection.send(.text("still there"))
-            let received = try await messages(1, from: connection)
-            try require(received == [.text("still there")], "It brought \(received).")
-        },
-        Case(name: "cancelling an opening takes under 100 ms") { transport, baseURL in
-            try await expectQuickCancellation("opening") { _ = try await open("no-answer", transport, baseURL) }
-        },
-        Case(name: "a cancelled task opens nothing") { transport, baseURL in
-            let task = Task {
-                while !Task.isCancelled { await Task.yield() }
-                _ = try await open("echo", transport, baseURL)
-            }
-            task.cancel()
-            guard case .failure(let error) = await task.result, error is CancellationError else {
-                throw ContractViolation("It opened a connection for a task that had been cancelled.")
+            do {
+                _ = try await connection.receive(within: .seconds(20))
+            } catch let error as CancellationError {
+                try await Task { try await expectEcho(from: connection) }.value
+                throw error
             }
         },
+        .cancelling("opening", at: "no-answer", opening),
+        .cancelledBefore(at: "echo", opening),
     ]
 
-    /// The port promises 100 ms. A machine that is busy with something else may miss that once, not three times.
-    private static func expectQuickCancellation(
-        _ stage: String, of operation: @escaping @Sendable () async throws -> Void
-    ) async throws {
-        var times: [Duration] = []
-        for _ in 0..<3 {
-            let task = Task { try await operation() }
-            try await Task.sleep(for: .milliseconds(50))
-            task.cancel()
-            let (result, time) = await HTTPTransportContract.timed { await task.result }
-            guard case .failure(let error) = result, error is CancellationError else {
-                throw ContractViolation("Cancelling while \(stage) ended in \(result), not in CancellationError.")
-            }
-            if time < .milliseconds(100) { return }
-            times.append(time)
-        }
-        throw ContractViolation("Cancelling while \(stage) took \(times).")
+    private static let opening: Case.Check = { transport, url in
+        _ = try await transport.open(url, headerFields: [:])
     }
+
+    /// A receiver's deadline ends the wait and nothing else.
+    private static func waiting(_ name: String, _ deadline: Duration) -> Case {
+        Case("a receiver's deadline of \(name) ends the wait and nothing else") { transport, baseURL in
+            let connection = try await open("echo", transport, baseURL)
+            let receiving = Case.failing("", at: "", .timedOut, .message, deadline: deadline) { _, _ in
+                _ = try await connection.receive(within: deadline)
+            }
+            try await receiving.run(transport, at: baseURL)
+            try await expectEcho(from: connection)
+        }
+    }
+
+    private static func open(
+        _ path: String, _ transport: any WebSocketTransport, _ baseURL: URL
+    ) async throws -> any WebSocketConnection {
+        switch try await transport.open(baseURL.appending(path: path), headerFields: [:]) {
+        case .opened(let connection, _): return connection
+        case .refused(let response): throw ContractViolation("It was refused with status \(response.status.code).")
+        }
+    }
+
+    /// However many arrivals the messages take.
+    private static func expect(
+        _ expected: [WebSocketMessage], from connection: any WebSocketConnection
+    ) async throws {
+        var messages: [WebSocketMessage] = []
+        while messages.count < expected.count {
+            switch try await connection.receive(within: .seconds(20)) {
+            case .messages(let more):
+                try require(!more.isEmpty, "It delivered an arrival without a message.")
+                messages += more
+            case .closed(let closure):
+                throw ContractViolation("It closed with \(closure) before the messages had come.")
+            }
+        }
+        try require(messages == expected, "\(messages.count) messages came, not those that were sent.")
+    }
+
+    private static func expectEcho(from connection: any WebSocketConnection) async throws {
+        try require(connection.isOpen, "It calls itself closed.")
+        try await connection.send(.text("still there"))
+        try await expect([.text("still there")], from: connection)
+    }
+
+    private static func expectClose(
+        _ reason: WebSocketCloseReason, of connection: any WebSocketConnection
+    ) async throws {
+        let inbound = try await connection.receive(within: .seconds(20))
+        try require(inbound == .closed(reason), "The close arrived as \(inbound).")
+    }
+
+    /// It calls itself closed, and sending fails.
+    private static func expectEnd(of connection: any WebSocketConnection) async throws {
+        try require(!connection.isOpen, "It still calls itself open.")
+        do {
+            try await connection.send(.text("is anybody there"))
+        } catch is ChappieTransportError {
+            return
+        }
+        throw ContractViolation("Sending succeeded where it had to fail.")
+    }
+}
+
+extension HTTPField.Name {
+    fileprivate static var contractQuestion: HTTPField.Name { .init("x-question")! }
+    fileprivate static var contractAnswer: HTTPField.Name { .init("x-answer")! }
 }
 
 // MARK: The script
@@ -340,7 +248,8 @@ extension WebSocketTransportContract {
             .refused(ScriptedHTTPAnswer(beforeHead: [.cut]))
         case "/refused":
             .refused(.response(status: .forbidden, headerFields: [.contractAnswer: "no"], body: "not you"))
-        case "/moved": .refused(.response(status: .temporaryRedirect, headerFields: [.location: "/echo"]))
+        case "/moved":
+            .refused(.response(status: .temporaryRedirect, headerFields: [.location: "/echo", .contractAnswer: "no"]))
         default: .refused(.response(status: .badRequest, body: "the contract has no such path"))
         }
     }
@@ -356,16 +265,7 @@ extension ScriptedWebSocketOpening {
         case .opened(let fields, let greeting, _):
             .upgrade(
                 request, headers: fields.map { ($0.name.rawName, $0.value) }, then: greeting.compactMap(\.onTheWire))
-        case .refused(let answer):
-            switch answer.beforeHead.first {
-            case nil:
-                .init(
-                    .response(
-                        status: answer.status.code, headers: answer.headerFields.map { ($0.name.rawName, $0.value) },
-                        body: answer.body.flatMap(\.bytes)))
-            case .stall: .init(steps: [.stall])
-            default: .init(steps: [.finish])
-            }
+        case .refused(let answer): .init(answer.onTheWire)
         case .failed: .init(steps: [.finish])
         }
     }
@@ -380,11 +280,5 @@ extension ScriptedWebSocketStep {
         case .silence: .stall
         case .wait: nil
         }
-    }
-}
-
-extension ScriptedHTTPAnswer.Step {
-    fileprivate var bytes: [UInt8] {
-        if case .chunk(let bytes) = self { bytes } else { [] }
     }
 }
