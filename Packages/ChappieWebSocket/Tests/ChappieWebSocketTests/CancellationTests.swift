@@ -10,25 +10,15 @@ extension OverTheWire {
     @Suite struct CancellationTests {
         static let limit = Duration.milliseconds(100)
 
-        @Test func anOpeningIsQuickToEndWhileConnecting() async throws {
-            let listener = try await SilentListener()
+        @Test(arguments: [false, true])
+        func anOpeningIsQuickToEndWhileConnectingOrSecuring(_ isSecuring: Bool) async throws {
+            let listener = try await isSecuring ? SilentListener(backlog: 8, filled: false) : SilentListener()
             defer { listener.close() }
-            let url = try makeURL("ws://127.0.0.1:\(listener.port)/")
+            let url = try makeURL("\(isSecuring ? "wss" : "ws")://127.0.0.1:\(listener.port)/")
             try await expectQuickCancellation {
                 _ = try await makeTransport().connection(url)
             } when: {
-                try listener.isBeingDialled
-            }
-        }
-
-        @Test func anOpeningIsQuickToEndWhileSecuring() async throws {
-            let listener = try await SilentListener(backlog: 8, filled: false)
-            defer { listener.close() }
-            let url = try makeURL("wss://127.0.0.1:\(listener.port)/")
-            try await expectQuickCancellation {
-                _ = try await makeTransport().connection(url)
-            } when: {
-                try listener.hasBeenSpokenTo
+                try isSecuring ? listener.hasBeenSpokenTo : listener.isBeingDialled
             }
         }
 

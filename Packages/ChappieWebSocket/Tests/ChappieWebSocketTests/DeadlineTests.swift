@@ -11,32 +11,15 @@ extension OverTheWire {
     @Suite struct DeadlineTests {
         static let short = Duration.milliseconds(200)
 
-        /// A listener that never accepts has room for few connections: the one past those is never answered.
-        @Test func aConnectionThatIsNotAnsweredEndsAtTheConnectDeadline() async throws {
-            let listener = try await SilentListener()
+        /// A listener that never accepts has room for few connections, and the one past those is never answered; or the
+        /// kernel accepts the connection, and nothing answers the ClientHello.
+        @Test(arguments: [false, true])
+        func aConnectionThatIsNotAnsweredEndsAtTheConnectDeadline(_ isSecuring: Bool) async throws {
+            let listener = try await isSecuring ? SilentListener(backlog: 8, filled: false) : SilentListener()
             defer { listener.close() }
-            let error = try await timeOut(
-                ChappieDeadlines(connect: Self.short), at: makeURL("ws://127.0.0.1:\(listener.port)/"))
-            #expect(error.stage == .connect)
-        }
-
-        /// The kernel accepts the connection; nothing answers the ClientHello.
-        @Test func aTLSHandshakeThatIsNotAnsweredEndsAtTheConnectDeadline() async throws {
-            let listener = try await SilentListener(backlog: 8, filled: false)
-            defer { listener.close() }
-            let error = try await timeOut(
-                ChappieDeadlines(connect: Self.short), at: makeURL("wss://127.0.0.1:\(listener.port)/"))
-            #expect(error.stage == .tls)
-        }
-
-        @Test func aHandshakeThatIsNotAnsweredEndsAtTheHeadsDeadline() async throws {
-            let server = try ScriptedWebSocketServer.stalling(after: "HTTP/1.1 101 Switching Protocols\r\nupgrade: web")
-            let error = try await timeOut(ChappieDeadlines(upgrade: Self.short), at: server.url())
-            #expect(error.stage == .responseHead)
-            #expect(error.host == "127.0.0.1:\(server.port)")
-            #expect(error.reason.contains("200 ms"))
-            #expect(try await eventually { server.record.openConnectionCount == 0 })
-            server.stop()
+            let url = try makeURL("\(isSecuring ? "wss" : "ws")://127.0.0.1:\(listener.port)/")
+            let error = try await timeOut(ChappieDeadlines(connect: Self.short), at: url)
+            #expect(error.stage == (isSecuring ? .tls : .connect))
         }
 
         @Test func aSilentPeerIsPingedAndThenGivenUp() async throws {

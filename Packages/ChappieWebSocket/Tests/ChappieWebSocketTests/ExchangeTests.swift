@@ -36,18 +36,6 @@ extension OverTheWire {
             server.stop()
         }
 
-        @Test func aRefusalIsAnAnswerWithTheBeginningOfItsBody() async throws {
-            let body = [UInt8](repeating: 7, count: 8 << 20)
-            let server = try ScriptedWebSocketServer.start { _ in .init(.response(status: 426, body: body)) }
-            guard case .refused(let response) = try await makeTransport().open(server.url(), headerFields: [:]) else {
-                throw ContractViolation("It was not refused.")
-            }
-            #expect(response.status.code == 426)
-            #expect(try await response.body.collect(upTo: 16 << 20) == Array(body.prefix(64 << 10)))
-            #expect(try await eventually { server.record.openConnectionCount == 0 })
-            server.stop()
-        }
-
         @Test func messagesThatCameTogetherArriveTogether() async throws {
             let texts = (0..<20_000).map { "message \($0)" }
             let server = try ScriptedWebSocketServer.start {
@@ -126,21 +114,16 @@ extension OverTheWire {
 
         @Test func aViolationIsNamedAndClosedWithItsCode() async throws {
             let frames = WebSocketFrames.text("fine") + WebSocketFrames.frame(1, [0xFF]) + WebSocketFrames.text("late")
-            let server = try ScriptedWebSocketServer.start { .upgrade($0, then: [.send(frames)]) }
+            let server = try ScriptedWebSocketServer.start {
+                $0.target == "/" ? .upgrade($0, then: [.send(frames)]) : .init(steps: [.send(Array("SSH-2\r\n".utf8))])
+            }
             let connection = try await makeTransport().connection(server.url())
             #expect(try await connection.messages(1) == [.text("fine")])
-            let error = try await transportError { _ = try await connection.receive(within: .seconds(20)) }
-            #expect(error.code == .protocolViolation)
-            #expect(error.stage == .message)
+            let wrongFrame = try await transportError { _ = try await connection.receive(within: .seconds(20)) }
+            #expect(wrongFrame.code == .protocolViolation && wrongFrame.stage == .message)
             #expect(try await eventually { server.record.closeCodes == [1007] })
-            server.stop()
-        }
-
-        @Test func anAnswerThatIsNoneToAHandshakeIsAViolation() async throws {
-            let server = try ScriptedWebSocketServer.stalling(after: "HTTP/1.1 101 Switching Protocols\r\n\r\n")
-            let error = try await transportError { _ = try await makeTransport().connection(server.url()) }
-            #expect(error.code == .protocolViolation)
-            #expect(error.stage == .responseHead)
+            let wrongAnswer = try await transportError { _ = try await makeTransport().connection(server.url("/ssh")) }
+            #expect(wrongAnswer.code == .protocolViolation && wrongAnswer.stage == .responseHead)
             #expect(try await eventually { server.record.openConnectionCount == 0 })
             server.stop()
         }

@@ -9,28 +9,10 @@ import Testing
 @Suite(.byItself) struct FrameTests {
     private typealias Wire = WebSocketFrames
 
-    @Test("the examples of RFC 6455, 5.7", arguments: examples)
-    func readsTheExamples(_ example: CodecCase) { example.verify() }
+    @Test(arguments: examples + lengths + reserved + control + fragments + text + notText + closing)
+    func reads(_ example: CodecCase) { example.verify() }
 
-    @Test("every form of a length", arguments: lengths)
-    func readsLengths(_ example: CodecCase) { example.verify() }
-
-    @Test("reserved bits and opcodes, masks", arguments: reserved)
-    func refusesWhatIsReserved(_ example: CodecCase) { example.verify() }
-
-    @Test("control frames", arguments: control)
-    func readsControlFrames(_ example: CodecCase) { example.verify() }
-
-    @Test("fragments and limits", arguments: fragments)
-    func readsFragments(_ example: CodecCase) { example.verify() }
-
-    @Test("text, and bytes that are not", arguments: text + notText)
-    func readsText(_ example: CodecCase) { example.verify() }
-
-    @Test("closing", arguments: closing)
-    func closes(_ example: CodecCase) { example.verify() }
-
-    /// But for those examples that only a client may send.
+    /// Of RFC 6455, 5.7, but for those examples that only a client may send.
     static let examples: [CodecCase] = [
         .init("a single-frame text message", hex("81 05 48 65 6c 6c 6f"), messages: [.text("Hello")]),
         .init("a fragmented one", hex("01 03 48 65 6c  80 02 6c 6f"), messages: [.text("Hello")]),

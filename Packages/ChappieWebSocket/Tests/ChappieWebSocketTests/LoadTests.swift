@@ -38,33 +38,6 @@ extension OverTheWire {
             server.stop()
         }
 
-        /// What the two socket buffers hold is not much of it.
-        @Test func aServerThatTakesNoPongsCanNotSendPingsWithoutEnd() async throws {
-            let ping = WebSocketFrames.ping(String(repeating: "p", count: 125))
-            let pings = [[UInt8]](repeating: ping, count: 8192).flatMap(\.self)
-            let flood = [ScriptedWebSocketServer.Step](repeating: .send(pings), count: 64)
-            let server = try ScriptedWebSocketServer.start { .upgrade($0, then: [.stopReading] + flood) }
-            let transport = makeTransport(deadlines: ChappieDeadlines(liveness: .seconds(2)))
-            let connection = try await transport.connection(server.url())
-            let error = try await transportError { _ = try await connection.receive(within: nil) }
-            #expect(error.stage == .liveness)
-            #expect(server.record.bytesWritten < 48 << 20, "the server could send \(server.record.bytesWritten) bytes")
-            server.stop()
-        }
-
-        @Test func manyPingsAreAllAnswered() async throws {
-            let count = 20_000
-            let ping = WebSocketFrames.ping(String(repeating: "p", count: 125))
-            let pings = [[UInt8]](repeating: ping, count: count).flatMap(\.self)
-            let server = try ScriptedWebSocketServer.start {
-                .upgrade($0, then: [.send(pings + WebSocketFrames.text("last"))])
-            }
-            let connection = try await makeTransport().connection(server.url())
-            #expect(try await connection.messages(1) == [.text("last")])
-            #expect(try await eventually { server.record.pongCount == count })
-            server.stop()
-        }
-
         @Test func aMessageLargerThanTheInboxArrives() async throws {
             let payload = [UInt8](repeating: 5, count: 12 << 20)
             let server = try ScriptedWebSocketServer.start {
@@ -75,13 +48,19 @@ extension OverTheWire {
             server.stop()
         }
 
-        @Test func whatIsQueuedGoesOutBeforeTheClose() async throws {
+        @Test func aSenderWaitsAsLongAsItsMessageDoesAndACloseGoesOutBehindIt() async throws {
             let gate = ScriptedGate()
             let server = try ScriptedWebSocketServer.reading(after: gate)
             let connection = try await makeTransport().connection(server.url())
-            let message = WebSocketMessage.binary([UInt8](repeating: 7, count: 8 << 20))
-            let sender = Task { try await connection.send(message) }
+            // More than the two socket buffers hold.
+            let message = WebSocketMessage.binary([UInt8](repeating: 7, count: 10 << 20))
+            let isSent = Mutex(false)
+            let sender = Task {
+                try await connection.send(message)
+                isSent.withLock { $0 = true }
+            }
             #expect(try await eventually { try TCPSocketTable().hasUnreadBytes(at: server.port) })
+            #expect(try await settled(for: .milliseconds(500)) { isSent.withLock { $0 } } == false)
             let closer = Task { await connection.close(WebSocketCloseReason(code: 4000, reason: "enough")) }
             // The close is queued: nothing more may be sent.
             #expect(try await eventually { !connection.isOpen })
@@ -90,25 +69,6 @@ extension OverTheWire {
             try await sender.value
             #expect(server.record.messages == [message])
             #expect(server.record.closeCodes == [4000])
-            server.stop()
-        }
-
-        @Test func aSenderWaitsAsLongAsItsMessageDoes() async throws {
-            let gate = ScriptedGate()
-            let server = try ScriptedWebSocketServer.reading(after: gate)
-            let connection = try await makeTransport().connection(server.url())
-            // More than the two socket buffers hold.
-            let message = WebSocketMessage.binary([UInt8](repeating: 7, count: 16 << 20))
-            let isSent = Mutex(false)
-            let sender = Task {
-                try await connection.send(message)
-                isSent.withLock { $0 = true }
-            }
-            #expect(try await eventually { try TCPSocketTable().hasUnreadBytes(at: server.port) })
-            #expect(try await settled(for: .milliseconds(500)) { isSent.withLock { $0 } } == false)
-            gate.open()
-            try await sender.value
-            #expect(try await eventually { server.record.messages == [message] })
             server.stop()
         }
 

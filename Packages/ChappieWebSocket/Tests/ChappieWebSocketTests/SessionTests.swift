@@ -104,7 +104,9 @@ private final class SessionRun {
         run.tick(at: .seconds(22) - .nanoseconds(1))
         #expect(!run.session.isOver)
         run.tick(at: .seconds(22))
-        #expect(try run.failure().stage == .responseHead)
+        let error = try run.failure()
+        #expect(error.stage == .responseHead && error.host == "host.test")
+        #expect(error.reason == "no response head within 2 s")
         let unanswered = try SessionRun()
         unanswered.tick(at: .seconds(1))
         #expect(try unanswered.failure().stage == .connect)
@@ -129,6 +131,9 @@ private final class SessionRun {
     @Test func everythingHeardIsASignOfLife() throws {
         let run = try SessionRun.opened()
         run.tick(at: .seconds(30))
+        // A socket that takes bytes as ever says nothing about the peer.
+        _ = run.takeOutput(at: .seconds(40))
+        #expect(run.session.deadline == Duration.seconds(60).nanoseconds)
         run.receive(WebSocketFrames.ping(""), at: .seconds(59))
         #expect(run.session.deadline == Duration.seconds(89).nanoseconds)
         // The network takes a long message piece by piece.
@@ -237,6 +242,16 @@ private final class SessionRun {
         #expect(run.receive(WebSocketFrames.ping("still there?"), at: .seconds(1)))
     }
 
+    @Test func aMessageOverTheLimitIsRefusedAtOnceAndTheConnectionLives() throws {
+        let run = try SessionRun.opened()
+        #expect(try run.send(.text("queued")) != nil)
+        let error = try #require(throws: ChappieTransportError.self) {
+            try run.send(.binary([UInt8](repeating: 1, count: 17 << 20)))
+        }
+        #expect(error.code == .bodyTooLarge && error.stage == .request)
+        #expect(run.session.isOpen)
+    }
+
     @Test func smallMessagesCountForMoreThanTheirBytes() throws {
         let run = try SessionRun.opened()
         run.receive([[UInt8]](repeating: WebSocketFrames.text(""), count: 70_000).flatMap(\.self), at: .seconds(1))
@@ -318,7 +333,7 @@ private final class SessionRun {
         // The peer lives, but does not read.
         for second in [30, 50, 69] { run.receive(WebSocketFrames.ping(""), at: .seconds(second)) }
         #expect(!run.session.isWritten(end, at: Duration.seconds(69).nanoseconds))
-        #expect(run.session.writingDeadline == Duration.seconds(70).nanoseconds)
+        #expect(run.waits(at: .seconds(69)).until == .seconds(70))
         #expect(run.session.isWritten(end, at: Duration.seconds(70).nanoseconds))
         #expect(run.session.isOpen)
     }
