@@ -10,16 +10,6 @@ import HTTPTypes
 ///
 /// What throws throws ``ChappieClientError/streamingTransportReplayDiverged(_:)``.
 struct TurnAccumulator {
-    /// The end that an event brings.
-    enum Outcome: Sendable {
-        /// The response is whole.
-        case completed(ChappieResponse)
-        /// The response ended in an error, of whatever kind.
-        case failed(ChappieResponse)
-        /// The request was answered with an error inside the stream.
-        case rejected(ResponsesErrorEvent)
-    }
-
     /// Told each new thing as it comes; the receiver only queues it.
     private let emit: (ChappieStreamEvent) -> Void
     private var text = DeliveredText()
@@ -66,7 +56,10 @@ struct TurnAccumulator {
 
     /// Takes the events that arrived together. Text that follows on text is joined into one delta: a screen is not
     /// redrawn for each word of a burst.
-    mutating func received(_ events: [ResponsesEvent]) throws(ChappieClientError) -> Outcome? {
+    ///
+    /// - Returns: the end that they bring, if any: `.completed` (also for a response that ended early) and `.failed` with
+    ///   the items and the text of the whole turn, or `.error`.
+    mutating func received(_ events: [ResponsesEvent]) throws(ChappieClientError) -> ResponsesEvent? {
         if !events.isEmpty { hasBegun = true }
         var burst = ""
         let emit = emit
@@ -83,12 +76,12 @@ struct TurnAccumulator {
                 continue
             }
             flush()
-            if let outcome = try take(event) { return outcome }
+            if let end = try take(event) { return end }
         }
         return nil
     }
 
-    private mutating func take(_ event: ResponsesEvent) throws(ChappieClientError) -> Outcome? {
+    private mutating func take(_ event: ResponsesEvent) throws(ChappieClientError) -> ResponsesEvent? {
         switch event {
         case .created(let response): emit(.created(response.id))
         case .reasoningSummaryTextDelta(let delta, _, _):
@@ -113,7 +106,7 @@ struct TurnAccumulator {
             try checkCompleteness()
             return .completed(response.with(items: items, text: text.text))
         case .failed(let response): return .failed(response.with(items: items, text: text.text))
-        case .error(let error): return .rejected(error)
+        case .error: return event
         default: break
         }
         return nil

@@ -136,11 +136,11 @@ struct TurnRunner: Sendable {
             switch try turn.received(events) {
             case .completed(let response): return .value(response)
             case .failed(let response): throw errors.failure(response, now: clock.now)
-            case .rejected(let event) where event.status == 401:
+            case .error(let event) where event.status == 401:
                 let body = HTTPBody(bytes: event.raw.serializedBytes())
                 return .unauthorized(HTTPExchangeResponse(status: .unauthorized, body: body))
-            case .rejected(let event): throw errors.failure(event, now: clock.now)
-            case nil: continue
+            case .error(let event): throw errors.failure(event, now: clock.now)
+            default: continue
             }
         }
     }

@@ -65,24 +65,6 @@ import Testing
             requests[0].url.absoluteString == "https://chatgpt.com/backend-api/codex/models?client_version=0.163.0")
     }
 
-    @Test func theListOfAnotherPersonIsAskedForWithoutATag() async throws {
-        let list = ScriptedHTTPAnswer.response(headerFields: [.eTag: "\"v1\""], body: Self.list)
-        // Signing in revokes the other's tokens in the background: the answers are made by the path.
-        let still = ManualClock()
-        let http = ScriptedHTTPTransport(clock: still) { $0.url.path().hasSuffix("/models") ? list : .response() }
-        var seed = SeededAuth(expiresAt: still.now.addingTimeInterval(86_400))
-        let credentials = seed.manager(transport: http, clock: still)
-        let client = ChappieClient(transport: http, credentials: credentials, clock: still)
-        for _ in 1...2 { _ = try await client.models() }
-        seed.userID = "user-2"
-        _ = try await credentials.importCredential(seed.credential)
-        for _ in 1...2 { _ = try await client.models() }
-        let tags = http.receivedRequests.filter { $0.url.path().hasSuffix("/models") }.map {
-            $0.headerFields[.ifNoneMatch]
-        }
-        #expect(tags == [nil, "\"v1\"", nil, "\"v1\""])
-    }
-
     @Test(arguments: ["", "<html>", "[]", #"{"object":1}"#])
     func nonsenseIsAnInvalidResponse(body: String) async throws {
         let harness = ClientHarness(others: [.response(body: body), .response(body: body)])

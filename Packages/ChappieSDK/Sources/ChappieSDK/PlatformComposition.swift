@@ -13,16 +13,9 @@ import Synchronization
 final class PlatformComposition: Sendable {
     static let shared = PlatformComposition()
 
-    private struct CredentialKey: Hashable {
-        let slot: CredentialSlot
-        let endpoints: ChappieEndpoints
-        let network: ChappieNetworkPolicy
-        let accessibility: ChappieKeychainAccessibility
-    }
-
     private let networks = Mutex<[ChappieNetworkPolicy: (http: CurlHTTPTransport, webSocket: CurlWebSocketTransport)]>(
         [:])
-    private let managers = Mutex<[CredentialKey: CredentialManager]>([:])
+    private let managers = Mutex<[ChappieConfiguration: CredentialManager]>([:])
 
     let notifier: any Notifier = DBusNotifier()
 
@@ -38,14 +31,18 @@ final class PlatformComposition: Sendable {
     }
 
     func credentials(for configuration: ChappieConfiguration) -> CredentialManager {
-        let key = CredentialKey(
-            slot: configuration.credentialSlot, endpoints: configuration.endpoints, network: configuration.network,
-            accessibility: configuration.keychainAccessibility)
+        // What a credential depends on; models and harnesses share it.
+        let key = ChappieConfiguration(
+            keychainService: configuration.keychainService, keychainAccount: configuration.keychainAccount,
+            keychainAccessGroup: configuration.keychainAccessGroup,
+            keychainAccessibility: configuration.keychainAccessibility, endpoints: configuration.endpoints,
+            network: configuration.network)
         let transport = transports(for: configuration.network).http
         return managers.withLock { managers in
             if let manager = managers[key] { return manager }
             let manager = CredentialManager(
-                slot: key.slot, store: SecretServiceCredentialStore(accessibility: key.accessibility),
+                slot: key.credentialSlot,
+                store: SecretServiceCredentialStore(accessibility: key.keychainAccessibility),
                 transport: transport, endpoints: key.endpoints,
                 lock: FileCredentialLock.userDefault { ProcessInfo.processInfo.environment[$0] })
             managers[key] = manager
