@@ -18,7 +18,7 @@ list_long_files() {
 
 scripts_answer_for_help() {
     local script
-    for script in $(our_files Scripts .ci/run 'Tests/*/run' '*.py'); do
+    for script in $(our_files Scripts .ci/run '*.py'); do
         case $script in
         *.py) python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read(), sys.argv[1])' "$script" || return ;;
         *.sh) bash -n "$script" || return ;;

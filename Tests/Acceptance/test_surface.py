@@ -1,0 +1,78 @@
+"""The public surface of the libraries in a build: symbol graphs are read and probes type-checked; nothing is linked or run."""
+
+import json
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+from conftest import ROOT
+
+pytestmark = pytest.mark.packages
+REEXPORTED = ["ChappieCore", "ChappieAuth", "ChappieClient"]
+LIBRARIES = REEXPORTED + ["ChappieSDK", "ChappieCurl", "ChappieHTTP", "ChappieWebSocket", "ChappieCrypto",
+                          "ChappieKeychainLinux", "ChappieDesktopLinux"]
+# Warns where a secret is put into text.
+ALLOWED = {"DefaultStringInterpolation.appendInterpolation(_:)"}
+TYPES = {"swift.struct", "swift.class", "swift.enum", "swift.protocol", "swift.actor", "swift.typealias", "swift.macro"}
+
+
+@pytest.fixture(scope="module")
+def search(program):
+    """The compiler's options to find the modules of the build that the program is from."""
+    build = pathlib.Path(program).resolve().parent
+    options = ["-I", str(build / "Modules")]
+    for pattern in ("Packages/*/Sources/C*", ".build/checkouts/*/Sources/*"):
+        for folder in sorted(ROOT.glob(f"{pattern}/include")):
+            maps = (folder / "module.modulemap", build / f"{folder.parent.name}.build/module.modulemap")
+            for found in [path for path in maps if path.exists()][:1]:
+                options += ["-Xcc", f"-fmodule-map-file={found}", "-Xcc", f"-I{folder}"]
+    return options
+
+
+@pytest.fixture(scope="module")
+def symbols(search, tmp_path_factory):
+    """(module, name of the extended module or None, dotted name, symbol) of everything public, not what is synthesized."""
+    folder, found = tmp_path_factory.mktemp("symbols"), []
+    triple = json.loads(subprocess.run(["swiftc", "-print-target-info"], capture_output=True, text=True, check=True).stdout)
+    for module in LIBRARIES:
+        subprocess.run(["swift-symbolgraph-extract", "-module-name", module, "-minimum-access-level", "public", "-target",
+                        triple["target"]["triple"], "-output-dir", folder, *search], check=True, capture_output=True)
+        for path in sorted(folder.glob(f"{module}[.@]*symbols.json")):
+            extended = path.name.removesuffix(".symbols.json").partition("@")[2]
+            found += [(module, None if extended in LIBRARIES else extended or None, ".".join(symbol["pathComponents"]), symbol)
+                      for symbol in json.loads(path.read_text())["symbols"]]
+    return found
+
+
+@pytest.fixture
+def errors(search, tmp_path):
+    def check(program):
+        (tmp_path / "probe.swift").write_text(program)
+        command = ["swiftc", "-typecheck", "-swift-version", "6", *search, tmp_path / "probe.swift"]
+        return subprocess.run(command, capture_output=True, text=True).stderr
+    return check
+
+
+def test_only_spi_adds_members_to_types_of_others(symbols):
+    assert not [(module, name, extended) for module, extended, name, symbol in symbols
+                if extended and "::SYNTHESIZED::" not in symbol["identifier"]["precise"] and name not in ALLOWED]
+
+
+def test_no_public_declaration_mentions_a_type_of_c(symbols):
+    assert not [(module, name, part["spelling"]) for module, _, name, symbol in symbols
+                for part in symbol.get("declarationFragments", []) if part.get("preciseIdentifier", "").startswith("c:")]
+
+
+def test_every_name_that_the_sdk_brings_begins_with_chappie_and_every_such_name_of_the_domain_comes(symbols, errors):
+    names = {name for module, extended, name, symbol in symbols
+             if module in REEXPORTED and not extended and "." not in name and symbol["kind"]["identifier"] in TYPES}
+    said = errors("import ChappieSDK\n" + "".join(f"func probe(_: {name}.Type) {{}}\n" for name in sorted(names)))
+    hidden = set(re.findall(r"cannot find (?:type )?'(\w+)' in scope", said))
+    assert hidden and len(names) > 50, f"the probe says nothing: {said}"
+    assert {name for name in names if name.startswith("Chappie")} == names - hidden
+
+
+def test_the_testing_product_comes_in_one_import(errors):
+    assert "error:" not in errors("import ChappieSDKTesting\nlet seed: SeededAuth? = nil\nlet simulator: Simulator? = nil\n")
