@@ -131,10 +131,8 @@ extension AuthorizationError: LocalizedError {
 enum CredentialFailure: Error, Sendable, Hashable {
     /// No user is signed in.
     case missingCredential
-    /// The credential is of no more use; the sentence says why.
-    case rejected(ChappieAuthError, reason: String)
-    /// The credential names no account.
-    case missingAccountID
+    /// The credential is of no more use.
+    case rejected(ChappieAuthError)
     /// It may work in a moment.
     case soft(ChappieAuthError)
     /// The store failed.
@@ -146,7 +144,7 @@ enum CredentialFailure: Error, Sendable, Hashable {
     var mayPass: Bool {
         switch self {
         case .soft, .store: true
-        case .missingCredential, .rejected, .missingAccountID, .cancelled: false
+        case .missingCredential, .rejected, .cancelled: false
         }
     }
 
@@ -154,9 +152,10 @@ enum CredentialFailure: Error, Sendable, Hashable {
     var authorizationError: AuthorizationError {
         switch self {
         case .missingCredential, .cancelled: .missingCredential
-        case .rejected(.missingRefreshToken, _): .missingRefreshToken
-        case .rejected(_, let reason): .reauthenticationRequired(reason)
-        case .missingAccountID: .missingAccountID
+        case .rejected(.missingRefreshToken): .missingRefreshToken
+        case .rejected(.tokenExchangeFailed(let statusCode, let body)):
+            .reauthenticationRequired(IssuerError(status: statusCode, body: body).reason)
+        case .rejected(let error): .reauthenticationRequired(error.errorDescription ?? "Please sign in again.")
         case .soft(let error): .auth(error)
         case .store(let error): .store(error)
         }
@@ -166,8 +165,7 @@ enum CredentialFailure: Error, Sendable, Hashable {
     var authError: ChappieAuthError {
         switch self {
         case .missingCredential: .missingRefreshToken
-        case .rejected(let error, _), .soft(let error): error
-        case .missingAccountID: .invalidResponse
+        case .rejected(let error), .soft(let error): error
         case .store(let error): .unknown(error.errorDescription ?? "The credential store failed.")
         case .cancelled: .cancelledSignIn
         }

@@ -23,254 +23,430 @@ import Testing
         }
 
         /// Signed in with the first credential, which ends after `seconds`.
-        static func signedIn(endingIn seconds: TimeInterval) -> Story {
+        static func signedIn(endingIn seconds: TimeInterval = 7200) -> Story {
             var story = Story()
-            story.on(.accountAsked(100), "read 1")
-            story.on(.storeRead(1, stored(1, endingIn: seconds)), "answer 100 rt_1")
+            story.on(.asked(.account, 100), "read")
+            story.on(.storeRead(stored(1, endingIn: seconds)), "answer 100 rt_1")
+            return story
+        }
+
+        /// Job 2 has read the store for a renewal that waiter 1 needs.
+        static func reading(_ need: CredentialLifecycle.Need = .token, endingIn seconds: TimeInterval = -1) -> Story {
+            var story = signedIn(endingIn: seconds)
+            story.on(.asked(need, 1), "lock 2")
+            story.on(.lockAnswered(2, nil), "read")
             return story
         }
 
         /// Job 2 has asked the server with the first refresh token, for waiter 1.
         static func asking() -> Story {
-            var story = signedIn(endingIn: -1)
-            story.on(.requestNeedsToken(1), "lock 2")
-            story.on(.lockAnswered(2, nil), "read 2")
-            story.on(.storeRead(2, stored(1, endingIn: -1)), "refresh 2 rt_1")
+            var story = reading()
+            story.on(.storeRead(stored(1, endingIn: -1)), "refresh 2 rt_1")
             return story
         }
     }
+
+    private let dead = Input.tokensRefreshed(2, .failure(.rejected(.missingRefreshToken)))
+    private let locked = CredentialStoreError.locked("l")
+    private let nothing = Input.storeRead(.success(.init()))
 
     // MARK: Loading
 
     @Test func allWhoAskShareOneRead() {
         var story = Story()
-        story.on(.accountAsked(1), "read 1")
-        story.on(.requestNeedsToken(2))
-        story.on(.storeRead(1, stored(1)), "answer 1 rt_1", "answer 2 rt_1")
-        story.on(.requestNeedsToken(3), "answer 3 rt_1")
+        story.on(.asked(.account, 1), "read")
+        story.on(.asked(.token, 2))
+        story.on(.storeRead(stored(1)), "answer 1 rt_1", "answer 2 rt_1")
+        story.on(.asked(.token, 3), "answer 3 rt_1")
+        #expect(story.lifecycle.snapshot.status == .signedIn(credential(1).info, expiresAt: credential(1).expiresAt))
     }
 
-    @Test func anEmptySlotIsReadAgainForTheNextCaller() {
+    @Test func aSlotThatIsEmptyOrCanNotBeReadIsReadAgainForTheNextCaller() {
         var story = Story()
-        story.on(.accountAsked(1), "read 1")
-        story.on(.storeRead(1, .success(.init())), "answer 1 missing")
-        story.on(.accountAsked(2), "read 2")
-        story.on(.storeRead(2, .failure(.locked("l"))), "answer 2 store")
-        story.on(.accountAsked(3), "read 3")
-        story.on(.storeRead(3, stored(1)), "answer 3 rt_1")
+        story.on(.asked(.account, 1), "read")
+        story.on(nothing, "answer 1 missing")
+        #expect(story.lifecycle.snapshot.status == .signedOut)
+        story.on(.asked(.account, 2), "read")
+        story.on(.storeRead(.failure(locked)), "answer 2 store")
+        #expect(story.lifecycle.snapshot.status == .unavailable(locked))
+        story.on(.asked(.account, 3), "read")
+        story.on(.storeRead(stored(1)), "answer 3 rt_1")
+    }
+
+    @Test func aRefreshWithoutASignInIsRejectedAndPoisonsNothing() {
+        var story = Story()
+        story.on(.asked(.refresh, 1), "read")
+        story.on(nothing, "answer 1 rejected")
+        #expect(story.lifecycle.snapshot.status == .reauthenticationRequired(.missingRefreshToken))
+        story.on(.asked(.token, 2), "read")
+        story.on(nothing, "answer 2 missing")
+        #expect(story.lifecycle.snapshot.status == .signedOut)
     }
 
     // MARK: Renewal
 
     @Test func newTokensAreSavedBeforeTheyAreUsed() {
         var story = Story.asking()
-        story.on(.requestNeedsToken(3))
-        story.on(.tokensRefreshed(2, tokens(2)), "save 2 rt_2")
-        story.on(.requestNeedsToken(4))
-        story.on(.storeSaved(2, nil), "unlock 2", "answer 4 rt_2", "answer 1 rt_2 new", "answer 3 rt_2 new")
+        story.on(.asked(.token, 3))
+        story.on(.tokensRefreshed(2, tokens(2)), "save rt_2")
+        story.on(.asked(.token, 4))
+        story.on(.storeChanged(nil), "answer 1 rt_2 new", "answer 3 rt_2 new", "answer 4 rt_2 new", "unlock 2")
     }
 
-    @Test func tokensThatAnotherProcessRenewedSpareTheServer() {
-        var story = Story.signedIn(endingIn: -1)
-        story.on(.requestNeedsToken(1), "lock 2")
-        story.on(.lockAnswered(2, nil), "read 2")
-        story.on(.storeRead(2, stored(2)), "unlock 2", "answer 1 rt_2")
+    /// What another process has done to the slot before the lock was free.
+    @Test(arguments: [
+        (2, 7200.0, ["answer 1 rt_2", "unlock 2"]), (2, 200, ["refresh 2 rt_2"]), (1, -1, ["refresh 2 rt_1"]),
+    ])
+    func tokensThatAnotherProcessRenewedSpareTheServer(_ serial: Int, _ end: TimeInterval, _ expected: [String]) {
+        var story = Story.reading()
+        #expect(story.actions(.storeRead(stored(serial, endingIn: end))) == expected)
+    }
+
+    @Test(arguments: [("account-2", "user-1"), ("account-1", "user-2")])
+    func anotherAccountInTheSlotIsAPermanentMismatch(_ account: String, _ user: String) {
+        let other = CredentialLifecycle.Stored(credential: credential(9, account: account, user: user))
+        var story = Story.reading()
+        story.on(.storeRead(.success(other)), "answer 1 rejected", "unlock 2")
+        story.on(.asked(.token, 2), "answer 2 rejected")
+        guard case .reauthenticationRequired(.reauthenticationRequired(let reason)) = story.lifecycle.snapshot.status
+        else { return #expect(Bool(false)) }
+        #expect(reason.contains("another account"))
+    }
+
+    @Test func aSlotThatAnotherProcessEmptiedIsSignedOut() {
+        var story = Story.reading()
+        story.on(nothing, "answer 1 missing", "unlock 2")
+        story.on(.asked(.token, 2), "read")
+        story.on(.storeRead(stored(2)), "answer 2 rt_2")
     }
 
     @Test func anEarlyRenewalThatFailsSoftlyLeavesTheOldTokenInUse() {
-        for failure in [Input.lockAnswered(2, .busy(.seconds(45)))] {
+        let soft = CredentialFailure.soft(.networkFailure("n"))
+        for path in [
+            [Input.lockAnswered(2, .busy(.seconds(45)))], [.lockAnswered(2, nil), .storeRead(.failure(locked))],
+            [.lockAnswered(2, nil), .storeRead(stored(1, endingIn: 200)), .tokensRefreshed(2, .failure(soft))],
+        ] {
             var story = Story.signedIn(endingIn: 200)
-            story.on(.requestNeedsToken(1), "patience 1", "lock 2")
-            story.on(failure, "answer 1 rt_1")
-            story.on(.requestNeedsToken(2), "answer 2 rt_1")
+            story.on(.asked(.token, 1), "patience 1", "lock 2")
+            #expect(path.flatMap { story.actions($0) }.contains("answer 1 rt_1"))
+            story.on(.asked(.token, 2), "answer 2 rt_1")
             story.elapsed = .seconds(31)
-            story.on(.requestNeedsToken(3), "patience 3", "lock 3")
+            story.on(.asked(.token, 3), "patience 3", "lock 3")
             story.on(.patienceEnded(3), "answer 3 rt_1")
             story.on(.patienceEnded(3))
         }
     }
 
-    @Test func aDeadRefreshTokenIsBelievedAfterTheStoreWasReadOnceMore() {
-        let dead = Input.tokensRefreshed(2, .failure(.rejected(.missingRefreshToken, reason: "r")))
+    @Test func anEndedTokenIsNotUsedWhenItsRenewalFails() {
         var story = Story.asking()
-        story.on(dead, "read 2")
-        story.on(.storeRead(2, stored(2)), "unlock 2", "answer 1 rt_2")
+        story.on(.tokensRefreshed(2, .failure(.soft(.networkFailure("n")))), "answer 1 soft", "unlock 2")
+        story.on(.asked(.token, 2), "lock 3")
+    }
+
+    @Test func aDeadRefreshTokenIsBelievedAfterTheStoreWasReadOnceMore() {
+        var story = Story.asking()
+        story.on(dead, "read")
+        story.on(.storeRead(stored(2)), "answer 1 rt_2", "unlock 2")
         story = .asking()
-        story.on(dead, "read 2")
-        story.on(.storeRead(2, stored(1, endingIn: -1)), "delete 2")
-        story.on(.storeDeleted(2, .locked("l")), "unlock 2", "answer 1 rejected")
-        story.on(.requestNeedsToken(5), "read 3")
-        story.on(.storeRead(3, stored(1, endingIn: -1)), "answer 5 rejected")
-        story.on(.requestNeedsToken(6), "read 4")
-        story.on(.storeRead(4, stored(3)), "answer 6 rt_3")
+        story.on(dead, "read")
+        story.on(.storeRead(stored(1, endingIn: -1)), "delete")
+        story.on(.storeChanged(locked), "answer 1 rejected", "unlock 2")
+        #expect(story.lifecycle.snapshot.status == .reauthenticationRequired(.missingRefreshToken))
+        story.on(.asked(.token, 5), "read")
+        story.on(.storeRead(stored(1, endingIn: -1)), "answer 5 rejected")
+        story.on(.asked(.token, 6), "read")
+        story.on(nothing, "answer 6 rejected")
+        story.on(.asked(.token, 7), "read")
+        story.on(.storeRead(stored(3)), "answer 7 rt_3")
     }
 
-    @Test func tokensThatTheStoreDidNotTakeAreSavedLaterIfItHoldsWhatTheyReplace() {
-        for (found, expected) in [
-            (stored(1, endingIn: -1), "save 3 rt_2"), (.success(.init()), "revoke rt_2"), (stored(9), "revoke rt_2"),
-            (stored(2), "unlock 3"),
-        ] {
-            var story = Story.asking()
-            story.on(.tokensRefreshed(2, tokens(2)), "save 2 rt_2")
-            story.on(.storeSaved(2, .locked("l")), "unlock 2", "answer 1 store")
-            story.on(.requestNeedsToken(4), "lock 3")
-            story.on(.lockAnswered(3, nil), "read 3")
-            #expect(story.actions(.storeRead(3, found)).first == expected)
-        }
+    @Test func aCredentialWithoutARefreshTokenIsGivenUpWhenItEnds() {
+        var story = Story.signedIn(endingIn: -1)
+        let bare = CredentialLifecycle.Stored(credential: credential(nil, endingIn: -1))
+        story.on(.asked(.token, 1), "lock 2")
+        story.on(.lockAnswered(2, nil), "read")
+        story.on(.storeRead(.success(bare)), "delete")
+        story.on(.storeChanged(nil), "answer 1 rejected", "unlock 2")
     }
 
-    @Test func aLockHeldForLongIsReasonToLookBeforeSaving() {
+    /// What the store holds when tokens that it did not take are to be used.
+    @Test(arguments: [
+        (stored(1, endingIn: -1), ["save rt_2"]), (.success(.init()), ["revoke rt_2", "answer 4 missing", "unlock 3"]),
+        (stored(9), ["revoke rt_2", "answer 4 rt_9", "unlock 3"]), (stored(2), ["answer 4 rt_2 new", "unlock 3"]),
+        (stored(9, account: "account-9"), ["revoke rt_2", "answer 4 rejected", "unlock 3"]),
+        (.failure(.denied("d")), ["answer 4 store", "unlock 3"]),
+    ])
+    func tokensThatTheStoreDidNotTakeAreSavedLaterIfItHoldsWhatTheyReplace(
+        _ found: Result<CredentialLifecycle.Stored, CredentialStoreError>, _ expected: [String]
+    ) {
+        var story = Story.asking()
+        story.on(.tokensRefreshed(2, tokens(2)), "save rt_2")
+        story.on(.storeChanged(locked), "answer 1 store", "unlock 2")
+        story.on(.asked(.token, 4), "lock 3")
+        story.on(.asked(.replacement(of: 1), 5))
+        story.on(.lockAnswered(3, nil), "read")
+        #expect(story.actions(.storeRead(found)).filter { !$0.hasPrefix("answer 5") } == expected)
+    }
+
+    @Test(
+        arguments: [
+            (Result.success(.init()), ["revoke rt_2", "answer 1 missing", "unlock 2"]),
+            (stored(9, account: "account-9"), ["revoke rt_2", "answer 1 rejected", "unlock 2"]),
+            (stored(1, endingIn: -1), ["save rt_2"]), (.failure(.denied("d")), ["save rt_2"]),
+        ] as [(Result<CredentialLifecycle.Stored, CredentialStoreError>, [String])])
+    func aLockHeldForLongIsReasonToLookBeforeSaving(
+        _ found: Result<CredentialLifecycle.Stored, CredentialStoreError>, _ expected: [String]
+    ) {
         var story = Story.asking()
         story.elapsed = .seconds(12)
-        story.on(.tokensRefreshed(2, tokens(2)), "read 2")
-        story.on(.storeRead(2, .success(.init())), "revoke rt_2", "unlock 2", "answer 1 missing")
+        story.on(.tokensRefreshed(2, tokens(2)), "read")
+        #expect(story.actions(.storeRead(found)) == expected)
     }
 
     @Test func aLate401DoesNotUseUpNewerTokens() {
-        var story = Story.signedIn(endingIn: 7200)
-        story.on(.tokenRefused(generation: 1, 1), "lock 2")
-        story.on(.tokenRefused(generation: 1, 2))
-        story.on(.lockAnswered(2, nil), "read 2")
-        story.on(.storeRead(2, stored(1)), "refresh 2 rt_1")
-        story.on(.tokensRefreshed(2, tokens(2)), "save 2 rt_2")
-        story.on(.storeSaved(2, nil), "unlock 2", "answer 1 rt_2 new", "answer 2 rt_2 new")
-        story.on(.tokenRefused(generation: 1, 3), "answer 3 rt_2")
+        var story = Story.reading(.replacement(of: 1), endingIn: 7200)
+        story.on(.asked(.replacement(of: 1), 2))
+        story.on(.storeRead(stored(1)), "refresh 2 rt_1")
+        story.on(.tokensRefreshed(2, tokens(2)), "save rt_2")
+        story.on(.storeChanged(nil), "answer 1 rt_2 new", "answer 2 rt_2 new", "unlock 2")
+        story.elapsed = .seconds(31)
+        story.on(.asked(.replacement(of: 1), 3), "answer 3 rt_2")
+    }
+
+    @Test func aFinalRefusalIsToldUntilATokenIsTaken() {
+        var story = Story.signedIn()
+        story.on(.backendAnswered(generation: 7, refusal: "of an older token"))
+        #expect(story.lifecycle.snapshot.isLoss(after: story.lifecycle.snapshot) == false)
+        story.on(.backendAnswered(generation: 1, refusal: "no"))
+        #expect(story.lifecycle.snapshot.status == .reauthenticationRequired(.reauthenticationRequired("no")))
+        story.on(.asked(.token, 1), "answer 1 rt_1")
+        story.on(.backendAnswered(generation: 1, refusal: nil))
+        #expect(story.lifecycle.snapshot.status == .signedIn(credential(1).info, expiresAt: credential(1).expiresAt))
+    }
+
+    /// The wall clock is wrong: everything that the server gives seems to have ended.
+    @Test func aNewTokenIsUsedThoughItSeemsToHaveEnded() {
+        var story = Story.asking()
+        story.on(.tokensRefreshed(2, tokens(2, endingIn: -60)), "save rt_2")
+        story.on(.storeChanged(nil), "answer 1 rt_2 new", "unlock 2")
+        story.on(.asked(.token, 2), "answer 2 rt_2 new")
+        story.elapsed = .seconds(31)
+        story.on(.asked(.token, 3), "lock 3")
     }
 
     // MARK: Signing out
 
     @Test func aSignOutWhileTheServerIsAskedWins() {
-        var story = Story.asking()
-        story.on(.signedOut(revoking: true, 9), "read 3")
-        story.on(.requestNeedsToken(4))
-        story.on(.storeRead(3, stored(1, endingIn: -1)), "delete 3")
-        story.on(.storeDeleted(3, nil), "forget tombstone", "signed out 9 [rt_1]", "answer 4 missing")
-        story.on(.tokensRefreshed(2, tokens(2)), "revoke rt_2", "unlock 2", "answer 1 missing")
+        for revoking in [true, false] {
+            var story = Story.asking()
+            story.on(.signedOut(revoking: revoking, 9), "answer 1 missing", "read")
+            story.on(.asked(.token, 4))
+            story.on(.storeRead(stored(1, endingIn: -1)), "delete")
+            let revoked = revoking ? "[rt_1]" : "[]"
+            story.on(
+                .storeChanged(nil), "forget tombstone", "signed out 9 \(revoked)", "answer 4 missing", "unlock 2")
+            let actions = story.actions(.tokensRefreshed(2, tokens(2)))
+            #expect(actions == (revoking ? ["revoke rt_2"] : []))
+        }
+    }
+
+    @Test func aSignOutWhileARenewalWaitsForAnotherProcessWins() {
+        var story = Story.signedIn(endingIn: -1)
+        story.on(.asked(.token, 1), "lock 2")
+        story.on(.signedOut(revoking: true, 9), "answer 1 missing", "lock 3")
+        story.on(.lockAnswered(2, nil), "unlock 2")
+        story.on(.lockAnswered(3, .busy(.seconds(10))), "read")
+        story.on(.storeRead(stored(2)), "delete")
+        story.on(.storeChanged(nil), "forget tombstone", "signed out 9 [rt_1 rt_2]")
     }
 
     @Test func aSignOutWhileNewTokensAreSavedTakesThemWithIt() {
         var story = Story.asking()
-        story.on(.tokensRefreshed(2, tokens(2)), "save 2 rt_2")
+        story.on(.tokensRefreshed(2, tokens(2)), "save rt_2")
         story.on(.signedOut(revoking: true, 9))
         // The lock goes with the last of both: another process may not renew what is about to be deleted.
-        story.on(.storeSaved(2, nil), "read 3", "answer 1 missing")
-        story.on(.storeRead(3, stored(2)), "delete 3")
-        story.on(.storeDeleted(3, nil), "forget tombstone", "signed out 9 [rt_2]", "unlock 2")
+        story.on(.storeChanged(nil), "read")
+        story.on(.storeRead(stored(2)), "delete")
+        story.on(.storeChanged(nil), "forget tombstone", "signed out 9 [rt_2]", "answer 1 missing", "unlock 2")
     }
 
-    /// A sign-out that the store has refused, with a tombstone or without one.
-    private func refusedSignOut(revoking: Bool = true, isTombstoneKept: Bool) -> Story {
-        var story = Story.signedIn(endingIn: 7200)
+    @Test func signOutsAtTheSameTimeAreOne() {
+        var story = Story.signedIn()
+        story.on(.signedOut(revoking: true, 8), "lock 2")
+        story.on(.signedOut(revoking: true, 9))
+        story.on(.lockAnswered(2, nil), "read")
+        story.on(.storeRead(stored(1)), "delete")
+        story.on(.storeChanged(nil), "forget tombstone", "signed out 8 [rt_1]", "signed out 9 []", "unlock 2")
+    }
+
+    /// Deleting needs no access, so that the user is not asked for it twice.
+    @Test func aSignOutDoesNotAskAgainForWhatWasDenied() {
+        var story = Story()
+        story.on(.asked(.account, 1), "read")
+        story.on(.storeRead(.failure(.denied("d"))), "answer 1 store")
+        story.on(.signedOut(revoking: true, 9), "lock 2")
+        story.on(.lockAnswered(2, nil), "delete")
+        story.on(.storeChanged(nil), "forget tombstone", "signed out 9 []", "unlock 2")
+    }
+
+    /// A sign-out that the store has refused.
+    private func refusedSignOut(revoking: Bool = true) -> Story {
+        var story = Story.signedIn()
         story.on(.signedOut(revoking: revoking, 9), "lock 2")
-        story.on(.lockAnswered(2, nil), "read 2")
-        story.on(.storeRead(2, stored(1)), "delete 2")
-        story.on(
-            .storeDeleted(2, .locked("l")), "tombstone", "signed out 9 store [\(revoking ? "rt_1" : "")]", "unlock 2")
-        if isTombstoneKept { story.on(.tombstoneKept) }
+        story.on(.lockAnswered(2, nil), "read")
+        story.on(.storeRead(stored(1)), "delete")
+        story.on(.storeChanged(locked), "tombstone", "signed out 9 store [\(revoking ? "rt_1" : "")]", "unlock 2")
         return story
     }
 
-    @Test func aSignInOfAnotherProcessAfterARefusedSignOutStays() {
-        var story = refusedSignOut(isTombstoneKept: true)
-        story.on(.requestNeedsToken(1), "lock 3")
-        story.on(.lockAnswered(3, nil), "read 3")
-        // The same account; the other process has removed the tombstone.
-        story.on(.storeRead(3, stored(7)), "forget tombstone", "unlock 3", "read 4")
-        story.on(.storeRead(4, stored(7)), "answer 1 rt_7")
+    private func marked(
+        _ serial: Int, account: String? = nil, revoking: Bool = true
+    ) -> Result<CredentialLifecycle.Stored, CredentialStoreError> {
+        let tombstone = Tombstone(at: start, revokes: revoking, [credential(1)])
+        return .success(.init(credential: credential(serial, account: account), tombstone: tombstone))
     }
 
-    @Test func aTombstoneThatWasReadBesideALaterSignInDoesNotEndIt() {
-        let tombstone = Tombstone(at: start, revokes: true, [credential(1)])
-        var story = Story()
-        story.on(.accountAsked(1), "read 1")
-        story.on(.storeRead(1, .success(.init(credential: credential(7), tombstone: tombstone))), "lock 2")
-        story.on(.lockAnswered(2, nil), "read 2")
-        story.on(.storeRead(2, stored(7)), "forget tombstone", "unlock 2", "read 3")
-        story.on(.storeRead(3, stored(7)), "answer 1 rt_7")
-    }
-
-    @Test func anExportedCredentialIsNotRevokedLater() throws {
-        // By the next process.
-        let written = Tombstone(at: start, revokes: false, [credential(1)])
-        let tombstone = try #require(Tombstone(serialized: written.serialized()))
-        let marked = Result<CredentialLifecycle.Stored, CredentialStoreError>.success(
-            .init(credential: credential(1), tombstone: tombstone))
-        var story = Story()
-        story.on(.accountAsked(1), "read 1")
-        story.on(.storeRead(1, marked), "lock 2")
-        story.on(.lockAnswered(2, nil), "read 2")
-        story.on(.storeRead(2, marked), "delete 2")
-        story.on(.storeDeleted(2, nil), "forget tombstone", "unlock 2", "answer 1 missing")
-        // By a sign-in, in this process or the next one.
-        for (first, found) in [(refusedSignOut(revoking: false, isTombstoneKept: false), stored(1)), (Story(), marked)]
-        {
-            story = first
-            let job = story.lifecycle.snapshot.signOuts == 0 ? 1 : 3
-            story.on(.signInCompleted(credential(7), after: story.lifecycle.snapshot.signOuts, 5), "lock \(job)")
-            story.on(.lockAnswered(job, nil), "read \(job)")
-            story.on(.storeRead(job, found), "save \(job) rt_7 verified")
-            story.on(.storeSaved(job, nil), "forget tombstone", "answer 5 rt_7", "unlock \(job)")
+    /// What the store holds when the next caller comes after a refused sign-out.
+    @Test(arguments: [
+        (1, nil as String?, true, true), (2, nil, true, true), (7, nil, false, false), (9, "account-9", true, false),
+    ])
+    func aRefusedSignOutIsMadeUpForButNeverAtTheCostOfALaterSignIn(
+        _ serial: Int, _ account: String?, _ hasTombstone: Bool, _ isDeleted: Bool
+    ) {
+        var story = refusedSignOut()
+        story.on(.asked(.token, 1), "lock 3")
+        story.on(.lockAnswered(3, nil), "read")
+        let found = hasTombstone ? marked(serial, account: account) : stored(serial, account: account)
+        if isDeleted {
+            story.on(.storeRead(found), "delete")
+            #expect(story.actions(.storeChanged(nil)).suffix(2) == ["answer 1 missing", "unlock 3"])
+        } else {
+            story.on(.storeRead(found), "forget tombstone", "read")
+            story.on(.storeRead(stored(serial)), "answer 1 rt_\(serial)", "unlock 3")
         }
     }
 
-    @Test func aSignOutThatTheStoreRefusedIsMadeUpFor() {
-        for (revoking, late, expected) in [
-            (true, stored(2), ["revoke rt_2", "forget tombstone"]), (false, stored(2), ["forget tombstone"]),
-        ] {
-            var story = Story.signedIn(endingIn: 7200)
-            story.on(.signedOut(revoking: revoking, 9), "lock 2")
-            story.on(.lockAnswered(2, nil), "read 2")
-            story.on(.storeRead(2, stored(1)), "delete 2")
-            let revoked = revoking ? "[rt_1]" : "[]"
-            story.on(.storeDeleted(2, .locked("l")), "tombstone", "signed out 9 store \(revoked)", "unlock 2")
-            story.on(.accountAsked(1), "lock 3")
-            story.on(.lockAnswered(3, nil), "read 3")
-            story.on(.storeRead(3, late), "delete 3")
-            let actions = story.actions(.storeDeleted(3, nil))
-            #expect(actions.sorted() == (expected + ["answer 1 missing", "unlock 3"]).sorted())
+    @Test func aSignOutThatCanNotBeMadeUpForStaysOne() {
+        for failure in [Input.storeRead(.failure(locked)), .storeChanged(locked)] {
+            var story = refusedSignOut()
+            story.on(.asked(.account, 1), "lock 3")
+            story.on(.lockAnswered(3, nil), "read")
+            if case .storeChanged = failure { story.on(.storeRead(marked(1)), "delete") }
+            #expect(story.actions(failure).suffix(2) == ["answer 1 missing", "unlock 3"])
+            story.on(.asked(.account, 2), "lock 4")
+        }
+    }
+
+    @Test func anExportedCredentialIsNotRevokedLater() throws {
+        // By this process.
+        var story = refusedSignOut(revoking: false)
+        story.on(.asked(.account, 1), "lock 3")
+        story.on(.lockAnswered(3, nil), "read")
+        story.on(.storeRead(marked(1, revoking: false)), "delete")
+        story.on(.storeChanged(nil), "forget tombstone", "answer 1 missing", "unlock 3")
+        // By the next one.
+        story = Story()
+        story.on(.asked(.account, 1), "read")
+        story.on(.storeRead(marked(1, revoking: false)), "lock 2")
+        story.on(.lockAnswered(2, nil), "read")
+        story.on(.storeRead(marked(1, revoking: false)), "delete")
+        story.on(.storeChanged(nil), "forget tombstone", "answer 1 missing", "unlock 2")
+        // By a sign-in, in this process or the next one.
+        for (first, found) in [(refusedSignOut(revoking: false), stored(1)), (Story(), marked(1, revoking: false))] {
+            story = first
+            let job = story.lifecycle.snapshot.signOuts == 0 ? 1 : 3
+            story.on(.signInCompleted(credential(7), after: story.lifecycle.snapshot.signOuts, 5), "lock \(job)")
+            story.on(.lockAnswered(job, nil), "read")
+            story.on(.storeRead(found), "save rt_7 verified")
+            story.on(.storeChanged(nil), "forget tombstone", "answer 5 rt_7 new", "unlock \(job)")
         }
     }
 
     @Test func aTombstoneOfAnEarlierProcessIsASignOut() {
-        let tombstone = Tombstone(at: start, revokes: true, [credential(1)])
-        let marked = CredentialLifecycle.Stored(credential: credential(2), tombstone: tombstone)
         var story = Story()
-        story.on(.accountAsked(1), "read 1")
-        story.on(.storeRead(1, .success(marked)), "lock 2")
-        story.on(.lockAnswered(2, nil), "read 2")
-        story.on(.storeRead(2, .success(marked)), "delete 2")
-        let actions = story.actions(.storeDeleted(2, nil))
-        #expect(Set(actions) == ["forget tombstone", "revoke rt_2", "unlock 2", "answer 1 missing"])
+        story.on(.asked(.account, 1), "read")
+        story.on(.storeRead(marked(2)), "lock 2")
+        #expect(story.lifecycle.snapshot.status == .signedOut)
+        story.on(.lockAnswered(2, nil), "read")
+        story.on(.storeRead(marked(2)), "delete")
+        story.on(.storeChanged(nil), "forget tombstone", "revoke rt_2", "answer 1 missing", "unlock 2")
         // Another account has signed in since: it stays.
         story = Story()
-        story.on(.accountAsked(1), "read 1")
-        let later = credential(9, account: "account-9")
-        story.on(
-            .storeRead(1, .success(.init(credential: later, tombstone: tombstone))), "forget tombstone",
-            "answer 1 rt_9")
+        story.on(.asked(.account, 1), "read")
+        story.on(.storeRead(marked(9, account: "account-9")), "forget tombstone", "answer 1 rt_9")
+        // The same account has, between the two reads.
+        story = Story()
+        story.on(.asked(.account, 1), "read")
+        story.on(.storeRead(marked(7)), "lock 2")
+        story.on(.lockAnswered(2, nil), "read")
+        story.on(.storeRead(stored(7)), "forget tombstone", "read")
+        story.on(.storeRead(stored(7)), "answer 1 rt_7", "unlock 2")
+    }
+
+    @Test func aTombstoneComesBackAsItWas() throws {
+        let written = Tombstone(at: start, revokes: false, [credential(1)])
+        let read = try #require(Tombstone(serialized: written.serialized()))
+        #expect(read.accounts == written.accounts && !read.revokes)
+        #expect(read.means(credential(2)) && !read.means(credential(9, account: "account-9")))
+        for document in ["", "{}", "[]", #"{"signed_out_at":5}"#] {
+            #expect(Tombstone(serialized: Array(document.utf8)) == nil)
+        }
     }
 
     // MARK: Signing in
 
     @Test func aSignInReplacesWhatTheStoreHoldsNotWhatIsRemembered() {
-        var story = Story.signedIn(endingIn: 7200)
+        var story = Story.signedIn()
         story.on(.signInCompleted(credential(7), after: 0, 5), "lock 2")
-        story.on(.lockAnswered(2, nil), "read 2")
-        story.on(.storeRead(2, stored(2)), "save 2 rt_7 verified")
-        story.on(.storeSaved(2, nil), "revoke rt_2", "forget tombstone", "answer 5 rt_7", "unlock 2")
+        story.on(.lockAnswered(2, nil), "read")
+        story.on(.storeRead(stored(2)), "save rt_7 verified")
+        story.on(.storeChanged(nil), "revoke rt_2", "forget tombstone", "answer 5 rt_7 new", "unlock 2")
+        // Unless that could not be read.
+        story = .signedIn()
+        story.on(.signInCompleted(credential(7), after: nil, 5), "lock 2")
+        story.on(.lockAnswered(2, nil), "read")
+        story.on(.storeRead(.failure(.corrupt("c"))), "save rt_7 verified")
+        story.on(.storeChanged(nil), "revoke rt_1", "forget tombstone", "answer 5 rt_7", "unlock 2")
     }
 
-    @Test func aSignInThatFailsPutsBackWhatTheStoreHeld() {
-        for (found, expected) in [(stored(7), "save 2 rt_2"), (stored(3), "revoke rt_7")] {
-            for isCancelled in [true, false] {
-                var story = Story.signedIn(endingIn: 7200)
-                story.on(.signInCompleted(credential(7), after: 0, 5), "lock 2")
-                story.on(.lockAnswered(2, nil), "read 2")
-                story.on(.storeRead(2, stored(2)), "save 2 rt_7 verified")
-                if isCancelled { story.on(.signInCancelled(5)) }
-                story.on(.storeSaved(2, isCancelled ? nil : .notVerified), "read 2")
-                #expect(story.actions(.storeRead(2, found)).first == expected)
-            }
+    @Test func aSignInGoesBeforeARenewalThatWaitsForAnotherProcess() {
+        var story = Story.signedIn(endingIn: -1)
+        story.on(.asked(.token, 1), "lock 2")
+        story.on(.signInCompleted(credential(7), after: 0, 5), "lock 3")
+        story.on(.lockAnswered(2, nil), "unlock 2")
+        story.on(.lockAnswered(3, .busy(.seconds(10))), "read")
+        story.on(.storeRead(stored(1, endingIn: -1)), "save rt_7 verified")
+        story.on(.storeChanged(nil), "revoke rt_1", "forget tombstone", "answer 5 rt_7 new", "lock 4")
+        story.on(.lockAnswered(4, nil), "read")
+        story.on(.storeRead(stored(7)), "answer 1 rt_7 new", "unlock 4")
+    }
+
+    /// What the store held before, and what it holds when the sign-in has failed or was cancelled.
+    @Test(
+        arguments: [
+            (stored(2), stored(7), "save rt_2"), (.success(.init()), stored(7), "delete"),
+            (stored(2), stored(3), "revoke rt_7"),
+            (.failure(.corrupt("c")), stored(7), "revoke rt_7"),
+        ]
+            as [(
+                Result<CredentialLifecycle.Stored, CredentialStoreError>,
+                Result<CredentialLifecycle.Stored, CredentialStoreError>, String
+            )])
+    func aSignInThatFailsPutsBackWhatTheStoreHeld(
+        _ before: Result<CredentialLifecycle.Stored, CredentialStoreError>,
+        _ now: Result<CredentialLifecycle.Stored, CredentialStoreError>, _ expected: String
+    ) {
+        for isCancelled in [true, false] {
+            var story = Story.signedIn()
+            story.on(.signInCompleted(credential(7), after: 0, 5), "lock 2")
+            story.on(.lockAnswered(2, nil), "read")
+            story.on(.storeRead(before), "save rt_7 verified")
+            if isCancelled { story.on(.signInCancelled(5)) }
+            story.on(.storeChanged(isCancelled ? nil : .notVerified), "read")
+            var actions = story.actions(.storeRead(now))
+            #expect(actions.first == expected)
+            if expected != "revoke rt_7" { actions = story.actions(.storeChanged(nil)) }
+            #expect(actions == ["revoke rt_7", "answer 5 \(isCancelled ? "cancelled" : "store")", "unlock 2"])
         }
     }
 
@@ -278,46 +454,63 @@ import Testing
         for after in [0, nil] {
             var story = Story()
             story.on(.signInCompleted(credential(7), after: after, 5), "lock 1")
-            story.on(.lockAnswered(1, nil), "read 1")
-            story.on(.storeRead(1, .success(.init())), "save 1 rt_7 verified")
-            story.on(.signedOut(revoking: true, 9), "lock 2")
-            story.on(.storeSaved(1, nil), "read 1")
-            story.on(.storeRead(1, stored(7)), "delete 1")
+            story.on(.lockAnswered(1, nil), "read")
+            story.on(nothing, "save rt_7 verified")
+            story.on(.signedOut(revoking: true, 9))
+            story.on(.storeChanged(nil), "read")
+            story.on(.storeRead(stored(7)), "delete")
             // An imported credential is another machine's too.
-            let actions = story.actions(.storeDeleted(1, nil))
-            #expect(actions == (after == nil ? [] : ["revoke rt_7"]) + ["answer 5 cancelled", "unlock 1"])
+            let revoked = after == nil ? [] : ["revoke rt_7"]
+            #expect(story.actions(.storeChanged(nil)) == revoked + ["answer 5 cancelled", "read"])
+            story.on(nothing, "delete")
+            story.on(.storeChanged(nil), "forget tombstone", "signed out 9 []", "unlock 1")
         }
     }
 
-    @Test func aSignInThatFailsLeavesALaterSignInOfAnotherProcessAlone() {
-        var story = refusedSignOut(isTombstoneKept: true)
+    @Test func aSignInAfterARefusedSignOutTakesItsPlaceOrLeavesIt() {
+        var story = refusedSignOut()
         story.on(.signInCompleted(credential(7), after: 1, 5), "lock 3")
-        story.on(.lockAnswered(3, nil), "read 3")
-        story.on(.storeRead(3, stored(8)), "save 3 rt_7 verified")
-        story.on(.storeSaved(3, .locked("l")), "read 3")
-        story.on(.storeRead(3, stored(8)), "revoke rt_7", "answer 5 store", "unlock 3")
+        story.on(.lockAnswered(3, nil), "read")
+        // Another process has signed in.
+        story.on(.storeRead(stored(8)), "save rt_7 verified")
+        story.on(.storeChanged(locked), "read")
+        story.on(.storeRead(stored(8)), "revoke rt_7", "answer 5 store", "unlock 3")
+        story.on(.signInCompleted(credential(6), after: 0, 6), "lock 4")
+        story.on(.lockAnswered(4, nil), "read")
+        story.on(.storeRead(stored(8)), "revoke rt_6", "answer 6 cancelled", "unlock 4")
     }
 
     @Test func anotherServicesCredentialIsNeitherReplacedNorDeleted() {
-        let foreign = Result<CredentialLifecycle.Stored, CredentialStoreError>.failure(.foreign("f"))
+        let foreign = Input.storeRead(.failure(.foreign("f")))
         var story = Story()
         story.on(.signInCompleted(credential(7), after: 0, 5), "lock 1")
-        story.on(.lockAnswered(1, nil), "read 1")
-        story.on(.storeRead(1, foreign), "revoke rt_7", "answer 5 store", "unlock 1")
+        story.on(.lockAnswered(1, nil), "read")
+        story.on(foreign, "revoke rt_7", "answer 5 store", "unlock 1")
         story.on(.signedOut(revoking: true, 9), "lock 2")
-        story.on(.lockAnswered(2, nil), "read 2")
-        story.on(.storeRead(2, foreign), "forget tombstone", "signed out 9 []", "unlock 2")
+        story.on(.lockAnswered(2, nil), "read")
+        story.on(foreign, "forget tombstone", "signed out 9 []", "unlock 2")
     }
 
     // MARK: Settling
 
     @Test func aRenewalThatOnlyWaitsForAnotherProcessIsNotWaitedFor() {
         var story = Story.signedIn(endingIn: -1)
-        story.on(.requestNeedsToken(1), "lock 2")
-        story.on(.settlingAsked(8), "answer 8 nothing")
-        story.on(.lockAnswered(2, nil), "read 2")
+        story.on(.asked(.token, 1), "lock 2")
+        story.on(.settlingAsked(8), "answer 8 settled")
+        story.on(.lockAnswered(2, nil), "read")
         story.on(.settlingAsked(9))
-        story.on(.storeRead(2, stored(2)), "unlock 2", "answer 1 rt_2", "answer 9 nothing")
+        story.on(.storeRead(stored(2)), "answer 1 rt_2", "unlock 2", "answer 9 settled")
+    }
+
+    @Test func revocationsAndLateTokensAreWaitedFor() {
+        var story = Story.asking()
+        story.on(.signedOut(revoking: true, 9), "answer 1 missing", "read")
+        story.on(.storeRead(stored(1, endingIn: -1)), "delete")
+        story.on(.storeChanged(nil), "forget tombstone", "signed out 9 [rt_1]", "unlock 2")
+        story.on(.settlingAsked(8))
+        story.on(.revocationEnded)
+        story.on(.tokensRefreshed(2, tokens(2)), "revoke rt_2")
+        story.on(.revocationEnded, "answer 8 settled")
     }
 
     // MARK: Two processes
@@ -351,7 +544,7 @@ private struct World {
         let signsOut = random.next() % 3 == 0
         for process in 0...1 {
             for waiter in 1...2 {
-                report(process, waiter == 1 ? .requestNeedsToken(waiter) : .refreshAsked(waiter))
+                report(process, .asked(waiter == 1 ? .token : .refresh, waiter))
                 asked += 1
             }
         }
@@ -366,6 +559,7 @@ private struct World {
             perform(process, action)
         }
         #expect(todo.isEmpty, "it never ends")
+        #expect(lockHolder == nil, "the lock was never given back")
         #expect(answered.count == asked, "a caller was lost")
         if signsOut {
             #expect(store == nil || answered.contains { $0.hasPrefix("0 signed out") })
@@ -381,21 +575,21 @@ private struct World {
             lockHolder = [process, job]
             report(process, .lockAnswered(job, nil))
         case .releaseLock(let job): if lockHolder == [process, job] { lockHolder = nil }
-        case .readStore(let job): report(process, .storeRead(job, .success(.init(credential: store))))
-        case .save(let job, let credential, _):
+        case .readStore: report(process, .storeRead(.success(.init(credential: store))))
+        case .save(let credential, _):
             store = credential
-            report(process, .storeSaved(job, nil))
-        case .delete(let job):
+            report(process, .storeChanged(nil))
+        case .delete:
             store = nil
-            report(process, .storeDeleted(job, nil))
+            report(process, .storeChanged(nil))
         case .refresh(let job, let token):
             let number = Int(token.text.dropFirst(3)) ?? 0
             #expect(used.insert(number).inserted, "a refresh token was used twice")
             serial += 1
             report(process, .tokensRefreshed(job, tokens(serial)))
         case .revoke: report(process, .revocationEnded)
-        case .answer, .answerSignOut: answered.append("\(process) \(action.words)")
-        case .startPatience, .writeTombstone, .removeTombstone: break
+        case .answer: answered.append("\(process) \(action.words)")
+        case .startPatience, .keepTombstone: break
         }
     }
 }
@@ -411,10 +605,19 @@ private struct SplitMix {
     }
 }
 
-private func credential(_ serial: Int, endingIn seconds: TimeInterval = 7200, account: String? = nil) -> Credential {
-    var seed = person(endingIn: seconds, serial: serial)
-    seed.refreshToken = "rt_\(serial)"
-    if let account { seed.accountID = account }
+/// Signed in with `rt_SERIAL`, or without a refresh token.
+private func seed(_ serial: Int?, _ seconds: TimeInterval, account: String? = nil, user: String? = nil) -> SeededAuth {
+    var seed = person(endingIn: seconds, serial: serial ?? 0)
+    seed.refreshToken = serial.map { "rt_\($0)" }
+    seed.accountID = account ?? seed.accountID
+    seed.userID = user ?? seed.userID
+    return seed
+}
+
+private func credential(
+    _ serial: Int?, endingIn seconds: TimeInterval = 7200, account: String? = nil, user: String? = nil
+) -> Credential {
+    let seed = seed(serial, seconds, account: account, user: user)
     guard let credential = try? Credential(serialized: seed.credential, for: CredentialOrigin(Service.endpoints)) else {
         preconditionFailure("the seed is a credential")
     }
@@ -422,16 +625,14 @@ private func credential(_ serial: Int, endingIn seconds: TimeInterval = 7200, ac
 }
 
 private func stored(
-    _ serial: Int, endingIn seconds: TimeInterval = 7200
+    _ serial: Int, endingIn seconds: TimeInterval = 7200, account: String? = nil
 ) -> Result<CredentialLifecycle.Stored, CredentialStoreError> {
-    .success(.init(credential: credential(serial, endingIn: seconds)))
+    .success(.init(credential: credential(serial, endingIn: seconds, account: account)))
 }
 
-private func tokens(_ serial: Int) -> Result<TokenAnswer, CredentialFailure> {
-    var seed = person(endingIn: 7200, serial: serial)
-    seed.refreshToken = "rt_\(serial)"
-    return Result { try TokenAnswer(IssuerAnswer(status: 200, body: Array(seed.tokenAnswer.utf8))) }
-        .mapError { _ in .missingCredential }
+private func tokens(_ serial: Int, endingIn seconds: TimeInterval = 7200) -> Result<TokenAnswer, CredentialFailure> {
+    let body = Array(seed(serial, seconds).tokenAnswer.utf8)
+    return Result { try TokenAnswer(IssuerAnswer(status: 200, body: body)) }.mapError { _ in .missingCredential }
 }
 
 extension CredentialLifecycle.Action {
@@ -439,20 +640,19 @@ extension CredentialLifecycle.Action {
         switch self {
         case .acquireLock(let job, _): "lock \(job)"
         case .releaseLock(let job): "unlock \(job)"
-        case .readStore(let job): "read \(job)"
-        case .save(let job, let credential, let isVerified):
-            "save \(job) \(name(credential))\(isVerified ? " verified" : "")"
-        case .delete(let job): "delete \(job)"
+        case .readStore: "read"
+        case .save(let credential, let isVerified): "save \(name(credential))\(isVerified ? " verified" : "")"
+        case .delete: "delete"
         case .refresh(let job, let token): "refresh \(job) \(token.text)"
         case .revoke(let credential): "revoke \(name(credential))"
-        case .answer(let waiter, .success(let answer)):
-            "answer \(waiter) \(answer.held.map { name($0.credential) } ?? "nothing")\(answer.isFromServer ? " new" : "")"
-        case .answer(let waiter, .failure(let failure)): "answer \(waiter) \(failure.word)"
-        case .answerSignOut(let waiter, let error, let credentials):
+        case .answer(let waiter, .success(.credential(let held, let isNew))):
+            "answer \(waiter) \(name(held.credential))\(isNew ? " new" : "")"
+        case .answer(let waiter, .success(.signedOut(let error, let credentials))):
             "signed out \(waiter)\(error == nil ? "" : " store") [\(credentials.map(name).joined(separator: " "))]"
+        case .answer(let waiter, .success(.settled)): "answer \(waiter) settled"
+        case .answer(let waiter, .failure(let failure)): "answer \(waiter) \(failure.word)"
         case .startPatience(let waiter, _): "patience \(waiter)"
-        case .writeTombstone: "tombstone"
-        case .removeTombstone: "forget tombstone"
+        case .keepTombstone(let tombstone): tombstone == nil ? "forget tombstone" : "tombstone"
         }
     }
 
@@ -464,7 +664,6 @@ extension CredentialFailure {
         switch self {
         case .missingCredential: "missing"
         case .rejected: "rejected"
-        case .missingAccountID: "account"
         case .soft: "soft"
         case .store: "store"
         case .cancelled: "cancelled"

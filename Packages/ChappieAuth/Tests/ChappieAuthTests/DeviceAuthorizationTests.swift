@@ -16,13 +16,14 @@ import Testing
 
     private func polling(
         _ members: String = #","interval":"5""#, fields: HTTPFields = [:], elapsed: Duration = .seconds(1000)
-    ) throws -> DeviceAuthorizationPolling {
-        try DeviceAuthorization(Self.endpoints).receivedAnswer(
+    ) throws -> DeviceAuthorization {
+        try DeviceAuthorization(
+            Self.endpoints,
             answer(200, #"{"device_auth_id":"d-id","user_code":"CODE-1"\#(members)}"#, fields: fields), now: Self.now,
             elapsed: elapsed)
     }
 
-    private func name(_ step: DeviceAuthorizationPolling.Step) -> String {
+    private func name(_ step: DeviceAuthorization.Step) -> String {
         switch step {
         case .wait(let duration): "wait \(duration.components.seconds)"
         case .approved(let code): "approved \(code.code.text) \(code.verifier.text) \(code.redirectURI)"
@@ -47,7 +48,8 @@ import Testing
     }
 
     @Test func theCodeMayHaveItsOtherName() throws {
-        let polling = try DeviceAuthorization(Self.endpoints).receivedAnswer(
+        let polling = try DeviceAuthorization(
+            Self.endpoints,
             answer(201, #"{"device_auth_id":"d","usercode":" AB-1 ","extra":{}}"#), now: Self.now, elapsed: .zero)
         #expect(polling.code.userCode == "AB-1")
         #expect(polling.code.verificationURL.absoluteString == "https://issuer.test/codex/device")
@@ -61,7 +63,7 @@ import Testing
     ])
     func anAnswerWithoutAUsableCodeIsInvalid(_ body: String) {
         #expect(throws: ChappieAuthError.invalidResponse) {
-            _ = try DeviceAuthorization(Self.endpoints).receivedAnswer(answer(200, body), now: Self.now, elapsed: .zero)
+            _ = try DeviceAuthorization(Self.endpoints, answer(200, body), now: Self.now, elapsed: .zero)
         }
     }
 
@@ -71,7 +73,8 @@ import Testing
             throws: ChappieAuthError.tokenExchangeFailed(
                 statusCode: status, body: #"{"error":{"code":"c","message":"No."}}"#)
         ) {
-            _ = try DeviceAuthorization(Self.endpoints).receivedAnswer(
+            _ = try DeviceAuthorization(
+                Self.endpoints,
                 answer(status, #"{"error":{"code":"c","message":"No."}}"#), now: Self.now, elapsed: .zero)
         }
     }
@@ -163,15 +166,15 @@ import Testing
     @Test func failuresInARowAreBoundedAndOthersForgiven() throws {
         var polling = try polling()
         let start = Duration.seconds(1000)
-        let lost = IssuerClient.Failure.transport(
+        let lost = IssuerClient.Failure(
             ChappieTransportError(.connectionLost, stage: .request, host: "issuer.test", reason: "gone"))
         for _ in 0..<3 {
-            for _ in 1..<DeviceAuthorizationPolling.maximumConsecutiveFailures {
+            for _ in 1..<DeviceAuthorization.maximumConsecutiveFailures {
                 #expect(name(polling.failedToReceive(lost, elapsed: start)) == "wait 5")
             }
             #expect(name(polling.receivedAnswer(answer(403), elapsed: start)) == "wait 5")
         }
-        for _ in 1..<DeviceAuthorizationPolling.maximumConsecutiveFailures {
+        for _ in 1..<DeviceAuthorization.maximumConsecutiveFailures {
             #expect(name(polling.receivedAnswer(answer(502, "<html>"), elapsed: start)) == "wait 5")
         }
         let last = name(polling.receivedAnswer(answer(502, "<html>"), elapsed: start))
@@ -184,7 +187,7 @@ import Testing
     ])
     func aFailureThatWillNotPassEndsItAtOnce(_ code: ChappieTransportError.Code) throws {
         var polling = try polling()
-        let failure = IssuerClient.Failure.transport(
+        let failure = IssuerClient.Failure(
             ChappieTransportError(code, stage: .connect, host: "issuer.test", reason: "so"))
         #expect(name(polling.failedToReceive(failure, elapsed: .seconds(1000))).hasPrefix("failed networkFailure"))
     }
@@ -192,7 +195,7 @@ import Testing
     @Test func aFailureThatWillNotPassSaysWhatToDo() {
         let rejected = ChappieTransportError(
             .certificateRejected, stage: .tls, host: "issuer.test", reason: "its certificate has expired")
-        guard case .networkFailure(let words) = IssuerClient.Failure.transport(rejected).authError else {
+        guard case .networkFailure(let words) = IssuerClient.Failure(rejected).error else {
             Issue.record("not a network failure")
             return
         }

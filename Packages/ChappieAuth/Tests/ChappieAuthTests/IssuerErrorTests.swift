@@ -22,7 +22,7 @@ import Testing
             (#"{"error":"eyJhbGciOiJub25lIn0.eyJleHAiOjF9"}"#, nil, nil), ("<html>{}</html>", nil, nil),
         ] as [(String, String?, String?)])
     func readsCodeAndMessage(_ body: String, _ code: String?, _ message: String?) {
-        let error = IssuerError(answer(400, body))
+        let error = answer(400, body).issuerError(secrets: [])
         #expect(error.code == code)
         #expect(error.message == message)
     }

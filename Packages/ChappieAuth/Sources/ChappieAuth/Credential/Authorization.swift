@@ -42,36 +42,37 @@ public struct Authorization: Sendable {
     public func authorized<Value: Sendable>(
         _ attempt: (HTTPFields) async throws -> AuthorizedAttempt<Value>
     ) async throws -> Value {
-        var access = try await mapped { try await manager.authorize() }
+        try Task.checkCancellation()
+        var access = try await manager.accessToken(.token)
         try checkAccount(account, access)
         let account = access.account
         var attempts = 1
         while true {
-            switch try await attempt(headerFields(for: access)) {
+            switch try await attempt(try headerFields(for: access)) {
             case .value(let value):
-                manager.accepted(access)
+                manager.backendAnswered(access, refusal: nil)
                 return value
             case .unauthorized(let response):
                 let body = try await response.body.beginning(upTo: 64 << 10, clock: manager.clock)
-                guard attempts < 3, attempts == 1 || !access.isFromServer else {
+                guard attempts < 3, attempts == 1 || !access.isNew else {
                     let answer = IssuerAnswer(status: 401, headerFields: response.headerFields, body: body)
                     let reason = refusal(answer, access)
-                    manager.refusedForGood(access, reason: reason)
+                    manager.backendAnswered(access, refusal: reason)
                     throw AuthorizationError.reauthenticationRequired(reason)
                 }
-                let refused = access
-                access = try await mapped { try await manager.recover(from: refused) }
+                access = try await manager.accessToken(.replacement(of: access.generation))
                 try checkAccount(account, access)
                 attempts += 1
             }
         }
     }
 
-    private func headerFields(for access: AccessToken) -> HTTPFields {
+    private func headerFields(for access: AccessToken) throws -> HTTPFields {
+        guard let accountID = access.credential.accountID else { throw AuthorizationError.missingAccountID }
         let registration = manager.endpoints.registration
         var fields: HTTPFields = [:]
-        fields[.authorization] = "Bearer \(access.token.text)"
-        fields[.chatGPTAccountID] = access.accountID
+        fields[.authorization] = "Bearer \(access.credential.accessToken.text)"
+        fields[.chatGPTAccountID] = accountID
         if access.account.isFedRAMPAccount { fields[.fedRAMP] = "true" }
         fields[.originator] = registration.originator
         fields[.userAgent] = registration.userAgent
@@ -85,13 +86,9 @@ public struct Authorization: Sendable {
     }
 
     private func refusal(_ answer: IssuerAnswer, _ access: AccessToken) -> String {
-        let message = IssuerError(answer, secrets: [access.token]).message
+        let message = answer.issuerError(secrets: [access.credential.accessToken]).message
         let detail = message.map { ": " + ($0.hasSuffix(".") ? String($0.dropLast()) : $0) } ?? ""
         return "The service refused the sign-in although it had just been renewed\(detail)."
-    }
-
-    private func mapped<Result>(_ body: () async throws -> Result) async throws -> Result {
-        do { return try await body() } catch let failure as CredentialFailure { throw failure.authorizationError }
     }
 }
 

@@ -4,7 +4,7 @@
 extension CredentialLifecycle {
     /// Identifies a caller that waits for an answer.
     typealias Waiter = Int
-    /// Identifies a job, so that a result finds its way back.
+    /// Identifies a job, so that an answer that it no longer waits for is known as such.
     typealias JobID = Int
 
     /// When an input arrived.
@@ -15,56 +15,75 @@ extension CredentialLifecycle {
         let elapsed: Duration
     }
 
+    /// What a caller waits for.
+    enum Need: Sendable, Hashable {
+        /// The credential, as it is.
+        case account
+        /// A token for a request: renewed first when it is due.
+        case token
+        /// New tokens from the server, whether they are due or not.
+        case refresh
+        /// The credential for another machine: renewed first when it is due, in any case after reading the store.
+        case export
+        /// Another token than that of this generation, which the backend answered with 401.
+        case replacement(of: Int)
+    }
+
     /// A credential in use.
     struct Held: Sendable {
-        var credential: Credential
+        let credential: Credential
         /// Grows with every change of tokens, so that a late 401 is only held against the token that it was about.
         let generation: Int
-        /// Whether the store has it too. It is not used before.
-        var isSaved: Bool
-        /// The store's content when these tokens came, until they are saved: only that is overwritten later.
+        /// The store's content when these tokens came, until they are saved: they are not used before, and only that is
+        /// overwritten later.
         var replaces: Credential?
+        /// When the tokens came from the server, by the clock that can't be set.
+        let cameAt: Duration?
+        /// No early refresh before this time, because one has just failed.
+        var earlyRefreshPause: Duration?
+        /// The sentence with which the backend refused the token although it was fresh.
+        var refusal: String?
     }
 
     /// The content of the store, and the tombstone beside it.
     struct Stored: Sendable {
         var credential: Credential?
         var tombstone: Tombstone?
+
+        /// The credential that counts as stored: one that the tombstone means is gone.
+        var credentialInForce: Credential? {
+            credential.flatMap { tombstone?.means($0) == true ? nil : $0 }
+        }
     }
 
     /// A good answer for a waiter.
-    struct Answer: Sendable {
-        var held: Held?
-        /// Whether the tokens have just come from the server.
-        var isFromServer = false
+    enum Answer: Sendable {
+        /// `isNew`: the tokens have just come from the server.
+        case credential(Held, isNew: Bool)
+        /// The sign-out has been tried in the store. The credentials are to be revoked in any case, which ends in one
+        /// ``Input/revocationEnded`` if there are any.
+        case signedOut(CredentialStoreError?, revoke: [Credential])
+        case settled
     }
 
     /// An event that the machine is told of.
     enum Input: Sendable {
-        case requestNeedsToken(Waiter)
-        case accountAsked(Waiter)
-        case refreshAsked(Waiter)
-        case exportAsked(Waiter)
-        /// The backend answered a request with this token with 401.
-        case tokenRefused(generation: Int, Waiter)
-        /// It did so even though the token was fresh.
-        case freshTokenRefused(generation: Int, reason: String)
-        case tokenAccepted(generation: Int)
+        case asked(Need, Waiter)
+        /// The backend took the token, or refused it although it was fresh.
+        case backendAnswered(generation: Int, refusal: String?)
         /// The waiter's request goes out with the old token instead of waiting longer for a new one.
         case patienceEnded(Waiter)
         case signedOut(revoking: Bool, Waiter)
         /// The caller of the sign-out goes on before the store has carried it out.
         case signOutOutlasted
-        /// The tombstone can be read back: once it is gone, another process has deleted the credential or signed in.
-        case tombstoneKept
         /// `after` counts the sign-outs at the start of the sign-in: a later one wins. `nil` for an import, which begins now.
         case signInCompleted(Credential, after: Int?, Waiter)
         case signInCancelled(Waiter)
         case settlingAsked(Waiter)
         case lockAnswered(JobID, CredentialStoreError?)
-        case storeRead(JobID, Result<Stored, CredentialStoreError>)
-        case storeSaved(JobID, CredentialStoreError?)
-        case storeDeleted(JobID, CredentialStoreError?)
+        case storeRead(Result<Stored, CredentialStoreError>)
+        /// The credential has been saved or deleted, or could not be.
+        case storeChanged(CredentialStoreError?)
         case tokensRefreshed(JobID, Result<TokenAnswer, CredentialFailure>)
         case revocationEnded
     }
@@ -73,21 +92,18 @@ extension CredentialLifecycle {
     enum Action: Sendable {
         case acquireLock(JobID, within: Duration)
         case releaseLock(JobID)
-        case readStore(JobID)
+        case readStore
         /// `verified`: reads it back as well, whatever the store has done about that itself.
-        case save(JobID, Credential, verified: Bool)
-        case delete(JobID)
+        case save(Credential, verified: Bool)
+        case delete
         case refresh(JobID, Secret)
         /// In the background; ends in ``Input/revocationEnded``.
         case revoke(Credential)
         case answer(Waiter, Result<Answer, CredentialFailure>)
-        /// The sign-out has been tried in the store. The credentials are revoked in any case, which ends in one
-        /// ``Input/revocationEnded`` if there are any.
-        case answerSignOut(Waiter, CredentialStoreError?, revoke: [Credential])
         /// Reports ``Input/patienceEnded(_:)`` after that time, unless the waiter is answered before.
         case startPatience(Waiter, Duration)
-        case writeTombstone(Tombstone)
-        case removeTombstone
+        /// Keeps the tombstone for other processes and later ones; `nil` removes it.
+        case keepTombstone(Tombstone?)
     }
 }
 
@@ -98,12 +114,16 @@ struct Tombstone: Sendable {
     /// Whether the server is to be told; `false` where the credential lives on elsewhere after an export.
     let revokes: Bool
     /// The accounts that were signed out; empty when the store could not be read either.
-    let accounts: [ChappieAccountInfo]
+    private(set) var accounts: [ChappieAccountInfo] = []
 
     init(at: Date, revokes: Bool, _ credentials: [Credential]) {
         self.at = at
         self.revokes = revokes
-        accounts = credentials.map { ChappieAccountInfo(userID: $0.info.userID, accountID: $0.info.accountID) }
+        for credential in credentials { add(credential) }
+    }
+
+    mutating func add(_ credential: Credential) {
+        accounts.append(ChappieAccountInfo(userID: credential.info.userID, accountID: credential.info.accountID))
     }
 
     /// Whether `stored` is the credential that the user wanted gone, and not a later sign-in.

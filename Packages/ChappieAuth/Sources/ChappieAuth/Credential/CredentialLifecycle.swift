@@ -3,27 +3,110 @@
 /// The life of one slot's credential as a state machine: past-tense inputs go in, actions come out.
 ///
 /// Nothing here waits, reads a clock or knows a store. ``CredentialManager`` carries out the actions and reports each
-/// result as the next input, in any order that the world has. The rules:
-/// - A refresh token works once. One renewal runs at a time, under the lock that other processes respect, and it reads the
-///   store again before it asks the server and once more before it believes that a refresh token is dead.
-/// - New tokens are used after they have been saved, and are never given up for a store that fails.
-/// - A sign-out counts from the moment it is reported; results of earlier work are then revoked, not used. It is repeated
-///   until the store has carried it out, but never at the cost of a later sign-in.
-/// - Jobs touch the store one at a time, in the order in which they are ready to.
+/// result as the next input. The rules:
+/// - One job runs at a time: a load, a renewal, a sign-out or a sign-in. The last three work under the lock that other
+///   processes respect, and read the store again before they change it.
+/// - A refresh token works once: the store is read before the server is asked, and once more before a refresh token is
+///   believed to be dead. New tokens are used after they have been saved, and are never given up for a store that fails.
+/// - A sign-out counts from the moment it is reported. A renewal that waits for another process or the server is given up
+///   for it; tokens that arrive after that are revoked. It is repeated until the store has carried it out, but never at
+///   the cost of a later sign-in.
 struct CredentialLifecycle: Sendable {
     /// The state of the credential.
-    enum Phase: Sendable {
-        /// The store has not been read, or could not be. Next: any.
+    private enum Phase: Sendable {
+        /// The store has not been read. Next: any.
         case unknown
-        /// The store was empty. Read again at the next request: another process may sign in. Next: `held`, `rejected`.
-        case absent
-        /// A credential is in use. Next: any but `unknown`.
+        /// The store could not be read. Read again for the next caller. Next: any but `unknown`.
+        case unavailable(CredentialStoreError)
+        /// The store was empty. Read again for the next caller: another process may sign in. `isMissed`: the user wanted
+        /// it renewed. Next: `held`, `unavailable`.
+        case absent(isMissed: Bool = false)
+        /// A credential is there. Next: any but `unknown` and `unavailable`.
         case held(Held)
-        /// The credential was of no more use. Next: `held`, when the store holds another one; `absent`.
+        /// The server no longer took the credential. Read again for the next caller. Next: `held`, when the store holds
+        /// another one; `absent`, `unavailable`.
         case rejected(Credential, CredentialFailure)
         /// The slot now belongs to another account; no request goes out under a changed name. Next: `held` by a new
         /// sign-in, `absent`.
         case mismatched(CredentialFailure)
+    }
+
+    /// The one piece of work that is under way.
+    private struct Job: Sendable {
+        let id: JobID
+        let kind: Kind
+        var step: Step
+
+        enum Kind: Sendable {
+            case load
+            /// ``CredentialLifecycle/renewal``.
+            case renewal
+            /// ``CredentialLifecycle/signOut``.
+            case signOut
+            /// The first of ``CredentialLifecycle/signIns``.
+            case signIn
+        }
+
+        enum Step: Sendable {
+            case locking
+            case reading
+            /// A renewal has asked the server.
+            case asking
+            /// The lock was held for so long that a renewal looks at the store before it saves.
+            case checking
+            case saving
+            /// A renewal reads the store once more, because the server no longer takes the refresh token.
+            case doubting(CredentialFailure)
+            case deleting(CredentialFailure?)
+            /// A sign-in that did not come through looks at what the store holds now.
+            case reviewing(CredentialFailure?)
+            case puttingBack(CredentialFailure?)
+        }
+    }
+
+    /// New tokens for the credential of that generation, wanted or under way.
+    private struct Renewal: Sendable {
+        enum Mode: Sendable {
+            /// Tokens that could not be saved are to be saved.
+            case ifUnsaved
+            /// The token is about to end: stored tokens will do if they last.
+            case ifDue
+            /// The backend refused the token: any other stored tokens will do.
+            case afterRefusal
+            /// The server is asked in any case.
+            case always
+            /// The store is read under the lock; the server is asked only when the token is due.
+            case ifDueAfterReading
+        }
+
+        let generation: Int
+        let mode: Mode
+        /// `isEarly`: the request goes out with the present token if the renewal fails or takes long.
+        var waiters: [(waiter: Waiter, isEarly: Bool)] = []
+    }
+
+    /// A sign-out that the store has not carried out yet.
+    private struct SignOut: Sendable {
+        /// When, and who was signed out.
+        var tombstone: Tombstone
+        /// Credentials that the sign-out took, and that are to be revoked.
+        var credentials: [Credential] = []
+        var waiters: [Waiter] = []
+        /// Whether the store has not carried it out before.
+        var isRepeated = false
+    }
+
+    private struct SignIn: Sendable {
+        let credential: Credential
+        let waiter: Waiter
+        let isImport: Bool
+        /// The number of sign-outs when it began; a later one wins.
+        let signOuts: Int
+        var isCancelled = false
+        /// The store's content before the sign-in.
+        var previous: Result<Credential?, CredentialStoreError>?
+        /// Whether that was to be forgotten without being revoked: another machine uses it.
+        var sparesPrevious = false
     }
 
     /// How long a renewal waits for another process's, which asks a server.
@@ -40,113 +123,27 @@ struct CredentialLifecycle: Sendable {
 
     private(set) var snapshot = CredentialSnapshot()
     private var phase = Phase.unknown
-    private var jobs: [JobID: Job] = [:]
-    /// The jobs that are ready for the store; the first one has it.
-    private var lane: [JobID] = []
+    private var job: Job?
     private var lastJob = 0
     private var lastGeneration = 0
     private var actions: [Action] = []
     private var moment = Moment(now: Date(timeIntervalSince1970: 0), elapsed: .zero)
 
-    /// The sign-out that the store has not carried out yet.
-    private var pendingSignOut: PendingSignOut?
-    /// Whether tokens that arrive after the last sign-out are to be ended at the server too.
-    private var revokesLateTokens = true
-    /// Why the store could not be read the last time; `nil` when it could.
-    private var readFailure: CredentialStoreError?
-    /// No early refresh before this time, because one has just failed.
-    private var earlyRefreshPause: Duration?
-    private var tokensCameAt: Duration?
-    /// The credential that the backend refused although it was fresh.
-    private var refusedGeneration: Int?
+    /// The job that took the lock, and when; later jobs work under it, and the last of them gives it back.
+    private var lock: (job: JobID, since: Duration)?
+    /// Whether the user refused access when the store was read the last time.
+    private var isAccessDenied = false
+    /// Callers that wait for a credential to be there.
+    private var callers: [(waiter: Waiter, need: Need)] = []
+    private var renewal: Renewal?
+    private var signOut: SignOut?
+    private var signIns: [SignIn] = []
+    /// Credentials for which the server was being asked when the user signed out: the answers are revoked.
+    private var lateTokens: [JobID: Credential] = [:]
     private var revocations = 0
-
-    /// The callers that wait for a credential to be there, and the job that brings it.
-    private var needs: [(waiter: Waiter, need: Need)] = []
-    private var needsJob: JobID?
-    private var renewalJob: JobID?
-    private var renewalWaiters: [Waiter] = []
-    /// Requests that would go out with the token of that generation if the renewal fails or takes long.
-    private var earlyWaiters: [(waiter: Waiter, generation: Int)] = []
     private var settling: [Waiter] = []
 
-    private enum Need { case account, token, refresh, export }
-
-    private struct Job: Sendable {
-        var kind: Kind
-        var step: Step
-        var lockedAt: Duration?
-        /// The job that took the lock that this one works under; it is released after the last of them.
-        var lock: JobID?
-
-        enum Kind: Sendable {
-            case load
-            case saveAgain(generation: Int)
-            case renewal(of: Held, RenewalMode)
-            /// `nil` for one that makes up for an earlier one.
-            case signOut(Waiter?)
-            case signIn(Adoption)
-        }
-
-        enum Step: Sendable {
-            case waitingForLock
-            /// In the lane, or reading the store: the first thing that every job does there.
-            case reading
-            /// A renewal has asked the server with the refresh token of this credential.
-            case asking(Held)
-            /// In the lane with new tokens for this credential.
-            case storing(Credential, insteadOf: Held)
-            /// The lock was held for so long that the store is looked at before the tokens of this generation are saved.
-            case checking(generation: Int)
-            case saving(generation: Int)
-            /// In the lane, or reading, because the server no longer takes the refresh token.
-            case doubting(Held, CredentialFailure)
-            case deleting(CredentialFailure?)
-            /// A sign-in that did not come through looks at what the store holds now.
-            case reviewing(CredentialFailure?)
-            case puttingBack(CredentialFailure?)
-        }
-    }
-
-    private enum RenewalMode: Sendable {
-        /// The token is about to end: stored tokens will do if they last.
-        case ifDue
-        /// The backend refused the token: any other stored tokens will do.
-        case afterRefusal
-        /// The server is asked in any case.
-        case always
-        /// The store is read under the lock; the server is asked only when the token is due.
-        case ifDueAfterReading
-    }
-
-    private struct Adoption: Sendable {
-        let credential: Credential
-        let waiter: Waiter
-        let isImport: Bool
-        /// The number of sign-outs when it began; a later one wins.
-        let signOuts: Int
-        var isCancelled = false
-        /// The store's content before the sign-in.
-        var previous: Result<Credential?, CredentialStoreError>?
-        /// Whether that was to be forgotten without being revoked: another machine uses it.
-        var sparesPrevious = false
-    }
-
-    private struct PendingSignOut: Sendable {
-        /// When, and who was signed out.
-        var tombstone: Tombstone
-        /// Credentials that the sign-out took, and that are to be revoked.
-        var credentials: [Credential] = []
-        /// Whether the store has refused to carry it out before.
-        var isRepeated = false
-        /// Whether the tombstone is known to be readable for other processes, which remove it with a later sign-in.
-        var isTombstoneKept = false
-
-        mutating func remember(_ credential: Credential) {
-            guard !credentials.contains(where: credential.hasSameTokens) else { return }
-            credentials.append(credential)
-        }
-    }
+    private var held: Held? { if case .held(let held) = phase { held } else { nil } }
 
     // MARK: Inputs
 
@@ -154,363 +151,285 @@ struct CredentialLifecycle: Sendable {
     mutating func handle(_ input: Input, at moment: Moment) -> [Action] {
         self.moment = moment
         switch input {
-        case .requestNeedsToken(let waiter): serve(waiter, .token)
-        case .accountAsked(let waiter): serve(waiter, .account)
-        case .refreshAsked(let waiter): serve(waiter, .refresh)
-        case .exportAsked(let waiter): serve(waiter, .export)
-        case .tokenRefused(let generation, let waiter): renew(generation, .afterRefusal, for: waiter)
-        case .freshTokenRefused(let generation, let reason):
-            guard held?.generation == generation else { break }
-            refusedGeneration = generation
-            publish(.reauthenticationRequired(.reauthenticationRequired(reason)))
-        case .tokenAccepted(let generation):
-            guard refusedGeneration == generation, let held, held.generation == generation else { break }
-            publishSignedIn(held.credential)
+        case .asked(let need, let waiter): serve(waiter, need)
+        case .backendAnswered(let generation, let refusal):
+            changeHeld { held in
+                if held.generation == generation { held.refusal = refusal }
+            }
         case .patienceEnded(let waiter): patienceEnded(waiter)
         case .signedOut(let revoking, let waiter): signedOut(revoking: revoking, waiter)
-        case .signOutOutlasted:
-            if let pendingSignOut { actions.append(.writeTombstone(pendingSignOut.tombstone)) }
-        case .tombstoneKept: pendingSignOut?.isTombstoneKept = true
+        case .signOutOutlasted: if let signOut { actions.append(.keepTombstone(signOut.tombstone)) }
         case .signInCompleted(let credential, let after, let waiter):
-            let signOuts = after ?? snapshot.signOuts
-            start(
-                .signIn(
-                    Adoption(credential: credential, waiter: waiter, isImport: after == nil, signOuts: signOuts)))
+            signIns.append(
+                SignIn(
+                    credential: credential, waiter: waiter, isImport: after == nil,
+                    signOuts: after ?? snapshot.signOuts))
+            // The user has the later word: a renewal that only waits for another process goes on afterwards.
+            if case .renewal = job?.kind, case .locking = job?.step { job = nil }
         case .signInCancelled(let waiter):
-            for (id, job) in jobs {
-                guard case .signIn(var adoption) = job.kind, adoption.waiter == waiter else { continue }
-                adoption.isCancelled = true
-                jobs[id]?.kind = .signIn(adoption)
-            }
+            if let index = signIns.firstIndex(where: { $0.waiter == waiter }) { signIns[index].isCancelled = true }
         case .settlingAsked(let waiter): settling.append(waiter)
         case .lockAnswered(let id, let error): lockAnswered(id, error)
-        case .storeRead(let id, let result):
-            if case .failure(let error) = result { readFailure = error } else { readFailure = nil }
-            storeRead(id, result)
-        case .storeSaved(let id, let error): storeSaved(id, error)
-        case .storeDeleted(let id, let error): storeDeleted(id, error)
+        case .storeRead(let result): storeRead(result)
+        case .storeChanged(let error): storeChanged(error)
         case .tokensRefreshed(let id, let result): tokensRefreshed(id, result)
         case .revocationEnded: revocations -= 1
         }
+        startNextJob()
         answerSettling()
+        updateSnapshot()
         defer { actions = [] }
         return actions
     }
 
+    private mutating func answerSettling() {
+        let isIdle =
+            switch (job?.kind, job?.step) {
+            case (nil, _), (.load, _), (.renewal, .locking): true
+            default: false
+            }
+        guard isIdle, revocations == 0, lateTokens.isEmpty else { return }
+        for waiter in settling { actions.append(.answer(waiter, .success(.settled))) }
+        settling = []
+    }
+
+    private mutating func updateSnapshot() {
+        let status: CredentialSnapshot.Status =
+            switch phase {
+            case .unknown: .unknown
+            case .unavailable(let error): .unavailable(error)
+            case .absent(isMissed: false): .signedOut
+            case .absent(isMissed: true): .reauthenticationRequired(.missingRefreshToken)
+            case .held(let held):
+                if let reason = held.refusal {
+                    .reauthenticationRequired(.reauthenticationRequired(reason))
+                } else {
+                    .signedIn(held.credential.info, expiresAt: held.credential.expiresAt)
+                }
+            case .rejected(_, let failure), .mismatched(let failure): .reauthenticationRequired(failure.authError)
+            }
+        guard snapshot.status != status else { return }
+        snapshot.status = status
+        snapshot.sequence += 1
+    }
+
     // MARK: Callers
 
-    private var held: Held? { if case .held(let held) = phase { held } else { nil } }
-
-    private mutating func answer(_ waiter: Waiter, _ held: Held, isFromServer: Bool = false) {
-        actions.append(.answer(waiter, .success(Answer(held: held, isFromServer: isFromServer))))
+    private mutating func answer(_ waiter: Waiter, with held: Held) {
+        actions.append(.answer(waiter, .success(.credential(held, isNew: isNew(held)))))
     }
 
     private mutating func refuse(_ waiter: Waiter, _ failure: CredentialFailure) {
         actions.append(.answer(waiter, .failure(failure)))
     }
 
-    /// Gives the waiter what it needs as soon as there is a credential that has been saved.
-    private mutating func serve(_ waiter: Waiter, _ need: Need) {
-        if let held, held.isSaved { return serve(waiter, need, with: held) }
-        if case .mismatched(let failure) = phase { return refuse(waiter, failure) }
-        needs.append((waiter, need))
-        guard needsJob == nil else { return }
-        if pendingSignOut != nil {
-            // The user has signed out: nothing goes out under the old name, whatever the store says about it.
-            let running = jobs.first { if case .signOut = $0.value.kind { true } else { false } }
-            needsJob = running?.key ?? start(.signOut(nil))
-        } else if let held {
-            needsJob = start(.saveAgain(generation: held.generation))
-        } else {
-            needsJob = start(.load)
-        }
+    private func isNew(_ held: Held) -> Bool {
+        held.cameAt.map { moment.elapsed - $0 < Self.newTokenTrust } ?? false
     }
 
-    private mutating func serve(_ waiter: Waiter, _ need: Need, with held: Held) {
+    /// Gives the waiter what it needs as soon as there is a credential that has been saved.
+    private mutating func serve(_ waiter: Waiter, _ need: Need) {
+        if case .mismatched(let failure) = phase { return refuse(waiter, failure) }
+        guard let held, held.replaces == nil else { return callers.append((waiter, need)) }
         switch need {
-        case .account: answer(waiter, held)
-        case .refresh: renew(held.generation, .always, for: waiter)
-        case .export: renew(held.generation, .ifDueAfterReading, for: waiter)
+        case .account: answer(waiter, with: held)
+        // Newer tokens are there already: a late 401 must not use them up.
+        case .replacement(let generation) where generation != held.generation: answer(waiter, with: held)
+        case .replacement: renew(held, .afterRefusal, for: waiter)
+        case .refresh: renew(held, .always, for: waiter)
+        case .export: renew(held, .ifDueAfterReading, for: waiter)
         case .token:
-            let isNew = tokensCameAt.map { moment.elapsed - $0 < Self.newTokenTrust } ?? false
             switch held.credential.freshness(at: moment.now) {
-            case _ where isNew: answer(waiter, held)
-            case .fresh: answer(waiter, held)
-            case .due where earlyRefreshPause.map { moment.elapsed < $0 } ?? false: answer(waiter, held)
+            case _ where isNew(held), .fresh: answer(waiter, with: held)
+            case .due where held.earlyRefreshPause.map { moment.elapsed < $0 } ?? false: answer(waiter, with: held)
             case .due:
-                earlyWaiters.append((waiter, held.generation))
                 actions.append(.startPatience(waiter, Self.earlyRefreshPatience))
-                if renewalJob == nil { renewalJob = start(.renewal(of: held, .ifDue)) }
-            case .expired: renew(held.generation, .ifDue, for: waiter)
+                renew(held, .ifDue, for: waiter, isEarly: true)
+            case .expired: renew(held, .ifDue, for: waiter)
             }
         }
     }
 
-    private mutating func serveAll(from id: JobID, _ result: Result<Held, CredentialFailure>) {
-        guard needsJob == id else { return }
-        needsJob = nil
-        let served = needs
-        needs = []
-        for (waiter, need) in served {
+    private mutating func renew(_ held: Held, _ mode: Renewal.Mode, for waiter: Waiter, isEarly: Bool = false) {
+        if renewal == nil { renewal = Renewal(generation: held.generation, mode: mode) }
+        renewal?.waiters.append((waiter, isEarly))
+    }
+
+    private mutating func patienceEnded(_ waiter: Waiter) {
+        guard let renewal, let index = renewal.waiters.firstIndex(where: { $0.waiter == waiter }) else { return }
+        self.renewal?.waiters.remove(at: index)
+        if let held, held.generation == renewal.generation {
+            answer(waiter, with: held)
+        } else {
+            serve(waiter, .account)
+        }
+    }
+
+    // MARK: Jobs
+
+    /// Begins what is to be done next, unless a job is under way. A sign-out comes first; one that the store has refused
+    /// is repeated when a caller needs the credential, and by a sign-in.
+    private mutating func startNextJob() {
+        guard job == nil else { return }
+        if let signOut, !signOut.waiters.isEmpty || signIns.isEmpty && !callers.isEmpty {
+            begin(.signOut, waitingForLock: Self.changeLockPatience)
+        } else if !signIns.isEmpty {
+            begin(.signIn, waitingForLock: Self.changeLockPatience)
+        } else if renewal != nil {
+            begin(.renewal, waitingForLock: Self.renewalLockPatience)
+        } else if !callers.isEmpty, let held {
+            renewal = Renewal(generation: held.generation, mode: .ifUnsaved)
+            begin(.renewal, waitingForLock: Self.renewalLockPatience)
+        } else if !callers.isEmpty {
+            lastJob += 1
+            job = Job(id: lastJob, kind: .load, step: .reading)
+            actions.append(.readStore)
+        } else if let lock {
+            actions.append(.releaseLock(lock.job))
+            self.lock = nil
+        }
+    }
+
+    private mutating func begin(_ kind: Job.Kind, waitingForLock patience: Duration) {
+        lastJob += 1
+        job = Job(id: lastJob, kind: kind, step: .locking)
+        if lock == nil { actions.append(.acquireLock(lastJob, within: patience)) } else { firstStep() }
+    }
+
+    private mutating func lockAnswered(_ id: JobID, _ error: CredentialStoreError?) {
+        guard let job, job.id == id else {
+            if error == nil { actions.append(.releaseLock(id)) }
+            return
+        }
+        if let error, case .renewal = job.kind { return endRenewal(.failure(.store(error))) }
+        if error == nil { lock = (id, moment.elapsed) }
+        firstStep()
+    }
+
+    private mutating func firstStep() {
+        // A user who has just refused access is not asked for it again: deleting needs none.
+        if case .signOut = job?.kind, isAccessDenied, signOut?.isRepeated == false {
+            delete(nil)
+        } else {
+            read(.reading)
+        }
+    }
+
+    private mutating func read(_ step: Job.Step) {
+        job?.step = step
+        actions.append(.readStore)
+    }
+
+    private mutating func save(_ credential: Credential, _ step: Job.Step = .saving, verified: Bool = false) {
+        job?.step = step
+        actions.append(.save(credential, verified: verified))
+    }
+
+    private mutating func delete(_ failure: CredentialFailure?) {
+        job?.step = .deleting(failure)
+        actions.append(.delete)
+    }
+
+    /// Ends the job, with a result for those who wait for a credential.
+    private mutating func end(_ result: Result<Void, CredentialFailure>) {
+        job = nil
+        let callers = callers
+        self.callers = []
+        for (waiter, need) in callers {
             switch result {
-            case .success(let held): serve(waiter, need, with: held)
+            case .success: serve(waiter, need)
             case .failure(.missingCredential) where need == .refresh:
-                if case .absent = phase { publish(.reauthenticationRequired(.missingRefreshToken)) }
-                refuse(waiter, .rejected(.missingRefreshToken, reason: "You are not signed in. Please sign in."))
+                if case .absent = phase { phase = .absent(isMissed: true) }
+                refuse(waiter, .rejected(.missingRefreshToken))
             case .failure(let failure): refuse(waiter, failure)
             }
         }
     }
 
-    private mutating func renew(_ generation: Int, _ mode: RenewalMode, for waiter: Waiter) {
-        if renewalJob == nil {
-            guard let held else { return refuse(waiter, .missingCredential) }
-            // Newer tokens are there already: a late 401 must not use them up.
-            guard held.generation == generation else { return serve(waiter, .account) }
-            renewalJob = start(.renewal(of: held, mode))
-        }
-        renewalWaiters.append(waiter)
-    }
-
-    private mutating func patienceEnded(_ waiter: Waiter) {
-        guard let index = earlyWaiters.firstIndex(where: { $0.waiter == waiter }) else { return }
-        let generation = earlyWaiters.remove(at: index).generation
-        if let held, held.generation == generation { answer(waiter, held) } else { serve(waiter, .account) }
-    }
-
-    private mutating func answerSettling() {
-        let isBusy =
-            revocations > 0
-            || jobs.values.contains { job in
-                switch (job.kind, job.step) {
-                case (.load, _), (.renewal, .waitingForLock): false
-                default: true
-                }
+    private mutating func storeRead(_ result: Result<Stored, CredentialStoreError>) {
+        isAccessDenied =
+            switch result {
+            case .failure(.denied), .failure(.noPassphrase), .failure(.wrongPassphrase): true
+            default: false
             }
-        guard !isBusy else { return }
-        for waiter in settling { actions.append(.answer(waiter, .success(Answer()))) }
-        settling = []
-    }
-
-    // MARK: Jobs
-
-    @discardableResult
-    private mutating func start(_ kind: Job.Kind) -> JobID {
-        lastJob += 1
-        let id = lastJob
-        jobs[id] = Job(kind: kind, step: .waitingForLock)
-        switch kind {
-        case .load: enterLane(id, .reading)
-        case .renewal: actions.append(.acquireLock(id, within: Self.renewalLockPatience))
-        case .saveAgain, .signOut, .signIn:
-            // A renewal of this process that has the lock looks at what has changed by itself.
-            if let renewalJob, let lock = jobs[renewalJob]?.lock {
-                jobs[id]?.lock = lock
-                enterLane(id, .reading)
-            } else {
-                actions.append(.acquireLock(id, within: Self.changeLockPatience))
-            }
-        }
-        return id
-    }
-
-    private mutating func lockAnswered(_ id: JobID, _ error: CredentialStoreError?) {
-        guard let job = jobs[id] else { return }
-        if let error, case .renewal = job.kind { return end(id, .failure(.store(error))) }
-        if error == nil {
-            jobs[id]?.lockedAt = moment.elapsed
-            jobs[id]?.lock = id
-        }
-        enterLane(id, .reading)
-    }
-
-    private mutating func enterLane(_ id: JobID, _ step: Job.Step) {
-        jobs[id]?.step = step
-        lane.append(id)
-        if lane.first == id { takeTurn(id) }
-    }
-
-    private mutating func leaveLane(_ id: JobID) {
-        guard lane.first == id else { return }
-        lane.removeFirst()
-        if let next = lane.first { takeTurn(next) }
-    }
-
-    /// The store is the job's now.
-    private mutating func takeTurn(_ id: JobID) {
-        guard let job = jobs[id] else { return leaveLane(id) }
-        switch (job.kind, job.step) {
-        case (.load, _):
-            // A sign-in may have finished while this waited for its turn.
-            if let held { end(id, .success(Answer(held: held))) } else { actions.append(.readStore(id)) }
-        case (.saveAgain(let generation), _):
-            guard let held else { return end(id, .failure(.missingCredential)) }
-            guard held.generation == generation, !held.isSaved else { return end(id, .success(Answer(held: held))) }
-            actions.append(.readStore(id))
-        case (.renewal(let original, _), .reading):
-            guard let held else { return end(id, .failure(.missingCredential)) }
-            // Tokens that the store did not take are newer than those it holds.
-            if held.generation == original.generation, held.isSaved { return actions.append(.readStore(id)) }
-            goOn(id, with: held)
-        case (.renewal, .storing(let credential, let asked)): storeTokens(id, credential, insteadOf: asked)
-        case (.signOut, _):
-            guard let pendingSignOut else { return endSignOut(id, nil) }
-            // A user who has just refused access is not asked for it again: deleting needs none.
-            if pendingSignOut.isRepeated || !hasJustRefusedToBeRead {
-                actions.append(.readStore(id))
-            } else {
-                delete(id)
-            }
-        case (.signIn(let adoption), _) where isOver(adoption): abandon(id)
-        default: actions.append(.readStore(id))
+        switch (job?.kind, job?.step) {
+        case (.load, _): loaded(result)
+        case (.renewal, .doubting(let failure)): doubted(failure, try? result.get().credentialInForce)
+        case (.renewal, let step): readForRenewal(result.map(\.credentialInForce), step)
+        case (.signOut, _): readForSignOut(result)
+        case (.signIn, .reviewing(let failure)): putBack(failure, now: try? result.get().credential)
+        case (.signIn, _): readForSignIn(result)
+        case (nil, _): break
         }
     }
 
-    private var hasJustRefusedToBeRead: Bool {
-        switch readFailure {
-        case .denied, .noPassphrase, .wrongPassphrase: true
-        default: false
-        }
-    }
-
-    private mutating func delete(_ id: JobID, _ failure: CredentialFailure? = nil) {
-        jobs[id]?.step = .deleting(failure)
-        actions.append(.delete(id))
-    }
-
-    /// Ends a load, a save or a renewal.
-    private mutating func end(_ id: JobID, _ result: Result<Answer, CredentialFailure>) {
-        guard let job = remove(id) else { return }
-        if case .renewal = job.kind { return endRenewal(result) }
-        serveAll(from: id, result.flatMap { $0.held.map { .success($0) } ?? .failure(.missingCredential) })
-    }
-
-    private mutating func remove(_ id: JobID) -> Job? {
-        guard let job = jobs.removeValue(forKey: id) else { return nil }
-        if let lock = job.lock, !jobs.values.contains(where: { $0.lock == lock }) { actions.append(.releaseLock(lock)) }
-        leaveLane(id)
-        return job
-    }
-
-    // MARK: The store's answers
-
-    private mutating func storeRead(_ id: JobID, _ result: Result<Stored, CredentialStoreError>) {
-        guard let job = jobs[id] else { return }
-        switch (job.kind, job.step) {
-        case (.load, _): loaded(id, result)
-        case (.saveAgain(let generation), _): reviewed(id, generation, result, savesWhatCanNotBeRead: false)
-        case (.renewal(let original, _), .reading): reread(id, original, result.map(credential))
-        case (.renewal, .checking(let generation)): reviewed(id, generation, result, savesWhatCanNotBeRead: true)
-        case (.renewal, .doubting(let asked, let failure)): doubted(id, asked, failure, try? credential(result.get()))
-        case (.renewal, _): break
-        case (.signOut, _): readForSignOut(id, result)
-        case (.signIn(let adoption), .reviewing(let failure)): putBack(id, adoption, failure, now: result)
-        case (.signIn(let adoption), _): readForSignIn(id, adoption, result)
-        }
-    }
-
-    private mutating func storeSaved(_ id: JobID, _ error: CredentialStoreError?) {
-        guard let job = jobs[id] else { return }
-        switch (job.kind, job.step) {
-        case (.signIn(let adoption), .puttingBack(let failure)): fail(id, adoption, failure)
-        case (.signIn(let adoption), _):
-            if let error {
-                review(id, .store(error))
-            } else if isOver(adoption) {
-                review(id, nil)
-            } else {
-                adopt(id, adoption)
-            }
-        case (_, .saving(let generation)):
-            if let error { return end(id, .failure(.store(error))) }
-            markSaved(generation)
-            guard let held else { return end(id, .failure(.missingCredential)) }
-            end(id, .success(Answer(held: held, isFromServer: true)))
-        default: break
-        }
-    }
-
-    private mutating func storeDeleted(_ id: JobID, _ error: CredentialStoreError?) {
-        guard let job = jobs[id] else { return }
-        switch (job.kind, job.step) {
-        case (.signOut, _): deletedForSignOut(id, error)
-        case (.signIn(let adoption), .puttingBack(let failure)): fail(id, adoption, failure)
+    private mutating func storeChanged(_ error: CredentialStoreError?) {
+        switch (job?.kind, job?.step) {
         // Best effort: a rejected credential that stays is known as rejected here and will be rejected elsewhere.
-        case (_, .deleting(let failure?)): end(id, .failure(failure))
-        default: break
-        }
-    }
-
-    /// The credential that counts as stored: one that a tombstone means is gone.
-    private func credential(_ stored: Stored) -> Credential? {
-        stored.credential.flatMap { credential in
-            stored.tombstone?.means(credential) == true ? nil : credential
+        case (.renewal, .deleting(let failure?)): endRenewal(.failure(failure))
+        case (.renewal, _):
+            if let error { return endRenewal(.failure(.store(error))) }
+            changeHeld { $0.replaces = nil }
+            endRenewal(.success(()))
+        case (.signOut, _): deletedForSignOut(error)
+        case (.signIn, .puttingBack(let failure)): failSignIn(failure)
+        case (.signIn, _):
+            if error != nil || isOver(signIns[0]) {
+                read(.reviewing(error.map(CredentialFailure.store)))
+            } else {
+                adopt()
+            }
+        case (.load, _), (nil, _): break
         }
     }
 
     // MARK: Loading
 
-    private mutating func loaded(_ id: JobID, _ result: Result<Stored, CredentialStoreError>) {
-        if pendingSignOut != nil { return end(id, .failure(.missingCredential)) }
+    private mutating func loaded(_ result: Result<Stored, CredentialStoreError>) {
+        // Signed out meanwhile: the sign-out answers the callers.
+        guard signOut == nil else { return job = nil }
         let stored: Stored
         switch result {
         case .failure(let error):
-            publish(.unavailable(error))
-            return end(id, .failure(.store(error)))
+            phase = .unavailable(error)
+            return end(.failure(.store(error)))
         case .success(let value): stored = value
         }
         if let tombstone = stored.tombstone {
-            guard let credential = stored.credential, tombstone.means(credential) else {
-                actions.append(.removeTombstone)
-                return loaded(id, .success(Stored(credential: stored.credential)))
+            if stored.credential != nil, stored.credentialInForce == nil {
+                // An earlier process signed out, and the store did not carry it out in time.
+                signOut = SignOut(tombstone: tombstone, isRepeated: true)
+                phase = .absent()
+                return job = nil
             }
-            // An earlier process signed out, and the store did not carry it out in time.
-            pendingSignOut = PendingSignOut(tombstone: tombstone, isRepeated: true, isTombstoneKept: true)
-            phase = .absent
-            publish(.signedOut)
-            _ = remove(id)
-            needsJob = start(.signOut(nil))
-            return
+            actions.append(.keepTombstone(nil))
         }
         switch (stored.credential, phase) {
-        case (nil, .rejected(_, let failure)): end(id, .failure(failure))
+        case (let credential, .rejected(let rejected, let failure))
+        where credential?.hasSameTokens(as: rejected) ?? true:
+            end(.failure(failure))
+        case (let credential?, _):
+            hold(credential)
+            end(.success(()))
         case (nil, _):
-            phase = .absent
-            publish(.signedOut)
-            end(id, .failure(.missingCredential))
-        case (let credential?, .rejected(let rejected, let failure)) where credential.hasSameTokens(as: rejected):
-            end(id, .failure(failure))
-        case (let credential?, _): end(id, .success(Answer(held: hold(credential, isSaved: true))))
+            phase = .absent()
+            end(.failure(.missingCredential))
         }
     }
 
     /// Takes `credential` into use.
-    @discardableResult
-    private mutating func hold(_ credential: Credential, isSaved: Bool, replacing: Credential? = nil) -> Held {
+    private mutating func hold(_ credential: Credential, replacing: Credential? = nil, isNew: Bool = false) {
         lastGeneration += 1
-        let held = Held(credential: credential, generation: lastGeneration, isSaved: isSaved, replaces: replacing)
+        phase = .held(
+            Held(
+                credential: credential, generation: lastGeneration, replaces: replacing,
+                cameAt: isNew ? moment.elapsed : nil))
+    }
+
+    private mutating func changeHeld(_ change: (inout Held) -> Void) {
+        guard var held else { return }
+        change(&held)
         phase = .held(held)
-        earlyRefreshPause = nil
-        publishSignedIn(credential)
-        return held
-    }
-
-    private mutating func markSaved(_ generation: Int) {
-        guard var held, held.generation == generation else { return }
-        held.isSaved = true
-        held.replaces = nil
-        phase = .held(held)
-    }
-
-    private mutating func publishSignedIn(_ credential: Credential) {
-        refusedGeneration = nil
-        publish(.signedIn(credential.info, expiresAt: credential.expiresAt))
-    }
-
-    private mutating func publish(_ status: CredentialSnapshot.Status) {
-        guard snapshot.status != status else { return }
-        snapshot.status = status
-        snapshot.sequence += 1
     }
 
     private mutating func revoke(_ credential: Credential) {
@@ -520,307 +439,249 @@ struct CredentialLifecycle: Sendable {
 
     // MARK: Renewal
 
-    private mutating func reread(_ id: JobID, _ original: Held, _ stored: Result<Credential?, CredentialStoreError>) {
-        guard let held else { return end(id, .failure(.missingCredential)) }
-        guard held.generation == original.generation else { return goOn(id, with: held) }
+    /// Compares what is held with what the store has now. Another process may have renewed it, and a user who has signed
+    /// out or in meanwhile has the later word. Tokens that the store does not have yet are saved if it still holds what
+    /// they replace.
+    private mutating func readForRenewal(_ stored: Result<Credential?, CredentialStoreError>, _ step: Job.Step?) {
+        guard let held else { return endRenewal(.failure(.missingCredential)) }
         switch stored {
-        case .failure(let error): end(id, .failure(.store(error)))
-        case .success(nil):
-            phase = .absent
-            publish(.signedOut)
-            end(id, .failure(.missingCredential))
-        case .success(let credential?):
-            if credential.hasSameTokens(as: held.credential) { return goOn(id, with: held) }
-            guard credential.info.isSameAccount(as: held.credential.info) else { return mismatch(id) }
-            goOn(id, with: hold(credential, isSaved: true))
+        case .failure(let error):
+            if case .checking = step { save(held.credential) } else { endRenewal(.failure(.store(error))) }
+        // A save that was given up may have been carried out all the same.
+        case .success(let stored?) where stored.hasSameTokens(as: held.credential):
+            changeHeld { $0.replaces = nil }
+            askIfNeeded()
+        case .success(let stored?) where held.replaces.map(stored.hasSameTokens) ?? false: save(held.credential)
+        case .success(let stored):
+            if held.replaces != nil { revoke(held.credential) }
+            guard let stored else {
+                phase = .absent()
+                return endRenewal(.failure(.missingCredential))
+            }
+            if take(stored, insteadOf: held) { askIfNeeded() }
         }
     }
 
+    /// Holds what another process has stored, unless it is another account's, which ends the renewal.
+    private mutating func take(_ stored: Credential, insteadOf held: Held) -> Bool {
+        if stored.info.isSameAccount(as: held.credential.info) {
+            hold(stored)
+            return true
+        }
+        let reason = "The stored sign-in now belongs to another account. Please sign in again to go on here."
+        let failure = CredentialFailure.rejected(.reauthenticationRequired(reason))
+        phase = .mismatched(failure)
+        endRenewal(.failure(failure))
+        return false
+    }
+
     /// Ends the renewal if the tokens at hand will do, and asks the server otherwise.
-    private mutating func goOn(_ id: JobID, with held: Held) {
-        guard let job = jobs[id], case .renewal(let original, let mode) = job.kind else { return }
+    private mutating func askIfNeeded() {
+        guard let held, let renewal, let id = job?.id else { return }
         let isFresh = held.credential.freshness(at: moment.now) == .fresh
-        let isOther = held.generation != original.generation
+        let isOther = held.generation != renewal.generation
         let isEnough =
-            switch mode {
+            switch renewal.mode {
+            case .ifUnsaved: true
             case .ifDue: isOther && isFresh
             case .afterRefusal: isOther
             case .always: false
             case .ifDueAfterReading: isFresh
             }
-        if isEnough { return end(id, .success(Answer(held: held))) }
+        if isEnough { return endRenewal(.success(())) }
         guard let refreshToken = held.credential.refreshToken else {
-            jobs[id]?.step = .doubting(
-                held,
-                .rejected(.missingRefreshToken, reason: "The sign-in can't be renewed. Please sign in again."))
-            return actions.append(.readStore(id))
+            return doubted(.rejected(.missingRefreshToken), held.credential)
         }
-        jobs[id]?.step = .asking(held)
-        leaveLane(id)
+        job?.step = .asking
         actions.append(.refresh(id, refreshToken))
     }
 
     private mutating func tokensRefreshed(_ id: JobID, _ result: Result<TokenAnswer, CredentialFailure>) {
-        guard let job = jobs[id], case .asking(let asked) = job.step else { return }
+        guard let held, job?.id == id else {
+            // Signed out while the server was asked.
+            if let credential = lateTokens.removeValue(forKey: id), case .success(let answer) = result {
+                revoke(credential.refreshed(with: answer, at: moment.now))
+            }
+            return
+        }
         switch result {
         case .success(let answer):
-            enterLane(id, .storing(asked.credential.refreshed(with: answer, at: moment.now), insteadOf: asked))
-        case .failure(let failure) where failure.mayPass: end(id, .failure(failure))
-        case .failure(let failure): enterLane(id, .doubting(asked, failure))
+            let new = held.credential.refreshed(with: answer, at: moment.now)
+            hold(new, replacing: held.credential, isNew: true)
+            // At once: a crash before that loses the sign-in. Only where the lock was held for so long that another
+            // process may have signed out or in without it, the store is looked at first.
+            let isLockOld = lock.map { moment.elapsed - $0.since > Self.changeLockPatience - .seconds(1) } ?? false
+            if isLockOld { read(.checking) } else { save(new) }
+        case .failure(let failure) where failure.mayPass: endRenewal(.failure(failure))
+        case .failure(let failure): read(.doubting(failure))
         }
-    }
-
-    /// Saves at once: a crash before that loses the sign-in. Only where the lock was held for so long that another
-    /// process may have signed out or in without it, the store is looked at first.
-    private mutating func storeTokens(_ id: JobID, _ credential: Credential, insteadOf asked: Held) {
-        guard let held, held.generation == asked.generation else {
-            // Signed out, or signed in anew, while the server was asked.
-            if revokesLateTokens { revoke(credential) }
-            return end(id, held.map { .success(Answer(held: $0)) } ?? .failure(.missingCredential))
-        }
-        tokensCameAt = moment.elapsed
-        let new = hold(credential, isSaved: false, replacing: held.isSaved ? held.credential : held.replaces)
-        if let lockedAt = jobs[id]?.lockedAt, moment.elapsed - lockedAt > Self.changeLockPatience - .seconds(1) {
-            jobs[id]?.step = .checking(generation: new.generation)
-            actions.append(.readStore(id))
-        } else {
-            save(id, new)
-        }
-    }
-
-    private mutating func save(_ id: JobID, _ held: Held) {
-        jobs[id]?.step = .saving(generation: held.generation)
-        actions.append(.save(id, held.credential, verified: false))
-    }
-
-    /// Decides what becomes of tokens that the store does not have yet: they are saved if it still holds what they
-    /// replace. A user who has signed out or in meanwhile has the later word.
-    private mutating func reviewed(
-        _ id: JobID, _ generation: Int, _ result: Result<Stored, CredentialStoreError>, savesWhatCanNotBeRead: Bool
-    ) {
-        guard let held, held.generation == generation else {
-            return end(id, held.map { .success(Answer(held: $0)) } ?? .failure(.missingCredential))
-        }
-        let stored: Credential?
-        switch result.map(credential) {
-        case .failure where savesWhatCanNotBeRead: return save(id, held)
-        case .failure(let error): return end(id, .failure(.store(error)))
-        case .success(let value): stored = value
-        }
-        guard let stored else {
-            phase = .absent
-            publish(.signedOut)
-            revoke(held.credential)
-            return end(id, .failure(.missingCredential))
-        }
-        // A save that was given up may have been carried out all the same.
-        if stored.hasSameTokens(as: held.credential) {
-            markSaved(generation)
-            return end(id, .success(Answer(held: self.held)))
-        }
-        if let replaced = held.replaces, stored.hasSameTokens(as: replaced) { return save(id, held) }
-        revoke(held.credential)
-        guard stored.info.isSameAccount(as: held.credential.info) else { return mismatch(id) }
-        end(id, .success(Answer(held: hold(stored, isSaved: true))))
     }
 
     /// Gives up a credential that the server no longer takes, unless the store has a newer one by now: then another
     /// process was faster, and that one is used.
-    private mutating func doubted(_ id: JobID, _ asked: Held, _ failure: CredentialFailure, _ stored: Credential?) {
-        guard let held, held.generation == asked.generation else {
-            return end(id, held.map { .success(Answer(held: $0)) } ?? .failure(.missingCredential))
-        }
-        if held.isSaved, let stored, stored.refreshToken != held.credential.refreshToken {
-            guard stored.info.isSameAccount(as: held.credential.info) else { return mismatch(id) }
-            return end(id, .success(Answer(held: hold(stored, isSaved: true))))
+    private mutating func doubted(_ failure: CredentialFailure, _ stored: Credential?) {
+        guard let held else { return endRenewal(.failure(.missingCredential)) }
+        if let stored, stored.refreshToken != held.credential.refreshToken {
+            if take(stored, insteadOf: held) { endRenewal(.success(())) }
+            return
         }
         phase = .rejected(held.credential, failure)
-        if case .rejected(let error, _) = failure { publish(.reauthenticationRequired(error)) }
-        if stored != nil { delete(id, failure) } else { end(id, .failure(failure)) }
+        if stored != nil { delete(failure) } else { endRenewal(.failure(failure)) }
     }
 
-    private mutating func mismatch(_ id: JobID) {
-        let reason = "The stored sign-in now belongs to another account. Please sign in again to go on here."
-        let failure = CredentialFailure.rejected(.reauthenticationRequired(reason), reason: reason)
-        phase = .mismatched(failure)
-        publish(.reauthenticationRequired(.reauthenticationRequired(reason)))
-        end(id, .failure(failure))
-    }
-
-    private mutating func endRenewal(_ result: Result<Answer, CredentialFailure>) {
-        renewalJob = nil
-        let waiters = renewalWaiters
-        let early = earlyWaiters
-        renewalWaiters = []
-        earlyWaiters = []
-        if case .failure(let failure) = result, failure.mayPass {
-            earlyRefreshPause = moment.elapsed + Self.earlyRefreshRetry
-        }
-        for waiter in waiters { actions.append(.answer(waiter, result)) }
-        for (waiter, generation) in early {
+    private mutating func endRenewal(_ result: Result<Void, CredentialFailure>) {
+        guard let renewal else { return }
+        self.renewal = nil
+        var passing: CredentialFailure?
+        if case .failure(let failure) = result, failure.mayPass { passing = failure }
+        let pause = moment.elapsed + Self.earlyRefreshRetry
+        if passing != nil { changeHeld { $0.earlyRefreshPause = pause } }
+        for (waiter, isEarly) in renewal.waiters {
+            switch result {
+            case .success: serve(waiter, .account)
             // Only while it is still the same token: a new one is not to be used before it has been saved.
-            if case .failure(let failure) = result, failure.mayPass, let held, held.generation == generation {
-                answer(waiter, held)
-            } else {
-                actions.append(.answer(waiter, result))
+            case .failure where isEarly && passing != nil && held?.generation == renewal.generation:
+                serve(waiter, .account)
+            case .failure(let failure): refuse(waiter, failure)
             }
         }
+        end(result)
     }
 
     // MARK: Signing out
 
     private mutating func signedOut(revoking: Bool, _ waiter: Waiter) {
-        var credentials = takeUnrevoked()
-        if let held { credentials.append(held.credential) }
-        revokesLateTokens = revoking
-        pendingSignOut = PendingSignOut(
-            tombstone: Tombstone(at: moment.now, revokes: revoking, credentials), credentials: credentials)
-        phase = .absent
+        let credentials = takeUnrevoked() + (held.map { [$0.credential] } ?? [])
+        let asked = held?.credential
+        signOut = SignOut(
+            tombstone: Tombstone(at: moment.now, revokes: revoking, credentials), credentials: credentials,
+            waiters: (signOut?.waiters ?? []) + [waiter])
+        phase = .absent()
         snapshot.signOuts += 1
         snapshot.sequence += 1
-        snapshot.status = .signedOut
-        start(.signOut(waiter))
+        switch (job?.kind, job?.step) {
+        case (.renewal, .locking): endRenewal(.failure(.missingCredential))
+        case (.renewal, .asking):
+            if revoking, let id = job?.id { lateTokens[id] = asked }
+            endRenewal(.failure(.missingCredential))
+        default: break
+        }
     }
 
-    private mutating func readForSignOut(_ id: JobID, _ result: Result<Stored, CredentialStoreError>) {
-        guard var pending = pendingSignOut else { return endSignOut(id, nil) }
+    private mutating func readForSignOut(_ result: Result<Stored, CredentialStoreError>) {
+        guard let signOut else { return job = nil }
         switch result {
         case .success(let stored):
             guard let credential = stored.credential else { break }
-            let isOvertaken = pending.isTombstoneKept && stored.tombstone == nil
-            if pending.isRepeated, isOvertaken || !pending.tombstone.means(credential) {
-                // A later sign-in has the slot: there is nothing left to make up for.
-                if needsJob == id { needsJob = start(.load) }
-                return completeSignOut(id)
+            if signOut.isRepeated, stored.tombstone == nil || !signOut.tombstone.means(credential) {
+                // A later sign-in has the slot: there is nothing left to make up for, and the callers may have it.
+                endSignOut(nil)
+                return job = nil
             }
             // It may be newer than what is known here: another process may have renewed it.
-            pending.remember(credential)
-            pendingSignOut = pending
-        case .failure(.foreign): return completeSignOut(id)
-        case .failure(.corrupt): break
-        case .failure(let error): if pending.isRepeated { return endSignOut(id, error) }
+            if !signOut.credentials.contains(where: credential.hasSameTokens) {
+                self.signOut?.credentials.append(credential)
+                self.signOut?.tombstone.add(credential)
+            }
+        case .failure(.foreign):
+            endSignOut(nil)
+            return end(.failure(.missingCredential))
+        case .failure(let error):
+            if case .corrupt = error { break }
+            if signOut.isRepeated {
+                endSignOut(error)
+                return end(.failure(.missingCredential))
+            }
         }
-        delete(id)
+        delete(nil)
     }
 
-    private mutating func deletedForSignOut(_ id: JobID, _ error: CredentialStoreError?) {
-        guard let error else { return completeSignOut(id) }
-        guard var pending = pendingSignOut else { return endSignOut(id, error) }
-        if !pending.isRepeated {
-            let tombstone = pending.tombstone
-            pending.tombstone = Tombstone(at: tombstone.at, revokes: tombstone.revokes, pending.credentials)
-        }
-        pending.isRepeated = true
-        pendingSignOut = pending
-        actions.append(.writeTombstone(pending.tombstone))
-        endSignOut(id, error)
+    private mutating func deletedForSignOut(_ error: CredentialStoreError?) {
+        if error != nil, let signOut { actions.append(.keepTombstone(signOut.tombstone)) }
+        endSignOut(error)
+        end(.failure(.missingCredential))
     }
 
-    private mutating func completeSignOut(_ id: JobID) {
-        let credentials = takeUnrevoked()
-        pendingSignOut = nil
-        actions.append(.removeTombstone)
-        endSignOut(id, nil, revoking: credentials)
+    /// - Parameter error: why the store has not carried it out; it is then repeated later.
+    private mutating func endSignOut(_ error: CredentialStoreError?) {
+        guard let waiters = signOut?.waiters else { return }
+        var credentials = error != nil && waiters.isEmpty ? [] : takeUnrevoked()
+        signOut?.waiters = []
+        signOut?.isRepeated = true
+        if error == nil {
+            signOut = nil
+            actions.append(.keepTombstone(nil))
+        }
+        for waiter in waiters {
+            if !credentials.isEmpty { revocations += 1 }
+            actions.append(.answer(waiter, .success(.signedOut(error, revoke: credentials))))
+            credentials = []
+        }
+        for credential in credentials { revoke(credential) }
     }
 
     private mutating func takeUnrevoked() -> [Credential] {
-        guard let pending = pendingSignOut else { return [] }
-        pendingSignOut?.credentials = []
-        return pending.tombstone.revokes ? pending.credentials : []
-    }
-
-    private mutating func endSignOut(_ id: JobID, _ error: CredentialStoreError?, revoking: [Credential]? = nil) {
-        guard let job = jobs[id], case .signOut(let waiter) = job.kind else { return }
-        let credentials = revoking ?? (waiter == nil ? [] : takeUnrevoked())
-        if let waiter {
-            if !credentials.isEmpty { revocations += 1 }
-            actions.append(.answerSignOut(waiter, error, revoke: credentials))
-        } else {
-            for credential in credentials { revoke(credential) }
-        }
-        _ = remove(id)
-        serveAll(from: id, .failure(.missingCredential))
+        guard let taken = signOut else { return [] }
+        signOut?.credentials = []
+        return taken.tombstone.revokes ? taken.credentials : []
     }
 
     // MARK: Signing in
 
-    private func isOver(_ adoption: Adoption) -> Bool {
-        adoption.isCancelled || adoption.signOuts != snapshot.signOuts
-    }
+    private func isOver(_ signIn: SignIn) -> Bool { signIn.isCancelled || signIn.signOuts != snapshot.signOuts }
 
-    private mutating func readForSignIn(
-        _ id: JobID, _ adoption: Adoption, _ stored: Result<Stored, CredentialStoreError>
-    ) {
-        if case .failure(let error) = stored, case .foreign = error { return fail(id, adoption, .store(error)) }
-        if isOver(adoption) { return abandon(id) }
-        var adoption = adoption
-        adoption.previous = stored.map(\.credential)
-        if case .success(let stored) = stored, let previous = stored.credential,
-            let tombstone = pendingSignOut?.tombstone ?? stored.tombstone
+    private mutating func readForSignIn(_ result: Result<Stored, CredentialStoreError>) {
+        if case .failure(let error) = result, case .foreign = error { return failSignIn(.store(error)) }
+        if isOver(signIns[0]) { return failSignIn(nil) }
+        if let stored = try? result.get(), let previous = stored.credential,
+            let tombstone = signOut?.tombstone ?? stored.tombstone
         {
-            adoption.sparesPrevious = !tombstone.revokes && tombstone.means(previous)
+            signIns[0].sparesPrevious = !tombstone.revokes && tombstone.means(previous)
         }
-        jobs[id]?.kind = .signIn(adoption)
-        jobs[id]?.step = .saving(generation: 0)
-        actions.append(.save(id, adoption.credential, verified: true))
+        signIns[0].previous = result.map(\.credential)
+        save(signIns[0].credential, verified: true)
     }
 
     /// Makes the credential the slot's own: it has been saved, read back and compared.
-    private mutating func adopt(_ id: JobID, _ adoption: Adoption) {
-        let new = adoption.credential
+    private mutating func adopt() {
+        let signIn = signIns.removeFirst()
         var replaced = takeUnrevoked()
-        pendingSignOut = nil
-        if case .success(let stored)? = adoption.previous {
-            if let stored, !adoption.sparesPrevious { replaced.append(stored) }
-        } else if let held {
-            replaced.append(held.credential)
+        signOut = nil
+        switch signIn.previous {
+        case .success(let previous): if let previous, !signIn.sparesPrevious { replaced.append(previous) }
+        case .failure, nil: if let held { replaced.append(held.credential) }
         }
-        for (index, credential) in replaced.enumerated() where credential.refreshToken != new.refreshToken {
+        for (index, credential) in replaced.enumerated()
+        where credential.refreshToken != signIn.credential.refreshToken {
             let isFirst = !replaced[..<index].contains { $0.refreshToken == credential.refreshToken }
             if isFirst { revoke(credential) }
         }
-        if !adoption.isImport { tokensCameAt = moment.elapsed }
-        let held = hold(new, isSaved: true)
-        actions.append(.removeTombstone)
-        answer(adoption.waiter, held)
-        _ = remove(id)
-    }
-
-    /// Looks at the store before it is put back: another process may have written to it.
-    private mutating func review(_ id: JobID, _ failure: CredentialFailure?) {
-        jobs[id]?.step = .reviewing(failure)
-        actions.append(.readStore(id))
+        hold(signIn.credential, isNew: !signIn.isImport)
+        actions.append(.keepTombstone(nil))
+        serve(signIn.waiter, .account)
+        end(.success(()))
     }
 
     /// Makes the store what it was before a save that has failed or was overtaken. What could not be read before, and what
     /// another process has stored since, is left alone.
-    private mutating func putBack(
-        _ id: JobID, _ adoption: Adoption, _ failure: CredentialFailure?,
-        now: Result<Stored, CredentialStoreError>
-    ) {
-        jobs[id]?.step = .puttingBack(failure)
-        if case .success(let now) = now, let found = now.credential, !found.hasSameTokens(as: adoption.credential) {
-            // A sign-out that is still to be carried out judges it by itself.
-            return fail(id, adoption, failure)
+    private mutating func putBack(_ failure: CredentialFailure?, now: Credential?) {
+        let signIn = signIns[0]
+        // A sign-out that is still to be carried out judges it by itself.
+        if let now, !now.hasSameTokens(as: signIn.credential) { return failSignIn(failure) }
+        switch signIn.previous {
+        case .success(let previous?) where signOut == nil: save(previous, .puttingBack(failure))
+        case _ where signOut != nil, .success(nil):
+            job?.step = .puttingBack(failure)
+            actions.append(.delete)
+        default: failSignIn(failure)
         }
-        if pendingSignOut != nil { return actions.append(.delete(id)) }
-        guard case .success(let previous)? = adoption.previous else { return fail(id, adoption, failure) }
-        if let previous {
-            actions.append(.save(id, previous, verified: false))
-        } else {
-            actions.append(.delete(id))
-        }
-    }
-
-    private mutating func abandon(_ id: JobID) {
-        guard let job = jobs[id], case .signIn(let adoption) = job.kind else { return }
-        fail(id, adoption, nil)
     }
 
     /// - Parameter failure: `nil` when the sign-in was cancelled, or overtaken by a sign-out.
-    private mutating func fail(_ id: JobID, _ adoption: Adoption, _ failure: CredentialFailure?) {
-        if !adoption.isImport { revoke(adoption.credential) }
-        refuse(adoption.waiter, failure ?? .cancelled)
-        _ = remove(id)
+    private mutating func failSignIn(_ failure: CredentialFailure?) {
+        let signIn = signIns.removeFirst()
+        if !signIn.isImport { revoke(signIn.credential) }
+        refuse(signIn.waiter, failure ?? .cancelled)
+        job = nil
     }
 }

@@ -21,24 +21,16 @@ public final class CredentialManager: Sendable {
     private let store: any CredentialStore
     private let lock: any CredentialLock
     private let state = Mutex(State())
-    /// Held while the tombstone is written or removed.
-    private let tombstoneWriting = Mutex(())
+    /// The tombstone that the lock could not keep; held while one is written, removed or read.
+    private let unkeptTombstone = Mutex<Tombstone?>(nil)
 
     private struct State {
         var lifecycle = CredentialLifecycle()
         var lastWaiter = 0
-        var waiters: [Int: Promise<CredentialLifecycle.Answer>] = [:]
-        var signOuts: [Int: Promise<SignOutOutcome>] = [:]
-        var timers: [Int: Task<Void, Never>] = [:]
+        var waiting: [Int: (promise: Promise<CredentialLifecycle.Answer>, timer: Task<Void, Never>?)] = [:]
         var holds: [Int: CredentialLockHold] = [:]
         /// The last change of the tombstone that is not carried out yet.
-        var tombstoneChange: CredentialLifecycle.Action?
-    }
-
-    /// The outcome of a sign-out in the store, and the credentials still to be revoked.
-    fileprivate struct SignOutOutcome: Sendable {
-        let failure: CredentialStoreError?
-        let credentials: [Credential]
+        var tombstoneChange: Tombstone??
     }
 
     /// - Parameters:
@@ -88,39 +80,30 @@ public final class CredentialManager: Sendable {
     /// - Throws: ``AuthorizationError/store(_:)``, ``AuthorizationError/reauthenticationRequired(_:)``;
     ///   `CancellationError`. Not an error: an empty slot.
     public func accountInfo() async throws -> ChappieAccountInfo? {
-        do {
-            return try await ask { .accountAsked($0) }.held?.credential.info
-        } catch CredentialFailure.missingCredential {
-            return nil
-        } catch let failure as CredentialFailure {
-            throw failure.authorizationError
-        }
+        do { return try await accessToken(.account).account } catch AuthorizationError.missingCredential { return nil }
     }
 
-    /// The right to send a request now, renewed first when less than five minutes are left.
+    /// The right to send requests.
     ///
-    /// - Throws: ``CredentialFailure``; `CancellationError`.
-    func authorize() async throws -> AccessToken {
-        try Task.checkCancellation()
-        return try AccessToken(await ask { .requestNeedsToken($0) })
+    /// - Throws: ``AuthorizationError``; `CancellationError`.
+    func accessToken(_ need: CredentialLifecycle.Need) async throws -> AccessToken {
+        do { return try await ask(need) } catch let failure as CredentialFailure { throw failure.authorizationError }
     }
 
-    /// The right to send a request again whose token was refused with 401.
-    func recover(from refused: AccessToken) async throws -> AccessToken {
-        try AccessToken(await ask { .tokenRefused(generation: refused.generation, $0) })
+    /// The same, when the public error is another one.
+    ///
+    /// - Throws: ``CredentialFailure``; `CancellationError`: a caller that is cancelled stops waiting, and the work goes on.
+    @discardableResult
+    func ask(_ need: CredentialLifecycle.Need) async throws -> AccessToken {
+        let answer = try await answer { .asked(need, $0) }
+        guard case .credential(let held, let isNew) = answer else { throw CredentialFailure.missingCredential }
+        return AccessToken(credential: held.credential, generation: held.generation, isNew: isNew)
     }
 
-    func refusedForGood(_ token: AccessToken, reason: String) {
-        report(.freshTokenRefused(generation: token.generation, reason: reason))
+    /// The backend took the token, or refused it although it was fresh.
+    func backendAnswered(_ token: AccessToken, refusal: String?) {
+        report(.backendAnswered(generation: token.generation, refusal: refusal))
     }
-
-    func accepted(_ token: AccessToken) { report(.tokenAccepted(generation: token.generation)) }
-
-    /// Asks the server for new tokens whether they are due or not.
-    func refreshNow() async throws { _ = try await ask { .refreshAsked($0) } }
-
-    /// Reads the store, unless the credential is known.
-    func load() async throws { _ = try await ask { .accountAsked($0) } }
 
     // MARK: Signing in and out
 
@@ -138,10 +121,8 @@ public final class CredentialManager: Sendable {
     /// - Parameter after: the number of sign-outs when the sign-in began; a later one wins. `nil` for an import.
     /// - Throws: ``CredentialFailure``; `CancellationError` when the task was cancelled.
     func adopt(_ credential: Credential, after signOuts: Int?) async throws {
-        let waiter = newWaiter()
-        let promise = register(waiter)
+        let (waiter, promise) = newWaiter()
         report(.signInCompleted(credential, after: signOuts, waiter))
-        if Task.isCancelled { report(.signInCancelled(waiter)) }
         _ = try await withTaskCancellationHandler {
             try await promise.value()
         } onCancel: {
@@ -155,51 +136,52 @@ public final class CredentialManager: Sendable {
     ///
     /// - Throws: ``CredentialStoreError`` when the stored credential could not be deleted. It then counts as deleted
     ///   until it can be. Not an error: an empty slot, and a server that could not be told.
-    public func signOut() async throws(CredentialStoreError) {
-        do { try await beginSignOut().finish() } catch CredentialFailure.store(let error) { throw error } catch {}
+    public func signOut() async throws(CredentialStoreError) { try await signOut(revoking: true) }
+
+    private func signOut(revoking: Bool) async throws(CredentialStoreError) {
+        do { try await beginSignOut(revoking: revoking).finish() } catch CredentialFailure.store(let error) {
+            throw error
+        } catch {}
     }
 
     /// Signs out as of now, for every thread; the rest goes on by itself.
     func beginSignOut(revoking: Bool = true) -> SignOut {
-        let waiter = newWaiter()
-        let promise = Promise<SignOutOutcome>()
-        state.withLock { $0.signOuts[waiter] = promise }
-        report(.signedOut(revoking: revoking, waiter))
+        let (waiter, stored) = newWaiter()
         let revoked = Promise<Void>()
+        report(.signedOut(revoking: revoking, waiter))
         let snapshot = status.value
         Task.detached { [self] in
-            guard let outcome = try? await promise.value() else { return }
-            var failure: (any Error)? = outcome.failure.map(CredentialFailure.store)
-            for credential in outcome.credentials {
+            guard case .signedOut(let error, let credentials) = try? await stored.value() else { return }
+            var failure: (any Error)? = error.map(CredentialFailure.store)
+            for credential in credentials {
                 do { try await tokens.revoke(credential) } catch { failure = failure ?? error }
             }
-            if !outcome.credentials.isEmpty { report(.revocationEnded) }
+            if !credentials.isEmpty { report(.revocationEnded) }
             revoked.fulfil(failure.map { .failure($0) } ?? .success(()))
         }
-        return SignOut(snapshot: snapshot, manager: self, stored: promise, revoked: revoked)
+        return SignOut(snapshot: snapshot, manager: self, stored: stored, revoked: revoked)
     }
 
     /// A sign-out that is under way.
     struct SignOut: Sendable {
         let snapshot: CredentialSnapshot
         fileprivate let manager: CredentialManager
-        fileprivate let stored: Promise<SignOutOutcome>
+        fileprivate let stored: Promise<CredentialLifecycle.Answer>
         fileprivate let revoked: Promise<Void>
 
         /// - Throws: ``CredentialFailure/store(_:)`` when the credential could not be deleted (the server is told all the
         ///   same); ``ChappieAuthError`` when only the server could not be told.
         func finish() async throws {
-            let stored = stored
             // The store's part can't be cancelled: the caller may say "signed out" next.
-            _ = await Task.detached { try? await stored.value() }.value
+            _ = await Task.detached { [stored] in try? await stored.value() }.value
             try await revoked.value()
         }
 
         /// Blocks the calling thread until the credential is gone from the store, `limit` at most; after that it is marked
         /// as gone, so that a process that ends now has signed out.
         func waitUntilGone(within limit: Duration) {
-            let stored = stored
-            if !blocking(within: limit, { _ = try? await stored.value() }) { manager.report(.signOutOutlasted) }
+            let isGone = blocking(within: limit) { [stored] in _ = try? await stored.value() }
+            if !isGone { manager.report(.signOutOutlasted) }
         }
     }
 
@@ -212,23 +194,13 @@ public final class CredentialManager: Sendable {
     /// when it comes a second time. The caller must say so, keep the document from others, and stop using the original.
     ///
     /// - Throws: ``AuthorizationError``; `CancellationError`.
-    public func exportCredential() async throws -> Secret {
-        do {
-            guard let held = try await ask({ .exportAsked($0) }).held else { throw CredentialFailure.missingCredential }
-            return held.credential.serialized()
-        } catch let failure as CredentialFailure {
-            throw failure.authorizationError
-        }
-    }
+    public func exportCredential() async throws -> Secret { try await accessToken(.export).credential.serialized() }
 
     /// Forgets the slot's credential in this process and in the store, and leaves it alone at the server: for the original
     /// after an export.
     ///
     /// - Throws: ``CredentialStoreError``; the credential is then still stored, and counts as deleted until it can be.
-    public func forgetWithoutRevoking() async throws(CredentialStoreError) {
-        let signOut = beginSignOut(revoking: false)
-        do { try await signOut.finish() } catch CredentialFailure.store(let error) { throw error } catch {}
-    }
+    public func forgetWithoutRevoking() async throws(CredentialStoreError) { try await signOut(revoking: false) }
 
     /// Makes an exported credential the slot's own: saved, read back, compared, and only then in use. One that was there
     /// before is revoked; if anything fails it stays, and the imported one is left alone.
@@ -252,8 +224,7 @@ public final class CredentialManager: Sendable {
     /// - Parameter limit: default 75 seconds: what a token endpoint and a store may take. Almost always it is no time at
     ///   all.
     public func settle(within limit: Duration = .seconds(75)) async {
-        let waiter = newWaiter()
-        let promise = register(waiter)
+        let (waiter, promise) = newWaiter()
         report(.settlingAsked(waiter))
         guard !promise.isFulfilled else { return }
         await withTaskGroup(of: Void.self) { group in
@@ -266,23 +237,17 @@ public final class CredentialManager: Sendable {
 
     // MARK: Carrying out
 
-    private func newWaiter() -> Int {
-        state.withLock { state in
+    private func newWaiter() -> (Int, Promise<CredentialLifecycle.Answer>) {
+        let promise = Promise<CredentialLifecycle.Answer>()
+        return state.withLock { state in
             state.lastWaiter += 1
-            return state.lastWaiter
+            state.waiting[state.lastWaiter] = (promise, nil)
+            return (state.lastWaiter, promise)
         }
     }
 
-    private func register(_ waiter: Int) -> Promise<CredentialLifecycle.Answer> {
-        let promise = Promise<CredentialLifecycle.Answer>()
-        state.withLock { $0.waiters[waiter] = promise }
-        return promise
-    }
-
-    /// Waits for the answer to an input. A caller that is cancelled stops waiting; the work goes on.
-    private func ask(_ input: (Int) -> CredentialLifecycle.Input) async throws -> CredentialLifecycle.Answer {
-        let waiter = newWaiter()
-        let promise = register(waiter)
+    private func answer(to input: (Int) -> CredentialLifecycle.Input) async throws -> CredentialLifecycle.Answer {
+        let (waiter, promise) = newWaiter()
         report(input(waiter))
         return try await promise.value()
     }
@@ -293,103 +258,83 @@ public final class CredentialManager: Sendable {
             let actions = state.lifecycle.handle(input, at: moment)
             // Under the lock, so that watchers see changes in the order in which they were made.
             status.set(state.lifecycle.snapshot)
-            for action in actions {
-                switch action {
-                case .writeTombstone, .removeTombstone: state.tombstoneChange = action
-                default: break
-                }
-            }
+            for case .keepTombstone(let tombstone) in actions { state.tombstoneChange = .some(tombstone) }
             return actions
         }
         for action in actions { perform(action) }
     }
 
-    // The store, the lock and the server are called in tasks of their own: they must not be interrupted half-way because
-    // the request that happened to need them was cancelled.
     private func perform(_ action: CredentialLifecycle.Action) {
         switch action {
         case .answer(let waiter, let result):
-            let (promise, timer) = state.withLock { state in
-                (state.waiters.removeValue(forKey: waiter), state.timers.removeValue(forKey: waiter))
+            let waiting = state.withLock { $0.waiting.removeValue(forKey: waiter) }
+            waiting?.timer?.cancel()
+            waiting?.promise.fulfil(result.mapError { $0 })
+        case .startPatience(let waiter, let limit):
+            state.withLock { state in
+                state.waiting[waiter]?.timer = Task.detached { [clock, weak self] in
+                    do { try await clock.sleep(for: limit) } catch { return }
+                    self?.report(.patienceEnded(waiter))
+                }
             }
-            timer?.cancel()
-            promise?.fulfil(result.mapError { $0 })
-        case .answerSignOut(let waiter, let error, let credentials):
-            let promise = state.withLock { $0.signOuts.removeValue(forKey: waiter) }
-            promise?.fulfil(.success(SignOutOutcome(failure: error, credentials: credentials)))
-        case .startPatience(let waiter, let duration):
-            let timer = Task.detached { [clock, weak self] in
-                do { try await clock.sleep(for: duration) } catch { return }
-                self?.report(.patienceEnded(waiter))
-            }
-            let isWaiting = state.withLock { state in
-                guard state.waiters[waiter] != nil else { return false }
-                state.timers[waiter] = timer
-                return true
-            }
-            if !isWaiting { timer.cancel() }
+        case .keepTombstone: _ = tombstone()
         case .releaseLock(let job): _ = state.withLock { $0.holds.removeValue(forKey: job) }
-        case .writeTombstone, .removeTombstone: changeTombstone()
         case .acquireLock(let job, let limit):
-            Task.detached { [self] in
-                do throws(CredentialStoreError) {
+            start { [self] in
+                let failure = await storeFailure { () throws(CredentialStoreError) in
                     let hold = try await lock.acquire(slot, within: limit)
                     state.withLock { $0.holds[job] = hold }
-                    report(.lockAnswered(job, nil))
-                } catch {
-                    report(.lockAnswered(job, error))
                 }
+                return .lockAnswered(job, failure)
             }
-        case .readStore(let job): Task.detached { [self] in report(.storeRead(job, await read())) }
-        case .save(let job, let credential, let isVerified):
-            Task.detached { [self] in report(.storeSaved(job, await save(credential, verified: isVerified))) }
-        case .delete(let job):
-            Task.detached { [self] in
-                do throws(CredentialStoreError) {
-                    try await store.delete(slot)
-                    report(.storeDeleted(job, nil))
-                } catch {
-                    report(.storeDeleted(job, error))
-                }
+        case .readStore: start { [self] in .storeRead(await read()) }
+        case .save(let credential, let isVerified):
+            start { [self] in .storeChanged(await save(credential, verified: isVerified)) }
+        case .delete:
+            start { [self] in
+                .storeChanged(await storeFailure { () throws(CredentialStoreError) in try await store.delete(slot) })
             }
         case .refresh(let job, let refreshToken):
-            Task.detached { [self] in
-                do throws(CredentialFailure) {
-                    report(.tokensRefreshed(job, .success(try await tokens.refresh(refreshToken))))
-                } catch {
-                    report(.tokensRefreshed(job, .failure(error)))
-                }
-            }
+            start { [self] in .tokensRefreshed(job, await tokens.refresh(refreshToken)) }
         case .revoke(let credential):
-            Task.detached { [self] in
+            start { [self] in
                 try? await tokens.revoke(credential)
-                report(.revocationEnded)
+                return .revocationEnded
             }
         }
     }
 
-    /// Carries out the last change alone: two threads may get here in another order than the changes were decided in, and
-    /// a tombstone that is written after its removal would end the next sign-in.
-    private func changeTombstone() {
-        let isKept = tombstoneWriting.withLock { _ in
+    /// The store, the lock and the server are called in tasks of their own: they must not be interrupted half-way because
+    /// the request that happened to need them was cancelled.
+    private func start(_ work: @escaping @Sendable () async -> CredentialLifecycle.Input) {
+        Task.detached { [self] in report(await work()) }
+    }
+
+    private func storeFailure(
+        of work: () async throws(CredentialStoreError) -> Void
+    ) async -> CredentialStoreError? {
+        do { try await work() } catch { return error }
+        return nil
+    }
+
+    /// The tombstone, after the last change of it has been carried out. Two threads may get here in another order than the
+    /// changes were decided in, and a tombstone that is written after its removal would end the next sign-in.
+    private func tombstone() -> Tombstone? {
+        unkeptTombstone.withLock { unkept in
             let change = state.withLock { state in
                 defer { state.tombstoneChange = nil }
                 return state.tombstoneChange
             }
-            switch change {
-            case .writeTombstone(let tombstone)?:
-                lock.setNote(tombstone.serialized(), for: slot)
-                return lock.note(for: slot) != nil
-            case .removeTombstone?: lock.setNote(nil, for: slot)
-            default: break
+            if let change {
+                lock.setNote(change?.serialized(), for: slot)
+                unkept = lock.note(for: slot) == nil ? change : nil
             }
-            return false
+            return lock.note(for: slot).flatMap(Tombstone.init(serialized:)) ?? unkept
         }
-        if isKept { report(.tombstoneKept) }
     }
 
     private func read() async -> Result<CredentialLifecycle.Stored, CredentialStoreError> {
-        let tombstone = lock.note(for: slot).flatMap(Tombstone.init(serialized:))
+        let tombstone = tombstone()
         do throws(CredentialStoreError) {
             guard let document = try await store.load(slot) else { return .success(.init(tombstone: tombstone)) }
             return .success(.init(credential: try Credential(serialized: document, for: origin), tombstone: tombstone))
@@ -404,32 +349,18 @@ public final class CredentialManager: Sendable {
         let document = credential.serialized()
         do { try await store.save(document, in: slot) } catch { return error }
         guard verified else { return nil }
-        do throws(CredentialStoreError) {
-            return try await store.load(slot) == document ? nil : .notVerified
-        } catch {
-            return nil
-        }
+        do { return try await store.load(slot) == document ? nil : .notVerified } catch { return nil }
     }
 }
 
-/// One right to send requests: what goes into the headers, and which credential it came from.
+/// One right to send requests.
 struct AccessToken: Sendable {
-    let token: Secret
-    let accountID: String
-    let account: ChappieAccountInfo
+    let credential: Credential
     let generation: Int
     /// Whether the token has just come from the server.
-    let isFromServer: Bool
+    let isNew: Bool
 
-    init(_ answer: CredentialLifecycle.Answer) throws(CredentialFailure) {
-        guard let held = answer.held else { throw .missingCredential }
-        guard let accountID = held.credential.accountID else { throw .missingAccountID }
-        token = held.credential.accessToken
-        self.accountID = accountID
-        account = held.credential.info
-        generation = held.generation
-        isFromServer = answer.isFromServer
-    }
+    var account: ChappieAccountInfo { credential.info }
 }
 
 /// Blocks the calling thread until `work` has ended, `limit` at most; whether it has.

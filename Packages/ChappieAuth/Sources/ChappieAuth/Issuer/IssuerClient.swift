@@ -7,32 +7,24 @@ struct IssuerClient: Sendable {
     let clock: any ChappieClock
 
     /// Why there is no answer.
-    enum Failure: Error, Sendable {
-        case cancelled
-        case transport(ChappieTransportError)
-        /// Something a transport should not throw; only its type is safe to name.
-        case unexpected(String)
-
-        /// The failure in the terms of the public API.
-        var authError: ChappieAuthError {
-            switch self {
-            case .cancelled: .cancelledSignIn
-            case .unexpected(let type): .unknown("The network layer failed in an unexpected way (\(type)).")
-            case .transport(let error):
-                // A certificate or a proxy has to be fixed first, so that its advice belongs to the message.
-                .networkFailure(
-                    [error.errorDescription ?? "The network failed.", isTransient ? nil : error.recoverySuggestion]
-                        .compactMap(\.self).joined(separator: " "))
-            }
-        }
-
+    struct Failure: Error, Sendable {
+        let error: ChappieAuthError
         /// Whether the same request may well succeed in a moment.
-        var isTransient: Bool {
-            guard case .transport(let error) = self else { return false }
-            switch error.code {
-            case .unknownHost, .connectFailed, .timedOut, .connectionLost: return true
-            default: return false
+        let isTransient: Bool
+
+        init(_ reason: any Error) {
+            var isTransient = false
+            switch reason {
+            case is CancellationError: error = .cancelledSignIn
+            case let reason as ChappieTransportError:
+                isTransient = [.unknownHost, .connectFailed, .timedOut, .connectionLost].contains(reason.code)
+                // A certificate or a proxy has to be fixed first, so that its advice belongs to the message.
+                let words = [reason.errorDescription, isTransient ? nil : reason.recoverySuggestion]
+                error = .networkFailure(words.compactMap(\.self).joined(separator: " "))
+            // Something a transport should not throw; only its type is safe to name.
+            default: error = .unknown("The network layer failed in an unexpected way (\(type(of: reason))).")
             }
+            self.isTransient = isTransient
         }
     }
 
@@ -52,13 +44,21 @@ struct IssuerClient: Sendable {
                 guard let answer = try await group.next() else { throw CancellationError() }
                 return answer
             }
-        } catch is CancellationError {
-            throw .cancelled
-        } catch let error as ChappieTransportError {
-            throw .transport(error)
         } catch {
-            throw .unexpected("\(type(of: error))")
+            throw Failure(error)
         }
+    }
+
+    /// The same, where every answer but a success is an error.
+    ///
+    /// - Parameter secrets: the secrets in the request, so that an echo of one is taken out of the error.
+    func success(
+        _ request: HTTPExchangeRequest, secrets: [Secret], within limit: Duration
+    ) async throws(ChappieAuthError) -> IssuerAnswer {
+        let answer: IssuerAnswer
+        do { answer = try await send(request, within: limit) } catch { throw error.error }
+        guard answer.isSuccess else { throw answer.authError(host: request.url.hostAndPort, secrets: secrets) }
+        return answer
     }
 
     private func exchange(_ request: HTTPExchangeRequest) async throws -> IssuerAnswer {
@@ -91,7 +91,7 @@ struct IssuerAnswer: Sendable {
         let firstByte = body.first { ![0x20, 0x09, 0x0A, 0x0D, 0xEF, 0xBB, 0xBF].contains($0) }
         isWebPage = type.hasPrefix("text/html") || firstByte == UInt8(ascii: "<")
         date = headerFields[.date].flatMap(HTTPDate.imfFixdate)
-        retryAfter = headerFields[.retryAfter].flatMap { [date] in Self.retryAfter($0, date: date) }
+        retryAfter = headerFields[.retryAfter].flatMap { [date] in Self.retryAfter($0.trimmed, date: date) }
     }
 
     var isSuccess: Bool { (200..<300).contains(status) }
@@ -99,26 +99,33 @@ struct IssuerAnswer: Sendable {
     /// The body as a JSON object; `nil` for everything else.
     var object: ChappieJSONObject? { (try? ChappieJSON(parsing: body))?.object }
 
+    /// The server's words; none on a web page.
+    func issuerError(secrets: [Secret]) -> IssuerError {
+        IssuerError(status: status, body: isWebPage ? "" : text(without: secrets))
+    }
+
     /// This answer as an error in the terms of the public API.
     ///
     /// - Parameters:
     ///   - host: named where the network is the likely culprit.
-    ///   - secrets: what was in the request, so that an echo of it is taken out.
+    ///   - secrets: the secrets in the request, so that an echo of one is taken out.
     func authError(host: String, secrets: [Secret] = []) -> ChappieAuthError {
         if isWebPage, (400..<500).contains(status) {
             return .networkFailure(
                 "Something between here and \(host) answered with a web page (status \(status)) instead of the sign-in "
                     + "service: a proxy, a network sign-in page, or a wrong address.")
         }
-        let text = UntrustedText.message(
-            String(decoding: body, as: UTF8.self), without: secrets.map(\.text), limit: Self.shownSize)
-        return .tokenExchangeFailed(statusCode: status, body: text ?? "")
+        return .tokenExchangeFailed(statusCode: status, body: text(without: secrets))
+    }
+
+    private func text(without secrets: [Secret]) -> String {
+        let text = String(decoding: body, as: UTF8.self)
+        return UntrustedText.message(text, without: secrets.map(\.text), limit: Self.shownSize) ?? ""
     }
 
     private static func retryAfter(_ value: String, date: Date?) -> Duration? {
-        let text = value.trimmed
-        if let seconds = Int(text), seconds >= 0 { return .seconds(min(seconds, 86_400)) }
-        guard let moment = HTTPDate.imfFixdate(text), let date else { return nil }
+        if let seconds = Int(value), seconds >= 0 { return .seconds(min(seconds, 86_400)) }
+        guard let moment = HTTPDate.imfFixdate(value), let date else { return nil }
         return .seconds(min(max(moment.timeIntervalSince(date), 0), 86_400))
     }
 }
@@ -128,26 +135,17 @@ struct IssuerError: Sendable, Hashable {
     let status: Int
     /// The error code, lower case; absent when there is none, or when it can't be one.
     let code: String?
-    /// The server's sentence, cleaned of secrets, at most 300 characters.
+    /// The server's sentence, at most 300 characters.
     let message: String?
 
-    init(_ answer: IssuerAnswer, secrets: [Secret] = []) {
-        self.init(
-            status: answer.status, answer.isWebPage ? nil : answer.object, secrets: secrets)
-    }
-
-    /// Reads the body of ``ChappieAuthError/tokenExchangeFailed(statusCode:body:)``.
+    /// - Parameter body: as in ``ChappieAuthError/tokenExchangeFailed(statusCode:body:)``, without secrets.
     init(status: Int, body: String) {
-        self.init(status: status, (try? ChappieJSON(parsing: body))?.object, secrets: [])
-    }
-
-    private init(status: Int, _ body: ChappieJSONObject?, secrets: [Secret]) {
+        let body = (try? ChappieJSON(parsing: body))?.object
         self.status = status
         let error = body?["error"]
         code = [error?["code"], error, body?["code"], error?["type"]].lazy.compactMap { Self.code($0?.string) }.first
         let sentences = [body?["error_description"], error?["message"], body?["message"], body?["detail"]]
-        message = UntrustedText.message(
-            sentences.lazy.compactMap { $0?.string }.first, without: secrets.map(\.text))
+        message = UntrustedText.message(sentences.lazy.compactMap { $0?.string }.first)
     }
 
     /// Whether the token endpoint itself says that the refresh token, or the grant, is of no more use.
@@ -183,14 +181,39 @@ struct IssuerError: Sendable, Hashable {
     }
 
     private static func code(_ text: String?) -> String? {
-        guard let text, (1...64).contains(text.utf8.count),
-            text.utf8.allSatisfy({ byte in
-                (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
-                    || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || "_-.".utf8.contains(byte)
-            }), UntrustedText.message(text) == text
+        guard let text, (1...64).contains(text.utf8.count), text.utf8.allSatisfy({ isUnreserved($0) && $0 != 0x7E }),
+            UntrustedText.message(text) == text
         else { return nil }
         return text.lowercased()
     }
+}
+
+/// Letters, digits and `-._~` (RFC 3986, 2.3).
+func isUnreserved(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): true
+    case UInt8(ascii: "0")...UInt8(ascii: "9"): true
+    default: "-._~".utf8.contains(byte)
+    }
+}
+
+extension HTTPExchangeRequest {
+    /// A request of the authorization server's, with the names of the program where it is to be told them.
+    static func json(_ body: ChappieJSON, to url: URL, as program: ChappieRegistration? = nil) -> HTTPExchangeRequest {
+        var fields: HTTPFields = [.contentType: "application/json"]
+        fields[.originator] = program?.originator
+        fields[.userAgent] = program?.userAgent
+        fields[.accept] = "*/*"
+        return HTTPExchangeRequest(
+            method: .post, url: url, headerFields: fields, body: .init(bytes: body.serializedBytes()))
+    }
+}
+
+extension HTTPField.Name {
+    // Literals inside the token alphabet (RFC 9110, 5.6.2): the initialiser can't refuse them.
+    static let originator = HTTPField.Name("originator")!
+    static let chatGPTAccountID = HTTPField.Name("chatgpt-account-id")!
+    static let fedRAMP = HTTPField.Name("X-OpenAI-Fedramp")!
 }
 
 extension String {

@@ -12,49 +12,36 @@ struct TokenClient: Sendable {
     let endpoints: ChappieEndpoints
     let issuer: IssuerClient
 
-    private var profile: ChappieEndpointProfile { endpoints.profile }
+    private var clientID: String { endpoints.registration.clientID }
 
     /// Turns an authorization code into a credential (RFC 6749, 4.1.3), without originator and user agent.
-    ///
-    /// - Throws: ``ChappieAuthError``.
     func exchange(_ code: AuthorizationCode) async throws(ChappieAuthError) -> Credential {
         let form = Self.form([
-            ("grant_type", "authorization_code"), ("client_id", endpoints.registration.clientID),
-            ("code", code.code.text), ("redirect_uri", code.redirectURI), ("code_verifier", code.verifier.text),
+            ("grant_type", "authorization_code"), ("client_id", clientID), ("code", code.code.text),
+            ("redirect_uri", code.redirectURI), ("code_verifier", code.verifier.text),
         ])
         let request = HTTPExchangeRequest(
-            method: .post, url: profile.tokenURL,
+            method: .post, url: endpoints.profile.tokenURL,
             headerFields: [.contentType: "application/x-www-form-urlencoded", .accept: "*/*"], body: .init(bytes: form))
-        let answer: IssuerAnswer
-        do { answer = try await issuer.send(request, within: Self.tokenDeadline) } catch { throw error.authError }
-        guard answer.isSuccess else {
-            throw answer.authError(host: profile.tokenURL.hostAndPort, secrets: [code.code, code.verifier])
-        }
+        let secrets = [code.code, code.verifier]
+        let answer = try await issuer.success(request, secrets: secrets, within: Self.tokenDeadline)
         return try Credential(
             exchanged: TokenAnswer(answer), grant: code.grant, at: issuer.clock.now, from: CredentialOrigin(endpoints))
     }
 
-    /// Renews the tokens (RFC 6749, 6, in JSON, without a scope).
-    ///
-    /// - Throws: ``CredentialFailure/rejected(_:reason:)`` when the refresh token is of no more use,
-    ///   ``CredentialFailure/soft(_:)`` for everything that may pass.
-    func refresh(_ refreshToken: Secret) async throws(CredentialFailure) -> TokenAnswer {
-        let request = named(
-            profile.tokenURL,
-            [
-                "client_id": .string(endpoints.registration.clientID), "grant_type": "refresh_token",
-                "refresh_token": .string(refreshToken.text),
-            ])
-        let answer: IssuerAnswer
-        do { answer = try await issuer.send(request, within: Self.tokenDeadline) } catch {
-            throw .soft(error.authError)
+    /// Renews the tokens (RFC 6749, 6, in JSON, without a scope): rejected when the refresh token is of no more use, a
+    /// soft failure for everything that may pass.
+    func refresh(_ refreshToken: Secret) async -> Result<TokenAnswer, CredentialFailure> {
+        let body: ChappieJSON = [
+            "client_id": .string(clientID), "grant_type": "refresh_token", "refresh_token": .string(refreshToken.text),
+        ]
+        let request = HTTPExchangeRequest.json(body, to: endpoints.profile.tokenURL, as: endpoints.registration)
+        do throws(ChappieAuthError) {
+            let answer = try await issuer.success(request, secrets: [refreshToken], within: Self.tokenDeadline)
+            return .success(try TokenAnswer(answer))
+        } catch {
+            return .failure(error.requiresReauthentication ? .rejected(error) : .soft(error))
         }
-        guard answer.isSuccess else {
-            let error = answer.authError(host: profile.tokenURL.hostAndPort, secrets: [refreshToken])
-            guard error.requiresReauthentication else { throw .soft(error) }
-            throw .rejected(error, reason: IssuerError(answer, secrets: [refreshToken]).reason)
-        }
-        do { return try TokenAnswer(answer) } catch { throw .soft(error) }
     }
 
     /// Ends the sign-in at the server (RFC 7009, 2.1, in JSON): the refresh token, or without one the access token.
@@ -64,37 +51,19 @@ struct TokenClient: Sendable {
         var body: ChappieJSON = ["token": .string(credential.accessToken.text), "token_type_hint": "access_token"]
         if let refreshToken = credential.refreshToken {
             body = [
-                "token": .string(refreshToken.text), "token_type_hint": "refresh_token",
-                "client_id": .string(endpoints.registration.clientID),
+                "token": .string(refreshToken.text), "token_type_hint": "refresh_token", "client_id": .string(clientID),
             ]
         }
-        let answer: IssuerAnswer
-        do {
-            answer = try await issuer.send(named(profile.revokeURL, body), within: Self.revocationDeadline)
-        } catch { throw error.authError }
-        guard answer.isSuccess else {
-            throw answer.authError(host: profile.revokeURL.hostAndPort, secrets: credential.secrets)
-        }
-    }
-
-    private func named(_ url: URL, _ body: ChappieJSON) -> HTTPExchangeRequest {
-        var fields: HTTPFields = [.contentType: "application/json"]
-        fields[.originator] = endpoints.registration.originator
-        fields[.userAgent] = endpoints.registration.userAgent
-        fields[.accept] = "*/*"
-        return HTTPExchangeRequest(
-            method: .post, url: url, headerFields: fields, body: .init(bytes: body.serializedBytes()))
+        let request = HTTPExchangeRequest.json(body, to: endpoints.profile.revokeURL, as: endpoints.registration)
+        _ = try await issuer.success(request, secrets: credential.secrets, within: Self.revocationDeadline)
     }
 
     /// `application/x-www-form-urlencoded` (RFC 6749, appendix B): everything but letters, digits and `-._~` is escaped.
     static func form(_ fields: [(name: String, value: String)]) -> [UInt8] {
         let digits = Array("0123456789ABCDEF".utf8)
         func escaped(_ text: String) -> [UInt8] {
-            text.utf8.flatMap { byte -> [UInt8] in
-                let isLetter = (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
-                let isDigit = (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
-                if isLetter || isDigit || "-._~".utf8.contains(byte) { return [byte] }
-                return [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 0x0F)]]
+            text.utf8.flatMap { byte in
+                isUnreserved(byte) ? [byte] : [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 0x0F)]]
             }
         }
         return Array(
@@ -135,11 +104,4 @@ struct TokenAnswer: Sendable {
         guard let token = Secret(token: value.string) else { throw .invalidResponse }
         return token
     }
-}
-
-extension HTTPField.Name {
-    // Literals inside the token alphabet (RFC 9110, 5.6.2): the initialiser can't refuse them.
-    static let originator = HTTPField.Name("originator")!
-    static let chatGPTAccountID = HTTPField.Name("chatgpt-account-id")!
-    static let fedRAMP = HTTPField.Name("X-OpenAI-Fedramp")!
 }

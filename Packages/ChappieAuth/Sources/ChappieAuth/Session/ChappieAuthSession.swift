@@ -21,22 +21,23 @@ public final class ChappieAuthSession {
     private let notifier: (any Notifier)?
     private let states = StatusSubject(ChappieAuthState.signedOut)
     private let linkStates = StatusSubject(ChappieDeviceLinkState.idle)
-    private let follower = TaskHolder()
-    private let signInTask = TaskHolder()
+    private var follower: Task<Void, Never>?
+    private var signInTask: Task<Void, Never>?
     /// The running sign-in.
     private var attempt: Attempt?
-    private var lastAttempt: Attempt?
-    private var attemptCount = 0
+    private var newestAttempt: Attempt?
     /// How long the main thread is blocked for the store, at the start and at a sign-out.
     private let storeDeadline: Duration
+
     /// One try to sign in.
-    private struct Attempt: Sendable {
-        let id: Int
+    private final class Attempt: Sendable {
         /// The number of sign-outs when it began; a later one ends it.
         let signOuts: Int
         /// The code to show, for the caller who started the attempt.
         let code = Promise<ChappieDeviceCode>()
         let account = Promise<ChappieAccountInfo>()
+
+        init(signOuts: Int) { self.signOuts = signOuts }
 
         func fail(_ error: ChappieAuthError) {
             code.fulfil(.failure(error))
@@ -71,7 +72,7 @@ public final class ChappieAuthSession {
     public convenience init(
         credentials: CredentialManager, notifier: (any Notifier)? = nil, loadDeadline: Duration = .seconds(6)
     ) {
-        _ = blocking(within: loadDeadline) { try? await credentials.load() }
+        _ = blocking(within: loadDeadline) { _ = try? await credentials.ask(.account) }
         let first = credentials.status.value
         self.init(credentials, notifier, first, deadline: loadDeadline)
         if first.status == .unknown {
@@ -89,7 +90,7 @@ public final class ChappieAuthSession {
     ///   - notifier: as above. Default none.
     /// - Throws: `CancellationError`. Not an error: a store that can't be read, which ``lastStoreError`` tells.
     public convenience init(loading credentials: CredentialManager, notifier: (any Notifier)? = nil) async throws {
-        try? await credentials.load()
+        _ = try? await credentials.ask(.account)
         try Task.checkCancellation()
         self.init(credentials, notifier, credentials.status.value, deadline: .seconds(6))
     }
@@ -103,10 +104,14 @@ public final class ChappieAuthSession {
         apply(first)
         // The current snapshot comes first: nothing that happens in between is missed.
         let updates = credentials.status.updates()
-        follower.hold(
-            Task { [weak self] in
-                for await snapshot in updates { self?.apply(snapshot) }
-            })
+        follower = Task { [weak self] in
+            for await snapshot in updates { self?.apply(snapshot) }
+        }
+    }
+
+    deinit {
+        follower?.cancel()
+        signInTask?.cancel()
     }
 
     /// Where the sign-in stands.
@@ -146,22 +151,8 @@ extension ChappieAuthSession {
     ///   `tokenExchangeFailed`, `invalidResponse`.
     @discardableResult
     public func startDeviceCodeSignIn() async throws -> ChappieDeviceCode {
-        cancelSignIn()
-        attemptCount += 1
-        let attempt = Attempt(id: attemptCount, signOuts: manager.status.value.signOuts)
-        self.attempt = attempt
-        lastAttempt = attempt
-        lastError = nil
-        lastStoreError = nil
-        state = .signingIn
-        deviceLinkState = .requestingCode
-        signInTask.hold(run(attempt))
-        do {
-            return try await attempt.code.value()
-        } catch is CancellationError {
-            if self.attempt?.id == attempt.id { cancelSignIn() }
-            throw ChappieAuthError.cancelledSignIn
-        }
+        let attempt = begin()
+        return try await result(attempt.code, of: attempt)
     }
 
     /// Signs in from start to end.
@@ -171,14 +162,27 @@ extension ChappieAuthSession {
     /// - Throws: ``ChappieAuthError``: as ``startDeviceCodeSignIn()``, and `expiredDeviceCode`, `pollingTimeout` or
     ///   `authorizationDenied` when the user has not approved. Cancelling the task cancels the sign-in.
     public func signIn(_ show: @MainActor (ChappieDeviceCode) -> Void) async throws -> ChappieAccountInfo {
-        let code = try await startDeviceCodeSignIn()
-        // It may have ended since, in either way.
-        guard let attempt = lastAttempt else { throw ChappieAuthError.cancelledSignIn }
-        show(code)
+        let attempt = begin()
+        show(try await result(attempt.code, of: attempt))
+        return try await result(attempt.account, of: attempt)
+    }
+
+    private func begin() -> Attempt {
+        cancelSignIn()
+        let attempt = Attempt(signOuts: manager.status.value.signOuts)
+        (self.attempt, newestAttempt) = (attempt, attempt)
+        (lastError, lastStoreError) = (nil, nil)
+        state = .signingIn
+        deviceLinkState = .requestingCode
+        signInTask = run(attempt)
+        return attempt
+    }
+
+    private func result<Value>(_ promise: Promise<Value>, of attempt: Attempt) async throws -> Value {
         do {
-            return try await attempt.account.value()
+            return try await promise.value()
         } catch is CancellationError {
-            if self.attempt?.id == attempt.id { cancelSignIn() }
+            if self.attempt === attempt { cancelSignIn() }
             throw ChappieAuthError.cancelledSignIn
         }
     }
@@ -188,7 +192,7 @@ extension ChappieAuthSession {
     public func cancelSignIn() {
         guard let attempt else { return }
         self.attempt = nil
-        signInTask.hold(nil)
+        signInTask?.cancel()
         attempt.fail(.cancelledSignIn)
         deviceLinkState = .cancelled
         state = credentialState
@@ -196,10 +200,9 @@ extension ChappieAuthSession {
 
     private func run(_ attempt: Attempt) -> Task<Void, Never> {
         Task { [weak self, manager] in
-            let signIn = DeviceCodeSignIn(endpoints: manager.endpoints, issuer: manager.tokens.issuer)
             do {
                 try await manager.prepareToSave()
-                let code = try await signIn.run { [weak self] code in
+                let code = try await manager.tokens.issuer.authorizeDevice(manager.endpoints) { [weak self] code in
                     await self?.receivedCode(code, attempt)
                 } onPolling: { [weak self] code in
                     await self?.startedPolling(code, attempt)
@@ -214,20 +217,20 @@ extension ChappieAuthSession {
     }
 
     private func receivedCode(_ code: ChappieDeviceCode, _ attempt: Attempt) {
-        guard self.attempt?.id == attempt.id else { return }
+        guard self.attempt === attempt else { return }
         deviceLinkState = .awaitingUserCode(code)
         state = .awaitingDeviceCode(userCode: code.userCode, verificationURL: code.verificationURL)
         attempt.code.fulfil(.success(code))
     }
 
     private func startedPolling(_ code: ChappieDeviceCode, _ attempt: Attempt) {
-        guard self.attempt?.id == attempt.id else { return }
+        guard self.attempt === attempt else { return }
         deviceLinkState = .polling(code)
     }
 
     /// The credential is stored: this is true even if the caller cancelled in the same moment.
     private func linked(_ snapshot: CredentialSnapshot, _ attempt: Attempt) {
-        guard attemptCount == attempt.id else { return }
+        guard newestAttempt === attempt else { return }
         self.attempt = nil
         apply(snapshot)
         // The follower may have applied it already, while the attempt still had the word.
@@ -243,7 +246,7 @@ extension ChappieAuthSession {
     }
 
     private func failed(_ error: any Error, _ attempt: Attempt) {
-        guard self.attempt?.id == attempt.id else { return }
+        guard self.attempt === attempt else { return }
         if error is CancellationError || error as? ChappieAuthError == .cancelledSignIn
             || error as? CredentialFailure == .cancelled
         {
@@ -302,7 +305,7 @@ extension ChappieAuthSession {
     public func refreshAuth() async throws {
         defer { apply(manager.status.value) }
         do {
-            try await manager.refreshNow()
+            try await manager.ask(.refresh)
             lastError = nil
             lastStoreError = nil
         } catch let failure as CredentialFailure {
@@ -312,7 +315,7 @@ extension ChappieAuthSession {
 
     /// Reads the store again if no credential is known: a keyring that has been unlocked since. The result is ``state``.
     public func reload() async {
-        try? await manager.load()
+        _ = try? await manager.ask(.account)
         apply(manager.status.value)
     }
 
