@@ -177,7 +177,7 @@ import Testing
         (.failure(.denied("d")), ["answer 4 store", "unlock 3"]),
     ])
     func tokensThatTheStoreDidNotTakeAreSavedLaterIfItHoldsWhatTheyReplace(
-        _ found: Result<CredentialLifecycle.Stored, CredentialStoreError>, _ expected: [String]
+        _ found: StoreAnswer, _ expected: [String]
     ) {
         var story = Story.asking()
         story.on(.tokensRefreshed(2, tokens(2)), "save rt_2")
@@ -193,9 +193,9 @@ import Testing
             (Result.success(.init()), ["revoke rt_2", "answer 1 missing", "unlock 2"]),
             (stored(9, account: "account-9"), ["revoke rt_2", "answer 1 rejected", "unlock 2"]),
             (stored(1, endingIn: -1), ["save rt_2"]), (.failure(.denied("d")), ["save rt_2"]),
-        ] as [(Result<CredentialLifecycle.Stored, CredentialStoreError>, [String])])
+        ] as [(StoreAnswer, [String])])
     func aLockHeldForLongIsReasonToLookBeforeSaving(
-        _ found: Result<CredentialLifecycle.Stored, CredentialStoreError>, _ expected: [String]
+        _ found: StoreAnswer, _ expected: [String]
     ) {
         var story = Story.asking()
         story.elapsed = .seconds(12)
@@ -301,7 +301,7 @@ import Testing
 
     private func marked(
         _ serial: Int, account: String? = nil, revoking: Bool = true
-    ) -> Result<CredentialLifecycle.Stored, CredentialStoreError> {
+    ) -> StoreAnswer {
         let tombstone = Tombstone(at: start, revokes: revoking, [credential(1)])
         return .success(.init(credential: credential(serial, account: account), tombstone: tombstone))
     }
@@ -429,12 +429,12 @@ import Testing
             (.failure(.corrupt("c")), stored(7), "revoke rt_7"),
         ]
             as [(
-                Result<CredentialLifecycle.Stored, CredentialStoreError>,
-                Result<CredentialLifecycle.Stored, CredentialStoreError>, String
+                StoreAnswer,
+                StoreAnswer, String
             )])
     func aSignInThatFailsPutsBackWhatTheStoreHeld(
-        _ before: Result<CredentialLifecycle.Stored, CredentialStoreError>,
-        _ now: Result<CredentialLifecycle.Stored, CredentialStoreError>, _ expected: String
+        _ before: StoreAnswer,
+        _ now: StoreAnswer, _ expected: String
     ) {
         for isCancelled in [true, false] {
             var story = Story.signedIn()
@@ -521,9 +521,11 @@ import Testing
     }
 }
 
+typealias StoreAnswer = Result<CredentialLifecycle.Stored, CredentialStoreError>
+
 /// A store, a lock, a server and two processes; one action at a time is carried out, chosen by chance.
 private struct World {
-    var random: SplitMix
+    var random: UInt64
     var lives = [CredentialLifecycle(), CredentialLifecycle()]
     var todo: [(process: Int, action: CredentialLifecycle.Action)] = []
     var store: Credential? = credential(1, endingIn: -1)
@@ -532,7 +534,13 @@ private struct World {
     var used: Set<Int> = []
     var answered: [String] = []
 
-    init(seed: UInt64) { random = SplitMix(state: seed) }
+    init(seed: UInt64) { random = seed }
+
+    /// A linear congruential generator (Knuth's MMIX): the same order for the same seed.
+    private mutating func chance(of count: Int) -> Int {
+        random = random &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+        return Int(random >> 33) % count
+    }
 
     mutating func report(_ process: Int, _ input: CredentialLifecycle.Input) {
         let moment = CredentialLifecycle.Moment(now: start, elapsed: .zero)
@@ -541,7 +549,7 @@ private struct World {
 
     consuming func run() {
         var asked = 0
-        let signsOut = random.next() % 3 == 0
+        let signsOut = chance(of: 3) == 0
         for process in 0...1 {
             for waiter in 1...2 {
                 report(process, .asked(waiter == 1 ? .token : .refresh, waiter))
@@ -555,7 +563,7 @@ private struct World {
         var steps = 0
         while !todo.isEmpty, steps < 1000 {
             steps += 1
-            let (process, action) = todo.remove(at: Int(random.next() % UInt64(todo.count)))
+            let (process, action) = todo.remove(at: chance(of: todo.count))
             perform(process, action)
         }
         #expect(todo.isEmpty, "it never ends")
@@ -594,17 +602,6 @@ private struct World {
     }
 }
 
-private struct SplitMix {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var value = (state ^ (state >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
-        return value ^ (value >> 31)
-    }
-}
-
 /// Signed in with `rt_SERIAL`, or without a refresh token.
 private func seed(_ serial: Int?, _ seconds: TimeInterval, account: String? = nil, user: String? = nil) -> SeededAuth {
     var seed = person(endingIn: seconds, serial: serial ?? 0)
@@ -626,7 +623,7 @@ private func credential(
 
 private func stored(
     _ serial: Int, endingIn seconds: TimeInterval = 7200, account: String? = nil
-) -> Result<CredentialLifecycle.Stored, CredentialStoreError> {
+) -> StoreAnswer {
     .success(.init(credential: credential(serial, endingIn: seconds, account: account)))
 }
 

@@ -25,10 +25,12 @@ struct Harness: Sendable {
     }
 
     /// Another process: same store, nothing else in common but the service.
-    func otherManager(_ lock: any CredentialLock = NoCredentialLock()) -> CredentialManager {
+    func otherManager(
+        _ lock: any CredentialLock = NoCredentialLock(), store: (any CredentialStore)? = nil
+    ) -> CredentialManager {
         CredentialManager(
-            slot: slot, store: store, transport: service.transport, endpoints: Service.endpoints, lock: lock,
-            clock: clock)
+            slot: slot, store: store ?? self.store, transport: service.transport, endpoints: Service.endpoints,
+            lock: lock, clock: clock)
     }
 
     /// Sends a request to the backend under the slot's sign-in.
@@ -58,6 +60,20 @@ func person(endingIn seconds: TimeInterval?, serial: Int = 1) -> SeededAuth {
     return auth
 }
 
+/// Another user, in another account.
+var someoneElse: SeededAuth {
+    var auth = person(endingIn: 7200, serial: 9)
+    (auth.accountID, auth.userID, auth.email) = ("account-9", "user-9", "other@example.com")
+    return auth
+}
+
+extension HTTPExchangeRequest {
+    /// The body.
+    var text: String { String(decoding: body?.bytes ?? [], as: UTF8.self) }
+    /// The header fields in order.
+    var fields: [String] { headerFields.map { "\($0.name.canonicalName): \($0.value)" } }
+}
+
 /// A session over a ``Harness``, and what it went through.
 @MainActor
 struct SessionHarness {
@@ -79,23 +95,20 @@ struct SessionHarness {
         ]
     }
 
-    /// Everything up to and including the first state that ends a sign-in.
-    func linkStates(
-        from updates: AsyncStream<ChappieDeviceLinkState>
-    ) async -> [ChappieDeviceLinkState] {
-        var seen: [ChappieDeviceLinkState] = []
-        for await state in updates {
-            seen.append(state)
-            switch state {
-            case .linked, .expired, .cancelled, .failed: return seen
-            default: continue
-            }
-        }
-        return seen
+    /// Signs in, `meanwhile` does what the user and the clock do, and returns the state that ends it.
+    @discardableResult
+    func signIn(meanwhile: () async throws -> Void = {}) async throws -> ChappieDeviceLinkState? {
+        let updates = session.deviceLinkStateUpdates
+        try await session.startDeviceCodeSignIn()
+        try await meanwhile()
+        return await updates.next { $0.isEnd }
     }
 }
 
 extension ChappieDeviceLinkState {
+    /// Whether it ends a sign-in.
+    var isEnd: Bool { ["linked", "expired", "cancelled", "failed"].contains(name) }
+
     var name: String {
         switch self {
         case .idle: "idle"
@@ -212,6 +225,16 @@ extension ScriptedHTTPAnswer {
 }
 
 extension AsyncStream where Element: Sendable {
+    /// Every element up to the first one that `isLast`.
+    func all(until isLast: @Sendable (Element) -> Bool) async -> [Element] {
+        var seen: [Element] = []
+        for await element in self {
+            seen.append(element)
+            if isLast(element) { break }
+        }
+        return seen
+    }
+
     /// The first element that `isWanted`; waits for it.
     func next(where isWanted: @Sendable (Element) -> Bool) async -> Element? {
         for await element in self where isWanted(element) { return element }

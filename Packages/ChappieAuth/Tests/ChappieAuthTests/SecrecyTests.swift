@@ -55,7 +55,7 @@ import Testing
                 }
             }
             defer { pump.cancel() }
-            for state in await it.linkStates(from: updates) {
+            for state in await updates.all(until: { $0.isEnd }) {
                 if case .failed(let error) = state { expectNoSecret(in: error) }
                 #expect(!"\(state)".contains("deviceauth_1"))
             }

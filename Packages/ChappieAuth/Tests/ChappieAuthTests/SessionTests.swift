@@ -1,20 +1,20 @@
-import ChappieAuth
 import ChappieCore
 import ChappieTesting
 import FoundationEssentials
 import HTTPTypes
 import Testing
 
+@testable import ChappieAuth
+
 @MainActor
 @Suite struct SessionTests {
-    private func text(_ request: HTTPExchangeRequest?) -> String {
-        String(decoding: request?.body?.bytes ?? [], as: UTF8.self)
-    }
+    private let seed = person(endingIn: 7200)
+    private let renewed = person(endingIn: 9000, serial: 2)
 
     // MARK: At the start
 
-    @Test func aReturningPersonIsSignedInAtOnce() {
-        let it = SessionHarness(person(endingIn: 7200))
+    @Test func aReturningUserIsSignedInAtOnce() {
+        let it = SessionHarness(seed)
         #expect(it.session.state == .signedIn(expiresAt: start.addingTimeInterval(7200)))
         #expect(it.session.accountInfo?.accountID == "account-1")
         #expect(it.session.deviceLinkState == .idle)
@@ -28,40 +28,39 @@ import Testing
         #expect(it.session.lastStoreError == nil)
     }
 
-    @Test(arguments: [
-        CredentialStoreError.locked("l"), .absent("a"), .denied("d"), .timedOut(.seconds(5)), .corrupt("c"),
-    ])
-    func aStoreThatCanNotBeReadIsAFailureWithASentence(_ error: CredentialStoreError) throws {
-        let stand = Harness(person(endingIn: 7200))
-        stand.store.fail(.load, with: error)
+    @Test func aStoreThatCanNotBeReadIsAFailureWithASentenceUntilItCan() async throws {
+        let stand = Harness(seed, [Service.backend: [.ok]])
+        stand.store.fail(.load, with: .locked("l"), times: 1)
         let session = ChappieAuthSession(credentials: stand.manager)
-        #expect(session.state == .failed(try #require(error.errorDescription)))
-        #expect(session.lastStoreError == error)
+        #expect(session.state == .failed("The keyring is locked: l."))
+        #expect(session.lastStoreError == .locked("l"))
+        let updates = session.stateUpdates
+        try await stand.send()
+        #expect(await updates.next { $0.isSignedIn } == .signedIn(expiresAt: seed.expiresAt))
+        #expect(session.lastStoreError == nil)
     }
 
     @Test func aSessionThatLoadsWithoutBlockingReadsOnce() async throws {
-        let stand = Harness(person(endingIn: 7200))
+        let stand = Harness(seed)
         let session = try await ChappieAuthSession(loading: stand.manager)
-        #expect(session.state == .signedIn(expiresAt: start.addingTimeInterval(7200)))
-        #expect(session.accountInfo?.accountID == "account-1")
+        #expect(session.state == .signedIn(expiresAt: seed.expiresAt))
         #expect(stand.store.calls == [.load])
     }
 
-    /// What asks the person is neither read again for the session nor for the deletion.
-    @Test func whoeverRefusesIsNotAskedAgain() async throws {
-        let stand = Harness(person(endingIn: 7200))
+    /// A store that asks the user is read neither again for the session nor for the deletion.
+    @Test func aUserWhoRefusesIsNotAskedAgain() async throws {
+        let stand = Harness(seed)
         stand.store.fail(.load, with: .denied("d"))
         let session = try await ChappieAuthSession(loading: stand.manager)
         #expect(session.lastStoreError == .denied("d"))
         let updates = session.stateUpdates
         try await stand.manager.signOut()
         #expect(stand.store.calls == [.load, .delete])
-        #expect(stand.store[stand.slot] == nil)
         #expect(await updates.next { $0 == .signedOut } != nil)
     }
 
     @Test func aSessionThatIsGivenUpWhileItLoadsIsNone() async throws {
-        let stand = Harness(person(endingIn: 7200))
+        let stand = Harness(seed)
         let gate = ScriptedGate()
         stand.store.wait(at: gate, before: .load)
         let task = Task { try await ChappieAuthSession(loading: stand.manager) }
@@ -71,38 +70,25 @@ import Testing
         gate.open()
     }
 
-    @Test func aStoreThatRecoversSignsTheSessionIn() async throws {
-        let stand = Harness(person(endingIn: 7200), [Service.backend: [.ok]])
-        stand.store.fail(.load, with: .locked("l"), times: 1)
-        let session = ChappieAuthSession(credentials: stand.manager)
-        #expect(session.state.isFailed)
-        try await stand.send()
-        let state = await session.stateUpdates.next { !$0.isFailed }
-        #expect(state == .signedIn(expiresAt: start.addingTimeInterval(7200)))
-    }
-
     @Test func aStoreThatTakesTooLongArrivesLater() async {
-        let stand = Harness(person(endingIn: 7200))
+        let stand = Harness(seed)
         let gate = ScriptedGate()
         stand.store.wait(at: gate, before: .load)
         let session = ChappieAuthSession(credentials: stand.manager, loadDeadline: .milliseconds(50))
-        #expect(session.state.isFailed)
+        guard case .failed = session.state else { return #expect(Bool(false), "\(session.state)") }
         let updates = session.stateUpdates
         gate.open()
-        let state = await updates.next { !$0.isFailed }
-        #expect(state == .signedIn(expiresAt: start.addingTimeInterval(7200)))
+        #expect(await updates.next { $0.isSignedIn } != nil)
     }
 
     // MARK: Following
 
     @Test func aRefreshDoneForARequestShowsInTheSession() async throws {
         let it = SessionHarness(
-            person(endingIn: 100),
-            [Service.token: [.tokens(person(endingIn: 9000, serial: 2))], Service.backend: [.ok]])
+            person(endingIn: 100), [Service.token: [.tokens(renewed)], Service.backend: [.ok]])
         let updates = it.session.stateUpdates
         try await it.stand.send()
-        let state = await updates.next { $0 != .signedIn(expiresAt: start.addingTimeInterval(100)) }
-        #expect(state == .signedIn(expiresAt: start.addingTimeInterval(9000)))
+        #expect(await updates.next { $0 == .signedIn(expiresAt: start.addingTimeInterval(9000)) } != nil)
     }
 
     @Test func aRejectionFoundByARequestShowsInTheSession() async throws {
@@ -112,22 +98,50 @@ import Testing
         await #expect(throws: AuthorizationError.self) { try await it.stand.send() }
         #expect(await updates.next { $0 == .reauthenticationRequired } != nil)
         #expect(it.session.accountInfo == nil)
+        #expect(it.session.lastError?.requiresReauthentication == true)
+    }
+
+    @Test func aFinal401IsSaidByTheSessionTooUntilATokenIsTaken() async throws {
+        let it = SessionHarness(
+            seed, [Service.token: [.tokens(renewed)], Service.backend: [.refused, .refused, .ok]])
+        let updates = it.session.stateUpdates
+        await #expect(throws: AuthorizationError.self) { try await it.stand.send() }
+        #expect(await updates.next { $0 == .reauthenticationRequired } != nil)
+        #expect(it.session.lastError?.errorDescription?.contains("refused the sign-in") == true)
+        #expect(it.stand.storedText?.contains("rt_seeded_2") == true)
+        #expect(try await it.stand.send() == 200)
+        #expect(await updates.next { $0.isSignedIn } != nil)
+        #expect(it.session.lastError == nil)
+    }
+
+    @Test func aSignInIsNotLinkedAnyMoreOnceItIsGone() async throws {
+        let it = SessionHarness(nil, SessionHarness.signingIn(as: person(endingIn: 7200, serial: 7)))
+        _ = try await it.session.signIn { _ in }
+        #expect(it.session.deviceLinkState.name == "linked")
+        it.session.signOut()
+        #expect(it.session.deviceLinkState == .idle)
+        it.stand.service.play(Service.token, .tokens(person(endingIn: -1, serial: 8)), .error(.unauthorized, "x"))
+        _ = try await it.session.signIn { _ in }
+        let updates = it.session.deviceLinkStateUpdates
+        it.stand.clock.advance(by: .seconds(60))
+        await #expect(throws: AuthorizationError.self) { try await it.stand.send() }
+        #expect(await updates.next { $0 == .idle } != nil)
     }
 
     // MARK: Signing out
 
     @Test func signingOutTakesEffectAtOnce() async throws {
-        let it = SessionHarness(person(endingIn: 7200), [Service.revoke: [.ok], Service.backend: [.ok]])
+        let it = SessionHarness(seed, [Service.revoke: [.ok], Service.backend: [.ok]])
         it.session.signOut()
+        #expect(it.stand.store[it.stand.slot] == nil, "the credential is not gone when signOut returns")
         #expect(it.session.state == .signedOut)
         #expect(it.session.accountInfo == nil)
         await #expect(throws: AuthorizationError.missingCredential) { try await it.stand.send() }
         await it.stand.service.waitForRequests(Service.revoke, count: 1)
-        #expect(it.stand.store[it.stand.slot] == nil)
         #expect(it.stand.service.count(Service.backend) == 0)
         let request = try #require(it.stand.service.requests(Service.revoke).first)
         #expect(
-            text(request)
+            request.text
                 == #"{"token":"rt_seeded_1","token_type_hint":"refresh_token","client_id":"app_EMoamEEZ73f0CkXaXp7hrann"}"#
         )
         #expect(
@@ -135,83 +149,66 @@ import Testing
     }
 
     @Test func withoutARefreshTokenTheAccessTokenIsRevoked() async throws {
-        var seed = person(endingIn: 7200)
+        var seed = seed
         seed.refreshToken = nil
         let it = SessionHarness(seed, [Service.revoke: [.ok]])
         try await it.session.signOutAndRevoke()
         #expect(
-            text(it.stand.service.requests(Service.revoke).first)
+            it.stand.service.requests(Service.revoke).first?.text
                 == #"{"token":"\#(seed.accessToken)","token_type_hint":"access_token"}"#)
     }
 
-    @Test func nobodySignsOutWithoutAnError() async throws {
+    @Test func signingOutOfAnEmptySlotIsNoError() async throws {
         let it = SessionHarness()
         try await it.session.signOutAndRevoke()
         #expect(it.stand.service.count(Service.revoke) == 0)
         #expect(it.session.state == .signedOut)
     }
 
-    @Test func aServerThatCanNotBeToldIsReportedAndChangesNothingHere() async throws {
-        for answer in [ScriptedHTTPAnswer.lost, .error(.internalServerError, "x")] {
-            let it = SessionHarness(person(endingIn: 7200), [Service.revoke: [answer]])
-            await #expect(throws: ChappieAuthError.self) { try await it.session.signOutAndRevoke() }
-            #expect(it.stand.store[it.stand.slot] == nil)
-            #expect(it.session.state == .signedOut)
-        }
-    }
-
-    @Test func aRevocationThatNeverAnswersIsGivenUpAfterTenSeconds() async throws {
-        let it = SessionHarness(person(endingIn: 7200), [Service.revoke: [ScriptedHTTPAnswer(beforeHead: [.stall])]])
+    @Test(arguments: [
+        ScriptedHTTPAnswer.lost, .error(.internalServerError, "x"), ScriptedHTTPAnswer(beforeHead: [.stall]),
+    ])
+    func aServerThatCanNotBeToldWithinTenSecondsIsReportedAndChangesNothingHere(_ answer: ScriptedHTTPAnswer) async {
+        let it = SessionHarness(seed, [Service.revoke: [answer]])
         let signOut = Task { try await it.session.signOutAndRevoke() }
-        await it.stand.clock.waitForSleepers(count: 1)
-        #expect(it.stand.store[it.stand.slot] == nil)
+        await it.stand.service.waitForRequests(Service.revoke, count: 1)
         it.stand.clock.advance(by: .seconds(10))
         await #expect(throws: ChappieAuthError.self) { try await signOut.value }
+        #expect(it.stand.store[it.stand.slot] == nil)
+        #expect(it.session.state == .signedOut)
     }
 
     @Test func aStoreThatDoesNotDeleteIsReportedAndTheServerToldAllTheSame() async throws {
-        let it = SessionHarness(person(endingIn: 7200), [Service.revoke: [.ok]])
+        let it = SessionHarness(seed, [Service.revoke: [.ok]])
         it.stand.store.fail(.delete, with: .locked("l"))
-        await #expect(throws: ChappieAuthError.self) { try await it.session.signOutAndRevoke() }
+        await #expect(throws: ChappieAuthError.unknown("The keyring is locked: l.")) {
+            try await it.session.signOutAndRevoke()
+        }
         #expect(it.session.state == .signedOut)
         #expect(it.session.lastStoreError == .locked("l"))
         #expect(it.stand.service.count(Service.revoke) == 1)
         await #expect(throws: AuthorizationError.missingCredential) { try await it.stand.send() }
     }
 
-    @Test func whatCanNotBeReadCanBeDeleted() async throws {
-        let stand = Harness(nil)
-        stand.store[stand.slot] = Secret("not a credential")
-        try await stand.manager.signOut()
-        #expect(stand.store[stand.slot] == nil)
-        stand.store.fail(.delete, with: .denied("d"))
-        stand.store[stand.slot] = Secret("not a credential")
-        await #expect(throws: CredentialStoreError.denied("d")) { try await stand.manager.signOut() }
-    }
-
     @Test func tokensThatComeAfterASignOutAreRevoked() async throws {
         let gate = ScriptedGate()
         let it = SessionHarness(
-            person(endingIn: -1),
-            [Service.token: [.tokens(person(endingIn: 7200, serial: 2)).after(gate)], Service.revoke: [.ok]])
+            person(endingIn: -1), [Service.token: [.tokens(renewed).after(gate)], Service.revoke: [.ok]])
         let request = Task { try await it.stand.send() }
         await gate.reached()
         try await it.session.signOutAndRevoke()
         gate.open()
         await #expect(throws: AuthorizationError.missingCredential) { try await request.value }
         await it.stand.service.waitForRequests(Service.revoke, count: 2)
-        #expect(text(it.stand.service.requests(Service.revoke).last).contains("rt_seeded_2"))
+        #expect(it.stand.service.requests(Service.revoke).last?.text.contains("rt_seeded_2") == true)
         #expect(it.stand.store[it.stand.slot] == nil)
         #expect(it.session.state == .signedOut)
     }
 
     @Test func signingInRightAfterSigningOutIsNotUndoneByTheLateDeletion() async throws {
-        let newcomer = person(endingIn: 7200, serial: 7)
-        let it = SessionHarness(person(endingIn: 7200), SessionHarness.signingIn(as: newcomer))
-        let updates = it.session.deviceLinkStateUpdates
+        let it = SessionHarness(seed, SessionHarness.signingIn(as: person(endingIn: 7200, serial: 7)))
         it.session.signOut()
-        try await it.session.startDeviceCodeSignIn()
-        #expect(await it.linkStates(from: updates).last?.name == "linked")
+        #expect(try await it.signIn()?.name == "linked")
         await it.stand.service.waitForRequests(Service.revoke, count: 1)
         #expect(try await it.stand.send() == 200)
         #expect(it.stand.storedText?.contains("rt_seeded_7") == true)
@@ -220,44 +217,31 @@ import Testing
     // MARK: Refreshing on demand
 
     @Test func refreshingOnDemandAsksTheServerInAnyCase() async throws {
-        var renewed = person(endingIn: 9000, serial: 2)
+        var renewed = renewed
         renewed.plan = "pro"
-        let it = SessionHarness(person(endingIn: 7200), [Service.token: [.tokens(renewed)]])
+        let it = SessionHarness(seed, [Service.token: [.tokens(renewed)]])
         try await it.session.refreshAuth()
         #expect(it.session.state == .signedIn(expiresAt: start.addingTimeInterval(9000)))
         #expect(it.session.accountInfo?.plan == .pro)
     }
 
-    @Test(arguments: [400, 401, 403])
-    func aRefusedRefreshRequiresReauthentication(_ status: Int) async throws {
-        let it = SessionHarness(
-            person(endingIn: 7200), [Service.token: [.error(.init(code: status), "invalid_grant", "Gone.")]])
-        let expected = ChappieAuthError.tokenExchangeFailed(
-            statusCode: status, body: #"{"error":{"code":"invalid_grant","message":"Gone."}}"#)
-        await #expect(throws: expected) { try await it.session.refreshAuth() }
-        #expect(expected.requiresReauthentication)
-        #expect(it.session.state == .reauthenticationRequired)
-        #expect(it.session.lastError == expected)
-        #expect(it.session.accountInfo == nil)
-        #expect(it.stand.store[it.stand.slot] == nil)
-    }
-
-    @Test(arguments: [500, 502, 429, 404, 400, 403])
-    func anotherFailureLeavesTheCredential(_ status: Int) async throws {
-        let seed = person(endingIn: 7200)
-        let it = SessionHarness(seed, [Service.token: [.error(.init(code: status), "x", "Later.")]])
-        await #expect(
-            throws: ChappieAuthError.tokenExchangeFailed(
-                statusCode: status, body: #"{"error":{"code":"x","message":"Later."}}"#)
-        ) {
-            try await it.session.refreshAuth()
+    @Test(arguments: [400, 401, 403, 404, 429, 500])
+    func aRefusedRefreshRequiresReauthenticationWhenTheServerSaysSo(_ status: Int) async throws {
+        for code in ["invalid_grant", "x"] where status <= 403 || code == "x" {
+            let it = SessionHarness(seed, [Service.token: [.error(.init(code: status), code, "Gone.")]])
+            let expected = ChappieAuthError.tokenExchangeFailed(
+                statusCode: status, body: #"{"error":{"code":"\#(code)","message":"Gone."}}"#)
+            await #expect(throws: expected) { try await it.session.refreshAuth() }
+            let isFinal = code == "invalid_grant" || status == 401
+            #expect(expected.requiresReauthentication == isFinal)
+            #expect(it.session.state == (isFinal ? .reauthenticationRequired : .signedIn(expiresAt: seed.expiresAt)))
+            #expect(it.session.lastError == expected)
+            #expect(it.stand.store[it.stand.slot] == (isFinal ? nil : seed.credential))
         }
-        #expect(it.session.state == .signedIn(expiresAt: seed.expiresAt))
-        #expect(it.stand.store[it.stand.slot] == seed.credential)
     }
 
     @Test func refreshingWithoutARefreshTokenRequiresReauthentication() async throws {
-        var seed = person(endingIn: 7200)
+        var seed = seed
         seed.refreshToken = nil
         for it in [SessionHarness(seed), SessionHarness()] {
             await #expect(throws: ChappieAuthError.missingRefreshToken) { try await it.session.refreshAuth() }
@@ -267,14 +251,26 @@ import Testing
     }
 
     @Test func refreshingWithALockedStoreIsTheStoresError() async throws {
-        let it = SessionHarness(
-            person(endingIn: 7200), [Service.token: [.tokens(person(endingIn: 9000, serial: 2))]])
+        let it = SessionHarness(seed, [Service.token: [.tokens(renewed)]])
         it.stand.store.fail(.save, with: .locked("l"), times: 1)
-        await #expect(throws: ChappieAuthError.self) { try await it.session.refreshAuth() }
+        await #expect(throws: ChappieAuthError.unknown("The keyring is locked: l.")) {
+            try await it.session.refreshAuth()
+        }
         #expect(it.session.lastStoreError == .locked("l"))
     }
 }
 
-extension ChappieAuthState {
-    fileprivate var isFailed: Bool { if case .failed = self { true } else { false } }
+@Suite struct StatusSubjectTests {
+    @Test func aSubjectMissesNothingAndRepeatsNothing() async {
+        let subject = StatusSubject(0)
+        let streams = (0..<4).map { _ in subject.updates() }
+        let writer = Task.detached {
+            for value in 1...1000 {
+                subject.set(value)
+                subject.set(value)
+            }
+        }
+        for stream in streams { #expect(await stream.all { $0 == 1000 } == Array(0...1000)) }
+        await writer.value
+    }
 }

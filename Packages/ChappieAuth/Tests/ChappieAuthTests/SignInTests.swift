@@ -9,16 +9,12 @@ import Testing
 @Suite struct SignInTests {
     let newcomer = person(endingIn: 7200, serial: 7)
 
-    private func text(_ request: HTTPExchangeRequest?) -> String {
-        String(decoding: request?.body?.bytes ?? [], as: UTF8.self)
-    }
-
     // MARK: The way it goes
 
     @Test func aSignInGoesThroughEveryStateAndIsStored() async throws {
         let it = SessionHarness(nil, SessionHarness.signingIn(pending: 2, as: newcomer))
         let service = it.stand.service
-        let updates = it.session.deviceLinkStateUpdates
+        let (updates, others) = (it.session.deviceLinkStateUpdates, it.session.deviceLinkStateUpdates)
         let states = it.session.stateUpdates
         let code = try await it.session.startDeviceCodeSignIn()
         #expect(code.userCode == "ABCD-12345")
@@ -31,25 +27,21 @@ import Testing
             it.stand.clock.advance(by: .seconds(5))
         }
         let end = try #require(newcomer.expiresAt)
-        #expect(
-            await it.linkStates(from: updates) == [
-                .idle, .requestingCode, .awaitingUserCode(code), .polling(code), .linked(expiresAt: end),
-            ])
-        #expect(it.session.state == .signedIn(expiresAt: end))
-        #expect(it.session.accountInfo?.email == "person@example.com")
-        #expect(it.session.accountInfo?.plan?.displayName == "Plus")
-        #expect(it.session.lastError == nil)
-        var seen: [ChappieAuthState] = []
-        for await state in states {
-            seen.append(state)
-            if case .signedIn = state { break }
+        for stream in [updates, others] {
+            #expect(
+                await stream.all { $0.isEnd } == [
+                    .idle, .requestingCode, .awaitingUserCode(code), .polling(code), .linked(expiresAt: end),
+                ])
         }
         #expect(
-            seen == [
+            await states.all { $0.isSignedIn } == [
                 .signedOut, .signingIn,
                 .awaitingDeviceCode(userCode: "ABCD-12345", verificationURL: code.verificationURL),
                 .signedIn(expiresAt: end),
             ])
+        #expect(it.session.accountInfo?.email == "person@example.com")
+        #expect(it.session.accountInfo?.plan?.displayName == "Plus")
+        #expect(it.session.lastError == nil)
         while it.notifier.notifications.isEmpty { await Task.yield() }
         let notification = it.notifier.notifications.first
         #expect(notification?.title == "ChatGPT Linked!")
@@ -65,46 +57,41 @@ import Testing
 
     @Test func theRequestsAreThoseThatTheServiceKnows() async throws {
         let it = SessionHarness(nil, SessionHarness.signingIn(as: newcomer))
-        let updates = it.session.deviceLinkStateUpdates
-        try await it.session.startDeviceCodeSignIn()
-        #expect(await it.linkStates(from: updates).last?.name == "linked")
-        let service = it.stand.service
-        #expect(text(service.requests(Service.usercode).first) == #"{"client_id":"app_EMoamEEZ73f0CkXaXp7hrann"}"#)
-        #expect(
-            text(service.requests(Service.poll).first) == #"{"device_auth_id":"deviceauth_1","user_code":"ABCD-12345"}"#
-        )
-        #expect(
-            text(service.requests(Service.token).first)
-                == "grant_type=authorization_code&client_id=app_EMoamEEZ73f0CkXaXp7hrann&code=ac_secret_1"
-                + "&redirect_uri=https%3A%2F%2Fissuer.test%2Fdeviceauth%2Fcallback&code_verifier=verifier_0123456789abcdefghijklmnopqrstuvwxyz_secret"
-        )
-        for path in [Service.usercode, Service.poll, Service.token] {
-            let request = try #require(service.requests(path).first)
+        #expect(try await it.signIn()?.name == "linked")
+        for (path, type, text) in [
+            (Service.usercode, "application/json", #"{"client_id":"app_EMoamEEZ73f0CkXaXp7hrann"}"#),
+            (Service.poll, "application/json", #"{"device_auth_id":"deviceauth_1","user_code":"ABCD-12345"}"#),
+            (
+                Service.token, "application/x-www-form-urlencoded",
+                "grant_type=authorization_code&client_id=app_EMoamEEZ73f0CkXaXp7hrann&code=ac_secret_1"
+                    + "&redirect_uri=https%3A%2F%2Fissuer.test%2Fdeviceauth%2Fcallback&code_verifier=verifier_0123456789abcdefghijklmnopqrstuvwxyz_secret"
+            ),
+        ] {
+            let request = try #require(it.stand.service.requests(path).first)
             #expect(request.method == .post)
-            let fields = request.headerFields.map { "\($0.name.canonicalName): \($0.value)" }
-            let type = path == Service.token ? "application/x-www-form-urlencoded" : "application/json"
-            #expect(fields == ["content-type: \(type)", "accept: */*"])
+            #expect(request.fields == ["content-type: \(type)", "accept: */*"])
+            #expect(request.text == text)
         }
     }
 
-    @Test func severalWatchersEachSeeEverything() async throws {
-        let it = SessionHarness(nil, SessionHarness.signingIn(as: newcomer))
-        let streams = (0..<3).map { _ in it.session.deviceLinkStateUpdates }
-        try await it.session.startDeviceCodeSignIn()
-        for stream in streams {
-            #expect(
-                await it.linkStates(from: stream).map(\.name)
-                    == ["idle", "requestingCode", "awaitingUserCode", "polling", "linked"])
-        }
+    @Test func aCodeIsAwaitedUntilTheFirstPollIsSent() async throws {
+        let gate = ScriptedGate()
+        var answers = SessionHarness.signingIn(as: newcomer)
+        answers[Service.poll] = [.approved.after(gate)]
+        let it = SessionHarness(nil, answers)
+        let code = try await it.session.startDeviceCodeSignIn()
+        let updates = it.session.deviceLinkStateUpdates
+        #expect(it.session.deviceLinkState == .awaitingUserCode(code))
+        await gate.reached()
+        #expect(await updates.next { $0.name == "polling" } != nil)
+        gate.open()
     }
 
     @Test func theSupersededCredentialIsRevokedAfterwards() async throws {
         let it = SessionHarness(person(endingIn: 7200), SessionHarness.signingIn(as: newcomer))
-        let updates = it.session.deviceLinkStateUpdates
-        try await it.session.startDeviceCodeSignIn()
-        #expect(await it.linkStates(from: updates).last?.name == "linked")
+        #expect(try await it.signIn()?.name == "linked")
         await it.stand.service.waitForRequests(Service.revoke, count: 1)
-        #expect(text(it.stand.service.requests(Service.revoke).first).contains("rt_seeded_1"))
+        #expect(it.stand.service.requests(Service.revoke).first?.text.contains("rt_seeded_1") == true)
         #expect(it.stand.storedText?.contains("rt_seeded_7") == true)
     }
 
@@ -126,12 +113,10 @@ import Testing
     }
 
     @Test(arguments: [
-        (ScriptedHTTPAnswer.lost, "networkFailure"), (.error(.badRequest, "bad"), "tokenExchangeFailed 400"),
-        (.error(.internalServerError, "x"), "tokenExchangeFailed 500"), (.page(.forbidden), "networkFailure"),
-        (.page(.ok), "invalidResponse"), (.json("{}"), "invalidResponse"), (.json("[1]"), "invalidResponse"),
-        (.json(#"{"device_auth_id":"d","user_code":""}"#), "invalidResponse"),
-        (.json(#"{"device_auth_id":"d","user_code":"\u001b[2J"}"#), "invalidResponse"),
-        (.json(#"{"device_auth_id":7,"user_code":"A"}"#), "invalidResponse"),
+        (ScriptedHTTPAnswer.lost, "networkFailure"), (.error(.internalServerError, "x"), "tokenExchangeFailed 500"),
+        (.page(.forbidden), "networkFailure"), (.json("{}"), "invalidResponse"),
+        // Without an end.
+        (.response(body: String(repeating: " ", count: 2 << 20)), "networkFailure"),
     ])
     func noCodeIsAnErrorOfItsOwn(_ answer: ScriptedHTTPAnswer, _ expected: String) async throws {
         let it = SessionHarness(nil, [Service.usercode: [answer]])
@@ -142,21 +127,10 @@ import Testing
         #expect(it.stand.service.count(Service.usercode) == 1)
     }
 
-    @Test func anAnswerWithoutAnEndIsCutOff() async throws {
-        let it = SessionHarness(nil, [Service.usercode: [.response(body: String(repeating: " ", count: 2 << 20))]])
-        await #expect {
-            try await it.session.startDeviceCodeSignIn()
-        } throws: { name(of: $0) == "networkFailure" }
-    }
-
     private func name(of error: any Error) -> String {
         switch error as? ChappieAuthError {
         case .networkFailure?: "networkFailure"
-        case .invalidResponse?: "invalidResponse"
-        case .authorizationDenied(let words)?: "authorizationDenied \(words)"
         case .tokenExchangeFailed(let status, _)?: "tokenExchangeFailed \(status)"
-        case .missingRefreshToken?: "missingRefreshToken"
-        case .unknown?: "unknown"
         default: "\(error)"
         }
     }
@@ -166,42 +140,30 @@ import Testing
     @Test func theServersLifetimeEndsTheCode() async throws {
         let expires = #"{"device_auth_id":"d1","user_code":"A","interval":5,"expires_at":"2026-11-20T12:00:12Z"}"#
         let it = SessionHarness(nil, [Service.usercode: [.json(expires)], Service.poll: [.pending]])
-        let updates = it.session.deviceLinkStateUpdates
-        try await it.session.startDeviceCodeSignIn()
-        // The wall jumps about; only the time that has passed counts.
-        for (seconds, wall) in [(5, 1e9), (5, -1e9), (2, 0)] as [(Int, TimeInterval)] {
-            await it.stand.clock.waitForSleepers(count: 1)
-            it.stand.clock.setWall(to: start.addingTimeInterval(wall))
-            it.stand.clock.advance(by: .seconds(seconds))
+        let end = try await it.signIn {
+            // The wall jumps about; only the time that has passed counts.
+            for (seconds, wall) in [(5, 1e9), (5, -1e9), (2, 0)] as [(Int, TimeInterval)] {
+                await it.stand.clock.waitForSleepers(count: 1)
+                it.stand.clock.setWall(to: start.addingTimeInterval(wall))
+                it.stand.clock.advance(by: .seconds(seconds))
+            }
         }
-        #expect(await it.linkStates(from: updates).last == .expired)
+        #expect(end == .expired)
         #expect(it.session.lastError == .expiredDeviceCode)
         #expect(it.session.state == .signedOut)
         #expect(it.stand.service.count(Service.poll) == 4)
     }
 
-    @Test func pollingStopsAfterFifteenMinutes() async throws {
-        let it = SessionHarness(nil, [Service.usercode: [.deviceCode], Service.poll: [.pending]])
-        let updates = it.session.deviceLinkStateUpdates
-        try await it.session.startDeviceCodeSignIn()
-        for _ in 0..<180 {
-            await it.stand.clock.waitForSleepers(count: 1)
-            it.stand.clock.advance(by: .seconds(5))
+    @Test func aSignInThatFailsEndsTheOneCall() async throws {
+        let refusal = ScriptedHTTPAnswer.error(.badRequest, "access_denied", "The person refused.")
+        let it = SessionHarness(nil, [Service.usercode: [.deviceCode], Service.poll: [refusal]])
+        var shown: [String] = []
+        await #expect(throws: ChappieAuthError.authorizationDenied("The person refused.")) {
+            _ = try await it.session.signIn { shown.append($0.userCode) }
         }
-        #expect(await it.linkStates(from: updates).last == .failed(.pollingTimeout))
-        #expect(it.stand.service.count(Service.poll) == 181)
-    }
-
-    @Test func aRefusalIsTheServersSentence() async throws {
-        let it = SessionHarness(
-            nil,
-            [
-                Service.usercode: [.deviceCode],
-                Service.poll: [.error(.badRequest, "access_denied", "The person refused.")],
-            ])
-        let updates = it.session.deviceLinkStateUpdates
-        try await it.session.startDeviceCodeSignIn()
-        #expect(await it.linkStates(from: updates).last == .failed(.authorizationDenied("The person refused.")))
+        #expect(shown == ["ABCD-12345"])
+        #expect(!it.session.state.isSignedIn)
+        #expect(it.session.deviceLinkState == .failed(.authorizationDenied("The person refused.")))
     }
 
     // MARK: No tokens
@@ -217,9 +179,7 @@ import Testing
         let seed = person(endingIn: 7200)
         let it = SessionHarness(
             seed, [Service.usercode: [.deviceCode], Service.poll: [.approved], Service.token: [answer]])
-        let updates = it.session.deviceLinkStateUpdates
-        try await it.session.startDeviceCodeSignIn()
-        guard case .failed(let error)? = await it.linkStates(from: updates).last else {
+        guard case .failed(let error)? = try await it.signIn() else {
             return #expect(Bool(false), "\(it.session.deviceLinkState)")
         }
         #expect(name(of: error) == expected)
@@ -235,14 +195,12 @@ import Testing
         let seed = person(endingIn: 7200)
         let it = SessionHarness(seed, SessionHarness.signingIn(as: newcomer))
         it.stand.store.fail(.save, with: .locked("the keyring is locked"))
-        let updates = it.session.deviceLinkStateUpdates
-        try await it.session.startDeviceCodeSignIn()
-        #expect(await it.linkStates(from: updates).last?.name == "failed")
+        #expect(try await it.signIn()?.name == "failed")
         #expect(it.session.lastStoreError == .locked("the keyring is locked"))
         #expect(it.session.state == .signedIn(expiresAt: seed.expiresAt))
         #expect(it.stand.store[it.stand.slot] == seed.credential)
         await it.stand.service.waitForRequests(Service.revoke, count: 1)
-        #expect(text(it.stand.service.requests(Service.revoke).first).contains("rt_seeded_7"))
+        #expect(it.stand.service.requests(Service.revoke).first?.text.contains("rt_seeded_7") == true)
     }
 
     /// Says "saved", and keeps what it had.
@@ -253,14 +211,117 @@ import Testing
     }
 
     @Test func aStoreThatOnlySaysThatItSavedIsFoundOut() async throws {
-        let service = Service(SessionHarness.signingIn(as: newcomer))
-        let manager = CredentialManager(
-            slot: CredentialSlot(), store: Forgetful(), transport: service.transport, endpoints: Service.endpoints,
-            lock: NoCredentialLock(), clock: ManualClock())
-        let session = ChappieAuthSession(credentials: manager)
+        let stand = Harness(nil, SessionHarness.signingIn(as: newcomer))
+        let session = ChappieAuthSession(credentials: stand.otherManager(store: Forgetful()))
         try await session.startDeviceCodeSignIn()
-        let last = await session.deviceLinkStateUpdates.next { $0.name == "failed" || $0.name == "linked" }
-        #expect(last?.name == "failed")
+        #expect(await session.deviceLinkStateUpdates.next { $0.isEnd }?.name == "failed")
         #expect(session.lastStoreError == .notVerified)
+    }
+
+    // MARK: Cancelling
+
+    /// Where a sign-in can be when it is cancelled.
+    enum Moment: CaseIterable {
+        case requestingCode, asleepBetweenPolls, polling, exchanging, savingTheCredential
+    }
+
+    /// A service that stops at `moment`.
+    private func answers(stoppingAt moment: Moment, _ gate: ScriptedGate) -> [String: [ScriptedHTTPAnswer]] {
+        var answers = SessionHarness.signingIn(as: newcomer)
+        switch moment {
+        case .requestingCode: answers[Service.usercode] = [.deviceCode.after(gate), .deviceCode]
+        case .asleepBetweenPolls: answers[Service.poll] = [.pending]
+        case .polling: answers[Service.poll] = [.approved.after(gate)]
+        case .exchanging: answers[Service.token] = [.tokens(newcomer).after(gate)]
+        case .savingTheCredential: break
+        }
+        return answers
+    }
+
+    @Test(arguments: Moment.allCases, [true, false])
+    func cancellingEndsItAtAnyMomentAndLeavesTheEarlierCredential(_ moment: Moment, _ isSignedIn: Bool) async throws {
+        let gate = ScriptedGate()
+        let seed = isSignedIn ? person(endingIn: 7200) : nil
+        let it = SessionHarness(seed, answers(stoppingAt: moment, gate))
+        let before = it.session.state
+        if moment == .savingTheCredential { it.stand.store.wait(at: gate, before: .save) }
+        let updates = it.session.deviceLinkStateUpdates
+        let start = Task { try await it.session.startDeviceCodeSignIn() }
+        if moment == .asleepBetweenPolls {
+            await it.stand.clock.waitForSleepers(count: 1)
+        } else {
+            await gate.reached()
+        }
+        it.session.cancelSignIn()
+        #expect(it.session.deviceLinkState == .cancelled)
+        #expect(it.session.state == before)
+        if moment == .requestingCode {
+            await #expect(throws: ChappieAuthError.cancelledSignIn) { try await start.value }
+        } else {
+            #expect(try await start.value.userCode == "ABCD-12345")
+        }
+        gate.open()
+        #expect(await updates.next { $0.isEnd } == .cancelled)
+        if moment == .savingTheCredential {
+            await it.stand.service.waitForRequests(Service.revoke, count: 1)
+        }
+        #expect(it.stand.storedText.map { !$0.contains("rt_seeded_7") } ?? !isSignedIn)
+        #expect(it.session.state == before)
+        #expect(it.session.lastError == nil)
+        #expect(it.notifier.notifications.isEmpty)
+    }
+
+    @Test func cancellingTheCallerCancelsTheSignIn() async {
+        let gate = ScriptedGate()
+        let it = SessionHarness(nil, answers(stoppingAt: .requestingCode, gate))
+        let start = Task { try await it.session.startDeviceCodeSignIn() }
+        await gate.reached()
+        start.cancel()
+        await #expect(throws: ChappieAuthError.cancelledSignIn) { try await start.value }
+        #expect(it.session.deviceLinkState == .cancelled)
+    }
+
+    @Test func aSecondSignInCancelsTheFirst() async throws {
+        let gate = ScriptedGate()
+        let it = SessionHarness(nil, answers(stoppingAt: .requestingCode, gate))
+        let updates = it.session.deviceLinkStateUpdates
+        let first = Task { try await it.session.startDeviceCodeSignIn() }
+        await gate.reached()
+        try await it.session.startDeviceCodeSignIn()
+        await #expect(throws: ChappieAuthError.cancelledSignIn) { try await first.value }
+        #expect(
+            await updates.all { $0.name == "linked" }.map(\.name) == [
+                "idle", "requestingCode", "cancelled", "requestingCode", "awaitingUserCode", "polling", "linked",
+            ])
+        #expect(it.stand.service.count(Service.token) == 1)
+    }
+
+    @Test func signingOutWhileTheCredentialIsBeingSavedWins() async throws {
+        let gate = ScriptedGate()
+        let it = SessionHarness(nil, SessionHarness.signingIn(as: newcomer))
+        it.stand.store.wait(at: gate, before: .save)
+        try await it.session.startDeviceCodeSignIn()
+        await gate.reached()
+        let signOut = Task { try await it.session.signOutAndRevoke() }
+        while it.session.state != .signedOut || it.session.deviceLinkState != .idle { await Task.yield() }
+        gate.open()
+        try await signOut.value
+        #expect(it.stand.store[it.stand.slot] == nil)
+        #expect(it.session.state == .signedOut)
+        await it.stand.service.waitForRequests(Service.revoke, count: 1)
+        await #expect(throws: AuthorizationError.missingCredential) { try await it.stand.send() }
+    }
+
+    @Test func aSessionThatIsLetGoStopsPolling() async throws {
+        let stand = Harness(nil, [Service.usercode: [.deviceCode], Service.poll: [.pending]])
+        var session: ChappieAuthSession? = ChappieAuthSession(credentials: stand.manager)
+        session?.cancelSignIn()
+        #expect(session?.deviceLinkState == .idle, "cancelling without a sign-in does nothing")
+        try await session?.startDeviceCodeSignIn()
+        await stand.clock.waitForSleepers(count: 1)
+        let updates = try #require(session?.deviceLinkStateUpdates)
+        session = nil
+        #expect(await updates.all { _ in false }.last?.name == "polling")
+        while stand.clock.sleeperCount > 0 { await Task.yield() }
     }
 }

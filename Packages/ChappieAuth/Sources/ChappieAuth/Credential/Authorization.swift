@@ -12,9 +12,8 @@ public enum AuthorizedAttempt<Value: Sendable>: Sendable {
 
 /// The right to send requests with the slot's credential.
 ///
-/// A 401 leads to one renewal and one more attempt. Tokens that another task or process has renewed in the meantime are
-/// tried first. All attempts are made in one account: a request of one user is not sent in the name of another
-/// who has signed in meanwhile.
+/// All attempts at a request are made in one account: a request of one user is not sent in the name of another who has
+/// signed in meanwhile.
 @_spi(ChappieInternals)
 public struct Authorization: Sendable {
     private let manager: CredentialManager

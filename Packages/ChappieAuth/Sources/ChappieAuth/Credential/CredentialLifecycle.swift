@@ -64,23 +64,11 @@ struct CredentialLifecycle: Sendable {
         }
     }
 
-    /// New tokens for the credential of that generation, wanted or under way.
+    /// Other tokens for the credential of that generation, wanted or under way.
     private struct Renewal: Sendable {
-        enum Mode: Sendable {
-            /// Tokens that could not be saved are to be saved.
-            case ifUnsaved
-            /// The token is about to end: stored tokens will do if they last.
-            case ifDue
-            /// The backend refused the token: any other stored tokens will do.
-            case afterRefusal
-            /// The server is asked in any case.
-            case always
-            /// The store is read under the lock; the server is asked only when the token is due.
-            case ifDueAfterReading
-        }
-
         let generation: Int
-        let mode: Mode
+        /// The need of the first waiter decides what is enough.
+        let need: Need
         /// `isEarly`: the request goes out with the present token if the renewal fails or takes long.
         var waiters: [(waiter: Waiter, isEarly: Bool)] = []
     }
@@ -235,23 +223,21 @@ struct CredentialLifecycle: Sendable {
         case .account: answer(waiter, with: held)
         // Newer tokens are there already: a late 401 must not use them up.
         case .replacement(let generation) where generation != held.generation: answer(waiter, with: held)
-        case .replacement: renew(held, .afterRefusal, for: waiter)
-        case .refresh: renew(held, .always, for: waiter)
-        case .export: renew(held, .ifDueAfterReading, for: waiter)
+        case .replacement, .refresh, .export: renew(held, need, for: waiter)
         case .token:
             switch held.credential.freshness(at: moment.now) {
             case _ where isNew(held), .fresh: answer(waiter, with: held)
             case .due where held.earlyRefreshPause.map { moment.elapsed < $0 } ?? false: answer(waiter, with: held)
             case .due:
                 actions.append(.startPatience(waiter, Self.earlyRefreshPatience))
-                renew(held, .ifDue, for: waiter, isEarly: true)
-            case .expired: renew(held, .ifDue, for: waiter)
+                renew(held, need, for: waiter, isEarly: true)
+            case .expired: renew(held, need, for: waiter)
             }
         }
     }
 
-    private mutating func renew(_ held: Held, _ mode: Renewal.Mode, for waiter: Waiter, isEarly: Bool = false) {
-        if renewal == nil { renewal = Renewal(generation: held.generation, mode: mode) }
+    private mutating func renew(_ held: Held, _ need: Need, for waiter: Waiter, isEarly: Bool = false) {
+        if renewal == nil { renewal = Renewal(generation: held.generation, need: need) }
         renewal?.waiters.append((waiter, isEarly))
     }
 
@@ -278,7 +264,8 @@ struct CredentialLifecycle: Sendable {
         } else if renewal != nil {
             begin(.renewal, waitingForLock: Self.renewalLockPatience)
         } else if !callers.isEmpty, let held {
-            renewal = Renewal(generation: held.generation, mode: .ifUnsaved)
+            // Tokens that could not be saved are to be saved.
+            renewal = Renewal(generation: held.generation, need: .account)
             begin(.renewal, waitingForLock: Self.renewalLockPatience)
         } else if !callers.isEmpty {
             lastJob += 1
@@ -481,12 +468,12 @@ struct CredentialLifecycle: Sendable {
         let isFresh = held.credential.freshness(at: moment.now) == .fresh
         let isOther = held.generation != renewal.generation
         let isEnough =
-            switch renewal.mode {
-            case .ifUnsaved: true
-            case .ifDue: isOther && isFresh
-            case .afterRefusal: isOther
-            case .always: false
-            case .ifDueAfterReading: isFresh
+            switch renewal.need {
+            case .account: true
+            case .token: isOther && isFresh
+            case .replacement: isOther
+            case .refresh: false
+            case .export: isFresh
             }
         if isEnough { return endRenewal(.success(())) }
         guard let refreshToken = held.credential.refreshToken else {

@@ -5,11 +5,8 @@ import Synchronization
 /// Looks after the credential of one slot: loads it, renews it, and lets requests use it.
 ///
 /// One manager per slot and store in a process, shared by the session and every client of that slot; two managers would
-/// each try to use up the same single-use refresh token. Across processes the manager reads the store again before it
-/// refreshes, and once more before it believes that a refresh token is dead; a ``CredentialLock`` is held around the whole
-/// of a renewal, and while a sign-in or sign-out changes the store.
-///
-/// All decisions are ``CredentialLifecycle``'s; this carries them out.
+/// each try to use up the same single-use refresh token. Other processes are kept out by a ``CredentialLock``. All
+/// decisions are ``CredentialLifecycle``'s; this carries them out.
 public final class CredentialManager: Sendable {
     /// Where the credential is stored: the slot given, for this issuer and backend alone.
     public let slot: CredentialSlot
@@ -34,13 +31,9 @@ public final class CredentialManager: Sendable {
     }
 
     /// - Parameters:
-    ///   - slot: where the credential is stored in `store`. Its ``CredentialSlot/issuer`` is set from `endpoints`.
+    ///   - slot: its ``CredentialSlot/issuer`` is set from `endpoints`.
     ///   - store: the keyring, or another ``CredentialStore``. Read at the first use, not here.
-    ///   - transport: carries refreshes, sign-in and revocation, under the same network policy as everything else.
-    ///   - endpoints: default ``ChappieEndpoints/chatGPT``.
-    ///   - lock: keeps other processes out while the credential changes: a ``FileCredentialLock``, or
-    ///     ``NoCredentialLock`` for a store that no other process can see.
-    ///   - clock: default the machine's.
+    ///   - lock: a ``FileCredentialLock``, or ``NoCredentialLock`` for a store that no other process can see.
     public init(
         slot: CredentialSlot, store: any CredentialStore, transport: any HTTPTransport,
         endpoints: ChappieEndpoints = .chatGPT, lock: any CredentialLock, clock: any ChappieClock = SystemClock()
@@ -114,9 +107,8 @@ public final class CredentialManager: Sendable {
         if case .unavailable(.foreign(let detail)) = status.value.status { throw .store(.foreign(detail)) }
     }
 
-    /// Makes a freshly granted credential the slot's own: saved, read back, compared, and only then in use.
-    ///
-    /// The credential that was there before stays if anything fails, and is revoked if nothing does.
+    /// Makes a freshly granted credential the slot's own: saved, read back, compared, and only then in use. The one before
+    /// stays if anything fails, and is revoked if nothing does.
     ///
     /// - Parameter after: the number of sign-outs when the sign-in began; a later one wins. `nil` for an import.
     /// - Throws: ``CredentialFailure``; `CancellationError` when the task was cancelled.
@@ -187,8 +179,7 @@ public final class CredentialManager: Sendable {
 
     // MARK: Moving a credential
 
-    /// The slot's credential as a document, for ``importCredential(_:)`` on another machine. Renewed first when it is due;
-    /// a renewal that is under way, here or in another process, is waited for, because it uses up the refresh token.
+    /// The slot's credential as a document, for ``importCredential(_:)`` on another machine; renewed first when it is due.
     ///
     /// The copy and the original can't both be used: a refresh token works once, and the service ends the whole sign-in
     /// when it comes a second time. The caller must say so, keep the document from others, and stop using the original.
@@ -217,12 +208,9 @@ public final class CredentialManager: Sendable {
         return credential.info
     }
 
-    /// Waits until no refresh, change of the store or revocation is under way, for `limit` at most. Call it before a
-    /// process ends: a refresh whose answer is not stored has used up the refresh token for nothing. A renewal that only
-    /// waits for another process is not waited for.
-    ///
-    /// - Parameter limit: default 75 seconds: what a token endpoint and a store may take. Almost always it is no time at
-    ///   all.
+    /// Waits until no refresh, change of the store or revocation is under way, for `limit` at most (what a token endpoint
+    /// and a store may take; almost always it is no time at all). Call it before a process ends: a refresh whose answer is
+    /// not stored has used up the refresh token for nothing. A renewal that only waits for another process is left alone.
     public func settle(within limit: Duration = .seconds(75)) async {
         let (waiter, promise) = newWaiter()
         report(.settlingAsked(waiter))

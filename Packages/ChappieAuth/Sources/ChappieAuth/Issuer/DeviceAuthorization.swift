@@ -39,9 +39,7 @@ struct DeviceAuthorization: ~Copyable {
 
     /// Takes the answer to ``codeRequest(_:)``, with more tolerance than the Codex CLI has.
     ///
-    /// - Parameters:
-    ///   - now: the wall clock, for ``ChappieDeviceCode/expiresAt`` only.
-    ///   - elapsed: the clock that deadlines are measured with.
+    /// - Parameter now: the wall clock, for ``ChappieDeviceCode/expiresAt`` only.
     /// - Throws: ``ChappieAuthError``; 404 is ``ChappieAuthError/authorizationDenied(_:)`` with a sentence that says
     ///   where device sign-in is switched on.
     init(_ endpoints: ChappieEndpoints, _ answer: IssuerAnswer, now: Date, elapsed: Duration) throws(ChappieAuthError) {
@@ -176,12 +174,8 @@ struct DeviceAuthorization: ~Copyable {
 }
 
 extension IssuerClient {
-    /// Walks the device grant from the first request to the authorization code.
-    ///
-    /// - Parameters:
-    ///   - onCode: called once, when there is a code to show.
-    ///   - onPolling: called once, when the service is asked for the first time.
-    /// - Throws: ``ChappieAuthError``, `cancelledSignIn` among them.
+    /// Walks the device grant from the first request to the authorization code; calls `onCode` when there is a code to show,
+    /// and `onPolling` when the service is asked for the first time.
     @concurrent
     func authorizeDevice(
         _ endpoints: ChappieEndpoints, onCode: @Sendable (ChappieDeviceCode) async -> Void,

@@ -104,11 +104,7 @@ struct IssuerAnswer: Sendable {
         IssuerError(status: status, body: isWebPage ? "" : text(without: secrets))
     }
 
-    /// This answer as an error in the terms of the public API.
-    ///
-    /// - Parameters:
-    ///   - host: named where the network is the likely culprit.
-    ///   - secrets: the secrets in the request, so that an echo of one is taken out.
+    /// This answer as an error in the terms of the public API, without the secrets of the request, should it echo one.
     func authError(host: String, secrets: [Secret] = []) -> ChappieAuthError {
         if isWebPage, (400..<500).contains(status) {
             return .networkFailure(

@@ -87,8 +87,6 @@ struct TokenAnswer: Sendable {
     let accessToken: Secret?
     let refreshToken: Secret?
 
-    /// Reads a success.
-    ///
     /// - Throws: ``ChappieAuthError/invalidResponse`` when it is not a JSON object with at least one token, or when a
     ///   token could not travel in a header.
     init(_ answer: IssuerAnswer) throws(ChappieAuthError) {

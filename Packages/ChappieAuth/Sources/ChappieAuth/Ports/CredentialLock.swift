@@ -63,21 +63,16 @@ public struct NoCredentialLock: CredentialLock {
     public func acquire(_ slot: CredentialSlot, within limit: Duration) -> CredentialLockHold { CredentialLockHold {} }
 }
 
-/// ``CredentialLock`` by flock(2) on an empty file, one for each slot. The system lets go of it when the holder dies,
-/// however it dies.
+/// ``CredentialLock`` by flock(2) on an empty file, one for each slot: the system lets go of it when the holder dies.
 ///
-/// The files stay: removing one would let two processes each lock their own. They hold nothing, and their names are
-/// digests.
+/// The files stay: removing one would let two processes each lock their own. Their names are digests.
 public struct FileCredentialLock: CredentialLock {
     private let directory: String?
     private static let maximumNote = 64 << 10
     private let clock: any ChappieClock
 
-    /// - Parameters:
-    ///   - directory: the same for all processes that share the credential, and for them alone; made where it is missing.
-    ///     It must not depend on how the user has logged in, as the run-time directory does. `nil`, where there is no home
-    ///     directory, makes every ``acquire(_:within:)`` fail.
-    ///   - clock: for the waiting.
+    /// - Parameter directory: the same for all processes that share the credential, and for them alone, however the user has
+    ///   logged in; made where it is missing. `nil`, where there is no home directory, makes ``acquire(_:within:)`` fail.
     public init(directory: String?, clock: any ChappieClock = SystemClock()) {
         self.directory = directory
         self.clock = clock
@@ -90,26 +85,21 @@ public struct FileCredentialLock: CredentialLock {
         _ slot: CredentialSlot, within limit: Duration
     ) async throws(CredentialStoreError) -> CredentialLockHold {
         let descriptor = try lockFile(of: slot)
+        // Closes the file however this ends.
+        let hold = CredentialLockHold { close(descriptor) }
         let deadline = clock.elapsed + limit
         var pause = Duration.milliseconds(5)
         // Asking again and again can be given up at any moment, which a waiting flock can't.
         while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
             let reason = errno
             guard reason == EWOULDBLOCK || reason == EINTR else {
-                close(descriptor)
                 throw .failed("the lock can't be taken: \(String(cString: strerror(reason)))")
             }
-            guard clock.elapsed < deadline else {
-                close(descriptor)
-                throw .busy(limit)
-            }
-            do { try await clock.sleep(for: pause) } catch {
-                close(descriptor)
-                throw .failed("the call was cancelled")
-            }
+            guard clock.elapsed < deadline else { throw .busy(limit) }
+            do { try await clock.sleep(for: pause) } catch { throw .cancelled }
             pause = min(pause * 2, .milliseconds(50))
         }
-        return CredentialLockHold { close(descriptor) }
+        return hold
     }
 
     /// Keeps the note in a file beside the lock's, replaced as a whole.
@@ -162,9 +152,8 @@ public struct FileCredentialLock: CredentialLock {
     /// FNV-1a of what names the slot. Two slots with one digest would share a lock, which does no harm.
     private static func name(of slot: CredentialSlot) -> String {
         var digest: UInt64 = 0xcbf2_9ce4_8422_2325
-        for byte in ([slot.service, slot.account, slot.accessGroup ?? ""] + (slot.issuer.map { [$0] } ?? [])).joined(
-            separator: "\0"
-        ).utf8 {
+        let names = [slot.service, slot.account, slot.accessGroup ?? ""] + [slot.issuer].compactMap(\.self)
+        for byte in names.joined(separator: "\0").utf8 {
             digest = (digest ^ UInt64(byte)) &* 0x100_0000_01b3
         }
         let text = String(digest, radix: 16)

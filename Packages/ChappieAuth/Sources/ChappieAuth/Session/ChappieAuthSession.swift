@@ -58,15 +58,14 @@ public final class ChappieAuthSession {
     /// out are different things to tell the user.
     public private(set) var lastStoreError: CredentialStoreError? { willSet { willChange() } }
 
-    /// A session over `credentials`, populated when this returns if the user signed in before.
+    /// A session over `credentials`, which every client of the slot shares; populated when this returns if the user signed
+    /// in before.
     ///
-    /// An initialiser can't suspend, so this one blocks the main thread while another thread reads the store, for at
-    /// most `loadDeadline`; a keyring usually takes a few milliseconds. If the store takes longer, ``state`` is
-    /// ``ChappieAuthState/failed(_:)`` with a sentence, and the late result still arrives through ``stateUpdates``.
-    /// A store whose `load` needs the main thread can't answer in time: keep such work off it.
+    /// An initialiser can't suspend, so this one blocks the main thread while another thread reads the store; a keyring
+    /// usually takes a few milliseconds. After `loadDeadline` ``state`` is ``ChappieAuthState/failed(_:)`` with a sentence,
+    /// and the late result still arrives through ``stateUpdates``.
     ///
     /// - Parameters:
-    ///   - credentials: shared with every client of the same slot.
     ///   - notifier: tells the user to come back once the account is linked. Default none.
     ///   - loadDeadline: default 6 s, a little over the deadline of the keyring adapters themselves. Zero does not wait.
     public convenience init(
@@ -85,9 +84,6 @@ public final class ChappieAuthSession {
     /// The same for a caller that can suspend: nothing is blocked, and the store, which may ask the user, is read once and
     /// has the time that it takes.
     ///
-    /// - Parameters:
-    ///   - credentials: shared with every client of the same slot.
-    ///   - notifier: as above. Default none.
     /// - Throws: `CancellationError`. Not an error: a store that can't be read, which ``lastStoreError`` tells.
     public convenience init(loading credentials: CredentialManager, notifier: (any Notifier)? = nil) async throws {
         _ = try? await credentials.ask(.account)
@@ -142,9 +138,8 @@ public final class ChappieAuthSession {
 // MARK: Signing in
 
 extension ChappieAuthSession {
-    /// Starts a device sign-in and returns as soon as there is a code to show; the rest goes on by itself, and ends in
-    /// ``ChappieDeviceLinkState/linked(expiresAt:)`` or in one of its failures. A credential that is there already
-    /// stays in use until the new one is stored. A sign-in that is running is cancelled first.
+    /// Starts a device sign-in and returns as soon as there is a code to show; the rest goes on by itself. A credential
+    /// that is there already stays in use until the new one is stored. A sign-in that is running is cancelled first.
     ///
     /// - Throws: ``ChappieAuthError``: `cancelledSignIn` when the task, or the sign-in, is cancelled before there is a
     ///   code; `authorizationDenied` with directions when device sign-in is switched off; `networkFailure`,
@@ -268,10 +263,9 @@ extension ChappieAuthSession {
 // MARK: Signing out and refreshing
 
 extension ChappieAuthSession {
-    /// Signs out. When this returns, ``state`` is `signedOut`, and the stored credential is gone or, where the store has
-    /// not deleted it within the deadline of the initialiser (6 s by default, in which the main thread is blocked), marked
-    /// as gone: a program that ends now is signed out at its next start. The server is told in the background. Should the
-    /// store refuse, ``lastStoreError`` says so. A running sign-in is cancelled.
+    /// Signs out and cancels a running sign-in. When this returns, ``state`` is `signedOut`, and the stored credential is
+    /// gone or, where the store takes longer than the initialiser's deadline (the main thread is blocked until then), marked
+    /// as gone for the next start. The server is told in the background. ``lastStoreError`` says so should the store refuse.
     public func signOut() {
         let signOut = beginSignOut()
         signOut.waitUntilGone(within: storeDeadline)
@@ -299,9 +293,8 @@ extension ChappieAuthSession {
     /// Renews the tokens now, for instance after a change of plan.
     ///
     /// - Throws: ``ChappieAuthError``; with `requiresReauthentication` the user has been signed out and ``state`` is
-    ///   ``ChappieAuthState/reauthenticationRequired``, else the credential is as it was. ``lastStoreError`` says more when
-    ///   the store failed. `CancellationError` when the task was cancelled; the refresh itself is then finished in the
-    ///   background, because its refresh token is good for one use.
+    ///   ``ChappieAuthState/reauthenticationRequired``, else the credential is as it was. `CancellationError` when the task
+    ///   was cancelled; the refresh, whose token is good for one use, is then finished in the background.
     public func refreshAuth() async throws {
         defer { apply(manager.status.value) }
         do {
