@@ -502,6 +502,14 @@ import Testing
         story.on(.storeRead(stored(2)), "answer 1 rt_2", "unlock 2", "answer 9 settled")
     }
 
+    @Test func aSignOutThatWaitsForAReadIsWaitedFor() {
+        var story = Story()
+        story.on(.asked(.account, 1), "read")
+        story.on(.signedOut(revoking: true, 9))
+        story.on(.settlingAsked(8))
+        story.on(.storeRead(stored(1)), "lock 2")
+    }
+
     @Test func revocationsAndLateTokensAreWaitedFor() {
         var story = Story.asking()
         story.on(.signedOut(revoking: true, 9), "answer 1 missing", "read")

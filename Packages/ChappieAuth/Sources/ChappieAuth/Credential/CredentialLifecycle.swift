@@ -176,7 +176,9 @@ struct CredentialLifecycle: Sendable {
             case (nil, _), (.load, _), (.renewal, .locking): true
             default: false
             }
-        guard isIdle, revocations == 0, lateTokens.isEmpty else { return }
+        guard isIdle, signOut?.waiters.isEmpty ?? true, signIns.isEmpty, revocations == 0, lateTokens.isEmpty else {
+            return
+        }
         for waiter in settling { actions.append(.answer(waiter, .success(.settled))) }
         settling = []
     }

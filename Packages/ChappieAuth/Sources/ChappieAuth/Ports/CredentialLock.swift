@@ -109,6 +109,7 @@ public struct FileCredentialLock: CredentialLock {
             unlink(path)
             return
         }
+        makeFolder(of: path)
         let new = path + ".new"
         let descriptor = open(new, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard descriptor >= 0 else { return }
@@ -135,13 +136,17 @@ public struct FileCredentialLock: CredentialLock {
         return "\(directory)/\(Self.name(of: slot)).\(suffix)"
     }
 
-    private func lockFile(of slot: CredentialSlot) throws(CredentialStoreError) -> CInt {
-        let path = try path(of: slot, "lock")
+    private func makeFolder(of path: String) {
         var folder = ""
         for part in path.split(separator: "/").dropLast() {
             folder += "/" + part
             mkdir(folder, 0o700)
         }
+    }
+
+    private func lockFile(of slot: CredentialSlot) throws(CredentialStoreError) -> CInt {
+        let path = try path(of: slot, "lock")
+        makeFolder(of: path)
         let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard descriptor >= 0 else {
             throw .failed("its lock file \(path) can't be opened: \(String(cString: strerror(errno)))")
