@@ -22,7 +22,7 @@ struct Curl: Sendable {
         _ method: String, _ url: String, headers: [String] = [], form: String? = nil, json: ChappieJSON? = nil,
         body: [UInt8]? = nil, options: [String] = []
     ) throws {
-        var arguments = ["curl", "-sS", "-N", "-i", "--max-time", "30", "-X", method, url] + options
+        var arguments = ["curl", "-sS", "-N", "-i", "--max-time", "120", "-X", method, url] + options
         for header in headers + (json == nil ? [] : ["content-type: application/json"]) { arguments += ["-H", header] }
         let input = body ?? json?.serializedBytes() ?? form.map { Array($0.utf8) }
         if input != nil { arguments += ["--data-binary", "@-"] }

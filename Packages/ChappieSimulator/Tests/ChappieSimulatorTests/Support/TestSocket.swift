@@ -17,7 +17,7 @@ final class TestSocket {
     private var ending: Result<Int, ConnectFailed>?
 
     /// - Parameter patience: seconds to wait for bytes, at most.
-    init(port: Int, patience: Double = 20) throws {
+    init(port: Int, patience: Double = 120) throws {
         descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)

@@ -30,7 +30,7 @@ final class TestWebSocket {
     /// - Parameter patience: seconds to wait for bytes, at most.
     init(
         _ simulator: Simulator, offer: String? = nil, token: String? = nil, headers: [String] = [],
-        patience: Double = 20
+        patience: Double = 120
     ) throws {
         socket = try TestSocket(port: simulator.port, patience: patience)
         let lines =
