@@ -5,69 +5,40 @@ import contextlib
 import json
 import os
 import pathlib
-import socketserver
 import ssl
 import statistics
 import subprocess
 import tempfile
-import threading
 import time
 
 from counterparts import Authority, Keyring, Simulator, TLSFront
 from test_codex import Codex
-from witnesses import field, handshake
+from witnesses import Listener, frame, handshake, read_request
 
 RUNS, STARTS, TURNS = 11, 60, 40
 GOALS = {"start-up": 1.3, "CPU": 3.0, "Codex CLI": 8.0, "memory": 25.0}
 
 
-class Packets(socketserver.ThreadingTCPServer):
+class Packets(Listener):
     """A backend that has one answer: each event is sent by itself, over server-sent events and over WebSocket."""
 
-    allow_reuse_address = daemon_threads = True
-
     def __init__(self, events, context=None):
-        super().__init__(("127.0.0.1", 0), Answer)
+        super().__init__(context)
         self.lines = [b"data: " + event + b"\n\n" for event in events]
         self.frames = [frame(event) for event in events]
-        self.context, self.port = context, self.server_address[1]
-        threading.Thread(target=self.serve_forever, daemon=True).start()
 
-    def get_request(self):
-        connection, address = super().get_request()
-        connection.setsockopt(6, 1, True)  # TCP_NODELAY
-        return (self.context.wrap_socket(connection, server_side=True) if self.context else connection), address
-
-    def handle_error(self, *_):
-        """A client that leaves early is no trouble."""
-
-
-class Answer(socketserver.BaseRequestHandler):
-    def handle(self):
-        head = b""
-        while b"\r\n\r\n" not in head:
-            head += self.request.recv(65536)
-        if b"upgrade: websocket" in head.lower():
-            self.request.sendall(handshake(head))
-            self.request.recv(65536)
-            pieces = self.server.frames
-        else:
-            self.request.sendall(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n")
-            pieces = self.server.lines
-            # Closing with unread bytes would reset the connection.
-            length, body = int(field(head, b"content-length", b"0")), head.partition(b"\r\n\r\n")[2]
-            while len(body) < length:
-                body += self.request.recv(65536)
-        for piece in pieces:
-            self.request.sendall(piece)
-        if pieces is self.server.frames:
-            self.request.recv(65536)  # The client closes first.
-
-
-def frame(data):
-    """A text message in one frame (RFC 6455, 5.2)."""
-    size = bytes([len(data)]) if len(data) < 126 else b"\x7e" + len(data).to_bytes(2, "big") if len(data) < 65536 else b"\x7f" + len(data).to_bytes(8, "big")
-    return b"\x81" + size + data
+    async def serve(self, reader, writer, heard):
+        head, _ = await read_request(reader, heard)
+        is_web_socket = b"upgrade: websocket" in head.lower()
+        writer.write(handshake(head) if is_web_socket else
+                     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n")
+        if is_web_socket:
+            await reader.read(65536)
+        for piece in self.frames if is_web_socket else self.lines:
+            writer.write(piece)
+            await writer.drain()
+        if is_web_socket:
+            await reader.read(65536)  # The client closes first.
 
 
 def measure(command, environment, runs=RUNS):
@@ -94,63 +65,60 @@ def peak_memory(command, environment, folder):
     return int(pathlib.Path(report).read_text()) / 1024
 
 
-def answers(program, words, stack):
+def sign_in(program, keyring, account, simulator, **settings):
+    """What the program that is measured sees of its environment."""
+    environment = {**keyring.environment, **simulator.settings, "CHAPPIE_ACCOUNT": account, **settings}
+    subprocess.run([program, "login", "--no-browser"], env=environment, check=True, capture_output=True)
+    return environment
+
+
+def answers(program, words, keyring, stack):
     """{way: {wall, CPU, memory}} of an answer of so many deltas."""
-    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="chappie-bench-"))
-    keyring, simulator = stack.enter_context(Keyring()), stack.enter_context(Simulator(program))
-    plain = stack.enter_context(Simulator(program, webSocketDeflate=False))
+    folder, simulator = stack.enter_context(tempfile.TemporaryDirectory(prefix="chappie-bench-")), stack.enter_context(Simulator(program))
+    exported, settings = os.path.join(folder, "export"), pathlib.Path(folder, "curl")
+    subprocess.run([program, "auth", "export", exported], env=sign_in(program, keyring, "curl", simulator), check=True, capture_output=True)
+    token = json.loads(pathlib.Path(exported).read_text())["tokens"]["access_token"]
     body = {"model": "gpt-5.5", "stream": True, "store": False,
             "input": [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": f"repeat {words} words"}]}]}
     # The request as a file: arguments are for all to see, and it holds a token.
-    settings = os.path.join(folder, "curl")
-    with open(os.open(settings, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as file:
-        file.write(f'header = "authorization: Bearer {simulator.sign_in()["access_token"]}"\nheader = "content-type: application/json"\n'
-                   f"data = {json.dumps(json.dumps(body))}\n")
-    authority = Authority(folder)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    settings.touch(mode=0o600)
+    settings.write_text(f'header = "authorization: Bearer {token}"\nheader = "content-type: application/json"\n'
+                        f"data = {json.dumps(json.dumps(body))}\n")
+    authority, context = Authority(folder), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(*authority.issue("localhost"))
-    curl = ["curl", "-sSN", "--fail", "--http1.1", "--cacert", authority.file, "-K", settings]
+    curl = ["curl", "-sSN", "--fail", "--http1.1", "--cacert", authority.file, "-K", str(settings)]
     _, recorded = measure([*curl, simulator.backend + "/codex/responses"], None, 1)
     events = [line[6:] for line in recorded.splitlines() if line.startswith(b"data: ")]
-    packets, secured = Packets(events), Packets(events, context)
-    stack.callback(packets.shutdown)
-    stack.callback(secured.shutdown)
-    ways = {
-        "curl -N, http": ("curl", f"http://127.0.0.1:{packets.port}/backend-api"),
-        "sse, http": ("sse", f"http://127.0.0.1:{packets.port}/backend-api"),
-        "websocket": ("websocket", f"http://127.0.0.1:{packets.port}/backend-api"),
-        "websocket, deflate": ("websocket", simulator.backend),
-        "curl -N, https": ("curl", f"https://localhost:{secured.port}/backend-api"),
-        "sse, https": ("sse", f"https://localhost:{secured.port}/backend-api"),
-        "websocket, tls": ("websocket", f"https://localhost:{secured.port}/backend-api"),
-    }
+    plain = f"{stack.enter_context(Packets(events)).origin}/backend-api"
+    secured = f"https://localhost:{stack.enter_context(Packets(events, context)).port}/backend-api"
     rows = {}
-    for way, (transport, backend) in ways.items():
-        environment = {**keyring.environment, "CHAPPIE_ACCOUNT": way, "CHAPPIE_ISSUER": simulator.issuer, "CHAPPIE_BACKEND": backend,
-                       "CHAPPIE_CA_FILE": authority.file}
-        command = [*curl, backend + "/codex/responses"]
-        if transport != "curl":
-            subprocess.run([program, "login", "--no-browser"], env=environment, check=True, capture_output=True)
+    for way, transport, backend in (
+        ("curl -N, http", None, plain), ("sse, http", "sse", plain), ("websocket", "websocket", plain),
+        ("websocket, deflate", "websocket", simulator.backend), ("curl -N, https", None, secured), ("sse, https", "sse", secured),
+        ("websocket, tls", "websocket", secured),
+    ):
+        environment, command = keyring.environment, [*curl, backend + "/codex/responses"]
+        if transport:
+            environment = sign_in(program, keyring, way, simulator, CHAPPIE_BACKEND=backend, CHAPPIE_CA_FILE=authority.file)
             command = [program, "ask", "--transport", transport, f"repeat {words} words"]
         rows[way], output = measure(command, environment)
         assert len(output) > words, f"{way} printed {len(output)} bytes"
         rows[way]["memory"] = peak_memory(command, environment, folder)
-    codex = Codex(plain, stack.enter_context(tempfile.TemporaryDirectory(dir=pathlib.Path.home(), prefix=".chappie-codex-")))
-    for provider, way in (("sse", "Codex CLI, sse"), ("openai", "Codex CLI, websocket")):
-        codex.configure("Simulator" if provider == "sse" else "OpenAI", provider)
-        os.chdir(codex.home)
+    home = stack.enter_context(tempfile.TemporaryDirectory(dir=pathlib.Path.home(), prefix=".chappie-codex-"))
+    codex = Codex(stack.enter_context(Simulator(program, webSocketDeflate=False)), home)
+    os.chdir(codex.home)
+    for name, provider, way in (("Simulator", "sse", "Codex CLI, sse"), ("OpenAI", "openai", "Codex CLI, websocket")):
+        codex.configure(name, provider)
         rows[way], _ = measure([codex.binary, "exec", "--ephemeral", "--json", "--skip-git-repo-check", f"repeat {words} words"], codex.environment, 3)
     return rows
 
 
-def first_deltas(program, stack):
+def first_deltas(program, keyring, stack):
     """{way: median seconds} from a question to the first delta of its answer, in one running program, through TLS."""
-    keyring, simulator, found = stack.enter_context(Keyring()), stack.enter_context(Simulator(program)), {}
+    simulator, found = stack.enter_context(Simulator(program)), {}
     for way, transport, keep_alive in (("websocket, kept", "websocket", 75), ("sse, kept", "sse", 75), ("sse, fresh", "sse", 0)):
         front = stack.enter_context(TLSFront(simulator.port, keep_alive=keep_alive))
-        environment = {**keyring.environment, "CHAPPIE_ACCOUNT": way, "CHAPPIE_ISSUER": simulator.issuer,
-                       "CHAPPIE_BACKEND": front.before("/backend-api"), "CHAPPIE_CA_FILE": front.authority}
-        subprocess.run([program, "login", "--no-browser"], env=environment, check=True, capture_output=True)
+        environment = sign_in(program, keyring, way, simulator, **front.settings)
         with subprocess.Popen([program, "chat", "--json", "--transport", transport], env=environment, text=True,
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as chat:
             times = []
@@ -175,9 +143,9 @@ def main():
     parser.add_argument("--codec")
     options = parser.parse_args()
     ours, theirs = (measure([name, "--version"], None, STARTS)[0]["wall"] for name in (options.program, "curl"))
-    with contextlib.ExitStack() as stack:
-        rows = answers(options.program, options.words, stack)
-        first = first_deltas(options.program, stack)
+    with contextlib.ExitStack() as stack, Keyring() as keyring:
+        rows = answers(options.program, options.words, keyring, stack)
+        first = first_deltas(options.program, keyring, stack)
     for way, row in rows.items():
         base = rows["curl -N, https" if "https" in way or "tls" in way else "curl -N, http"]
         row |= {"wall_ratio": row["wall"] / base["wall"], "CPU_ratio": row["CPU"] / base["CPU"]}

@@ -7,6 +7,7 @@ manifests      checks that the root manifest and the nested manifests say the sa
 """
 
 import concurrent.futures
+import glob
 import json
 import os
 import re
@@ -30,22 +31,9 @@ def relative(path):
     return os.path.relpath(path, ROOT)
 
 
-def files(under, ending=".swift"):
-    """Files below a folder, build products left out."""
-    for folder, folders, names in os.walk(under):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        yield from (os.path.join(folder, name) for name in sorted(names) if name.endswith(ending))
-
-
 def read(path):
     with open(path, encoding="utf-8") as stream:
         return stream.read()
-
-
-def packages():
-    """Folders of the nested packages."""
-    folder = os.path.join(ROOT, "Packages")
-    return [os.path.join(folder, name) for name in sorted(os.listdir(folder)) if os.path.exists(os.path.join(folder, name, "Package.swift"))]
 
 
 def manifest(folder):
@@ -92,14 +80,10 @@ def law():
 def layers():
     problems, looked_at, rows = [], 0, law()
     targets = [target for target in manifest(ROOT)["targets"] if target["type"] != "test"]
-    paths = {os.path.normpath(target["path"]) for target in targets}
-    for upper in ("Packages", "Apps"):
-        for package in sorted(os.listdir(f"{ROOT}/{upper}")):
-            sources = f"{upper}/{package}/Sources"
-            modules = os.listdir(f"{ROOT}/{sources}") if os.path.isdir(f"{ROOT}/{sources}") else []
-            problems += [f"{sources}/{name}: the root manifest has no target here" for name in modules if f"{sources}/{name}" not in paths]
-    for name in sorted(set(rows) - {target["name"] for target in targets}):
-        problems.append(f"ARCHITECTURE.md: its table has a row for {name}, which the root manifest doesn't know")
+    here = {os.path.relpath(path, ROOT) for path in glob.glob(f"{ROOT}/Packages/*/Sources/*") + glob.glob(f"{ROOT}/Apps/*/Sources/*")}
+    problems += [f"{path}: the root manifest has no target here" for path in sorted(here - {os.path.normpath(target["path"]) for target in targets})]
+    problems += [f"ARCHITECTURE.md: its table has a row for {name}, which the root manifest doesn't know"
+                 for name in sorted(set(rows) - {target["name"] for target in targets})]
     for target in targets:
         name, declared = target["name"], dependency_names(target)
         if name not in rows:
@@ -107,7 +91,7 @@ def layers():
             continue
         allowed = rows[name] | EVERYWHERE
         problems += [f"Package.swift: the table doesn't let {name} depend on {other}" for other in sorted(declared - allowed)]
-        for path in files(os.path.join(ROOT, target["path"])):
+        for path in sorted(glob.glob(f"{ROOT}/{target['path']}/**/*.swift", recursive=True)):
             looked_at += 1
             for line, imported in imports(read(path)):
                 place = f"{relative(path)}:{line}"
@@ -144,7 +128,8 @@ def manifests():
     targets = {target["name"]: target for target in root["targets"]}
     products = {product["name"] for product in root["products"]}
     with concurrent.futures.ThreadPoolExecutor() as pool:
-        nested_packages = list(zip(packages(), pool.map(manifest, packages())))
+        folders = [os.path.dirname(path) for path in sorted(glob.glob(f"{ROOT}/Packages/*/Package.swift"))]
+        nested_packages = zip(folders, pool.map(manifest, folders))
     for folder, package in nested_packages:
         name = os.path.basename(folder)
         if package["name"] != name:

@@ -1,6 +1,7 @@
 """The program as its users run it: a private home, a real gnome-keyring, and the counterparts of counterparts.py."""
 
 import contextlib
+import dataclasses
 import itertools
 import json
 import os
@@ -26,25 +27,14 @@ def pytest_addoption(parser):
     parser.addoption("--screenshots", help="a folder for pictures of the sign-in page")
 
 
-def pytest_generate_tests(metafunc):
-    """`quiet_scenario` is every scenario about WebSocket that the user must not notice."""
-    if "quiet_scenario" in metafunc.fixturenames:
-        command = [metafunc.config.getoption("--program"), "simulator", "--list-scenarios"]
-        listed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
-        names = [line.split()[0] for line in listed.splitlines() if line.startswith("ws-")]
-        assert len(names) > 40, listed
-        noticed = {row[0] for row in metafunc.module.WEB_SOCKET_FAILING if not row[3]}
-        metafunc.parametrize("quiet_scenario", [name for name in names if name not in noticed])
-
-
+@dataclasses.dataclass
 class Outcome:
     """How a run of the program ended."""
 
-    def __init__(self, status, output, errors, seconds):
-        self.status, self.output, self.errors, self.seconds = status, output, errors, seconds
-
-    def __repr__(self):
-        return f"ended with {self.status} after {self.seconds:.1f} s: {self.output[-300:]!r} {self.errors[-500:]!r}"
+    status: int
+    output: str
+    errors: str
+    seconds: float = 0
 
     def expect(self, status=0, says=""):
         assert self.status == status, self
@@ -58,11 +48,13 @@ class Outcome:
         return [json.loads(line) for line in self.output.splitlines()]
 
 
+@dataclasses.dataclass
 class User:
     """A user with a home and an account name of their own; `environment` is what their programs see."""
 
-    def __init__(self, program, account, environment):
-        self.program, self.account, self.environment = program, account, environment
+    program: str
+    account: str
+    environment: dict
 
     def having(self, **settings):
         """The same user with other settings; None takes one away."""
@@ -99,11 +91,6 @@ class User:
         assert report["ok"] == (outcome.status == 0), outcome
         assert all(row["remedy"] or row["status"] in ("ok", "skip") for row in report["checks"]), f"no advice: {outcome}"
         return outcome.status, {row["name"]: row for row in report["checks"]}
-
-    def expect_finding(self, name, status, says, code=UNAVAILABLE):
-        ended, checks = self.doctor()
-        assert ended == code and name in checks and checks[name]["status"] == status, (ended, checks)
-        assert says in json.dumps(checks[name], ensure_ascii=False), checks[name]
 
     def converse(self, *words, answers=(), thinking=0, echoing=()):
         """(exit code, what a terminal showed). `answers` are (question, text): each text is typed once its question shows, by
@@ -176,7 +163,7 @@ def user(program, keyring, account_names, tmp_path):
         account, home = next(account_names), str(tmp_path)
         folders = {f"XDG_{name}_HOME": os.path.join(home, name.lower()) for name in ("CONFIG", "DATA", "STATE", "CACHE")}
         base = {**keyring.environment, "HOME": home, **folders, "CHAPPIE_ACCOUNT": account}
-        return User(program, account, {**base, **(simulator.settings if simulator else {}), **settings})
+        return User(program, account, {**base, **(simulator.settings if simulator else {})}).having(**settings)
     return make
 
 
@@ -198,10 +185,9 @@ def passphrase(tmp_path):
 
 
 @pytest.fixture(scope="session")
-def reference(program, keyring, tmp_path_factory):
+def reference(program, tmp_path_factory):
     """The answer to QUESTION when nothing goes wrong."""
-    with Simulator(program) as simulator:
-        environment = {**keyring.environment, **simulator.settings, "CHAPPIE_ACCOUNT": "reference-" + str(os.getpid())}
-        output = User(program, "reference", environment).sign_in().ask().output
-        assert QUESTION in output
-        return output
+    environment = {"HOME": str(tmp_path_factory.mktemp("home"))}
+    output = subprocess.run([program, "--simulate", "ask", QUESTION], env=environment, capture_output=True, text=True, check=True).stdout
+    assert QUESTION in output
+    return output

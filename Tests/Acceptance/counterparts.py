@@ -21,7 +21,6 @@ CLIENT_ID = "app_EMoamEEZ73f0CkXaXp7hrann"
 USER, PASSWORD, WRONG = "someone", "s3cret", "n0t-th1s"
 # Never given to anybody (RFC 6761, 6.4). Only the SOCKS proxy resolves it.
 HIDDEN_NAME = "service.invalid"
-FORM = {"content-type": "application/x-www-form-urlencoded"}
 
 
 def free_port():
@@ -88,13 +87,14 @@ class Simulator(Counterpart):
         super().__init__()
         if rules or settings:
             scenario = self.write("scenario.json", json.dumps({"name": "test", "settings": settings, "rules": list(rules)}))
-        options = (["--auto-approve"] if approves else []) + (["--scenario", scenario] if scenario else [])
+        options = [*(["--auto-approve"] if approves else []), *(["--scenario", scenario] if scenario else [])]
         self.log, self.logged = [], threading.Condition()
         process = self.start(program, "simulator", "--json", "--verbose", *options,
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         line = process.stdout.readline()
         assert line, f"the simulator ended at once: {process.stderr.read()}"
         self.__dict__ |= {name: json.loads(line)[name] for name in ("issuer", "backend", "port")}
+        self.settings = {"CHAPPIE_ISSUER": self.issuer, "CHAPPIE_BACKEND": self.backend}
         threading.Thread(target=self._read_log, args=[process.stderr], daemon=True).start()
 
     def _read_log(self, stream):
@@ -109,43 +109,13 @@ class Simulator(Counterpart):
             assert self.logged.wait_for(lambda: is_there(self.log[since:]), timeout * PATIENCE), self.log[since:]
             return self.log[since:]
 
-    @property
-    def settings(self):
-        return {"CHAPPIE_ISSUER": self.issuer, "CHAPPIE_BACKEND": self.backend}
-
-    def post(self, path, body, **headers):
-        """(status, JSON or text) of a POST to the issuer's origin."""
-        data = body if isinstance(body, bytes) else json.dumps(body).encode()
-        request = urllib.request.Request(self.issuer + path, data, {"content-type": "application/json", **headers})
+    def post(self, path, **form):
+        """The status of a form that is sent to the issuer's origin."""
         try:
-            with urllib.request.urlopen(request, timeout=30) as response:
-                status, text = response.status, response.read().decode()
+            with urllib.request.urlopen(self.issuer + path, urllib.parse.urlencode(form).encode(), timeout=30) as response:
+                return response.status
         except urllib.error.HTTPError as error:
-            status, text = error.code, error.read().decode()
-        with contextlib.suppress(ValueError):
-            return status, json.loads(text)
-        return status, text
-
-    def start_sign_in(self):
-        """A device authorization: the object with device_auth_id and user_code."""
-        status, answer = self.post("/api/accounts/deviceauth/usercode", {"client_id": CLIENT_ID})
-        assert status == 200, answer
-        return answer
-
-    def poll(self, authorization):
-        return self.post("/api/accounts/deviceauth/token", {key: authorization[key] for key in ("device_auth_id", "user_code")})
-
-    def sign_in(self):
-        """The tokens of a device sign-in that the simulator approves by itself."""
-        authorization, answers = self.start_sign_in(), []
-        wait_until(lambda: answers.append(self.poll(authorization)) or answers[-1][0] == 200, "an approval")
-        form = {
-            "grant_type": "authorization_code", "client_id": CLIENT_ID, "redirect_uri": self.issuer + "/deviceauth/callback",
-            "code": answers[-1][1]["authorization_code"], "code_verifier": answers[-1][1]["code_verifier"],
-        }
-        status, tokens = self.post("/oauth/token", urllib.parse.urlencode(form).encode(), **FORM)
-        assert status == 200, tokens
-        return tokens
+            return error.code
 
 
 class TLSFront(Counterpart):
@@ -174,10 +144,10 @@ http {
 
     def __init__(self, target, certificate=None, versions=None, refuses_upgrades=False, keep_alive=75, port=None):
         super().__init__()
-        self.port = port or free_port()
+        self.port, authority = port or free_port(), None
         if not certificate:
             authority = Authority(self.folder)
-            self.authority, certificate = authority.file, authority.issue("localhost")
+            certificate = authority.issue("localhost")
         values = {
             "PORT": self.port, "TARGET": target, "CERTIFICATE": certificate[0], "KEY": certificate[1], "KEEP_ALIVE": keep_alive,
             # OpenSSL's own security level forbids what is older than 1.2.
@@ -187,26 +157,29 @@ http {
         self.write("nginx.conf", re.sub(r"\b(?:" + "|".join(values) + r")\b", lambda found: str(values[found[0]]), self.CONFIGURATION))
         self.serve("nginx", "-p", str(self.folder), "-c", "nginx.conf", "-e", "error.log")
 
+        origin = f"https://localhost:{self.port}"
+        self.settings = {"CHAPPIE_ISSUER": origin, "CHAPPIE_BACKEND": origin + "/backend-api"}
+        if authority:
+            self.settings["CHAPPIE_CA_FILE"] = authority.file
+
     @property
     def requests(self):
         """What has come through its TLS: ["TLSv1.3 POST /oauth/token HTTP/1.1", …]."""
         return self.read("requests.log").splitlines()
 
-    def before(self, path=""):
-        return f"https://localhost:{self.port}{path}"
-
 
 class Authority:
     """A private certificate authority; `file` is for CHAPPIE_CA_FILE. Certificates come as (certificate, key)."""
 
-    def __init__(self, folder):
-        self.folder, self.authority, self.count = pathlib.Path(folder), trustme.CA(organization_name="test authority"), 0
+    def __init__(self, folder, key_type=trustme.KeyType.ECDSA):
+        self.folder, self.key_type, self.count = pathlib.Path(folder), key_type, 0
+        self.authority = trustme.CA(organization_name="test authority", key_type=key_type)
         self.file = str(self.folder / "authority.pem")
         self.authority.cert_pem.write_to_path(self.file)
 
     def issue(self, *names, **validity):
         self.count += 1
-        issued = self.authority.issue_cert(*names, **validity)
+        issued = self.authority.issue_cert(*names, key_type=self.key_type, **validity)
         paths = [str(self.folder / f"{self.count}.{part}") for part in ("pem", "key")]
         issued.cert_chain_pems[0].write_to_path(paths[0])
         issued.private_key_pem.write_to_path(paths[1])
@@ -227,44 +200,34 @@ class Proxy(Counterpart):
         super().__init__()
         self.port = free_port()
         self.address = f"127.0.0.1:{self.port}"
-        self.write("tinyproxy.conf", f'Port {self.port}\nListen 127.0.0.1\nTimeout 600\nLogFile "{self.folder}/log"\n'
-                                     f"LogLevel Connect\nMaxClients 100\nBasicAuth {USER} {password}\n")
-        self.serve("tinyproxy", "-d", "-c", str(self.folder / "tinyproxy.conf"))
+        self.serve(*self.command(password))
 
-    def url(self, password=PASSWORD):
-        return f"http://{f'{USER}:{password}@' if password else ''}{self.address}"
+    def command(self, password):
+        text = (f'Port {self.port}\nListen 127.0.0.1\nTimeout 600\nLogFile "{self.folder}/log"\nLogLevel Connect\nMaxClients 100\n'
+                f"BasicAuth {USER} {password}\n")
+        return "tinyproxy", "-d", "-c", self.write("tinyproxy.conf", text)
 
-    def tunnels(self, port):
-        """How many tunnels to a local port it was asked for."""
-        return self.read("log").count(f"CONNECT localhost:{port} ")
-
-    @property
-    def granted(self):
-        return self.read("log").count("Established connection to host")
-
-    @property
-    def visits(self):
-        """How many connections it has had; the first was to see whether it is there."""
-        return self.read("log").count(": Connect (file descriptor")
-
-
-class Socks(Counterpart):
-    """microsocks, which alone resolves the hidden name. It takes a password as an argument only; this one opens nothing."""
-
-    def __init__(self, wants_password=False):
-        super().__init__()
-        self.port = free_port()
-        self.address = f"127.0.0.1:{self.port}"
-        hosts = self.write("hosts", f"127.0.0.1 {HIDDEN_NAME}\n")
-        self.serve("microsocks", "-i", "127.0.0.1", "-p", str(self.port), *(["-u", USER, "-P", PASSWORD] if wants_password else []),
-                   env={**os.environ, "LD_PRELOAD": "libnss_wrapper.so", "NSS_WRAPPER_HOSTS": hosts})
-
-    def url(self, scheme, password=None):
+    def url(self, scheme, password):
         return f"{scheme}://{f'{USER}:{password}@' if password else ''}{self.address}"
 
     @property
     def connected(self):
-        """What it has connected clients to, as it was asked: ["service.invalid:443", …]."""
+        """What it has connected clients to, as it was asked: ["localhost:443", …]."""
+        log = self.read("log")
+        asked = re.findall(r"CONNECT (\S+) HTTP", log)
+        return asked if "Established connection to host" in log else []
+
+
+class Socks(Proxy):
+    """microsocks, which alone resolves the hidden name. It takes a password as an argument only; this one opens nothing."""
+
+    def command(self, password):
+        hosts = self.write("hosts", f"127.0.0.1 {HIDDEN_NAME}\n")
+        return ("env", "LD_PRELOAD=libnss_wrapper.so", f"NSS_WRAPPER_HOSTS={hosts}", "microsocks", "-i", "127.0.0.1",
+                "-p", str(self.port), *(["-u", USER, "-P", password] if password else []))
+
+    @property
+    def connected(self):
         return re.findall(r": connected to (\S+)", self.read("output"))
 
 
@@ -304,12 +267,3 @@ class Keyring(Counterpart):
     def secret(self, account):
         """What is stored for an account, as text; empty for nothing."""
         return self.call("secret-tool", "lookup", "account", account).stdout
-
-    def replace(self, account, secret):
-        """Puts something else in the place of an account's secret."""
-        found = self.call("secret-tool", "search", "account", account)
-        attributes = dict(re.findall(r"^(?:attribute\.)?(\S+) = (.*)$", found.stdout + found.stderr, re.MULTILINE))
-        assert "account" in attributes, f"nothing is stored for {account}"
-        attributes["xdg:schema"] = attributes.pop("schema")
-        words = [word for name in attributes.keys() - {"label", "secret", "created", "modified"} for word in (name, attributes[name])]
-        self.call("secret-tool", "store", "--label=replaced", *words, input=secret).check_returncode()

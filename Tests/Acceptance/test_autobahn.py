@@ -1,7 +1,6 @@
 """The Autobahn fuzzing server against ChappieWebSocket: with --full every case of groups 1 to 13 over ws and wss, which takes ten
 to twenty minutes; otherwise the quick ones, and a few of the others."""
 
-import contextlib
 import json
 import os
 import pathlib
@@ -12,7 +11,7 @@ import pytest
 import trustme
 
 from conftest import ROOT
-from counterparts import PATIENCE, Counterpart, free_port
+from counterparts import PATIENCE, Authority, Counterpart, free_port
 
 pytestmark = [pytest.mark.conformance, pytest.mark.autobahn, pytest.mark.slow, pytest.mark.xdist_group("autobahn")]
 VERSION, VIRTUALENV = "autobahntestsuite==0.8.2", "virtualenv==20.15.1"  # The last that makes environments for Python 2.7.
@@ -60,42 +59,29 @@ def python2():
     return str(there / "bin/python")
 
 
-class FuzzingServer(Counterpart):
-    def __init__(self, python, cases, certificate):
-        super().__init__()
-        self.port = free_port()
-        self.url = f"{'wss' if certificate else 'ws'}://127.0.0.1:{self.port}"
-        specification = {"url": self.url, "outdir": str(self.folder / "reports"), "cases": cases, "exclude-cases": [], "exclude-agent-cases": {}}
-        if certificate:
-            specification |= dict(zip(("cert", "key"), certificate))
-        self.write("specification.json", json.dumps(specification))
-        self.serve(python, "-W", "ignore", "-c", WSTEST, "--mode=fuzzingserver", "--webport=0", "--spec=specification.json", cwd=self.folder)
-
-
 @pytest.mark.parametrize("scheme", ["ws", "wss"])
-def test_autobahn(scheme, program, python2, full, tmp_path):
+def test_autobahn(scheme, program, python2, full, tmp_path, stack):
     client = os.path.join(os.path.dirname(program), "autobahn")
     if full:
         subprocess.run(["swift", "build", "-c", "release", "--product", "autobahn", "--package-path", ROOT], check=True)
         client = ROOT / ".build/release/autobahn"
-    authority = trustme.CA(key_type=trustme.KeyType.RSA)
-    authority.cert_pem.write_to_path(tmp_path / "authority.pem")
-    issued = authority.issue_cert("127.0.0.1", key_type=trustme.KeyType.RSA)
-    issued.cert_chain_pems[0].write_to_path(tmp_path / "server.pem")
-    issued.private_key_pem.write_to_path(tmp_path / "server.key")
-    certificate = [str(tmp_path / "server.pem"), str(tmp_path / "server.key")] if scheme == "wss" else None
-    results = {}
-    with contextlib.ExitStack() as stack:
-        servers = [stack.enter_context(FuzzingServer(python2, cases, certificate)) for cases in (SHARDS if full else QUICK)]
-        options = [AGENT, "2", *([str(tmp_path / "authority.pem")] if certificate else [])]
-        clients = [stack.enter_context(subprocess.Popen([client, server.url, *options])) for server in servers]
-        try:
-            assert [client.wait(2700 if full else 300 * PATIENCE) for client in clients] == [0, 0]
-        finally:
-            for client in clients:
-                client.kill()
-        for server in servers:
-            results |= json.loads(server.read("reports/index.json"))[AGENT]
+    authority = Authority(tmp_path, trustme.KeyType.RSA)
+    certificate = authority.issue("127.0.0.1")
+    servers, clients, results = [], [], {}
+    for cases in SHARDS if full else QUICK:
+        server = stack.enter_context(Counterpart())
+        server.port = free_port()
+        url = f"{scheme}://127.0.0.1:{server.port}"
+        specification = {"url": url, "outdir": str(server.folder / "reports"), "cases": cases, "exclude-cases": [], "exclude-agent-cases": {}}
+        if scheme == "wss":
+            specification |= dict(zip(("cert", "key"), certificate))
+        path = server.write("specification.json", json.dumps(specification))
+        server.serve(python2, "-W", "ignore", "-c", WSTEST, "--mode=fuzzingserver", "--webport=0", "--spec=" + path, cwd=server.folder)
+        servers.append(server)
+        clients.append(server.start(client, url, AGENT, "2", *([authority.file] if scheme == "wss" else []), stderr=None))
+    assert [client.wait(2700 if full else 300 * PATIENCE) for client in clients] == [0, 0]
+    for server in servers:
+        results |= json.loads(server.read("reports/index.json"))[AGENT]
     assert len(results) == EXPECTED.get(full, len(results)) > 100
     # The suite gives a closing handshake one second. The quick form runs beside other tests, where a busy machine may need longer,
     # so that it judges the behaviour alone.

@@ -99,7 +99,7 @@ class Codex:
         self.run("logout")
         assert not (self.folder / "auth.json").exists(), "the credential is still there"
         form = {"client_id": CLIENT_ID, "grant_type": "refresh_token", "refresh_token": self.tokens["refresh_token"]}
-        assert self.simulator.post("/oauth/token", form)[0] == 401, "after the log-out, its refresh token is still good"
+        assert self.simulator.post("/oauth/token", **form) == 401, "after the log-out, its refresh token is still good"
 
 
 def says(items, text):

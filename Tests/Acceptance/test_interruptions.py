@@ -62,9 +62,7 @@ def test_each_interruption_ends_the_program(store, simulate, front, user, passph
     """At random moments of the first 200 ms of a question over wss, or of a sign-in where nothing is stored: with 130, or
     by the signal itself where it comes before the handler stands. Never by a crash, and none is lost."""
     simulator = simulate(deltasPerSecond=50, approves=store != "memory")
-    front = front(simulator)
-    user = user(CHAPPIE_ISSUER=front.before(), CHAPPIE_BACKEND=front.before("/backend-api"), CHAPPIE_CA_FILE=front.authority,
-                CHAPPIE_CREDENTIAL_STORE=store, **passphrase("a passphrase"))
+    user = user(simulator, **front(simulator).settings, CHAPPIE_CREDENTIAL_STORE=store, **passphrase("a passphrase"))
     words = ("login", "--no-browser")
     if store != "memory":
         user.sign_in()

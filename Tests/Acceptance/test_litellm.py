@@ -1,5 +1,5 @@
-"""litellm's chatgpt/ provider against `chappie simulator`. Its sign-in has fixed addresses, so the tokens are fetched here and
-put where it looks for them."""
+"""litellm's chatgpt/ provider against `chappie simulator`. Its sign-in has fixed addresses, so it gets the tokens of one of
+chappie's."""
 
 import json
 
@@ -9,10 +9,10 @@ pytestmark = [pytest.mark.conformance, pytest.mark.slow]
 
 
 @pytest.fixture
-def litellm(simulate, monkeypatch, tmp_path):
+def litellm(simulate, signed_in, monkeypatch, tmp_path):
     simulator = simulate()
-    tokens = simulator.sign_in()
-    (tmp_path / "auth.json").write_text(json.dumps({key: tokens[key] for key in ("access_token", "refresh_token", "id_token")}))
+    signed_in(simulator).run("auth", "export", str(tmp_path / "export"))
+    (tmp_path / "auth.json").write_text(json.dumps(json.loads((tmp_path / "export").read_text())["tokens"]))
     for name, value in {
         "CHATGPT_TOKEN_DIR": str(tmp_path), "CHATGPT_API_BASE": simulator.backend + "/codex",
         # Both are read when litellm is imported: no list of prices from the network, no notices.

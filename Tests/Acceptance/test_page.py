@@ -1,6 +1,8 @@
 """The sign-in page in a real headless Chromium."""
 
+import json
 import os
+import re
 import shutil
 
 import pytest
@@ -16,9 +18,11 @@ INPUT = "input:not([type=hidden])"
 
 
 class Page:
-    def __init__(self, simulator, driver, folder):
-        self.simulator, self.driver, self.folder = simulator, driver, folder
-        self.authorization = simulator.start_sign_in()
+    """The page of a sign-in that waits, in a browser."""
+
+    def __init__(self, simulator, login, driver, folder):
+        self.login, self.driver, self.folder = login, driver, folder
+        self.code = json.loads(login.stdout.readline())["user_code"]
         driver.get(simulator.issuer + "/codex/device")
 
     def run(self, script):
@@ -29,76 +33,65 @@ class Page:
             os.makedirs(self.folder, exist_ok=True)
             self.driver.save_screenshot(os.path.join(self.folder, name + ".png"))
 
-    def submit(self, code, label):
-        """Types a code and clicks the button that a user would call `label`; the text of the page that follows."""
-        self.driver.find_element(By.CSS_SELECTOR, INPUT).send_keys(code)
-        button = f"//button[contains(normalize-space(.), '{label}')] | //input[@type='submit'][contains(@value, '{label}')]"
-        button = self.driver.find_element(By.XPATH, button)
+    def approve(self, code):
+        """Types a code and approves; the text of the page that follows."""
+        field = self.driver.find_element(By.CSS_SELECTOR, INPUT)
+        field.clear()
+        field.send_keys(code)
+        button = self.driver.find_element(By.XPATH, "//button[contains(normalize-space(.), 'Approve')]")
         button.click()
         WebDriverWait(self.driver, 10 * PATIENCE).until(staleness_of(button))
         return self.driver.find_element(By.TAG_NAME, "body").text.lower()
 
-    def colour(self, selector, name):
-        return luminance(self.run(f"getComputedStyle(document.querySelector('{selector}')).{name}"))
+    def prefer(self, scheme):
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
 
-    @property
-    def status(self):
-        """What the program's poll gets."""
-        return self.simulator.poll(self.authorization)[0]
+    def luminance(self, selector, name):
+        """Relative luminance (WCAG 2.2) of a colour; getComputedStyle says rgb(…) or rgba(…)."""
+        colour = self.run(f"getComputedStyle(document.querySelector('{selector}')).{name}")
+        parts = [float(part) / 255 for part in re.findall(r"[\d.]+", colour)[:3]]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 @pytest.fixture
-def page(simulate, tmp_path, request, stack):
-    def open(width=1000, dark=False):
-        options = webdriver.ChromeOptions()
-        options.binary_location = shutil.which("chromium")
-        for argument in ("--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--hide-scrollbars",
-                         "--disable-background-networking", f"--user-data-dir={tmp_path}/profile", "--no-sandbox"):
-            options.add_argument(argument)
-        driver = webdriver.Chrome(options, webdriver.ChromeService(shutil.which("chromedriver")))
-        stack.callback(driver.quit)
-        metrics = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 600}
-        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
-        return Page(simulate(approves=False), driver, request.config.getoption("--screenshots"))
-    return open
+def page(simulate, user, tmp_path, request, stack):
+    simulator, options = simulate(approves=False), webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium")
+    for argument in ("--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--hide-scrollbars",
+                     "--disable-background-networking", f"--user-data-dir={tmp_path}/profile", "--no-sandbox"):
+        options.add_argument(argument)
+    driver = webdriver.Chrome(options, webdriver.ChromeService(shutil.which("chromedriver")))
+    stack.callback(driver.quit)
+    login = stack.enter_context(user(simulator).start("login", "--no-browser", "--json"))
+    stack.callback(login.kill)
+    return Page(simulator, login, driver, request.config.getoption("--screenshots"))
 
 
 @pytest.mark.parametrize("wrong", ["WRNG-CODE0", "<b id=injected>x</b>"])
 def test_a_typed_code_is_approved_after_a_wrong_one_whose_markup_stays_text(wrong, page):
-    page = page()
     assert page.run("document.title") and page.run("document.documentElement.lang")
     assert page.run(f"[...document.querySelectorAll('{INPUT}')].every(input => input.labels.length || input.type == 'submit')")
     page.shoot("1-code")
-    assert "return to the app" not in page.submit(wrong, "Approve")
+    assert "return to the app" not in page.approve(wrong)
     assert not page.run("!!document.getElementById('injected')")
     page.shoot("2-wrong-code")
-    assert page.status in (403, 404)
-    page.driver.find_element(By.CSS_SELECTOR, INPUT).clear()
+    assert page.login.poll() is None, "it is signed in"
     # As a user types it: in lower case, with a space around.
-    assert "return to the app" in page.submit(" " + page.authorization["user_code"].lower(), "Approve")
+    assert "return to the app" in page.approve(" " + page.code.lower())
     page.shoot("3-approved")
-    assert page.status == 200
+    assert page.login.wait(60 * PATIENCE) == 0
 
 
-def test_it_is_dark_where_the_user_prefers_dark_and_legible_in_both(page):
-    dark = page(dark=True)
-    dark.shoot("4-dark")
-    assert dark.colour("body", "backgroundColor") < 0.2 < 0.6 < dark.colour("body", "color")
-    dark.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "light"}]})
-    ink, ground = dark.colour("label", "color"), dark.colour("body", "backgroundColor")
+def test_it_is_dark_where_the_user_prefers_dark_legible_in_light_and_fits_a_narrow_screen(page):
+    page.prefer("dark")
+    page.shoot("4-dark")
+    assert page.luminance("body", "backgroundColor") < 0.2 < 0.6 < page.luminance("body", "color")
+    page.prefer("light")
+    ink, ground = page.luminance("label", "color"), page.luminance("body", "backgroundColor")
     assert (max(ink, ground) + 0.05) / (min(ink, ground) + 0.05) >= 4.5, "labels have too little contrast"
-
-
-def test_it_fits_a_narrow_screen(page):
-    page = page(width=320)
+    narrow = {"width": 320, "height": 800, "deviceScaleFactor": 1, "mobile": True}
+    page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", narrow)
     page.shoot("5-narrow")
     assert page.run("document.documentElement.scrollWidth") <= 320
-
-
-def luminance(colour):
-    """Relative luminance (WCAG 2.2) of what getComputedStyle says: rgb(…) or rgba(…)."""
-    parts = [float(part) / 255 for part in colour[colour.index("(") + 1 : -1].replace(" ", "").split(",")[:3]]
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

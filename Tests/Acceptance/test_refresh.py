@@ -10,7 +10,6 @@ from counterparts import PATIENCE
 
 PROCESSES = 16
 SETTINGS = {"pollInterval": 0, "revokesFamilyOnReuse": True}
-OVER_HTTP = {**TURN, "over": "http"}
 
 pytestmark = pytest.mark.slow
 
@@ -19,23 +18,18 @@ def start(user):
     return user.start("ask", "--transport", "sse", "reply: here")
 
 
-def have_all_asked(lines):
-    return sum("POST /backend-api/codex/responses" in line for line in lines) >= PROCESSES
-
-
-def refreshes(simulator, since):
-    return sum("POST /oauth/token" in line for line in simulator.log[since:])
-
-
-def race(simulator, user):
-    """All of them ask at once: there must be exactly one refresh, and an answer for each."""
-    since = len(simulator.log)
-    for process in [start(user) for _ in range(PROCESSES)]:
+def race(simulator, user, refreshes=1):
+    """All of them ask at once: there must be exactly one refresh, and an answer for each. How long it took until all had asked."""
+    have_all_asked = lambda lines: sum("POST /backend-api/codex/responses" in line for line in lines) >= PROCESSES
+    since, begin = len(simulator.log), time.monotonic()
+    processes = [start(user) for _ in range(PROCESSES)]
+    simulator.wait_for_log(have_all_asked, since, timeout=90)
+    took = time.monotonic() - begin
+    for process in processes:
         output, errors = process.communicate(timeout=90 * PATIENCE)
         assert (process.returncode, output) == (0, "here\n"), errors
-    # The log is a pipe that may lag behind.
-    simulator.wait_for_log(have_all_asked, since)
-    assert refreshes(simulator, since) == 1
+    assert sum("POST /oauth/token" in line for line in simulator.log[since:]) == refreshes
+    return took
 
 
 def test_sixteen_processes_renew_an_expired_token_once(simulate, signed_in, full):
@@ -49,17 +43,10 @@ def test_sixteen_processes_renew_an_expired_token_once(simulate, signed_in, full
 def test_sixteen_processes_renew_once_when_one_refusal_comes_late(simulate, signed_in, full):
     # Each process has to have asked before the first is refused: what is refused is the old token, not a new one.
     simulator = simulate(**SETTINGS)
-    user, begin, since = signed_in(simulator), time.monotonic(), len(simulator.log)
-    processes = [start(user) for _ in range(PROCESSES)]
-    simulator.wait_for_log(have_all_asked, since, timeout=90)
-    delay = max(3, 3 * (time.monotonic() - begin))
-    for process in processes:
-        process.communicate(timeout=90 * PATIENCE)
+    delay = max(3, 3 * race(simulator, signed_in(simulator), refreshes=0))
+    refusal = lambda delay, **match: {"match": {**TURN, "over": "http", **match}, "effect": {"unauthorized": True, "delayBeforeHead": delay}}
     for _ in range(50 if full else 1):
-        simulator = simulate(**SETTINGS, rules=[
-            {"match": {**OVER_HTTP, "nth": 1}, "effect": {"unauthorized": True, "delayBeforeHead": 1.5 * delay}},
-            {"match": {**OVER_HTTP, "to": PROCESSES}, "effect": {"unauthorized": True, "delayBeforeHead": delay}},
-        ])
+        simulator = simulate(**SETTINGS, rules=[refusal(1.5 * delay, nth=1), refusal(delay, to=PROCESSES)])
         race(simulator, signed_in(simulator))
         simulator.close()
 

@@ -6,6 +6,7 @@ D-Bus session is left aside. Then the same search has to find secrets that are p
 import base64
 import os
 import secrets
+import signal
 import ssl
 import stat
 import urllib.parse
@@ -13,8 +14,8 @@ import urllib.request
 
 import pytest
 
-from conftest import INTERRUPTED, SIGN_IN_NEEDED, UNAVAILABLE, USAGE
-from counterparts import USER, Authority, Proxy
+from conftest import INTERRUPTED, SIGN_IN_NEEDED, UNAVAILABLE
+from counterparts import USER, Authority, Proxy, wait_until
 from traces import BACKEND, PROXY, Story
 from witnesses import Echo, Forwarder, Listener, legible
 
@@ -22,12 +23,33 @@ pytestmark = [pytest.mark.traces, pytest.mark.slow]
 STORES = ("keyring", "file")
 RESPONSES = {"path": "/backend-api/codex/responses"}
 SIGNING_IN = ("device id", "authorization code", "code verifier")
+REFRESH = {"path": "/oauth/token", "bodyContains": '"refresh_token"'}
 both_stores = pytest.mark.parametrize("store", STORES)
 
 
-def with_stores(name, values):
-    """Each value with the keyring; the first also with an encrypted file, whose key costs time with every command."""
-    return pytest.mark.parametrize(f"store, {name}", [("keyring", value) for value in values] + [("file", values[0])])
+def each(*commands):
+    """Each with no option, with --json and with --verbose."""
+    return [command + option for command in commands for option in ("", " --json", " --verbose")]
+
+
+# Situation: the simulator's settings, what is run after a sign-in, and what must have been seen on its way.
+STORIES = {
+    "every command": ({}, [
+        "login --verbose", *each("status", "models", "usage", "doctor"), "logout --verbose",
+        "77 status", "77 status --json", "77 ask x", "77 ask --json x"], [*SIGNING_IN, "user code", "access token", "refresh token"]),
+    "questions and conversations": ({}, [
+        *each("ask --transport sse evening", "ask --transport websocket evening"), "chat --verbose", "chat --json --transport sse"],
+        ["access token"]),
+    "a refresh": ({"firstAccessTokenLifetime": 1}, ["ask --verbose x", "ask --json --transport sse x"], ["access token", "refresh token"]),
+    **{f"a refresh that is {refusal}": (
+        {"rules": [{"match": REFRESH, "effect": {"refresh": refusal}}], "firstAccessTokenLifetime": 1},
+        ["77 ask --verbose --json x", "77 status --json", "doctor --verbose", "logout --verbose"], ["refresh token"])
+       for refusal in ("expired", "reused", "invalidated")},
+    **{f"401 without end over {over}": (
+        {"rules": [{"match": {**RESPONSES, "over": over}, "effect": {"unauthorized": True}}]},
+        [f"77 ask --verbose --transport {transport} x", f"77 chat --json --transport {transport}"], ["access token", "refresh token"])
+       for over, transport in (("http", "sse"), ("websocket", "websocket"))},
+}
 
 
 @pytest.fixture
@@ -48,132 +70,65 @@ def context(authority):
 
 
 @both_stores
-def test_every_command(store, story, keyring):
-    story = story(store).service()
-    story.run("login", "--verbose")
-    story.learn()
-    if store == "file":
-        assert os.listdir(os.path.join(story.folder, "data/chappie/credentials")), "no file was written"
-    else:
-        assert story.needles.find(keyring.secret(story.account).encode()) >= {"access token", "refresh token"}, "nothing is in the keyring"
-    for command in ("status", "models", "usage", "doctor"):
-        for options in ([], ["--json"], ["--verbose"]):
-            story.run(command, *options)
-    story.run("logout", "--verbose")
-    for options in ([], ["--json"]):
-        story.run("status", *options, status=SIGN_IN_NEEDED)
-        story.run("ask", *options, "x", status=SIGN_IN_NEEDED)
-    story.finish(*SIGNING_IN, "user code", "access token", "refresh token")
-
-
-@both_stores
-def test_questions_and_conversations(store, story):
-    story = story(store).service().sign_in()
-    for transport in ("sse", "websocket"):
-        for options in ([], ["--json"], ["--verbose"]):
-            assert "evening" in story.run("ask", "--transport", transport, *options, "a quiet evening")
-    assert story.run("chat", "--verbose", input="one\ntwo\nthree\n").count("You asked") == 3
-    story.run("chat", "--json", "--transport", "sse", input="one\n")
-    spoken = [legible(bytes(heard)) for heard in story.backend.heard if b"Upgrade: websocket" in heard]
-    assert any(b"a quiet evening" in text for text in spoken), "what was said over WebSocket can't be read"
-    story.finish("access token")
+@pytest.mark.parametrize("name", STORIES)
+def test_a_story(name, store, story):
+    settings, commands, carried = STORIES[name]
+    story = story(store).service(**settings).sign_in()
+    story.run(*commands)
+    if name.startswith("questions"):
+        spoken = [legible(bytes(heard)) for heard in story.backend.heard if b"Upgrade: websocket" in heard]
+        assert any(b"evening" in text for text in spoken), "what was said over WebSocket can't be read"
+    story.finish(*carried)
 
 
 @both_stores
 def test_accounts_export_and_import(store, story):
     story = story(store).service().sign_in()
-    story.run("login", "--json", "--no-browser", "--account", "second")
-    for words in ([], ["list", "--json"], ["use", "second"]):
-        story.run("accounts", *words)
     first, second = story.export("first.json"), story.export("second.json")
-    story.run("auth", "export", first)
-    story.run("auth", "export", "--json", "--remove", "--account", "second", second)
+    story.run("login --json --no-browser --account second", "accounts", "accounts list --json", "accounts use second",
+              f"auth export {first}", f"auth export --json --remove --account second {second}")
     story.learn()
     for path in (first, second):
         assert stat.S_IMODE(os.stat(path).st_mode) == 0o600, "others may read the exported sign-in"
         with open(path, "rb") as file:
             assert "refresh token" in story.needles.find(file.read()), "nothing was exported"
-    story.run("auth", "export", first, status=USAGE)
-    story.run("auth", "import", "--account", "third", second)
-    story.run("accounts", "remove", "third")
-    story.run("auth", "import", "--json", "--verbose", "--account", "third", second)
-    story.run("logout", "--json", "--account", "third")
-    story.run("logout")
+    story.run(f"64 auth export {first}", f"auth import --account third {second}", "accounts remove third",
+              f"auth import --json --verbose --account third {second}", "logout --json --account third", "logout")
     story.finish(*SIGNING_IN, "user code", "refresh token")
 
 
-@both_stores
-def test_a_refresh(store, story):
-    story = story(store).service(firstAccessTokenLifetime=1).sign_in()
-    story.run("ask", "--verbose", "x")
-    story.run("ask", "--json", "--transport", "sse", "x")
-    assert b"".join(map(bytes, story.issuer.heard)).count(b'"grant_type":"refresh_token"') == 1
-    story.finish("access token", "refresh token")
-
-
-@with_stores("refusal", ["expired", "reused", "invalidated"])
-def test_a_refresh_that_is_refused(store, refusal, story):
-    refused = {"match": {"path": "/oauth/token", "bodyContains": '"refresh_token"'}, "effect": {"refresh": refusal}}
-    story = story(store).service(rules=[refused], firstAccessTokenLifetime=1).sign_in()
-    story.run("ask", "--verbose", "--json", "x", status=SIGN_IN_NEEDED)
-    story.run("status", "--json", status=SIGN_IN_NEEDED)
-    story.run("doctor", "--verbose")
-    story.run("logout", "--verbose")
-    story.finish("refresh token")
-
-
-@with_stores("over", ["http", "websocket"])
-def test_401_without_end(store, over, story):
-    story = story(store).service(rules=[{"match": {**RESPONSES, "over": over}, "effect": {"unauthorized": True}}]).sign_in()
-    transport = ["--transport", "sse" if over == "http" else "websocket"]
-    story.run("ask", "--verbose", *transport, "x", status=SIGN_IN_NEEDED)
-    story.run("chat", "--json", *transport, input="one\n", status=SIGN_IN_NEEDED)
-    story.finish("access token", "refresh token")
-
-
-@with_stores("code", [400, 101, 200, 401, 403, 429, 500])
+@pytest.mark.parametrize("store, code", [("file", 400), *(("keyring", code) for code in (400, 101, 200, 401, 403, 429, 500))])
 def test_a_service_that_echoes(store, code, story):
     story = story(store).service().sign_in()
     story.backend.become(Echo(code))
     wanted = SIGN_IN_NEEDED if code == 401 else UNAVAILABLE
-    story.run("ask", "--verbose", "--json", "--transport", "websocket" if code == 101 else "sse", "x", status=wanted)
+    story.run(f"{wanted} ask --verbose --json --transport {'websocket' if code == 101 else 'sse'} x")
     if code in (400, 401):
         # After a final 401 the sign-in has ended; the doctor says so by name, and ends as it does for a service in trouble.
-        story.run("ask", "--transport", "websocket", "x", status=wanted)
-        story.run("models", status=wanted)
-        story.run("usage", "--json", status=wanted)
-        story.run("doctor", status=UNAVAILABLE)
+        story.run(f"{wanted} ask --transport websocket x", f"{wanted} models", f"{wanted} usage --json", "69 doctor")
     story.finish("access token")
 
 
 @both_stores
 def test_an_issuer_that_echoes(store, story):
     story = story(store).service(firstAccessTokenLifetime=60).sign_in()
-    story.issuer.become(Echo(500))
-    story.run("ask", "--verbose", "x")
-    for echo in (Echo(400, echoes_polls=True), Echo(400)):
+    for echo, command in ((Echo(500), "ask --verbose x"), (Echo(400, echoes_polls=True), "69 login --no-browser --verbose"),
+                          (Echo(400), "69 login --no-browser --verbose"), (Echo(401), "77 ask --verbose x"),
+                          (None, "login --no-browser"), (Echo(500), "logout --verbose")):
         story.issuer.become(echo)
-        story.run("login", "--no-browser", "--verbose", status=UNAVAILABLE)
-    story.issuer.become(Echo(401))
-    story.run("ask", "--verbose", "x", status=SIGN_IN_NEEDED)
-    story.issuer.become(None)
-    story.sign_in()
-    story.issuer.become(Echo(500))
-    story.run("logout", "--verbose")
+        story.run(command)
     story.finish(*SIGNING_IN, "access token", "refresh token")
 
 
 @both_stores
 def test_certificates_that_are_not_trusted(store, story, context, authority):
     story, trusting = story(store).service(context), {"CHAPPIE_CA_FILE": authority.file}
-    story.run("login", "--no-browser", "--verbose", status=UNAVAILABLE)
-    story.run("login", "--no-browser", "--verbose", **trusting)
-    story.run("ask", "--verbose", "x", **trusting)
+    story.run("69 login --no-browser --verbose")
+    story.run("login --no-browser --verbose", "ask --verbose x", **trusting)
     heard = b"".join(map(bytes, story.backend.heard))
-    story.run("ask", "--verbose", "x", status=UNAVAILABLE)
-    story.run("doctor", "--json", status=UNAVAILABLE)
+    story.run("69 ask --verbose x", "69 doctor --json")
     assert heard == b"".join(map(bytes, story.backend.heard)), "something was sent to a server that is not trusted"
-    story.run("logout", "--verbose", **trusting)
+    story.run("logout --verbose", **trusting)
     story.finish(*SIGNING_IN, "access token", "refresh token")
 
 
@@ -190,17 +145,13 @@ def test_a_proxy_with_a_password(store, story, context, authority, stack):
         return {"HTTPS_PROXY": address}
 
     story.environment |= {"CHAPPIE_CA_FILE": authority.file, **through(password)}
-    story.sign_in()
-    for words in (["ask", "--verbose", "--transport", "sse", "x"], ["ask", "--verbose", "--transport", "websocket", "x"],
-                  ["doctor"], ["doctor", "--json", "--verbose"]):
-        story.run(*words)
-    assert proxy.tunnels(story.backend.port) >= 4, "the proxy has seen too little"
+    story.sign_in().run("ask --verbose --transport sse x", "ask --verbose --transport websocket x", "doctor", "doctor --json --verbose")
+    assert proxy.connected.count(f"localhost:{story.backend.port}") >= 4, "the proxy has seen too little"
     with Listener() as closed:
         dead = through(password, closed.port)
     for settings in (through(password[::-1]), dead):
-        story.run("ask", "--verbose", "x", status=UNAVAILABLE, **settings)
-        story.run("doctor", "--verbose", status=UNAVAILABLE, **settings)
-    story.run("logout", "--verbose")
+        story.run("69 ask --verbose x", "69 doctor --verbose", **settings)
+    story.run("logout --verbose")
     story.finish("proxy password", "access token", "refresh token")
 
 
@@ -216,15 +167,10 @@ def test_redirects_to_another_origin(store, story):
 
     story.service(firstAccessTokenLifetime=60, rules=[
         away(307, path="/api/accounts/deviceauth/usercode", nth=2), away(308, path="/api/accounts/deviceauth/token", nth=2),
-        away(307, path="/oauth/token", bodyContains="authorization_code", nth=2),
-        away(308, path="/oauth/token", bodyContains='"refresh_token"'), away(307, path="/oauth/revoke"),
+        away(307, path="/oauth/token", bodyContains="authorization_code", nth=2), away(308, **REFRESH), away(307, path="/oauth/revoke"),
         away(302, **RESPONSES, method="GET"), away(307, **RESPONSES, method="POST"), away(301, path="/backend-api/*"),
-    ]).sign_in()
-    for words in (*[["login", "--no-browser", "--verbose"]] * 3, ["ask", "--verbose", "--transport", "sse", "x"],
-                  ["ask", "--verbose", "--transport", "websocket", "x"], ["ask", "x"], ["models", "--json"], ["usage"],
-                  ["doctor", "--verbose"]):
-        story.run(*words, status=UNAVAILABLE)
-    story.run("logout", "--verbose")
+    ]).sign_in().run(*["69 login --no-browser --verbose"] * 3, "69 ask --verbose --transport sse x", "69 ask --verbose --transport websocket x",
+                     "69 ask x", "69 models --json", "69 usage", "69 doctor --verbose", "logout --verbose")
     told = b"".join(map(bytes, story.issuer.told + story.backend.told)).lower()
     assert told.count(f"location: {stranger.origin}".encode()) >= 10, "too few requests were redirected"
     reached = b"".join(map(bytes, stranger.heard)).lower()
@@ -237,9 +183,11 @@ def test_redirects_to_another_origin(store, story):
 @both_stores
 def test_ctrl_c(store, story):
     story = story(store).service(rules=[{"match": {**RESPONSES, "method": "POST"}, "effect": {"stall": {"afterDeltas": 3}}}]).sign_in()
-    for words in (["--transport", "sse"], ["--transport", "websocket", "--verbose"], ["--json"]):
-        run = story.start("ask", *words, "a quiet evening")
-        run.interrupt_answer()
+    for options in ("--transport sse", "--transport websocket --verbose", "--json"):
+        run = story.start(f"ask {options} evening")
+        wait_until(lambda: run.read("output"), "an answer", 60)
+        # Every process in the foreground gets it; strace does not mind.
+        os.killpg(run.process.pid, signal.SIGINT)
         run.end(INTERRUPTED)
     story.finish("access token")
 
@@ -268,10 +216,9 @@ PLANTS = {
 }
 
 
-@pytest.mark.parametrize("number", range(len(PLANTS)))
-def test_a_planted_secret_is_found(number, story):
+@pytest.mark.parametrize("script, place", PLANTS.items(), ids=range(len(PLANTS)))
+def test_a_planted_secret_is_found(script, place, story):
     """What the search is worth: one secret is let out each time, or none."""
-    script, place = list(PLANTS.items())[number]
     story = story()
     stranger, backend = story.enter_context(Listener()), story.wire(Listener(), "the backend", BACKEND)
     for token in (SECRET, MIXED):

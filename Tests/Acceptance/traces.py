@@ -3,16 +3,17 @@
 import base64
 import collections
 import contextlib
+import dataclasses
 import json
 import os
+import pathlib
 import re
 import secrets
-import select
+import shlex
 import signal
 import subprocess
 import urllib.parse
 
-from conftest import Outcome
 from counterparts import PATIENCE, Simulator
 from witnesses import Forwarder, legible
 
@@ -78,7 +79,7 @@ HIDDEN = {b"sendfile", b"copy_file_range", b"splice", b"vmsplice", b"tee", b"io_
 # Not files: the names of a program's threads, and what swallows everything.
 HARMLESS = re.compile(r"/dev/null|/dev/tty|/proc/(thread-)?self/(task/\d+/)?comm")
 
-LINE = re.compile(rb"(\d+) +(\w+)\((.*)", re.DOTALL)
+LINE = re.compile(rb"\d+ +(\w+)\((.*)", re.DOTALL)
 DESCRIPTOR = re.compile(rb"\d+<((?:->|[^<>]|<[^<>]*>)*)>")
 STRING = re.compile(rb'"((?:[^"\\]|\\.)*)"')
 WRITABLE = re.compile(rb'(?:(?:AT_FDCWD|\d+)<([^>]*)>, )?"((?:[^"\\]|\\.)*)"(.*)', re.DOTALL)
@@ -87,50 +88,6 @@ EXECUTION = re.compile(rb'("(?:[^"\\]|\\.)*"), ' + LIST + b", " + LIST)
 ENTRY = re.compile(rb'"(?:[^"\\]|\\.)*"')
 CONNECTION = re.compile(rb'\d+<(socket:\[\d+\])>, \{sa_family=\w+, '
                         rb'(?:sun_path=(@?)"([^"]*)"|sin_port=htons\((\d+)\), sin_addr=inet_addr\("([^"]+)"\))')
-
-
-class Traced:
-    """A program that runs under strace, in a session of its own.
-
-    The program forbids others to look into its memory, and unless strace is root's that means strace as well: so the call that
-    does it, prctl, only seems to succeed.
-    """
-
-    def __init__(self, words, log, **options):
-        self.program, self.label, self.log, self.begun = words[0], " ".join(words[1:]), log, b""
-        unseen = ",".join("?" + name for name in UNSEEN)
-        command = ["strace", "-f", "-y", "-v", "-s", str(1 << 24), "--seccomp-bpf", "-e", "inject=prctl:retval=0",
-                   "-e", "trace=!" + unseen, "-o", log, *words]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0, start_new_session=True, **options)
-        # strace's names of its two outputs.
-        streams = (self.process.stdout, self.process.stderr)
-        self.printed = {f"pipe:[{os.fstat(stream.fileno()).st_ino}]".encode() for stream in streams}
-
-    def interrupt_answer(self):
-        """Ctrl-C as soon as it has printed something: every process in the foreground gets it; strace does not mind."""
-        assert select.select([self.process.stdout], [], [], 60 * PATIENCE)[0], "it does not answer"
-        self.begun = self.process.stdout.read(1)
-        os.killpg(self.process.pid, signal.SIGINT)
-
-    def end(self, status, input=None):
-        output, self.errors = self.process.communicate(input, timeout=120 * PATIENCE)
-        self.output = self.begun + output
-        outcome = Outcome(self.process.returncode, self.output.decode(), self.errors.decode(), 0)
-        assert outcome.status == status, f"`{self.label}` should end with {status}: {outcome}"
-        return outcome.output
-
-    def kill(self):
-        if self.process.poll() is None:
-            os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.communicate()
-
-    def calls(self):
-        """(line, name, arguments) of every call."""
-        with open(self.log, "rb") as stream:
-            for line in filter(None, stream.read().split(b"\n")):
-                match = LINE.match(line)
-                yield line, *(match.groups()[1:] if match else (b"", b""))
-
 
 # What may travel to which server; nothing else may hold any of it but the store.
 ISSUER = {"device id", "user code", "authorization code", "code verifier", "refresh token"}
@@ -149,9 +106,9 @@ class Story(contextlib.ExitStack):
         self.program, self.keyring, self.store, self.account = program, keyring, store, account
         self.needles, self.wires, self.runs, self.leaks, self.proxies, self.exported = Needles(), {}, [], [], set(), set()
         self.simulator, self.base, self.folder = None, folder, str(folder / "home")
-        desktop, self.secrets_folder = folder / "desktop", folder / "secrets"
+        desktop = folder / "desktop"
         parts = {"XDG_RUNTIME_DIR": "run", "TMPDIR": "tmp", **{f"XDG_{name.upper()}_HOME": name for name in ("data", "config", "cache", "state")}}
-        for path in (desktop, self.secrets_folder, *(folder / "home" / part for part in parts.values())):
+        for path in (desktop, *(folder / "home" / part for part in parts.values())):
             path.mkdir(mode=0o700, parents=True)
         for name in ("xclip", "xdg-open"):
             (desktop / name).write_text("#!/bin/sh\nexit 0\n")
@@ -168,7 +125,7 @@ class Story(contextlib.ExitStack):
 
     def secret_file(self, name, text):
         """The path of a file with a secret that the user has put there, outside of what is searched."""
-        path = self.secrets_folder / name
+        path = self.base / name
         path.touch(mode=0o600)
         path.write_text(text)
         return str(path)
@@ -189,39 +146,54 @@ class Story(contextlib.ExitStack):
         self.environment["CHAPPIE_BACKEND"] = f"{scheme}:{self.backend.port}/backend-api"
         return self
 
-    def start(self, *words, program=None, stdin=subprocess.DEVNULL, **environment):
-        log = str(self.base / f"{len(self.runs)}.strace")
-        traced = Traced([program or self.program, *words], log, env={**self.environment, **environment}, cwd=self.folder, stdin=stdin)
-        self.callback(traced.kill)
-        self.runs.append(traced)
-        return traced
+    def start(self, command, program=None, **environment):
+        """Starts a command line under strace, in a session of its own; its input is a conversation of two lines for `chat`.
 
-    def run(self, *words, status=0, input=None, **options):
-        """What it printed, once it has ended with `status`."""
-        if input is None:
-            return self.start(*words, **options).end(status)
-        return self.start(*words, stdin=subprocess.PIPE, **options).end(status, input.encode())
+        The program forbids others to look into its memory, and unless strace is root's that means strace as well: so the call
+        that does it, prctl, only seems to succeed."""
+        run = Run(command, program or self.program, str(self.base / str(len(self.runs))))
+        unseen = ",".join("?" + name for name in UNSEEN)
+        words = ["strace", "-f", "-y", "-v", "-s", str(1 << 24), "--seccomp-bpf", "-e", "inject=prctl:retval=0",
+                 "-e", "trace=!" + unseen, "-o", run.path + ".calls", run.program, *shlex.split(command)]
+        lines = self.secret_file("lines", "one\ntwo\n") if command.startswith("chat") else os.devnull
+        with open(lines) as stdin, open(run.path + ".output", "wb") as stdout, open(run.path + ".errors", "wb") as stderr:
+            run.process = subprocess.Popen(words, env={**self.environment, **environment}, cwd=self.folder, start_new_session=True,
+                                           stdin=stdin, stdout=stdout, stderr=stderr)
+        self.callback(run.kill)
+        self.runs.append(run)
+        return run
+
+    def run(self, *commands, **environment):
+        """Runs command lines to their ends, which are 0, or the number before them; what the last one has printed."""
+        for command in commands:
+            status, words = re.fullmatch(r"(\d*) ?(.*)", command).groups()
+            output = self.start(words, **environment).end(int(status or 0))
+        return output
 
     def sign_in(self):
-        self.run("login", "--no-browser")
+        self.run("login --no-browser")
+        self.learn()
+        if self.store == "file":
+            assert os.listdir(os.path.join(self.folder, "data/chappie/credentials")), "no file was written"
+        else:
+            assert self.needles.find(self.keyring.secret(self.account).encode()) >= {"access token", "refresh token"}, "nothing is stored"
         return self
 
     def learn(self):
         """Takes over every secret that a server has handed out."""
-        for _, listener, _ in self.wires.values():
-            for told in listener.told:
-                for name, secret in ISSUED.findall(told):
-                    self.needles.add("device id" if name == b"device_auth_id" else name.decode().replace("_", " "), secret.decode())
-                for cookie in COOKIE.findall(told):
-                    self.needles.add("cookie", cookie.decode())
+        for told in [told for _, listener, _ in self.wires.values() for told in listener.told]:
+            for name, secret in ISSUED.findall(told):
+                self.needles.add("device id" if name == b"device_auth_id" else name.decode().replace("_", " "), secret.decode())
+            for cookie in COOKIE.findall(told):
+                self.needles.add("cookie", cookie.decode())
 
     def finish(self, *carried):
         """Searches everything; an AssertionError for whatever is found, and where a secret of the kinds `carried` was not seen on
         its way to a server: that would mean that the search has looked for the wrong things."""
         self.learn()
         for run in self.runs:
-            self.look(f"standard output of `{run.label}`", run.output, {"user code"})
-            self.look(f"standard error of `{run.label}`", run.errors, {"user code"})
+            self.look(f"standard output of `{run.label}`", run.read("output"), {"user code"})
+            self.look(f"standard error of `{run.label}`", run.read("errors"), {"user code"})
             self.look_at_calls(run)
         seen = set()
         for label, listener, allowed in self.wires.values():
@@ -234,7 +206,7 @@ class Story(contextlib.ExitStack):
             for path in [os.path.join(place, name) for place, _, names in os.walk(folder) for name in names]:
                 self.look("the name of a file", path.encode())
                 # The keyring writes a new file in another story's name, and renames it.
-                with contextlib.suppress(FileNotFoundError, OSError), open(path, "rb") as file:
+                with contextlib.suppress(OSError), open(path, "rb") as file:
                     self.look(f"the file {os.path.basename(path)}", file.read(), EXPORT if path in self.exported else ())
         assert seen >= set(carried), f"only {seen} were seen on their way"
         assert not self.leaks, "; ".join(dict.fromkeys(self.leaks))
@@ -245,16 +217,19 @@ class Story(contextlib.ExitStack):
     def look_at_calls(self, run):
         """What the program has said to the system: all that it has written to one place together, and all else."""
         others, written, connections = [], collections.defaultdict(bytes), {}
-        for line, name, arguments in run.calls():
-            sends = name in SENDING
-            assert not ((sends or name.startswith(b"exec")) and re.search(rb'"\.\.\.', arguments)), f"strace has cut something of `{run.label}`"
+        for line in run.read("calls").split(b"\n"):
+            name, arguments = match.groups() if (match := LINE.match(line)) else (b"", b"")
+            assert not re.search(rb'^\d+ +(exec|p?write|send).*"\.\.\.', line), f"strace has cut something of `{run.label}`"
             if name in HIDDEN or name == b"mmap" and re.search(rb"PROT_WRITE.*MAP_SHARED.*<", arguments):
                 self.leaks.append(f"`{run.label}` uses {name.decode()}, whose bytes are not seen")
             if name == b"connect" and (match := CONNECTION.match(arguments)):
                 connections[match[1]] = (match[5] + b":" + match[4] if match[4] else match[2] + match[3]).decode()
-            if name in (b"open", b"openat", b"openat2", b"creat"):
-                self.look_at_opening(run, name, arguments)
-            if sends:
+            if name in (b"open", b"openat", b"openat2", b"creat") and (match := WRITABLE.match(arguments)):
+                path = os.path.join(match[1] or b"", match[2]).decode(errors="replace")
+                writes = name == b"creat" or re.search(rb"O_WRONLY|O_RDWR|O_CREAT|O_TRUNC", match[3])
+                if writes and not path.startswith(self.folder + "/") and not HARMLESS.fullmatch(path):
+                    self.leaks.append(f"`{run.label}` opens {path} for writing")
+            if name in SENDING:
                 match = DESCRIPTOR.match(arguments)
                 written[match[1] if match else b""] += b"".join(STRING.findall(arguments))
             elif name == b"execve" and (match := EXECUTION.search(arguments)):
@@ -268,16 +243,9 @@ class Story(contextlib.ExitStack):
         bus = re.fullmatch(r"unix:path=([^,]+)(,.*)?", self.environment["DBUS_SESSION_BUS_ADDRESS"])[1]
         for destination, data in written.items():
             place = connections.get(destination, destination.decode(errors="replace"))
-            # The keyring is spoken to over the session's bus.
-            if destination not in run.printed and not (self.store == "keyring" and destination in connections and place == bus):
+            # The keyring is spoken to over the session's bus. What is printed has been searched.
+            if not place.startswith(run.path + ".") and not (self.store == "keyring" and destination in connections and place == bus):
                 self.look(f"what `{run.label}` wrote to {place}", data, self.allowance(place))
-
-    def look_at_opening(self, run, name, arguments):
-        match = WRITABLE.match(arguments)
-        if match and (name == b"creat" or re.search(rb"O_WRONLY|O_RDWR|O_CREAT|O_TRUNC", match[3])):
-            path = os.path.join(match[1] or b"", match[2]).decode(errors="replace")
-            if not path.startswith(self.folder + "/") and not HARMLESS.fullmatch(path):
-                self.leaks.append(f"`{run.label}` opens {path} for writing")
 
     def allowance(self, place):
         """What may be written to a path or an address."""
@@ -299,3 +267,26 @@ class Story(contextlib.ExitStack):
         path = os.path.join(self.folder, name)
         self.exported.add(path)
         return path
+
+
+@dataclasses.dataclass
+class Run:
+    """A program under strace; beside `path` are the files with its output, its errors and its calls."""
+
+    label: str
+    program: str
+    path: str
+
+    def read(self, what):
+        return pathlib.Path(f"{self.path}.{what}").read_bytes()
+
+    def end(self, status):
+        """What it has printed, once it has ended with this status."""
+        ended, output, errors = self.process.wait(120 * PATIENCE), self.read("output").decode(), self.read("errors").decode()
+        assert ended == status, f"`{self.label}` should end with {status}, not with {ended}: {output} {errors}"
+        return output
+
+    def kill(self):
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()

@@ -101,8 +101,7 @@ class Echo(Listener):
             writer.write(handshake(head))
             heard += await reader.read(1 << 16)
             data = json.dumps({"type": "error", "status": 400, **error(head, body)}).encode()
-            # A text message in one frame (RFC 6455, 5.2), for lengths of two bytes.
-            writer.write(b"\x81\x7e" + len(data).to_bytes(2, "big") + data)
+            writer.write(frame(data))
             await writer.drain()
             await reader.read()
             return
@@ -156,6 +155,13 @@ def handshake(head):
     proof = hashlib.sha1(field(head, b"sec-websocket-key") + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest()
     return (b"HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n"
             b"sec-websocket-accept: " + base64.b64encode(proof) + b"\r\n\r\n")
+
+
+def frame(data):
+    """A text message in one frame (RFC 6455, 5.2)."""
+    size = len(data)
+    length = bytes([size]) if size < 126 else b"\x7e" + size.to_bytes(2, "big") if size < 65536 else b"\x7f" + size.to_bytes(8, "big")
+    return b"\x81" + length + data
 
 
 def legible(heard):
