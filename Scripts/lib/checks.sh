@@ -12,10 +12,6 @@ no_forbidden_words() {
         ! git ls-files --cached -- '*.build/*' 'Package.resolved' '*/Package.resolved' | grep .
 }
 
-list_long_files() {
-    our_files '*.swift' | xargs wc -l 2>/dev/null | awk '$1 > 400 && $2 != "total" { print "  note  " $2 " has " $1 " lines: give it a second look" }'
-}
-
 scripts_answer_for_help() {
     local script
     for script in $(our_files Scripts .ci/run '*.py'); do

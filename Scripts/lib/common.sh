@@ -18,6 +18,7 @@ die() {
 
 # Prints the comment block at the top of the calling script, without its marks.
 usage() { sed -n '2,/^[^#]/{/^#/!q;s/^# \{0,1\}//;p}' "$0"; }
+case " $* " in *" --help "* | *" -h "*) usage; exit ;; esac
 
 # A private folder that goes away with the script, as do the jobs that it has started.
 make_work_folder() {
@@ -37,23 +38,7 @@ check() {
     else
         failed=$((failed + 1))
         say "  FAIL  $name ($((SECONDS - begin)) s)"
-        sed 's/^/        /' "$work/check.log" | tail -n "${CHECK_LINES:-60}" >&2
-    fi
-}
-
-# Runs a command whose last line is "N passed, M failed", shows what it prints and adds its numbers.
-check_counted() {
-    local name=$1 status=0 line
-    shift
-    "$@" </dev/null 2>&1 | tee "$work/counted.log" >&2 || status=$?
-    line=$(tail -n 1 "$work/counted.log")
-    if [[ $line =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed$ ]]; then
-        passed=$((passed + BASH_REMATCH[1])) failed=$((failed + BASH_REMATCH[2]))
-        # A command that fails without a failed check has broken down on the way.
-        [ "$status" -eq 0 ] || [ "${BASH_REMATCH[2]}" -gt 0 ] || failed=$((failed + 1))
-    else
-        failed=$((failed + 1))
-        say "  FAIL  $name ended without a count"
+        sed 's/^/        /' "$work/check.log" | tail -n 60 >&2
     fi
 }
 

@@ -160,9 +160,10 @@ def account_names():
 def user(program, keyring, account_names, tmp_path):
     """`user(simulator, NAME=value)`: a user of this simulator who has not signed in."""
     def make(simulator=None, **settings):
-        account, home = next(account_names), str(tmp_path)
-        folders = {f"XDG_{name}_HOME": os.path.join(home, name.lower()) for name in ("CONFIG", "DATA", "STATE", "CACHE")}
-        base = {**keyring.environment, "HOME": home, **folders, "CHAPPIE_ACCOUNT": account}
+        account, home = next(account_names), tmp_path / "home"
+        home.mkdir(exist_ok=True)
+        folders = {f"XDG_{name}_HOME": str(home / name.lower()) for name in ("CONFIG", "DATA", "STATE", "CACHE")}
+        base = {**keyring.environment, "HOME": str(home), **folders, "CHAPPIE_ACCOUNT": account}
         return User(program, account, {**base, **(simulator.settings if simulator else {})}).having(**settings)
     return make
 
@@ -177,7 +178,7 @@ def signed_in(user):
 def passphrase(tmp_path):
     """`passphrase(text)`: the settings that name a file with it."""
     def make(text):
-        path = tmp_path / text.replace(" ", "-")
+        path = tmp_path / f"phrase-{len(os.listdir(tmp_path))}"
         path.touch(mode=0o600)
         path.write_text(text + "\n")
         return {"CHAPPIE_PASSPHRASE_FILE": str(path)}

@@ -1,28 +1,48 @@
-"""Standard output that is full, closed, slow, or without a reader; and a home without settings."""
+"""Standard streams that are full, closed, slow or without a reader; and signals at bad moments."""
 
+import array
+import collections
+import concurrent.futures
 import fcntl
 import os
+import random
 import signal
 import subprocess
+import termios
 import time
 
 import pytest
 
-from conftest import UNAVAILABLE
-from counterparts import PATIENCE
+from conftest import HUNG_UP, INTERRUPTED, UNAVAILABLE
+from counterparts import PATIENCE, wait_until
 
 LONG = "repeat 50000 words"
+FIRST_MOMENTS = 0.2
+PARALLEL = 6
+
+
+@pytest.fixture(autouse=True)
+def ctrl_c_reaches_programs():
+    """A shell that starts this in the background ignores Ctrl-C, and so would every program below."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture
-def asking(user):
+def asking(user, stack):
     """Starts a question to a simulation."""
-    return lambda text, **streams: user().start("--simulate", "ask", text, **streams)
+    def start(text, **streams):
+        process = stack.enter_context(user().start("--simulate", "ask", text, **streams))
+        stack.callback(process.kill)
+        return process
+    return start
 
 
 def test_a_full_disk_is_an_error(asking):
-    with open("/dev/full", "wb") as full, asking("reply: lost", stdout=full) as process:
-        errors = process.communicate(timeout=60 * PATIENCE)[1]
+    with open("/dev/full", "wb") as full:
+        process = asking("reply: lost", stdout=full)
+    errors = process.communicate(timeout=60 * PATIENCE)[1]
     assert process.returncode == UNAVAILABLE and "chappie: Standard output can't be written: No space left" in errors, errors
 
 
@@ -42,8 +62,9 @@ def test_a_slow_reader_gets_every_byte(flags, asking, user):
     reader, writer = os.pipe()
     fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
     fcntl.fcntl(writer, fcntl.F_SETFL, fcntl.fcntl(writer, fcntl.F_GETFL) | flags)
-    with asking(LONG, stdout=writer) as process, open(reader, "rb") as output:
-        os.close(writer)
+    process = asking(LONG, stdout=writer)
+    os.close(writer)
+    with open(reader, "rb") as output:
         first = output.read(1)
         time.sleep(0.3)  # A reader that takes its time.
         assert (first + output.read()).decode() == whole
@@ -51,15 +72,59 @@ def test_a_slow_reader_gets_every_byte(flags, asking, user):
 
 
 def test_a_reader_that_leaves_ends_the_program_silently(asking):
-    with asking(LONG) as process:
-        process.stdout.read(20)
-        process.stdout.close()
-        assert process.wait(timeout=60 * PATIENCE) == -signal.SIGPIPE
-        assert "chappie:" not in process.stderr.read()
+    process = asking(LONG)
+    process.stdout.read(20)
+    process.stdout.close()
+    assert process.wait(timeout=60 * PATIENCE) == -signal.SIGPIPE
+    assert "chappie:" not in process.stderr.read()
 
 
 def test_a_sign_in_is_good_without_its_name_in_the_settings(simulate, user):
     user = user(simulate(), XDG_CONFIG_HOME="/dev/null/none")
-    events = user.run("login", "--no-browser", "--json", says="accounts").events
-    assert events[-1]["type"] == "linked"
+    assert user.run("login", "--no-browser", "--json", says="accounts").events[-1]["type"] == "linked"
     assert user.ask("reply: here").output == "here\n"
+
+
+@pytest.mark.parametrize("number, status", [(signal.SIGINT, INTERRUPTED), (signal.SIGTERM, 143), (signal.SIGHUP, HUNG_UP)])
+def test_a_reader_that_does_not_read_holds_up_no_signal(number, status, asking):
+    process = asking(LONG)
+    waiting = lambda: array.array("i", fcntl.ioctl(process.stdout, termios.FIONREAD, b"\0\0\0\0"))[0]
+    # A pipe takes 64 KiB; the answer has more.
+    wait_until(lambda: waiting() > 60_000 or process.poll() is not None, "a full pipe", 60)
+    begin = time.monotonic()
+    process.send_signal(number)
+    assert process.wait(timeout=20 * PATIENCE) == status
+    assert time.monotonic() - begin < 3 * PATIENCE
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("store", ["keyring", "file", "memory"])
+def test_each_interruption_ends_the_program(store, simulate, front, user, passphrase, full):
+    """At random moments of the first 200 ms of a question over wss, or of a sign-in where nothing is stored: with 130, or
+    by the signal itself where it comes before the handler stands. Never by a crash, and none is lost."""
+    simulator = simulate(deltasPerSecond=50, approves=store != "memory")
+    user = user(simulator, **front(simulator).settings, CHAPPIE_CREDENTIAL_STORE=store, **passphrase("a passphrase"))
+    words = ("login", "--no-browser")
+    if store != "memory":
+        user.sign_in()
+        words = ("ask", "--transport", "websocket", "repeat 2000 words")
+
+    def interrupt(moment):
+        """How the program ends that is interrupted so many seconds after its start."""
+        with user.start(*words) as process:
+            try:
+                time.sleep(moment)
+                process.send_signal(signal.SIGINT)
+                return process.communicate(timeout=20 * PATIENCE)[1], process.returncode
+            finally:
+                process.kill()
+
+    # Half of the moments count from when a program has usually started, however slow this machine is.
+    start = min(user.run("--version").seconds for _ in range(3))
+    moments = [random.uniform(0, FIRST_MOMENTS) + index % 2 * 2 * start for index in range(1000 if full else 100)]
+    with concurrent.futures.ThreadPoolExecutor(PARALLEL) as pool:
+        ends = list(pool.map(interrupt, moments))
+    counted = collections.Counter(status for _, status in ends)
+    print(f"{store}: {dict(counted)}")
+    assert set(counted) <= {INTERRUPTED, -signal.SIGINT}, (counted, [end for end in ends if end[1] not in (INTERRUPTED, -2)][:3])
+    assert counted[INTERRUPTED], counted

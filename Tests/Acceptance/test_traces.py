@@ -20,11 +20,10 @@ from traces import BACKEND, PROXY, Story
 from witnesses import Echo, Forwarder, Listener, legible
 
 pytestmark = [pytest.mark.traces, pytest.mark.slow]
-STORES = ("keyring", "file")
 RESPONSES = {"path": "/backend-api/codex/responses"}
 SIGNING_IN = ("device id", "authorization code", "code verifier")
 REFRESH = {"path": "/oauth/token", "bodyContains": '"refresh_token"'}
-both_stores = pytest.mark.parametrize("store", STORES)
+both_stores = pytest.mark.parametrize("store", ["keyring", "file"])
 
 
 def each(*commands):
@@ -53,8 +52,14 @@ STORIES = {
 
 
 @pytest.fixture
-def story(program, keyring, account_names, tmp_path, stack):
-    return lambda store="keyring": stack.enter_context(Story(program, keyring, tmp_path, store, next(account_names)))
+def story(user, keyring, passphrase, tmp_path, stack):
+    def begin(store="keyring"):
+        secret = secrets.token_urlsafe(12) + " and " + secrets.token_urlsafe(12)
+        settings = {"CHAPPIE_CREDENTIAL_STORE": "file", **passphrase(secret)} if store == "file" else {}
+        story = stack.enter_context(Story(user(**settings), keyring, tmp_path))
+        story.needles.add("passphrase", secret)
+        return story
+    return begin
 
 
 @pytest.fixture
@@ -84,7 +89,7 @@ def test_a_story(name, store, story):
 @both_stores
 def test_accounts_export_and_import(store, story):
     story = story(store).service().sign_in()
-    first, second = story.export("first.json"), story.export("second.json")
+    first, second = (os.path.join(story.folder, name + ".export") for name in ("first", "second"))
     story.run("login --json --no-browser --account second", "accounts", "accounts list --json", "accounts use second",
               f"auth export {first}", f"auth export --json --remove --account second {second}")
     story.learn()
@@ -140,9 +145,7 @@ def test_a_proxy_with_a_password(store, story, context, authority, stack):
 
     def through(password, port=witness.port):
         story.needles.add("proxy password", password)
-        address = f"http://{USER}:{password}@127.0.0.1:{port}"
-        story.proxies.add(address)
-        return {"HTTPS_PROXY": address}
+        return {"HTTPS_PROXY": f"http://{USER}:{password}@127.0.0.1:{port}"}
 
     story.environment |= {"CHAPPIE_CA_FILE": authority.file, **through(password)}
     story.sign_in().run("ask --verbose --transport sse x", "ask --verbose --transport websocket x", "doctor", "doctor --json --verbose")
@@ -223,9 +226,7 @@ def test_a_planted_secret_is_found(script, place, story):
     stranger, backend = story.enter_context(Listener()), story.wire(Listener(), "the backend", BACKEND)
     for token in (SECRET, MIXED):
         story.needles.add("planted token", token)
-    address = f"http://{USER}:{SECRET}@127.0.0.1:{backend.port}"
-    story.proxies.add(address)
-    story.environment["HTTPS_PROXY"] = address
+    story.environment["HTTPS_PROXY"] = f"http://{USER}:{SECRET}@127.0.0.1:{backend.port}"
     for word, port in (("STRANGER", str(stranger.port)), ("BACKEND", str(backend.port))):
         script, place = script.replace(word, port), place.replace(word, port)
     story.run(story.secret_file("script", script + "\n"), program="bash")

@@ -8,7 +8,6 @@ import json
 import os
 import pathlib
 import re
-import secrets
 import shlex
 import signal
 import subprocess
@@ -101,27 +100,20 @@ COOKIE = re.compile(rb"(?i)\r\nset-cookie: [^=]+=([^;\r]+)")
 class Story(contextlib.ExitStack):
     """What one user does on a machine of their own: `story.run(…)` for each command, then `story.finish(…)`."""
 
-    def __init__(self, program, keyring, folder, store, account):
+    def __init__(self, user, keyring, folder):
         super().__init__()
-        self.program, self.keyring, self.store, self.account = program, keyring, store, account
-        self.needles, self.wires, self.runs, self.leaks, self.proxies, self.exported = Needles(), {}, [], [], set(), set()
-        self.simulator, self.base, self.folder = None, folder, str(folder / "home")
-        desktop = folder / "desktop"
-        parts = {"XDG_RUNTIME_DIR": "run", "TMPDIR": "tmp", **{f"XDG_{name.upper()}_HOME": name for name in ("data", "config", "cache", "state")}}
-        for path in (desktop, *(folder / "home" / part for part in parts.values())):
-            path.mkdir(mode=0o700, parents=True)
+        self.program, self.account, self.keyring = user.program, user.account, keyring
+        self.needles, self.wires, self.runs, self.leaks = Needles(), {}, [], []
+        self.simulator, self.base, self.folder, desktop = None, folder, user.environment["HOME"], folder / "desktop"
+        self.environment = {**user.environment, "PATH": f"{desktop}:{os.environ['PATH']}", "DISPLAY": ":77"}
+        self.store = self.environment.get("CHAPPIE_CREDENTIAL_STORE", "keyring")
+        for name in ("XDG_RUNTIME_DIR", "TMPDIR"):
+            self.environment[name] = os.path.join(self.folder, name)
+            os.mkdir(self.environment[name], 0o700)
+        desktop.mkdir()
         for name in ("xclip", "xdg-open"):
             (desktop / name).write_text("#!/bin/sh\nexit 0\n")
             (desktop / name).chmod(0o755)
-        self.environment = {
-            **keyring.environment, **{name: os.path.join(self.folder, part) for name, part in parts.items()},
-            "HOME": self.folder, "PATH": f"{desktop}:{os.environ['PATH']}", "DISPLAY": ":77", "CHAPPIE_ACCOUNT": account,
-        }
-        if store == "file":
-            passphrase = secrets.token_urlsafe(12) + " and " + secrets.token_urlsafe(12)
-            self.needles.add("passphrase", passphrase)
-            self.environment |= {"CHAPPIE_CREDENTIAL_STORE": "file",
-                                 "CHAPPIE_PASSPHRASE_FILE": self.secret_file("passphrase", passphrase + "\n")}
 
     def secret_file(self, name, text):
         """The path of a file with a secret that the user has put there, outside of what is searched."""
@@ -138,7 +130,7 @@ class Story(contextlib.ExitStack):
 
     def service(self, context=None, **options):
         """A simulator, with a witness before each of its two halves, which is where the program is sent."""
-        self.simulator = self.enter_context(Simulator(self.program, **{"pollInterval": 0, **options}))
+        self.simulator = self.enter_context(Simulator(self.program, pollInterval=0, webSocketDeflate=False, **options))
         self.issuer = self.wire(Forwarder(self.simulator.port, context), "the issuer", ISSUER)
         self.backend = self.wire(Forwarder(self.simulator.port, context), "the backend", BACKEND)
         scheme = "https://localhost" if context else "http://127.0.0.1"
@@ -151,13 +143,15 @@ class Story(contextlib.ExitStack):
 
         The program forbids others to look into its memory, and unless strace is root's that means strace as well: so the call
         that does it, prctl, only seems to succeed."""
-        run = Run(command, program or self.program, str(self.base / str(len(self.runs))))
+        environment = {**self.environment, **environment}
+        proxy = f'"HTTPS_PROXY={environment.get("HTTPS_PROXY")}"'.encode()
+        run = Run(command, program or self.program, str(self.base / str(len(self.runs))), proxy)
         unseen = ",".join("?" + name for name in UNSEEN)
         words = ["strace", "-f", "-y", "-v", "-s", str(1 << 24), "--seccomp-bpf", "-e", "inject=prctl:retval=0",
                  "-e", "trace=!" + unseen, "-o", run.path + ".calls", run.program, *shlex.split(command)]
         lines = self.secret_file("lines", "one\ntwo\n") if command.startswith("chat") else os.devnull
         with open(lines) as stdin, open(run.path + ".output", "wb") as stdout, open(run.path + ".errors", "wb") as stderr:
-            run.process = subprocess.Popen(words, env={**self.environment, **environment}, cwd=self.folder, start_new_session=True,
+            run.process = subprocess.Popen(words, env=environment, cwd=self.folder, start_new_session=True,
                                            stdin=stdin, stdout=stdout, stderr=stderr)
         self.callback(run.kill)
         self.runs.append(run)
@@ -207,7 +201,7 @@ class Story(contextlib.ExitStack):
                 self.look("the name of a file", path.encode())
                 # The keyring writes a new file in another story's name, and renames it.
                 with contextlib.suppress(OSError), open(path, "rb") as file:
-                    self.look(f"the file {os.path.basename(path)}", file.read(), EXPORT if path in self.exported else ())
+                    self.look(f"the file {os.path.basename(path)}", file.read(), EXPORT if path.endswith(".export") else ())
         assert seen >= set(carried), f"only {seen} were seen on their way"
         assert not self.leaks, "; ".join(dict.fromkeys(self.leaks))
 
@@ -233,7 +227,7 @@ class Story(contextlib.ExitStack):
                 match = DESCRIPTOR.match(arguments)
                 written[match[1] if match else b""] += b"".join(STRING.findall(arguments))
             elif name == b"execve" and (match := EXECUTION.search(arguments)):
-                others += [match[1], *ENTRY.findall(match[2])] + [entry for entry in ENTRY.findall(match[3]) if not self.is_setting(entry)]
+                others += [match[1], *ENTRY.findall(match[2])] + [entry for entry in ENTRY.findall(match[3]) if entry != run.proxy]
             else:
                 others.append(line)
         others = b"\n".join(others)
@@ -252,30 +246,21 @@ class Story(contextlib.ExitStack):
         host, _, port = place.rpartition(":")
         if host == "127.0.0.1" and int(port) in self.wires:
             return self.wires[int(port)][2]
-        if place in self.exported:
+        if place.startswith(self.folder + "/") and place.endswith(".export"):
             return EXPORT
         # The user pastes the code: the clipboard's program gets it as its standard input.
         return {"user code"} if place.startswith("/memfd:chappie") else ()
 
-    def is_setting(self, entry):
-        """Whether it is the proxy, as the user has put it into the environment."""
-        name, _, value = entry.strip(b'"').decode(errors="replace").partition("=")
-        return name == "HTTPS_PROXY" and value in self.proxies
-
-    def export(self, name):
-        """A path in this home where a sign-in may be written to."""
-        path = os.path.join(self.folder, name)
-        self.exported.add(path)
-        return path
-
 
 @dataclasses.dataclass
 class Run:
-    """A program under strace; beside `path` are the files with its output, its errors and its calls."""
+    """A program under strace; beside `path` are the files with its output, its errors and its calls. `proxy` is what the user has
+    put into its environment."""
 
     label: str
     program: str
     path: str
+    proxy: bytes
 
     def read(self, what):
         return pathlib.Path(f"{self.path}.{what}").read_bytes()

@@ -6,7 +6,6 @@ import hashlib
 import json
 import secrets
 import threading
-import zlib
 
 
 class Listener:
@@ -165,28 +164,16 @@ def frame(data):
 
 
 def legible(heard):
-    """What a client has sent; the messages of a WebSocket (RFC 6455, 5.2) without their masks and uncompressed (RFC 7692)."""
-    head, separator, rest = heard.partition(b"\r\n\r\n")
-    if b"upgrade: websocket" not in head.lower():
+    """What a client has sent; the messages of a WebSocket (RFC 6455, 5.2), which are not compressed, without their masks."""
+    text, _, rest = heard.partition(b"\r\n\r\n")
+    if b"upgrade: websocket" not in text.lower():
         return heard
-    text, inflate, is_compressed, message = head + separator, zlib.decompressobj(-15), False, b""
     while len(rest) >= 6:
-        first, length, start = rest[0], rest[1] & 0x7F, 2
+        length, start = rest[1] & 0x7F, 2
         if length >= 126:
             start = 4 if length == 126 else 10
             length = int.from_bytes(rest[2:start], "big")
         mask, payload = rest[start : start + 4], rest[start + 4 : start + 4 + length]
-        if len(payload) < length:
-            break
+        text += bytes(byte ^ mask[index % 4] for index, byte in enumerate(payload))
         rest = rest[start + 4 + length :]
-        payload = bytes(byte ^ mask[index % 4] for index, byte in enumerate(payload))
-        if first & 0x0F >= 8:
-            text += payload
-            continue
-        if first & 0x0F:
-            is_compressed = first & 0x40 != 0
-        message += payload
-        if first & 0x80:
-            text += inflate.decompress(message + b"\x00\x00\xff\xff") if is_compressed else message
-            message = b""
     return text
