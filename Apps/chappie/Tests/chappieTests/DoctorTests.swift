@@ -51,18 +51,18 @@ import Testing
     }
 
     @Test func aFindingIsALineForPeopleAndAnObjectForScripts() {
-        let finding = Finding.failed("clock", "late", "Set it.").within("service")
+        let finding = Finding(.failed, "late", "Set it.")
         let column = String(repeating: " ", count: 34)
-        #expect(finding.line == "fail  service: clock               late\n\(column) → Set it.")
-        #expect(finding.json == ["name": "service: clock", "status": "fail", "detail": "late", "remedy": "Set it."])
-        #expect(Finding.ok("TCP", "connected").json["remedy"] == .null)
+        #expect(finding.line("service: clock") == "fail  service: clock               late\n\(column) → Set it.")
+        #expect(finding.json("clock") == ["name": "clock", "status": "fail", "detail": "late", "remedy": "Set it."])
+        #expect(Finding(.ok, "connected").json("TCP")["remedy"] == .null)
     }
 
     @Test func anErrorKeepsItsOwnWordsAndAdvice() {
-        let finding = Finding.failed("keyring", CredentialStoreError.locked("it is late"))
+        let finding = Finding(CredentialStoreError.locked("it is late"))
         #expect(finding.detail.contains("it is late") && finding.remedy?.contains("Unlock") == true)
         struct Surprise: Error {}
-        #expect(Finding.failed("HTTP", Surprise()).remedy == "Try again with --verbose.")
+        #expect(Finding(Surprise()).remedy == "Try again with --verbose.")
     }
 }
 
@@ -70,10 +70,9 @@ import Testing
     private func findings(_ url: String, _ change: (inout ConnectionReport) -> Void) throws -> [String] {
         var report = ConnectionReport()
         change(&report)
-        let diagnosis = ConnectionDiagnosis(try #require(URL(string: url)), report)
-        #expect(diagnosis.isReachable == (report.error == nil))
-        return diagnosis.findings(at: Date(timeIntervalSince1970: 1_795_239_452))
-            .map { "\($0.status.rawValue) \($0.name): \($0.detail)" }
+        return report.findings(
+            for: try #require(URL(string: url)), at: Date(timeIntervalSince1970: 1_795_239_452)
+        ).map { "\($0.finding.status.rawValue) \($0.name): \($0.finding.detail)" }
     }
 
     private func certificate(expires: String) -> ConnectionReport.Certificate {

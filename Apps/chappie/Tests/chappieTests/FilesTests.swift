@@ -13,14 +13,14 @@ import Testing
     }
 
     @Test func aDraftOfTheSameProcessIDDoesNotBlockTheSettings() throws {
-        PrivateFile.makeFolders(above: path)
+        #expect(PrivateFile.replace(path, with: [0]))
         #expect(PrivateFile.create("\(path).\(getpid())", with: [1]))
         #expect(PrivateFile.replace(path, with: [2]))
         #expect(try SmallFile.read(path) == [2])
     }
 
     @Test func aStaleDraftGoesAndAFreshOneStays() throws {
-        PrivateFile.makeFolders(above: path)
+        #expect(PrivateFile.replace(path, with: [0]))
         for name in ["stale", "fresh"] { #expect(PrivateFile.create("\(path).\(name)", with: [1])) }
         var old = [timespec(tv_sec: time(nil) - 3600, tv_nsec: 0), timespec(tv_sec: time(nil) - 3600, tv_nsec: 0)]
         #expect(utimensat(AT_FDCWD, "\(path).stale", &old, 0) == 0)
@@ -37,8 +37,7 @@ import Testing
     }
 
     @Test func aReplacementThatFailsLeavesNoDraft() throws {
-        PrivateFile.makeFolders(above: path)
-        #expect(mkdir(path, 0o700) == 0)
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
         #expect(!PrivateFile.replace(path, with: [1]) && errno == EISDIR)
         #expect(try names() == ["settings.json"])
     }

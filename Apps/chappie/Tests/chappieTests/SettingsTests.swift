@@ -14,7 +14,7 @@ import Testing
 
     @Test func withoutAnythingSetEverythingIsTheDefault() throws {
         let settings = try settings()
-        #expect(settings.store == .keyring && !settings.isStoreChosen && !settings.isSimulated)
+        #expect(settings.store == .keyring && !settings.isStoreChosen)
         #expect(settings.configuration.keychainAccount == "default")
         #expect(settings.configuration.endpoints == .chatGPT)
         #expect(settings.configuration.network == .default)
@@ -138,8 +138,11 @@ import Testing
 
     @Test func aLastAnswerIsOfItsAccountAndBackend() throws {
         func last(_ account: String, _ backend: String) throws -> LastAnswer {
-            let backend = try #require(URL(string: backend))
-            return try #require(LastAnswer(environment: home.environment(), account: account, backend: backend))
+            var configuration = ChappieConfiguration()
+            configuration.keychainAccount = account
+            configuration.endpoints = ChappieEndpoints(
+                issuer: configuration.endpoints.profile.issuer, backend: try #require(URL(string: backend)))
+            return try #require(LastAnswer(environment: home.environment(), configuration: configuration))
         }
         var summary = TransportSummary()
         try last("a/b", "https://x").keep(summary)

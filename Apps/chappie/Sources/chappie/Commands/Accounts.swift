@@ -11,7 +11,7 @@ struct Accounts: ParsableCommand {
 
     /// The list of accounts belongs to the user, not to a simulation.
     private static func refuseSimulation(_ program: Program) throws {
-        guard program.settings.isSimulated else { return }
+        guard program.options.simulate else { return }
         throw CommandLineError.usage("A simulation has no accounts.", suggestion: "Leave out --simulate.")
     }
 
@@ -27,14 +27,10 @@ struct Accounts: ParsableCommand {
             let kept = try UserSettings(environment: program.environment)
             let names = kept.accounts(of: program.settings.issuer).names
             let current = program.settings.configuration.keychainAccount
-            if options.json {
-                let accounts = names.map { name -> ChappieJSON in
-                    ["name": .string(name), "is_current": .bool(name == current)]
-                }
-                return program.console.json(["accounts": .array(accounts)])
-            }
-            if names.isEmpty { program.console.line("There has been no sign-in here.") }
-            for name in names { program.console.line("\(name == current ? "*" : " ") \(name)") }
+            let lines = names.map { "\($0 == current ? "*" : " ") \($0)" }
+            program.say(
+                ["accounts": .array(names.map { ["name": .string($0), "is_current": .bool($0 == current)] })],
+                names.isEmpty ? "There has been no sign-in here." : lines.joined(separator: "\n"))
         }
     }
 
@@ -62,14 +58,20 @@ struct Accounts: ParsableCommand {
             commandName: "remove", abstract: "Sign an account out and forget its name.",
             discussion: "With --json: {\"removed\":…}.")
 
-        @OptionGroup var options: GlobalOptions
+        @OptionGroup var given: GlobalOptions
 
         @Argument(help: "The account's name.")
         var name: String
 
+        var options: GlobalOptions {
+            var options = given
+            options.account = name
+            return options
+        }
+
         func run(in program: Program) async throws {
             try Accounts.refuseSimulation(program)
-            try await program.credentials(for: name).signOut()
+            try await program.credentials.signOut()
             try await UserSettings.change(program.environment) { $0.remove(name, of: program.settings.issuer) }
             program.say(["removed": .string(name)], "Removed \(name).")
         }
@@ -141,20 +143,17 @@ struct Auth: ParsableCommand {
         var file: String
 
         func run(in program: Program) async throws {
-            let settings = program.settings
             // The user deletes the file after this, so its content must be stored where it lasts.
-            guard settings.store != .memory else {
+            guard program.settings.store != .memory else {
                 throw CommandLineError.usage(
                     "What is imported into memory is lost when this command ends.",
-                    suggestion: settings.isSimulated
+                    suggestion: options.simulate
                         ? "Leave out --simulate." : "Set CHAPPIE_CREDENTIAL_STORE to keyring or file.")
             }
             var bytes = try SmallFile.readPrivate(file)
             defer { for index in bytes.indices { bytes[index] = 0 } }
             let info = try await program.credentials.importCredential(Secret(bytes))
-            try await UserSettings.change(program.environment) {
-                $0.add(settings.configuration.keychainAccount, of: settings.issuer)
-            }
+            try await program.rememberAccount()
             program.console.note(Auth.warning)
             program.say(
                 ["imported": .string(file), "account": info.json],

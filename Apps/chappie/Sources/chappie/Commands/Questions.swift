@@ -146,10 +146,9 @@ struct Models: ProgramCommand {
         guard !options.json else { return program.console.json(["models": .array(models.map(\.json))]) }
         let width = models.map(\.slug.count).max() ?? 0
         for model in models {
-            let padding = String(repeating: " ", count: width - model.slug.count)
             let window = model.contextWindow.map { "\($0 / 1000)k" } ?? "-"
             let mark = model.slug == ChappieClient.defaultModel ? "  (default)" : ""
-            program.console.line("\(model.slug)\(padding)  \(window)  \(model.displayName)\(mark)")
+            program.console.line("\(model.slug.padded(to: width))  \(window)  \(model.displayName)\(mark)")
         }
     }
 }
@@ -187,7 +186,6 @@ struct Usage: ProgramCommand {
             case .some(let minutes) where minutes % 60 == 0: "\(minutes / 60) h"
             case .some(let minutes): "\(minutes) min"
             }
-        let reset = window.resetsAt.map { ", resets at \($0.localMinute)" } ?? ""
-        return "\(bar) \(window.wholePercent) % of \(length)\(reset)"
+        return "\(bar) \(window.wholePercent) % of \(length)\(window.reset(", resets"))"
     }
 }

@@ -41,23 +41,25 @@ struct Login: ProgramCommand {
         }
         await presenting?.value
         counting?.cancel()
-        try await remember(program)
-        guard !options.json else { return program.console.json(["type": "linked", "account": info.json]) }
-        program.console.line("ChatGPT Linked! Return to the app")
-        program.console.line("Signed in as \(info.name)\(info.planInParentheses).")
-        program.console.line("The credential is stored \(program.place).")
+        if program.settings.store != .memory {
+            // The sign-in is as good without its name: a failure is only told.
+            do { try await program.rememberAccount() } catch let error as CommandLineError {
+                program.console.note("chappie: `chappie accounts` does not list this account: \(error.message)")
+            }
+        }
+        program.say(
+            ["type": "linked", "account": info.json], "ChatGPT Linked! Return to the app",
+            "Signed in as \(info.name)\(info.planInParentheses).", "The credential is stored \(program.place).")
     }
 
     private func present(_ code: ChappieDeviceCode, _ program: Program) async {
         let console = program.console
-        guard !options.json else {
-            return console.json([
+        program.say(
+            [
                 "type": "device_code", "user_code": .string(code.userCode),
                 "verification_url": .string(code.verificationURL.absoluteString),
                 "expires_at": .optional(code.expiresAt?.formatted(.iso8601)),
-            ])
-        }
-        console.line(
+            ],
             """
             Open this page in a browser and sign in to ChatGPT:
 
@@ -68,7 +70,7 @@ struct Login: ProgramCommand {
                 \(code.userCode)
 
             """)
-        guard !program.settings.isSimulated else { return }
+        guard !options.json, !options.simulate else { return }
         do {
             switch try await program.clipboard.copy(code.userCode) {
             case .copied: console.line("The code is in your clipboard.")
@@ -88,23 +90,9 @@ struct Login: ProgramCommand {
         while true {
             let left = Int(end.timeIntervalSinceNow)
             guard left > 0 else { return }
-            let seconds = left % 60
-            console.status(
-                "Waiting for approval: \(left / 60):\(seconds < 10 ? "0" : "")\(seconds) left (Ctrl-C cancels)")
+            let minutes = "\(left / 60):\(left % 60 < 10 ? "0" : "")\(left % 60)"
+            console.status("Waiting for approval: \(minutes) left (Ctrl-C cancels)")
             try await Task.sleep(for: .seconds(1))
-        }
-    }
-
-    /// Keeps the account's name for `chappie accounts`. Without it the sign-in is as good: a failure is only told.
-    private func remember(_ program: Program) async throws {
-        let settings = program.settings
-        guard !settings.isSimulated, settings.store != .memory else { return }
-        do {
-            try await UserSettings.change(program.environment) {
-                $0.add(settings.configuration.keychainAccount, of: settings.issuer)
-            }
-        } catch let error as CommandLineError {
-            program.console.note("chappie: `chappie accounts` does not list this account: \(error.message)")
         }
     }
 }
@@ -126,46 +114,43 @@ struct Status: ProgramCommand {
     @OptionGroup var options: GlobalOptions
 
     func run(in program: Program) async throws {
-        let console = program.console
-        let info: ChappieAccountInfo
-        do { info = try await program.client().accountInfo() } catch ChappieClientError.missingCredential {
-            if options.json {
-                console.json(Self.json(program, nil, nil))
-            } else {
-                console.line("You are not signed in\(program.settings.issuerWords.map { " at \($0)" } ?? "").")
-            }
-            throw ExitCode(ExitStatus.signInNeeded.rawValue)
+        let (console, configuration) = (program.console, program.settings.configuration)
+        let profile = configuration.endpoints.profile
+        var info: ChappieAccountInfo?
+        var expiresAt: Date?
+        do {
+            info = try await program.client().accountInfo()
+            if case .signedIn(let date) = try await program.session().state { expiresAt = date }
+        } catch ChappieClientError.missingCredential {}
+        if options.json {
+            console.json([
+                "signed_in": .bool(info != nil), "account": info?.json ?? .null,
+                "expires_at": .optional(expiresAt?.formatted(.iso8601)),
+                "store": .string(program.settings.store.rawValue),
+                "slot": [
+                    "service": .string(configuration.keychainService),
+                    "account": .string(configuration.keychainAccount),
+                ],
+                "issuer": .string(profile.issuer.absoluteString), "backend": .string(profile.backend.absoluteString),
+                "last_answer": program.lastAnswer?.read() ?? .null,
+            ])
+        } else if let info {
+            console.line("Signed in as \(info.email ?? "an account without an address")\(info.planInParentheses)")
+            console.line("Account   \(info.accountID ?? "unknown")")
+            if let expiresAt { console.line("Token     good until \(expiresAt.localMinute), renewed automatically") }
+            console.line("Stored    \(program.place)")
+            if options.verbose { console.line("Transport \(Self.words(program.lastAnswer?.read()))") }
+            console.line("Service   \(profile.backend.absoluteString)")
+        } else {
+            console.line("You are not signed in\(program.settings.issuerWords.map { " at \($0)" } ?? "").")
         }
-        let session = try await program.session()
-        let expiresAt: Date? = if case .signedIn(let date) = await session.state { date } else { nil }
-        guard !options.json else { return console.json(Self.json(program, info, expiresAt)) }
-        console.line("Signed in as \(info.email ?? "an account without an address")\(info.planInParentheses)")
-        console.line("Account   \(info.accountID ?? "unknown")")
-        if let expiresAt { console.line("Token     good until \(expiresAt.localMinute), renewed automatically") }
-        console.line("Stored    \(program.place)")
-        if options.verbose { console.line("Transport \(Self.words(program.lastAnswer?.read()))") }
-        console.line("Service   \(program.settings.configuration.endpoints.profile.backend.absoluteString)")
+        if info == nil { throw ExitCode(ExitStatus.signInNeeded.rawValue) }
     }
 
     private static func words(_ lastAnswer: ChappieJSON?) -> String {
         guard let lastAnswer, let transport = lastAnswer["transport"] else { return "nothing asked yet" }
         let moment = lastAnswer["at"]?.string.flatMap { try? Date($0, strategy: .iso8601) }
         return TransportSummary.words(transport) + (moment.map { ", at \($0.localMinute)" } ?? "")
-    }
-
-    private static func json(_ program: Program, _ info: ChappieAccountInfo?, _ expiresAt: Date?) -> ChappieJSON {
-        let configuration = program.settings.configuration
-        return [
-            "signed_in": .bool(info != nil), "account": info?.json ?? .null,
-            "expires_at": .optional(expiresAt?.formatted(.iso8601)),
-            "store": .string(program.settings.store.rawValue),
-            "slot": [
-                "service": .string(configuration.keychainService), "account": .string(configuration.keychainAccount),
-            ],
-            "issuer": .string(configuration.endpoints.profile.issuer.absoluteString),
-            "backend": .string(configuration.endpoints.profile.backend.absoluteString),
-            "last_answer": program.lastAnswer?.read() ?? .null,
-        ]
     }
 }
 
@@ -194,19 +179,17 @@ struct Logout: ProgramCommand {
         } else {
             try await program.credentials.signOut()
         }
-        if let storeError = await failure == nil ? nil : session.lastStoreError { throw storeError }
-        guard !options.json else {
-            return program.console.json([
+        if failure != nil, let storeError = await session.lastStoreError { throw storeError }
+        let outcome =
+            isReadable
+            ? wasSignedIn ? "Signed out." : "You were not signed in."
+            : "The stored credential was removed; it could not be read, so the service was not told."
+        program.say(
+            [
                 "signed_out": true, "revoked": .bool(isReadable && wasSignedIn && failure == nil),
                 "was_signed_in": isReadable ? .bool(wasSignedIn) : .null,
-            ])
-        }
-        guard isReadable else {
-            return program.console.line(
-                "The stored credential was removed; it could not be read, so the service was not told.")
-        }
-        program.console.line(wasSignedIn ? "Signed out." : "You were not signed in.")
-        guard let failure else { return }
+            ], outcome)
+        guard let failure, !options.json else { return }
         program.console.note(
             "chappie: the credential is deleted here, but revoking it at the service failed: "
                 + CommandLineError(failure).message)

@@ -1,5 +1,10 @@
 import ArgumentParser
+@_spi(ChappieInternals) import ChappieAuth
+@_spi(ChappieInternals) import ChappieCore
+import ChappieCurl
 import ChappieSDK
+import FoundationEssentials
+import HTTPTypes
 
 /// `chappie doctor`: everything between this program and an answer, checked one by one.
 struct Doctor: ProgramCommand {
@@ -17,80 +22,144 @@ struct Doctor: ProgramCommand {
     @OptionGroup var options: GlobalOptions
 
     func run(in program: Program) async throws {
-        var findings: [Finding] = []
-        let checks = DoctorChecks(program: program) { finding in
-            if !options.json { program.console.line(finding.line) }
-            findings.append(finding)
-        }
-        try await checks.run()
-        let failed = findings.count { $0.status == .failed }
-        if options.json {
-            program.console.json(["ok": .bool(failed == 0), "checks": .array(findings.map(\.json))])
-        } else {
-            program.console.line(failed == 0 ? "\nAll is well." : "\n\(failed) of \(findings.count) checks failed.")
-        }
+        var checks: [ChappieJSON] = []
+        var failed = 0
+        try await DoctorChecks(program: program) { name, finding in
+            if !options.json { program.console.line(finding.line(name)) }
+            checks.append(finding.json(name))
+            if finding.status == .failed { failed += 1 }
+        }.run()
+        program.say(
+            ["ok": .bool(failed == 0), "checks": .array(checks)],
+            failed == 0 ? "\nAll is well." : "\n\(failed) of \(checks.count) checks failed.")
         if failed > 0 { throw ExitCode(ExitStatus.unavailable.rawValue) }
     }
 }
 
-/// The result of one check of `chappie doctor`.
-struct Finding: Sendable, Equatable {
-    enum Status: String, Sendable {
-        case ok
-        /// It works, and could be better.
-        case warning = "warn"
-        case failed = "fail"
-        /// Not checked, because something before it failed or is not there.
-        case skipped = "skip"
-    }
+/// The checks, each told as soon as it is done: what to ask, and in which order.
+private struct DoctorChecks {
+    let program: Program
+    let tell: (_ name: String, Finding) -> Void
 
-    private(set) var name: String
-    let status: Status
-    /// The result in one line.
-    let detail: String
-    /// The user's next step; every finding that is not `ok` has one, unless an earlier one says it.
-    var remedy: String?
-
-    static func ok(_ name: String, _ detail: String) -> Finding { Finding(name: name, status: .ok, detail: detail) }
-
-    static func warning(_ name: String, _ detail: String, _ remedy: String) -> Finding {
-        Finding(name: name, status: .warning, detail: detail, remedy: remedy)
-    }
-
-    static func failed(_ name: String, _ detail: String, _ remedy: String) -> Finding {
-        Finding(name: name, status: .failed, detail: detail, remedy: remedy)
-    }
-
-    static func skipped(_ name: String, _ detail: String) -> Finding {
-        Finding(name: name, status: .skipped, detail: detail)
-    }
-
-    /// An error as a finding: its own words and its own advice.
-    static func failed(_ name: String, _ error: any Error) -> Finding {
-        let report = CommandLineError(error)
-        return failed(name, report.message, report.suggestion ?? "Try again with --verbose.")
-    }
-
-    /// The same finding as part of a larger check: `service: TLS`.
-    func within(_ check: String) -> Finding {
-        var finding = self
-        finding.name = "\(check): \(name)"
-        return finding
-    }
-
-    var json: ChappieJSON {
-        [
-            "name": .string(name), "status": .string(status.rawValue), "detail": .string(detail),
-            "remedy": .optional(remedy),
-        ]
-    }
-
-    /// For people: status, name and detail in columns, the remedy below the detail.
-    var line: String {
-        func padded(_ text: String, to width: Int) -> String {
-            text + String(repeating: " ", count: max(0, width - text.count))
+    /// - Throws: `CancellationError`.
+    func run() async throws {
+        let endpoints = program.settings.configuration.endpoints
+        let profile = endpoints.profile
+        let lockless = program.settings.store == .keyring ? nil : "the credential is not in a keyring"
+        try await check("session lock", unless: lockless) { .sessionLock(try await program.sessionLock.state()) }
+        let isSignedIn = try await checkStore()
+        let noIssuer = try await checkConnection(to: profile.issuer, called: "sign-in service")
+        let noBackend = try await checkConnection(to: profile.backend, called: "service")
+        let noServer = noIssuer != nil && noBackend != nil ? "no server to compare with" : nil
+        try await check("clock", unless: noServer) {
+            guard let head = try? await head(HTTPExchangeRequest(url: profile.issuer)) else {
+                return Finding(.skipped, "no server to compare with")
+            }
+            return .clock(at: Date(), serverDate: head.headerFields[.date])
         }
-        let first = "\(padded(status.rawValue, to: 5)) \(padded(name, to: 28)) \(detail)"
-        return remedy.map { "\(first)\n\(padded("", to: 34)) → \($0)" } ?? first
+        try await check("device sign-in", unless: noIssuer) {
+            let body: ChappieJSON = ["client_id": .string(endpoints.registration.clientID)]
+            let request = HTTPExchangeRequest(
+                method: .post, url: profile.deviceUserCodeURL,
+                headerFields: [.contentType: "application/json", .accept: "application/json"],
+                body: .init(bytes: body.serializedBytes()))
+            return .deviceSignIn(status: try await head(request).status.code)
+        }
+        try await check("HTTP", unless: noBackend) {
+            let head = try await head(HTTPExchangeRequest(url: profile.modelsURL))
+            return .http(status: head.status.code, contentType: head.headerFields[.contentType] ?? "")
+        }
+        let noAccount = noBackend ?? (isSignedIn ? nil : "you are not signed in")
+        var usage: ChappieUsageLimitSnapshot?
+        try await check("account", unless: noAccount) {
+            usage = try await program.client().usageLimits()
+            return Finding(.ok, "the service knows it\(usage?.plan.map { ": \($0.displayName)" } ?? "")")
+        }
+        tell("limits", usage.map(Finding.limits) ?? Finding(.skipped, noAccount ?? "not known"))
+        let noWebSocket = profile.webSocket == nil ? "this service has none" : noAccount
+        try await check("WebSocket", unless: noWebSocket) { .webSocket(refusal: await webSocketRefusal(profile)) }
+    }
+
+    /// Tells of one check: why it is left out, what it found, or what went wrong.
+    private func check(
+        _ name: String, unless reason: String?, _ finding: () async throws -> Finding
+    ) async throws {
+        if let reason { return tell(name, Finding(.skipped, reason)) }
+        let result: Finding
+        do { result = try await finding() } catch { result = Finding(error) }
+        try Task.checkCancellation()
+        tell(name, result)
+    }
+
+    /// One look answers two questions: whether the store can be read, and what is in it.
+    ///
+    /// - Returns: whether an account is signed in.
+    private func checkStore() async throws -> Bool {
+        let (check, name) =
+            switch program.settings.store {
+            case .keyring: ("keyring", "the keyring")
+            case .file: ("store", "the encrypted file")
+            case .memory: ("store", "this command's memory")
+            }
+        let isReadable = Finding(.ok, "\(name) can be read")
+        do {
+            let info = try await program.credentials.accountInfo()
+            // A keyring service without a keyring is empty, and takes nothing.
+            if info == nil, program.settings.store == .keyring {
+                try await program.store.prepareToSave(in: program.settings.configuration.credentialSlot)
+            }
+            tell(check, isReadable)
+            tell(
+                "credential",
+                info.map { Finding(.ok, "\($0.name) \(program.place)") }
+                    ?? Finding(.warning, "you are not signed in (\(program.place))", "Run `chappie login`."))
+            return info != nil
+        } catch {
+            try Task.checkCancellation()
+            switch error {
+            case AuthorizationError.store(.corrupt), AuthorizationError.reauthenticationRequired:
+                tell(check, isReadable)
+                tell("credential", Finding(error))
+            default:
+                tell(check, Finding(error))
+                tell("credential", Finding(.skipped, "\(name) can't be used"))
+            }
+            return false
+        }
+    }
+
+    /// - Returns: `nil`, or why nothing there can be checked.
+    private func checkConnection(to url: URL, called name: String) async throws -> String? {
+        let report = await program.network.probe(url)
+        try Task.checkCancellation()
+        for (stage, finding) in report.findings(for: url, at: Date()) { tell("\(name): \(stage)", finding) }
+        return report.error == nil ? nil : "the \(name) can't be reached"
+    }
+
+    /// The head of an answer without sign-in.
+    private func head(_ request: HTTPExchangeRequest) async throws -> HTTPExchangeResponse {
+        let response = try await program.transport.send(request)
+        response.body.cancel()
+        return response
+    }
+
+    /// Why no WebSocket opens; `nil` when one does.
+    private func webSocketRefusal(_ profile: ChappieEndpointProfile) async -> String? {
+        do {
+            return try await program.credentials.authorization.authorized { fields in
+                let fields = (profile.webSocket?.headerFields ?? [:]) + fields
+                switch try await program.webSocket.open(profile.responsesURL, headerFields: fields) {
+                case .opened(let connection, _):
+                    await connection.close(.normal)
+                    return .value(nil)
+                case .refused(let response) where response.status.code == 401: return .unauthorized(response)
+                case .refused(let response):
+                    response.body.cancel()
+                    return .value("the upgrade is refused with status \(response.status.code)")
+                }
+            }
+        } catch {
+            return CommandLineError(error).message
+        }
     }
 }

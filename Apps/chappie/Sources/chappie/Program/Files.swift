@@ -13,8 +13,10 @@ enum PrivateFile {
     /// - Parameter isDurable: whether the file is on the disk when this returns. Default `true`.
     /// - Returns: whether that worked; `errno` says why not, and the earlier file is then unchanged.
     static func replace(_ path: String, with bytes: [UInt8], isDurable: Bool = true) -> Bool {
-        makeFolders(above: path)
-        removeStaleDrafts(of: path)
+        let folder = folder(of: path)
+        try? FileManager.default.createDirectory(
+            atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        removeStaleDrafts(of: path, in: folder)
         let draft = "\(path).\(String(UInt64.random(in: .min ... .max), radix: 36))"
         guard create(draft, with: bytes, isDurable: isDurable) else { return false }
         guard rename(draft, path) == 0 else {
@@ -47,17 +49,7 @@ enum PrivateFile {
         return true
     }
 
-    /// Makes the folders that are missing, for this user alone.
-    static func makeFolders(above path: String) {
-        var folder = ""
-        for part in path.split(separator: "/").dropLast() {
-            folder += "/" + part
-            mkdir(folder, 0o700)
-        }
-    }
-
-    private static func removeStaleDrafts(of path: String) {
-        let folder = folder(of: path)
+    private static func removeStaleDrafts(of path: String, in folder: String) {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
         for draft in names.map({ folder + $0 }) where draft.hasPrefix(path + ".") {
             var facts = stat()
@@ -124,8 +116,8 @@ enum SmallFile {
 }
 
 /// The next bytes, waiting for them over signals; empty at the end, and `nil` for a failure that `errno` names.
-func readPiece(of descriptor: CInt) -> [UInt8]? {
-    var piece = [UInt8](repeating: 0, count: 64 << 10)
+func readPiece(of descriptor: CInt, atMost limit: Int = 64 << 10) -> [UInt8]? {
+    var piece = [UInt8](repeating: 0, count: limit)
     while true {
         let count = read(descriptor, &piece, piece.count)
         if count >= 0 { return Array(piece[..<count]) }

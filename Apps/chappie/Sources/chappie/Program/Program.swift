@@ -16,12 +16,11 @@ struct Program: Sendable {
     let environment: ProgramEnvironment
     let console: Console
     let settings: Settings
+    let network: CurlNetwork
     let transport: any HTTPTransport
     let webSocket: any WebSocketTransport
     let store: any CredentialStore
     let credentials: CredentialManager
-    /// Opens a connection to the host of a URL, and says what came of it.
-    let diagnose: @Sendable (URL) async -> ConnectionDiagnosis
     /// Runs in this process when `--simulate` asks for it.
     let simulator: Simulator?
 
@@ -30,14 +29,9 @@ struct Program: Sendable {
     var clipboard: any Clipboard { LinuxClipboard() }
     var sessionLock: any SessionLock { LogindSessionLock() }
 
-    /// - Parameters:
-    ///   - choosesStore: whether this command may ask the user where to store credentials.
-    ///   - mayPrompt: whether the keyring service may ask the user to unlock it.
-    init(
-        options: GlobalOptions, environment: ProgramEnvironment, console: Console, choosesStore: Bool = false,
-        mayPrompt: Bool = true
-    ) async throws {
-        (self.options, self.environment, self.console) = (options, environment, console)
+    /// The program around `command`.
+    init(_ command: some ProgramCommand, _ environment: ProgramEnvironment, _ console: Console) async throws {
+        (options, self.environment, self.console) = (command.options, environment, console)
         var settings = try Settings(options: options, environment: environment)
         simulator =
             options.simulate
@@ -45,16 +39,24 @@ struct Program: Sendable {
         if let simulator {
             settings.configuration.endpoints = ChappieEndpoints(issuer: simulator.issuer, backend: simulator.backend)
         }
-        // Unlocking a keyring takes a user, and a screen to ask on.
+        // Unlocking a keyring takes a user, and a screen to ask on; the doctor only looks.
         let hasScreen = environment["DISPLAY"] != nil || environment["WAYLAND_DISPLAY"] != nil
-        let unlocks = mayPrompt && hasScreen && console.terminals.error
-        var store = try Self.store(settings, unlocks)
-        if choosesStore, try await Self.choosesFile(instead: store, settings, environment, options, console) {
+        let unlocks = !(command is Doctor) && hasScreen && console.terminals.error
+        let keyring = SecretServiceCredentialStore(unlocking: unlocks ? .promptAllowed(deadline: .seconds(60)) : .never)
+        if command is Login, !settings.isStoreChosen, !options.json, console.terminals.input, console.terminals.output,
+            try await Self.choosesFile(insteadOf: keyring, settings.configuration.credentialSlot, environment, console)
+        {
             settings.store = .file
-            store = try Self.store(settings, unlocks)
         }
-        (self.settings, self.store) = (settings, store)
-        let network = CurlNetwork(policy: settings.configuration.network)
+        switch settings.store {
+        case .keyring: store = keyring
+        case .file:
+            let file: [any PassphraseSource] = settings.passphraseFile.map { [PassphraseFile(path: $0)] } ?? []
+            store = try EncryptedFileCredentialStore(
+                passphrase: FirstPassphrase(file + [SystemdPassphrase(), TerminalPassphrase()]))
+        case .memory: store = ChappieEphemeralCredentialStore()
+        }
+        network = CurlNetwork(policy: settings.configuration.network)
         let curl = CurlHTTPTransport(network: network)
         // The user can fix a wrong setting, and learns of it before anything is asked or sent.
         for url in settings.givenURLs { try curl.check(url) }
@@ -62,35 +64,20 @@ struct Program: Sendable {
         let log = RequestLog(console: console)
         transport = options.verbose ? MiddlewareTransport(curl, middleware: [log]) : curl
         webSocket = options.verbose ? LoggedWebSocketTransport(transport: curlWebSocket, log: log) : curlWebSocket
-        diagnose = { url in ConnectionDiagnosis(url, await network.probe(url)) }
-        credentials = Self.credentials(
-            settings, settings.configuration.credentialSlot, store, transport, environment)
-    }
-
-    private static func store(_ settings: Settings, _ unlocks: Bool) throws -> any CredentialStore {
-        switch settings.store {
-        case .keyring:
-            return SecretServiceCredentialStore(unlocking: unlocks ? .promptAllowed(deadline: .seconds(60)) : .never)
-        case .file:
-            let file: [any PassphraseSource] = settings.passphraseFile.map { [PassphraseFile(path: $0)] } ?? []
-            return try EncryptedFileCredentialStore(
-                passphrase: FirstPassphrase(file + [SystemdPassphrase(), TerminalPassphrase()]))
-        case .memory:
-            return ChappieEphemeralCredentialStore()
-        }
+        credentials = CredentialManager(
+            slot: settings.configuration.credentialSlot, store: store, transport: transport,
+            endpoints: settings.configuration.endpoints,
+            lock: settings.store == .memory ? NoCredentialLock() : environment.lock)
+        self.settings = settings
     }
 
     /// Asks once, on a machine without a keyring, whether to store credentials in an encrypted file, and remembers a yes.
-    /// Without a terminal it asks nothing, and the keyring's own error follows.
     private static func choosesFile(
-        instead store: any CredentialStore, _ settings: Settings, _ environment: ProgramEnvironment,
-        _ options: GlobalOptions, _ console: Console
+        insteadOf keyring: some CredentialStore, _ slot: CredentialSlot, _ environment: ProgramEnvironment,
+        _ console: Console
     ) async throws -> Bool {
-        guard !settings.isStoreChosen, !options.json, console.terminals.input, console.terminals.output else {
-            return false
-        }
         do throws(CredentialStoreError) {
-            try await store.prepareToSave(in: settings.configuration.credentialSlot)
+            try await keyring.prepareToSave(in: slot)
             return false
         } catch {
             guard case .absent(let reason) = error else { return false }
@@ -103,22 +90,6 @@ struct Program: Sendable {
         try await UserSettings.change(environment) { $0.store = Settings.Store.file.rawValue }
         console.line("Remembered. (CHAPPIE_CREDENTIAL_STORE overrides it.)\n")
         return true
-    }
-
-    private static func credentials(
-        _ settings: Settings, _ slot: CredentialSlot, _ store: any CredentialStore, _ transport: any HTTPTransport,
-        _ environment: ProgramEnvironment
-    ) -> CredentialManager {
-        CredentialManager(
-            slot: slot, store: store, transport: transport, endpoints: settings.configuration.endpoints,
-            lock: settings.store == .memory ? NoCredentialLock() : environment.lock)
-    }
-
-    /// The credential of another account of this program.
-    func credentials(for account: String) -> CredentialManager {
-        var configuration = settings.configuration
-        configuration.keychainAccount = account
-        return Self.credentials(settings, configuration.credentialSlot, store, transport, environment)
     }
 
     /// Where the credential is stored, for people: the middle of a sentence.
@@ -135,15 +106,13 @@ struct Program: Sendable {
 
     /// `nil` in a simulation, which leaves no trace.
     var lastAnswer: LastAnswer? {
-        guard !settings.isSimulated else { return nil }
-        let configuration = settings.configuration
-        return LastAnswer(
-            environment: environment, account: configuration.keychainAccount,
-            backend: configuration.endpoints.profile.backend)
+        options.simulate ? nil : LastAnswer(environment: environment, configuration: settings.configuration)
     }
 
-    /// Prints a result: as JSON for scripts, else as a line.
-    func say(_ json: ChappieJSON, _ line: String) { options.json ? console.json(json) : console.line(line) }
+    /// Prints a result: as JSON for scripts, else in lines.
+    func say(_ json: ChappieJSON, _ lines: String...) {
+        if options.json { console.json(json) } else { lines.forEach(console.line) }
+    }
 
     /// A client for one conversation.
     func client(_ answer: AnswerOptions? = nil) -> ChappieClient {
@@ -162,9 +131,11 @@ struct Program: Sendable {
         try await ChappieAuthSession(loading: credentials, notifier: DBusNotifier())
     }
 
-    /// Signs in to the simulator, so that every command has a credential to work with.
-    func signInToSimulator() async throws {
-        _ = try await session().signIn { _ in }
+    /// Notes that this account has signed in, for `chappie accounts`.
+    func rememberAccount() async throws {
+        try await UserSettings.change(environment) {
+            $0.add(settings.configuration.keychainAccount, of: settings.issuer)
+        }
     }
 }
 

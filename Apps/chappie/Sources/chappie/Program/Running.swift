@@ -1,6 +1,7 @@
 import ArgumentParser
 import CSpawn
 import ChappieAuth
+@_spi(ChappieInternals) import ChappieCore
 import ChappieSDK
 import Dispatch
 import Glibc
@@ -39,9 +40,13 @@ extension ProgramCommand {
             } catch { status = interruption.exitStatus ?? status }
             return status
         }
-        interruption.whenReceived { work.cancel() }
         // Not at once: a token refresh may be on its way, and ends well (see `settle`).
-        console.whenReaderLeaves { work.cancel() }
+        for reason in [interruption.received, console.readerHasLeft] {
+            Task {
+                try await reason.value()
+                work.cancel()
+            }
+        }
         let status = await work.value
         TerminalEcho.restore()
         if interruption.exitStatus == nil, console.outputFailure == EPIPE { Console.endByBrokenPipe() }
@@ -50,12 +55,10 @@ extension ProgramCommand {
     }
 
     private func compose(_ console: Console) async throws {
-        let program = try await Program(
-            options: options, environment: .process, console: console, choosesStore: self is Login,
-            mayPrompt: !(self is Doctor))
+        let program = try await Program(self, .process, console)
         let result: Result<Void, any Error>
         do {
-            if program.simulator != nil, !(self is Login) { try await program.signInToSimulator() }
+            if options.simulate, !(self is Login) { _ = try await program.session().signIn { _ in } }
             result = .success(try await run(in: program))
         } catch {
             result = .failure(naming(program.settings.issuerWords, error))
@@ -101,11 +104,6 @@ extension ProgramCommand {
 
 /// Ctrl-C, SIGTERM and a closed terminal: the first asks the work to end, the second ends the process.
 final class Interruption: Sendable {
-    private struct State {
-        var received: CInt?
-        var action: (@Sendable () -> Void)?
-    }
-
     /// A signal handler may do little more than write: it writes the signal's number here.
     private static let pipe: (reader: CInt, writer: CInt)? = {
         var ends: [CInt] = [-1, -1]
@@ -114,7 +112,15 @@ final class Interruption: Sendable {
         return (ends[0], ends[1])
     }()
 
-    private let state = Mutex(State())
+    private let first = Atomic<CInt>(0)
+    /// Fulfilled at the first signal.
+    let received = Promise<Void>()
+
+    /// 129, 130 or 143 once a signal has come.
+    var exitStatus: CInt? {
+        let number = first.load(ordering: .acquiring)
+        return number == 0 ? nil : 128 + number
+    }
 
     /// Handles the signals from here on; not one that comes later is lost.
     init() {
@@ -133,33 +139,13 @@ final class Interruption: Sendable {
             sigaction(number, &action, nil)
         }
         DispatchQueue(label: "chappie.signals").async {
-            var byte: UInt8 = 0
-            while true {
-                let count = read(reader, &byte, 1)
-                if count == 1 { self.received(CInt(byte)) } else if count == 0 || errno != EINTR { return }
-            }
+            while let byte = readPiece(of: reader, atMost: 1)?.first { self.handle(CInt(byte)) }
         }
     }
 
-    /// Calls `action` at the first signal, also when that has come already.
-    func whenReceived(_ action: @escaping @Sendable () -> Void) {
-        let isLate = state.withLock { state in
-            state.action = action
-            return state.received != nil
-        }
-        if isLate { action() }
-    }
-
-    /// 129, 130 or 143 once a signal has come.
-    var exitStatus: CInt? { state.withLock { $0.received.map { 128 + $0 } } }
-
-    private func received(_ number: CInt) {
-        let (isFirst, action) = state.withLock { state in
-            defer { state.received = state.received ?? number }
-            return (state.received == nil, state.action)
-        }
-        if isFirst {
-            action?()
+    private func handle(_ number: CInt) {
+        if first.compareExchange(expected: 0, desired: number, ordering: .acquiringAndReleasing).exchanged {
+            received.fulfil(.success(()))
         } else if number != SIGHUP {
             // Both the system and the shell may tell of a closed terminal, and that is one interruption.
             TerminalEcho.restore()

@@ -13,6 +13,12 @@ struct ProgramEnvironment: Sendable {
 
     /// The value; an empty one counts as unset.
     subscript(name: String) -> String? { lookUp(name).flatMap { $0.isEmpty ? nil : $0 } }
+
+    /// The program's folder in the one that a variable of the XDG base directories names; `nil` where there is no home.
+    func folder(_ variable: String, else inHome: String) -> String? {
+        let parent = self[variable] ?? self["HOME"].map { $0 + inHome }
+        return parent.flatMap { $0.hasPrefix("/") ? $0 + "/chappie" : nil }
+    }
 }
 
 /// Arguments, environment and the user's settings, checked before anything is done.
@@ -24,7 +30,6 @@ struct Settings {
     var store: Store
     /// Whether the user has chosen the store; else it is the default.
     let isStoreChosen: Bool
-    let isSimulated: Bool
     /// The addresses to check before anything is sent: both when the user has set anything about the network.
     let givenURLs: [URL]
     /// The file with the passphrase of the encrypted file.
@@ -35,7 +40,6 @@ struct Settings {
     var issuerWords: String? { issuer?.replacing(" ", with: " for ") }
 
     init(options: GlobalOptions, environment: ProgramEnvironment) throws {
-        isSimulated = options.simulate
         passphraseFile = environment["CHAPPIE_PASSPHRASE_FILE"]
         var endpoints = ChappieEndpoints.chatGPT
         if !options.simulate {

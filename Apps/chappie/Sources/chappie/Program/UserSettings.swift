@@ -25,9 +25,7 @@ struct UserSettings: Equatable {
     ///
     /// - Throws: ``CommandLineError`` that names a file which can't be read as what was written.
     init(environment: ProgramEnvironment) throws {
-        guard let path = Self.folder(environment).map({ $0 + "/settings.json" }), access(path, F_OK) == 0 else {
-            return
-        }
+        guard let path = Self.path(environment), access(path, F_OK) == 0 else { return }
         guard let json = try? ChappieJSON(parsing: try SmallFile.read(path)), let object = json.object else {
             throw CommandLineError.usage(
                 "\(path) is not what chappie wrote.", suggestion: "Fix it, or remove it: nothing secret is in it.")
@@ -37,26 +35,25 @@ struct UserSettings: Equatable {
         for issuer in object["issuers"]?.object?.members ?? [] { accounts[issuer.name] = Accounts(issuer.value) }
     }
 
-    private static func folder(_ environment: ProgramEnvironment) -> String? {
-        let parent = environment["XDG_CONFIG_HOME"] ?? environment["HOME"].map { $0 + "/.config" }
-        return parent.flatMap { $0.hasPrefix("/") ? $0 + "/chappie" : nil }
+    private static func path(_ environment: ProgramEnvironment) -> String? {
+        environment.folder("XDG_CONFIG_HOME", else: "/.config").map { $0 + "/settings.json" }
     }
 
     /// Changes the file, and keeps what other processes change at the same time.
     ///
     /// - Throws: ``CommandLineError``; whatever `change` throws, and then the file is unchanged; `CancellationError`.
     static func change(_ environment: ProgramEnvironment, _ change: (inout UserSettings) throws -> Void) async throws {
-        guard let folder = folder(environment) else {
+        guard let path = path(environment) else {
             throw CommandLineError.usage("There is no home directory for the settings.", suggestion: "Set HOME.")
         }
         // Without the lock where there can be none, and where a process that was stopped holds it.
-        let slot = CredentialSlot(service: "settings", account: folder)
+        let slot = CredentialSlot(service: "settings", account: path)
         let hold = try? await environment.lock.acquire(slot, within: .seconds(5))
         try Task.checkCancellation()
         let kept = try UserSettings(environment: environment)
         var settings = kept
         try change(&settings)
-        if settings != kept { try settings.save(in: folder) }
+        if settings != kept { try settings.save(at: path) }
         withExtendedLifetime(hold) {}
     }
 
@@ -81,8 +78,7 @@ struct UserSettings: Equatable {
         if accounts[issuer]?.current == account { accounts[issuer]?.current = nil }
     }
 
-    private func save(in folder: String) throws {
-        let path = folder + "/settings.json"
+    private func save(at path: String) throws {
         var object = accounts(of: nil).json
         object["store"] = store.map { .string($0) }
         let others = accounts.compactMap { issuer, accounts -> (String, ChappieJSON)? in
@@ -116,17 +112,15 @@ extension UserSettings.Accounts {
 /// said.
 struct LastAnswer {
     private let path: String
-    private let account: String
-    private let backend: String
+    private let account: ChappieJSON
+    private let backend: ChappieJSON
 
     /// `nil` where there is no home.
-    init?(environment: ProgramEnvironment, account: String, backend: URL) {
-        guard let state = environment["XDG_STATE_HOME"] ?? environment["HOME"].map({ $0 + "/.local/state" }),
-            state.hasPrefix("/")
-        else { return nil }
-        self.account = account
-        self.backend = backend.absoluteString
-        path = state + "/chappie/last-answer-\(Self.fileName(of: account)).json"
+    init?(environment: ProgramEnvironment, configuration: ChappieConfiguration) {
+        guard let folder = environment.folder("XDG_STATE_HOME", else: "/.local/state") else { return nil }
+        account = .string(configuration.keychainAccount)
+        backend = .string(configuration.endpoints.profile.backend.absoluteString)
+        path = "\(folder)/last-answer-\(Self.fileName(of: configuration.keychainAccount)).json"
     }
 
     /// Another one for each account, whatever characters its name has. (A name too long for a file is not kept.)
@@ -142,8 +136,7 @@ struct LastAnswer {
     func keep(_ summary: TransportSummary, now: Date = Date()) {
         guard summary.kind != nil || summary.reconnects > 0 else { return }
         let record: ChappieJSON = [
-            "account": .string(account), "transport": summary.json, "at": .string(now.formatted(.iso8601)),
-            "backend": .string(backend),
+            "account": account, "transport": summary.json, "at": .string(now.formatted(.iso8601)), "backend": backend,
         ]
         _ = PrivateFile.replace(path, with: record.serializedBytes(), isDurable: false)
     }
@@ -151,8 +144,8 @@ struct LastAnswer {
     /// The record; `nil` when there is none, or only one of another account or backend.
     func read() -> ChappieJSON? {
         guard access(path, R_OK) == 0, let bytes = try? SmallFile.read(path),
-            let record = try? ChappieJSON(parsing: bytes), record["account"]?.string == account,
-            record["backend"]?.string == backend
+            let record = try? ChappieJSON(parsing: bytes), record["account"] == account,
+            record["backend"] == backend
         else { return nil }
         return record
     }

@@ -57,7 +57,7 @@ struct AnswerPrinter {
         }
         for (name, window) in [("short-term", limits?.primary), ("long-term", limits?.secondary)] {
             guard let window, window.usedPercent >= 80 else { continue }
-            let reset = window.resetsAt.map { "; it resets at \($0.localMinute)" } ?? ""
+            let reset = window.reset("; it resets")
             console.note("chappie: \(window.wholePercent) % of the \(name) usage limit is used\(reset)")
         }
     }
@@ -107,6 +107,9 @@ struct TransportSummary {
 extension ChappieUsageWindow {
     /// Without its fraction; 0 where no integer holds it.
     var wholePercent: Int { Int(exactly: usedPercent.rounded(.towardZero)) ?? 0 }
+
+    /// `, resets at 2026-11-21 14:05`, or nothing.
+    func reset(_ lead: String) -> String { resetsAt.map { "\(lead) at \($0.localMinute)" } ?? "" }
 }
 
 extension Date {
@@ -119,6 +122,10 @@ extension Date {
         let length = strftime(&buffer, buffer.count, "%Y-%m-%d %H:%M", &parts)
         return String(decoding: buffer[..<length].map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
+}
+
+extension String {
+    func padded(to width: Int) -> String { self + String(repeating: " ", count: max(0, width - count)) }
 }
 
 extension Duration {

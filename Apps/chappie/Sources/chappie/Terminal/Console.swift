@@ -25,7 +25,6 @@ final class Console: Sendable {
         var hasStatus = false
         var waiting: [Promise<Void>] = []
         var outputFailure: CInt?
-        var whenReaderLeaves: (@Sendable () -> Void)?
 
         mutating func append(_ text: String, _ stream: Stream) {
             if let last = pieces.indices.last, pieces[last].stream == stream {
@@ -37,6 +36,8 @@ final class Console: Sendable {
     }
 
     let terminals: Terminals
+    /// Fulfilled once nothing reads standard output any more.
+    let readerHasLeft = Promise<Void>()
     private let queue = Mutex(Queue())
     private let writer = DispatchQueue(label: "chappie.console")
     private let sink: @Sendable (Stream, [UInt8]) -> CInt
@@ -110,26 +111,14 @@ final class Console: Sendable {
         guard stream == .error || outputFailure == nil else { return }
         let failure = sink(stream, bytes)
         guard failure != 0, stream == .output else { return }
-        let action = queue.withLock { queue in
-            queue.outputFailure = failure
-            return failure == EPIPE ? queue.whenReaderLeaves : nil
-        }
-        action?()
+        queue.withLock { $0.outputFailure = failure }
+        if failure == EPIPE { readerHasLeft.fulfil(.success(())) }
     }
 
     // MARK: Failures
 
     /// Why standard output could not be written; `nil` while it can.
     var outputFailure: CInt? { queue.withLock(\.outputFailure) }
-
-    /// Calls `action` once nothing reads standard output any more, also when that has happened already.
-    func whenReaderLeaves(_ action: @escaping @Sendable () -> Void) {
-        let isLate = queue.withLock { queue in
-            queue.whenReaderLeaves = action
-            return queue.outputFailure == EPIPE
-        }
-        if isLate { action() }
-    }
 
     /// Waits until everything is written. A task that is cancelled waits 200 ms at most, in case the reader does read.
     ///

@@ -1,0 +1,178 @@
+@_spi(ChappieInternals) import ChappieAuth
+@_spi(ChappieInternals) import ChappieCore
+import ChappieCurl
+import ChappieSDK
+import FoundationEssentials
+
+/// The result of one check of `chappie doctor`.
+struct Finding: Sendable, Equatable {
+    enum Status: String, Sendable {
+        case ok
+        /// It works, and could be better.
+        case warning = "warn"
+        case failed = "fail"
+        /// Not checked, because something before it failed or is not there.
+        case skipped = "skip"
+    }
+
+    let status: Status
+    /// The result in one line.
+    let detail: String
+    /// The user's next step; every finding that is not `ok` has one, unless an earlier one says it.
+    let remedy: String?
+
+    init(_ status: Status, _ detail: String, _ remedy: String? = nil) {
+        (self.status, self.detail, self.remedy) = (status, detail, remedy)
+    }
+
+    /// An error's own words and its own advice.
+    init(_ error: any Error) {
+        let report = CommandLineError(error)
+        self.init(.failed, report.message, report.suggestion ?? "Try again with --verbose.")
+    }
+
+    func json(_ name: String) -> ChappieJSON {
+        [
+            "name": .string(name), "status": .string(status.rawValue), "detail": .string(detail),
+            "remedy": .optional(remedy),
+        ]
+    }
+
+    /// For people: status, name and detail in columns, the remedy below the detail.
+    func line(_ name: String) -> String {
+        "\(status.rawValue.padded(to: 5)) \(name.padded(to: 28)) \(detail)"
+            + (remedy.map { "\n\("".padded(to: 34)) → \($0)" } ?? "")
+    }
+}
+
+/// The judgement on an answer: no network, no clock.
+extension Finding {
+    static func sessionLock(_ state: SessionLockState) -> Finding {
+        switch state {
+        case .unlocked: Finding(.ok, "the login session is unlocked")
+        case .noSession(let reason): Finding(.skipped, "nothing that could be locked: \(reason)")
+        case .locked: Finding(.failed, "the login session is locked, and the credential with it", "Unlock the screen.")
+        }
+    }
+
+    static func clock(at now: Date, serverDate: String?) -> Finding {
+        guard let serverDate, let server = HTTPDate.imfFixdate(serverDate) else {
+            return Finding(.skipped, "the server does not say what time it is")
+        }
+        let skew = now.timeIntervalSince(server)
+        guard abs(skew) >= 120 else { return Finding(.ok, "within two minutes of the server's") }
+        let minutes = Int((abs(skew) / 60).rounded())
+        return Finding(
+            .failed,
+            "this machine's clock is \(minutes) minutes \(skew > 0 ? "ahead of" : "behind") the server's",
+            "Set it (`timedatectl set-ntp true`): tokens and certificates are judged by it.")
+    }
+
+    static func deviceSignIn(status: Int) -> Finding {
+        switch status {
+        case 200..<300: Finding(.ok, "is offered (a code was asked for and left unused)")
+        case 404:
+            Finding(
+                .failed, "is switched off for this account or workspace",
+                "Turn on \"Device code authorization for Codex\" in ChatGPT's settings, under Security, or ask the "
+                    + "workspace's administrator.")
+        default: Finding(.failed, "the sign-in service answers with status \(status)", "Try again in a few minutes.")
+        }
+    }
+
+    /// Without a token the service refuses, and that is an answer.
+    static func http(status: Int, contentType: String) -> Finding {
+        switch status {
+        case 200..<300 where contentType.hasPrefix("text/html"):
+            Finding(
+                .failed, "a web page answers in the place of the service",
+                "This network wants you to sign in to it first: open any page in a browser.")
+        case 500...: Finding(.failed, "the service has a problem (status \(status))", "Try again later.")
+        default: Finding(.ok, "the service answers (status \(status))")
+        }
+    }
+
+    static func limits(_ usage: ChappieUsageLimitSnapshot) -> Finding {
+        let windows = [usage.primary, usage.secondary].compactMap { $0 }
+        guard let fullest = windows.max(by: { $0.usedPercent < $1.usedPercent }) else {
+            return Finding(.ok, "the service names none")
+        }
+        let detail = "\(fullest.wholePercent) % of the fullest window is used\(fullest.reset(", resets"))"
+        return switch fullest.usedPercent {
+        case ..<80: Finding(.ok, detail)
+        case ..<100: Finding(.warning, detail, "See `chappie usage`.")
+        default: Finding(.failed, detail, "Wait for the reset, or see `chappie usage`.")
+        }
+    }
+
+    /// A warning at most: answers have another way.
+    static func webSocket(refusal: String?) -> Finding {
+        guard let refusal else { return Finding(.ok, "opens") }
+        return Finding(
+            .warning, refusal,
+            "Answers come over server-sent events instead; ask the operator of the proxy to let upgrades through.")
+    }
+}
+
+extension ConnectionReport {
+    /// What came of one attempt at a connection to the host of `url`: proxy, DNS, TCP and TLS, as far as it came.
+    func findings(for url: URL, at now: Date) -> [(name: String, finding: Finding)] {
+        var findings: [(name: String, finding: Finding)] = []
+        if let proxy { findings.append(("proxy", Finding(.ok, proxy))) }
+        if let address {
+            // This machine looks up the proxy's name, and the proxy looks up the service's.
+            let name = proxy.map { String($0[..<($0.lastIndex(of: ":") ?? $0.endIndex)]) } ?? url.host() ?? ""
+            if name != address { findings.append(("DNS", Finding(.ok, "\(name) is \(address)\(after(nameLookup))"))) }
+            if connect != nil || error?.stage == .tls {
+                findings.append(("TCP", Finding(.ok, "connected\(after(connect))")))
+            }
+        }
+        if let error {
+            let stage =
+                switch error.code {
+                case .unknownHost: "DNS"
+                case .proxyFailed: "proxy"
+                case .certificateRejected, .tlsFailed, .invalidCAFile: "TLS"
+                default: error.stage == .tls ? "TLS" : "TCP"
+                }
+            findings.removeAll { $0.name == stage }
+            findings.append((stage, Finding(error)))
+        } else if url.scheme?.lowercased() == "https" {
+            findings.append(("TLS", secured(at: now)))
+        }
+        return findings
+    }
+
+    private func secured(at now: Date) -> Finding {
+        let shown = certificates.map { certificate in
+            "\(commonName(certificate.subject)) from \(commonName(certificate.issuer)), good until "
+                + certificate.expires
+        }
+        let detail = shown.isEmpty ? "secured" : shown.joined(separator: "; ")
+        let ends = certificates.compactMap { moment($0.expires) }
+        guard let first = ends.min(), first.timeIntervalSince(now) < 14 * 86_400 else {
+            return Finding(.ok, detail + after(tls))
+        }
+        return Finding(
+            .warning, detail, "It ends soon: the operator of the server, or of the proxy, should renew it.")
+    }
+
+    private func after(_ duration: Duration?) -> String {
+        duration.map { ", after \($0.wholeMilliseconds) ms" } ?? ""
+    }
+
+    /// `R3` out of `C = US, O = Let's Encrypt, CN = R3`.
+    private func commonName(_ name: String) -> String {
+        let parts = name.split(separator: ",").map { $0.drop { $0 == " " } }
+        guard let common = parts.last(where: { $0.hasPrefix("CN") }) else { return name }
+        return String(common.drop { $0 != "=" }.dropFirst().drop { $0 == " " })
+    }
+
+    /// A moment as OpenSSL writes it: `Nov 21 05:37:32 2026 GMT`, a day below ten after two spaces.
+    private func moment(_ text: String) -> Date? {
+        let words = text.split(separator: " ")
+        guard words.count == 5 else { return nil }
+        let day = words[1].count == 1 ? "0\(words[1])" : words[1]
+        return HTTPDate.imfFixdate("Day, \(day) \(words[0]) \(words[3]) \(words[2]) \(words[4])")
+    }
+}
