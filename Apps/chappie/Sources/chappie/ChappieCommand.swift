@@ -40,10 +40,10 @@ struct ChappieCommand: AsyncParsableCommand {
         ])
 
     static func main() async {
-        StandardStreams.occupy()
+        occupyStandardStreams()
         // Writing to a reader or a peer that has gone is then an error number (see Console), not the end of the process.
         signal(SIGPIPE, SIG_IGN)
-        CoreDumps.forbid()
+        forbidCoreDumps()
         do {
             var command = try parseAsRoot(GlobalOptions.normalized(Array(CommandLine.arguments.dropFirst())))
             if let command = command as? any ProgramCommand { await command.runAndExit() }

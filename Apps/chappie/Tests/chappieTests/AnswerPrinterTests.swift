@@ -26,15 +26,13 @@ import Testing
 
     private static let response = ChappieResponse(id: "r", status: .completed)
 
-    @Test(arguments: [(["Hello", ", you"], "Hello, you\n"), (["Hello\n"], "Hello\n"), (["", "x"], "x\n"), ([], "")])
-    func textGoesToStandardOutputAndEndsItsLine(_ deltas: [String], _ expected: String) async throws {
-        let events = deltas.map(ChappieStreamEvent.textDelta) + [.completed(Self.response)]
-        let (output, errors, _) = try await printed(events)
-        #expect(output == expected && errors.isEmpty)
-    }
-
-    @Test func aLineThatBreaksOffIsEndedToo() async throws {
-        #expect(try await printed([.textDelta("Hel")], failing: true).output == "Hel\n")
+    @Test(
+        arguments: [(["Hello", ", you"], "Hello, you\n"), (["Hello\n"], "Hello\n"), (["", "x"], "x\n"), ([], "")],
+        [false, true])
+    func textGoesToStandardOutputAndEndsItsLine(_ answer: ([String], String), failing: Bool) async throws {
+        let events = answer.0.map(ChappieStreamEvent.textDelta) + (failing ? [] : [.completed(Self.response)])
+        let (output, errors, _) = try await printed(events, failing: failing)
+        #expect(output == answer.1 && errors.isEmpty)
     }
 
     @Test func theStatusIsOnlyDrawnBetweenLines() async throws {

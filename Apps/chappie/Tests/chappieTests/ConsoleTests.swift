@@ -32,24 +32,16 @@ import Testing
         #expect(recorder.text(of: .error) == "\u{FFFD}[2J\n")
     }
 
-    @Test func aStatusIsDrawnOverByWhateverComesNext() async throws {
-        let console = recorder.console(.init(draws: true, error: true))
+    @Test(arguments: [(true, "\r\u{1B}[2Kone\r\u{1B}[2Ktwo\r\u{1B}[2K"), (false, "")])
+    func aStatusIsDrawnOnATerminalAndDrawnOverByWhateverComesNext(_ draws: Bool, _ expected: String) async throws {
+        let console = recorder.console(.init(draws: draws, error: draws))
         console.status("one")
         console.status("two")
         console.line("text")
         console.line("more")
         try await console.drained()
-        let clear = "\r\u{1B}[2K"
-        #expect(recorder.text(of: .error) == "\(clear)one\(clear)two\(clear)")
+        #expect(recorder.text(of: .error) == expected)
         #expect(recorder.text(of: .output) == "text\nmore\n")
-    }
-
-    @Test func withoutATerminalThereIsNoStatus() async throws {
-        let console = recorder.console()
-        console.status("one")
-        console.clearStatus()
-        try await console.drained()
-        #expect(recorder.text(of: .error).isEmpty)
     }
 
     @Test func aReaderThatDoesNotReadHoldsUpNeitherWritersNorACancelledTask() async throws {
@@ -66,9 +58,7 @@ import Testing
         for _ in 0..<2 { reads.signal() }
         try await console.drained()
     }
-}
 
-@Suite struct ConsoleFailureTests {
     @Test(arguments: [ENOSPC, EPIPE]) func outputEndsAtItsFirstFailureAndNotesGoOn(reason: CInt) async throws {
         let written = Mutex<[Console.Stream]>([])
         let console = Console(.init()) { stream, _ in
@@ -102,13 +92,14 @@ import Testing
         #expect(try await input.readLine() == nil)
     }
 
-    @Test func whatIsNotUTF8IsRefused() async {
-        let descriptor = pipeHolding([0xFF, 0x0A])
+    @Test(arguments: [([0xFF, 0x0A], "UTF-8"), ([], "nothing to ask")])
+    func whatIsNoTextIsWrongUsage(_ piped: [UInt8], _ says: String) async throws {
+        let descriptor = pipeHolding(piped)
         defer { close(descriptor) }
-        await #expect(throws: CommandLineError.self) {
-            var input = StandardInput(descriptor: descriptor)
-            return try await input.readToEnd()
+        let error = try await #require(throws: CommandLineError.self) {
+            try await Ask.question([], StandardInput(descriptor: descriptor), Recorder().console())
         }
+        #expect(error.message.contains(says))
     }
 
     @Test func aCancelledReaderDoesNotWaitForInput() async throws {
@@ -144,13 +135,5 @@ import Testing
         #expect(try await Ask.question(["hello"], StandardInput(descriptor: ends[0]), console) == "hello")
         try await console.drained()
         #expect(recorder.text(of: .error).contains("left out"))
-    }
-
-    @Test func nothingAtAllIsWrongUsage() async {
-        let descriptor = pipeHolding([])
-        defer { close(descriptor) }
-        await #expect(throws: CommandLineError.self) {
-            try await Ask.question([], StandardInput(descriptor: descriptor), Recorder().console())
-        }
     }
 }

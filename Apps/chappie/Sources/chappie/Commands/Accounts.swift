@@ -15,7 +15,6 @@ struct Accounts: ParsableCommand {
         throw CommandLineError.usage("A simulation has no accounts.", suggestion: "Leave out --simulate.")
     }
 
-    /// `chappie accounts list`
     struct List: ProgramCommand {
         static let configuration = CommandConfiguration(
             commandName: "list", abstract: "List the accounts that have signed in here.",
@@ -34,7 +33,6 @@ struct Accounts: ParsableCommand {
         }
     }
 
-    /// `chappie accounts use NAME`
     struct Use: ProgramCommand {
         static let configuration = CommandConfiguration(
             commandName: "use", abstract: "Use this account from now on.",
@@ -52,7 +50,6 @@ struct Accounts: ParsableCommand {
         }
     }
 
-    /// `chappie accounts remove NAME`
     struct Remove: ProgramCommand {
         static let configuration = CommandConfiguration(
             commandName: "remove", abstract: "Sign an account out and forget its name.",
@@ -88,7 +85,6 @@ struct Auth: ParsableCommand {
         sign-in when it comes twice
         """
 
-    /// `chappie auth export FILE`
     struct Export: ProgramCommand {
         static let configuration = CommandConfiguration(
             commandName: "export", abstract: "Write the sign-in into a new file that only you can read.",
@@ -131,7 +127,6 @@ struct Auth: ParsableCommand {
         }
     }
 
-    /// `chappie auth import FILE`
     struct Import: ProgramCommand {
         static let configuration = CommandConfiguration(
             commandName: "import", abstract: "Take a sign-in over from a file that `chappie auth export` has written.",
@@ -150,7 +145,7 @@ struct Auth: ParsableCommand {
                     suggestion: options.simulate
                         ? "Leave out --simulate." : "Set CHAPPIE_CREDENTIAL_STORE to keyring or file.")
             }
-            var bytes = try SmallFile.readPrivate(file)
+            var bytes = try SmallFile.read(file, isPrivate: true)
             defer { for index in bytes.indices { bytes[index] = 0 } }
             let info = try await program.credentials.importCredential(Secret(bytes))
             try await program.rememberAccount()

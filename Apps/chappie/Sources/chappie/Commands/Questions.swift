@@ -42,7 +42,6 @@ struct AnswerOptions: ParsableArguments {
     }
 }
 
-/// `chappie ask`: one question, one streamed answer.
 struct Ask: ProgramCommand {
     static let configuration = CommandConfiguration(
         commandName: "ask",
@@ -97,7 +96,6 @@ struct Ask: ProgramCommand {
     }
 }
 
-/// `chappie chat`: a conversation, line by line.
 struct Chat: ProgramCommand {
     static let configuration = CommandConfiguration(
         commandName: "chat",
@@ -129,7 +127,6 @@ struct Chat: ProgramCommand {
     }
 }
 
-/// `chappie models`: what the account may use.
 struct Models: ProgramCommand {
     static let configuration = CommandConfiguration(
         commandName: "models",
@@ -153,7 +150,6 @@ struct Models: ProgramCommand {
     }
 }
 
-/// `chappie usage`: how much of the plan's limits is used.
 struct Usage: ProgramCommand {
     static let configuration = CommandConfiguration(
         commandName: "usage",

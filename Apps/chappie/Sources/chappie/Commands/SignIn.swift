@@ -3,7 +3,6 @@ import ChappieAuth
 import ChappieSDK
 import FoundationEssentials
 
-/// `chappie login`: the device authorization grant, shown in a terminal.
 struct Login: ProgramCommand {
     static let configuration = CommandConfiguration(
         commandName: "login",
@@ -72,11 +71,11 @@ struct Login: ProgramCommand {
             """)
         guard !options.json, !options.simulate else { return }
         do {
-            switch try await program.clipboard.copy(code.userCode) {
-            case .copied: console.line("The code is in your clipboard.")
-            case .requested:
-                console.line("The terminal was asked to copy the code; if pasting gives something else, type it.")
-            }
+            let outcome = try await program.clipboard.copy(code.userCode)
+            console.line(
+                outcome == .copied
+                    ? "The code is in your clipboard."
+                    : "The terminal was asked to copy the code; if pasting gives something else, type it.")
         } catch { console.note(error.sentence) }
         guard !noBrowser else { return }
         do {
@@ -154,7 +153,6 @@ struct Status: ProgramCommand {
     }
 }
 
-/// `chappie logout`: forgets the credential here and revokes it at the service.
 struct Logout: ProgramCommand {
     static let configuration = CommandConfiguration(
         commandName: "logout",

@@ -36,14 +36,21 @@ struct SimulatorCommand: ProgramCommand {
     func run(in program: Program) async throws {
         let console = program.console
         guard !listScenarios else {
-            guard options.json else { return SimulatorScenario.names.forEach { console.line($0) } }
-            return console.json(["scenarios": .array(SimulatorScenario.names.map(ChappieJSON.string))])
+            let names = SimulatorScenario.names
+            return program.say(
+                ["scenarios": .array(names.map(ChappieJSON.string))], names.joined(separator: "\n"))
         }
         let simulator = try await Simulator.start(
             SimulatorConfiguration(
                 port: port, autoApprove: autoApprove, deltasPerSecond: rate > 0 ? rate : nil,
                 scenario: try scenario.map(Self.scenario)))
-        announce(simulator, console)
+        let (issuer, backend) = (simulator.issuer.absoluteString, simulator.backend.absoluteString)
+        program.say(
+            [
+                "issuer": .string(issuer), "backend": .string(backend), "port": .integer(simulator.port),
+                "pid": .integer(Int(getpid())),
+            ], "export CHAPPIE_ISSUER=\(issuer)", "export CHAPPIE_BACKEND=\(backend)")
+        if !options.json { console.note("Listening on port \(simulator.port); Ctrl-C stops it.") }
         // The log ends with the simulator, and the loop with Ctrl-C.
         for await line in simulator.log where options.verbose { console.note(line) }
         await simulator.stop()
@@ -53,18 +60,5 @@ struct SimulatorCommand: ProgramCommand {
     private static func scenario(_ argument: String) throws -> SimulatorScenario {
         guard argument.contains("/") || argument.contains(".") else { return try SimulatorScenario(named: argument) }
         return try SimulatorScenario(parsing: try SmallFile.read(argument))
-    }
-
-    private func announce(_ simulator: Simulator, _ console: Console) {
-        let (issuer, backend) = (simulator.issuer.absoluteString, simulator.backend.absoluteString)
-        guard !options.json else {
-            return console.json([
-                "issuer": .string(issuer), "backend": .string(backend), "port": .integer(simulator.port),
-                "pid": .integer(Int(getpid())),
-            ])
-        }
-        console.line("export CHAPPIE_ISSUER=\(issuer)")
-        console.line("export CHAPPIE_BACKEND=\(backend)")
-        console.note("Listening on port \(simulator.port); Ctrl-C stops it.")
     }
 }

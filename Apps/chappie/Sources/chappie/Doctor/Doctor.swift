@@ -6,7 +6,6 @@ import ChappieSDK
 import FoundationEssentials
 import HTTPTypes
 
-/// `chappie doctor`: everything between this program and an answer, checked one by one.
 struct Doctor: ProgramCommand {
     static let configuration = CommandConfiguration(
         commandName: "doctor",

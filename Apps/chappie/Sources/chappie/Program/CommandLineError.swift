@@ -6,19 +6,12 @@ import FoundationEssentials
 /// How the program exits; documented in its help and in the README.
 enum ExitStatus: Int32 {
     case success = 0
-    /// Wrong arguments, or a setting that can't be used.
     case usage = 64
-    /// The server sent something that makes no sense.
     case badData = 65
-    /// The network, the service, or the keyring service is unavailable.
     case unavailable = 69
-    /// A fault in this program.
     case internalError = 70
-    /// The plan's usage limit is reached.
     case usageLimit = 75
-    /// There is no sign-in, or it is no longer good.
     case signInNeeded = 77
-    /// Ctrl-C.
     case interrupted = 130
 }
 
@@ -48,10 +41,17 @@ struct CommandLineError: Error {
         message =
             error is CancellationError
             ? "Interrupted." : localized?.errorDescription ?? "Something went wrong inside chappie: \(error)"
+        // The library doesn't know this program's commands and settings.
         suggestion =
-            Self.suggestion(code)
-            ?? localized?.recoverySuggestion?
-            .replacing("the extra CA file", with: "the extra CA file (CHAPPIE_CA_FILE)")
+            switch code {
+            case "sign_in_needed", "credential_corrupt": "Run `chappie login`."
+            case "no_passphrase":
+                "Name a file that holds it in CHAPPIE_PASSPHRASE_FILE, pass it as the systemd credential "
+                    + "chappie-passphrase, or run chappie in a terminal."
+            default:
+                localized?.recoverySuggestion?
+                    .replacing("the extra CA file", with: "the extra CA file (CHAPPIE_CA_FILE)")
+            }
     }
 
     /// For `--json`.
@@ -60,17 +60,6 @@ struct CommandLineError: Error {
         error["suggestion"] = suggestion.map(ChappieJSON.string)
         error["exit_code"] = .integer(Int(status.rawValue))
         return ["type": "error", "error": .object(error)]
-    }
-
-    /// Advice that names this program's commands and settings, which the library doesn't know.
-    private static func suggestion(_ code: String) -> String? {
-        switch code {
-        case "sign_in_needed", "credential_corrupt": "Run `chappie login`."
-        case "no_passphrase":
-            "Name a file that holds it in CHAPPIE_PASSPHRASE_FILE, pass it as the systemd credential chappie-passphrase, or "
-                + "run chappie in a terminal."
-        default: nil
-        }
     }
 
     /// Errors inside errors come first; the rest is a table of what they mean to a script.

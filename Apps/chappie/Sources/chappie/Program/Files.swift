@@ -69,49 +69,34 @@ enum SmallFile {
     /// In bytes.
     static let limit = 16 << 20
 
+    /// - Parameter isPrivate: refuses a file that others can have read or put there: only a plain file will do that this user
+    ///   owns and no other can open. The open file is judged, because its name may lead somewhere else a moment later.
     /// - Throws: ``CommandLineError`` that names the file and what is wrong with it.
-    static func read(_ path: String) throws -> [UInt8] {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { throw failure(path) }
-        defer { close(descriptor) }
-        return try read(descriptor, path)
-    }
-
-    /// Reads a file that others can't have read or put there: a plain file that this user owns and no other can open.
-    /// The open file is judged, because its name may lead somewhere else a moment later.
-    ///
-    /// - Throws: ``CommandLineError`` that names the file and what is wrong with it.
-    static func readPrivate(_ path: String) throws -> [UInt8] {
-        // Opening a pipe that nothing writes into would block.
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
-        guard descriptor >= 0 else { throw errno == ELOOP ? notPrivate(path) : failure(path) }
-        defer { close(descriptor) }
-        var facts = stat()
-        guard fstat(descriptor, &facts) == 0 else { throw failure(path) }
-        guard facts.st_mode & S_IFMT == S_IFREG, facts.st_uid == geteuid(), facts.st_mode & 0o077 == 0 else {
-            throw notPrivate(path)
+    static func read(_ path: String, isPrivate: Bool = false) throws -> [UInt8] {
+        let failure = { (reason: CInt) in
+            CommandLineError.usage(
+                "\(path) can't be read: \(String(cString: strerror(reason))).", suggestion: "Check the path.")
         }
-        return try read(descriptor, path)
-    }
-
-    private static func read(_ descriptor: CInt, _ path: String) throws -> [UInt8] {
+        let notPrivate = CommandLineError.usage(
+            "\(path) is not a plain file of yours that is closed to other users.",
+            suggestion: "If you trust what is in it: chmod 600 \(path)")
+        // Opening a pipe that nothing writes into would block.
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | (isPrivate ? O_NOFOLLOW | O_NONBLOCK : 0))
+        guard descriptor >= 0 else { throw isPrivate && errno == ELOOP ? notPrivate : failure(errno) }
+        defer { close(descriptor) }
+        if isPrivate {
+            var facts = stat()
+            guard fstat(descriptor, &facts) == 0, facts.st_mode & S_IFMT == S_IFREG, facts.st_uid == geteuid(),
+                facts.st_mode & 0o077 == 0
+            else { throw notPrivate }
+        }
         var bytes: [UInt8] = []
         while let piece = readPiece(of: descriptor) {
             if piece.isEmpty { return bytes }
             bytes += piece
             guard bytes.count <= limit else { throw CommandLineError.usage("\(path) is over \(limit >> 20) MiB.") }
         }
-        throw failure(path)
-    }
-
-    private static func notPrivate(_ path: String) -> CommandLineError {
-        .usage(
-            "\(path) is not a plain file of yours that is closed to other users.",
-            suggestion: "If you trust what is in it: chmod 600 \(path)")
-    }
-
-    private static func failure(_ path: String) -> CommandLineError {
-        .usage("\(path) can't be read: \(String(cString: strerror(errno))).", suggestion: "Check the path.")
+        throw failure(errno)
     }
 }
 

@@ -162,27 +162,22 @@ final class Interruption: Sendable {
     }
 }
 
-/// Standard input, output and error, as the program was started with them.
-enum StandardStreams {
-    /// Puts something in the place of those that are closed. The next file or socket would otherwise get such a number,
-    /// and an answer would be written into it.
-    static func occupy() {
-        for number in STDIN_FILENO...STDERR_FILENO where fcntl(number, F_GETFD) < 0 {
-            // Input is at its end; writing fails, as it does with a closed descriptor. The lowest free number is taken.
-            _ = open("/dev/null", O_RDONLY)
-        }
+/// Puts something in the place of standard streams that are closed. The next file or socket would otherwise get such a
+/// number, and an answer would be written into it.
+func occupyStandardStreams() {
+    for number in STDIN_FILENO...STDERR_FILENO where fcntl(number, F_GETFD) < 0 {
+        // Input is at its end; writing fails, as it does with a closed descriptor. The lowest free number is taken.
+        _ = open("/dev/null", O_RDONLY)
     }
 }
 
-/// Keeps what is in memory there, also when the program crashes: tokens are in it.
-enum CoreDumps {
-    /// From here on there is no core file and no crash handler, and no other process of this user reads this one's memory.
-    static func forbid() {
-        var none = rlimit(rlim_cur: 0, rlim_max: 0)
-        setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &none)
-        // A handler that the kernel pipes the core to does not ask for the limit.
-        cspawn_forbid_dumps()
-        // Swift's own backtracer prints registers and memory, and can't attach any more: it would hang.
-        for fatal in [SIGSEGV, SIGBUS, SIGILL, SIGTRAP, SIGABRT, SIGFPE, SIGQUIT] { signal(fatal, SIG_DFL) }
-    }
+/// Keeps what is in memory there, also when the program crashes: tokens are in it. From here on there is no core file and
+/// no crash handler, and no other process of this user reads this one's memory.
+func forbidCoreDumps() {
+    var none = rlimit(rlim_cur: 0, rlim_max: 0)
+    setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &none)
+    // A handler that the kernel pipes the core to does not ask for the limit.
+    cspawn_forbid_dumps()
+    // Swift's own backtracer prints registers and memory, and can't attach any more: it would hang.
+    for fatal in [SIGSEGV, SIGBUS, SIGILL, SIGTRAP, SIGABRT, SIGFPE, SIGQUIT] { signal(fatal, SIG_DFL) }
 }

@@ -21,9 +21,7 @@ final class Console: Sendable {
 
     private struct Queue {
         var pieces: [(stream: Stream, bytes: [UInt8])] = []
-        var isWriting = false
         var hasStatus = false
-        var waiting: [Promise<Void>] = []
         var outputFailure: CInt?
 
         mutating func append(_ text: String, _ stream: Stream) {
@@ -32,6 +30,11 @@ final class Console: Sendable {
             } else {
                 pieces.append((stream, Array(text.utf8)))
             }
+        }
+
+        mutating func take() -> [(stream: Stream, bytes: [UInt8])] {
+            defer { pieces = [] }
+            return pieces
         }
     }
 
@@ -80,29 +83,17 @@ final class Console: Sendable {
 
     // MARK: Writing
 
+    /// The writer takes everything that has gathered while it wrote.
     private func enqueue(_ text: String, _ stream: Stream, isStatus: Bool = false) {
-        let starts = queue.withLock { queue in
+        queue.withLock { queue in
+            if queue.pieces.isEmpty {
+                writer.async {
+                    for piece in self.queue.withLock({ $0.take() }) { self.write(piece.bytes, piece.stream) }
+                }
+            }
             if queue.hasStatus || isStatus { queue.append("\r\u{1B}[2K", .error) }
             queue.hasStatus = isStatus
             queue.append(text, stream)
-            defer { queue.isWriting = true }
-            return !queue.isWriting
-        }
-        if starts { writer.async { self.writeAll() } }
-    }
-
-    private func writeAll() {
-        while true {
-            let (pieces, waiting) = queue.withLock { queue in
-                defer { queue.pieces = [] }
-                guard queue.pieces.isEmpty else { return (queue.pieces, [Promise<Void>]()) }
-                queue.isWriting = false
-                defer { queue.waiting = [] }
-                return ([], queue.waiting)
-            }
-            for promise in waiting { promise.fulfil(.success(())) }
-            guard !pieces.isEmpty else { return }
-            for piece in pieces { write(piece.bytes, piece.stream) }
         }
     }
 
@@ -125,21 +116,14 @@ final class Console: Sendable {
     /// - Throws: `CancellationError` when it is not written by then.
     func drained() async throws {
         let written = Promise<Void>()
-        let isIdle = queue.withLock { queue in
-            if queue.isWriting { queue.waiting.append(written) }
-            return !queue.isWriting
-        }
-        guard !isIdle else { return }
+        writer.async { written.fulfil(.success(())) }
         do {
             try await written.value()
         } catch {
-            let late = Task { try await written.value() }
-            let timer = Task {
-                try await Task.sleep(for: .milliseconds(200))
-                late.cancel()
+            DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(200)) {
+                written.fulfil(.failure(CancellationError()))
             }
-            defer { timer.cancel() }
-            try await late.value
+            try await Task { try await written.value() }.value
         }
     }
 
