@@ -5,13 +5,12 @@ import contextlib
 import json
 import os
 import pathlib
-import ssl
 import statistics
 import subprocess
 import tempfile
 import time
 
-from counterparts import Authority, Keyring, Simulator, TLSFront
+from counterparts import Authority, Keyring, Simulator, TLSFront, private_file
 from test_codex import Codex
 from witnesses import Listener, frame, handshake, read_request
 
@@ -81,16 +80,14 @@ def answers(program, words, keyring, stack):
     body = {"model": "gpt-5.5", "stream": True, "store": False,
             "input": [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": f"repeat {words} words"}]}]}
     # The request as a file: arguments are for all to see, and it holds a token.
-    settings.touch(mode=0o600)
-    settings.write_text(f'header = "authorization: Bearer {token}"\nheader = "content-type: application/json"\n'
-                        f"data = {json.dumps(json.dumps(body))}\n")
-    authority, context = Authority(folder), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(*authority.issue("localhost"))
+    private_file(settings, f'header = "authorization: Bearer {token}"\nheader = "content-type: application/json"\n'
+                           f"data = {json.dumps(json.dumps(body))}\n")
+    authority = Authority(folder)
     curl = ["curl", "-sSN", "--fail", "--http1.1", "--cacert", authority.file, "-K", str(settings)]
     _, recorded = measure([*curl, simulator.backend + "/codex/responses"], None, 1)
     events = [line[6:] for line in recorded.splitlines() if line.startswith(b"data: ")]
     plain = f"{stack.enter_context(Packets(events)).origin}/backend-api"
-    secured = f"https://localhost:{stack.enter_context(Packets(events, context)).port}/backend-api"
+    secured = f"https://localhost:{stack.enter_context(Packets(events, authority.context())).port}/backend-api"
     rows = {}
     for way, transport, backend in (
         ("curl -N, http", None, plain), ("sse, http", "sse", plain), ("websocket", "websocket", plain),

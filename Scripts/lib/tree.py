@@ -22,7 +22,7 @@ APPLE_IDIOM = {"ChappieCore", "ChappieAuth", "ChappieClient"}
 FOUNDATION = "Packages/ChappieCore/Sources/ChappieCore/Support/Foundation.swift"
 TOOLCHAIN = EVERYWHERE - {"HTTPTypes"} | {"Testing"}
 # Products that the root names otherwise than the package, and one of a package that the root does not have.
-RENAMED = {"ChappieTesting": "ChappieSDKTesting", "ChappieCurl": None}
+RENAMED = {"ChappieTesting": "ChappieSDKTesting", "ChappieCurl": ""}
 IMPORT = re.compile(r"^\s*(?:@\w+(?:\([^)]*\))?\s+)*(?:public |package |internal |fileprivate |private )?import\s+"
                     r"(?:(?:struct|class|enum|protocol|func|var|let|typealias)\s+)?(\w+)")
 
@@ -80,8 +80,9 @@ def law():
 def layers():
     problems, looked_at, rows = [], 0, law()
     targets = [target for target in manifest(ROOT)["targets"] if target["type"] != "test"]
-    here = {os.path.relpath(path, ROOT) for path in glob.glob(f"{ROOT}/Packages/*/Sources/*") + glob.glob(f"{ROOT}/Apps/*/Sources/*")}
-    problems += [f"{path}: the root manifest has no target here" for path in sorted(here - {os.path.normpath(target["path"]) for target in targets})]
+    here = {relative(path) for upper in ("Packages", "Apps") for path in glob.glob(f"{ROOT}/{upper}/*/Sources/*")}
+    here -= {os.path.normpath(target["path"]) for target in targets}
+    problems += [f"{path}: the root manifest has no target here" for path in sorted(here)]
     problems += [f"ARCHITECTURE.md: its table has a row for {name}, which the root manifest doesn't know"
                  for name in sorted(set(rows) - {target["name"] for target in targets})]
     for target in targets:
@@ -108,54 +109,42 @@ def layers():
     report(problems, f"{looked_at} files obey the table")
 
 
-def summary(target, folder):
-    """What must be equal, in a form that doesn't say which manifest it comes from."""
-    listed = lambda key: sorted(json.dumps(value, sort_keys=True) for value in target.get(key) or [])
-    path = os.path.normpath(os.path.join(folder, target.get("path") or f"Sources/{target['name']}"))
-    lists = {key: listed(key) for key in ("settings", "exclude", "resources", "pluginUsages")}
-    return {"type": target["type"], "path": relative(path), "dependencies": sorted(dependency_names(target)), **lists}
-
-
-def requirements(package):
-    """URL -> version requirement of the dependencies that come from elsewhere."""
-    remotes = [remote for dependency in package["dependencies"] for remote in dependency.get("sourceControl", [])]
-    return {json.dumps(remote["location"]["remote"][0]): json.dumps([remote["requirement"], remote.get("traits")], sort_keys=True)
-            for remote in remotes}
+def facts(package, folder):
+    """What a nested manifest and the root's have to say alike, in a form that doesn't tell which of them says it."""
+    found = {key: json.dumps(package[key]) for key in ("platforms", "swiftLanguageVersions", "cLanguageStandard", "cxxLanguageStandard")}
+    for remote in [remote for dependency in package["dependencies"] for remote in dependency.get("sourceControl", [])]:
+        requirement = json.dumps([remote["requirement"], remote.get("traits")], sort_keys=True)
+        found[f"the dependency {remote['location']['remote'][0]}"] = requirement
+    for product in package["products"]:
+        name = RENAMED.get(product["name"], product["name"])
+        if "library" in product["type"] and name.startswith("Chappie"):
+            found[f"the product {name}"] = "a library"
+    for target in package["targets"]:
+        path = os.path.normpath(os.path.join(folder, target.get("path") or f"Sources/{target['name']}"))
+        lists = {key: sorted(json.dumps(value, sort_keys=True) for value in target.get(key) or [])
+                 for key in ("settings", "exclude", "resources", "pluginUsages")}
+        found[f"the target {target['name']}"] = f"{target['type']} in {relative(path)} with {sorted(dependency_names(target))}, {lists}"
+    return found
 
 
 def manifests():
-    problems, nested, root = [], set(), manifest(ROOT)
-    targets = {target["name"]: target for target in root["targets"]}
-    products = {product["name"] for product in root["products"]}
+    problems, known, root = [], set(), manifest(ROOT)
+    ours = facts(root, ROOT)
+    folders = [os.path.dirname(path) for path in sorted(glob.glob(f"{ROOT}/Packages/*/Package.swift"))]
     with concurrent.futures.ThreadPoolExecutor() as pool:
-        folders = [os.path.dirname(path) for path in sorted(glob.glob(f"{ROOT}/Packages/*/Package.swift"))]
-        nested_packages = zip(folders, pool.map(manifest, folders))
-    for folder, package in nested_packages:
+        nested = zip(folders, pool.map(manifest, folders))
+    for folder, package in nested:
         name = os.path.basename(folder)
+        known |= {target["name"] for target in package["targets"]}
         if package["name"] != name:
             problems.append(f"{name}: its manifest calls it {package['name']}")
-        for key in ("platforms", "swiftLanguageVersions", "cLanguageStandard", "cxxLanguageStandard"):
-            if package[key] != root[key]:
-                problems.append(f"{name}: {key} is {json.dumps(package[key])}, at the root {json.dumps(root[key])}")
-        for url, requirement in requirements(package).items():
-            if requirements(root).get(url) != requirement:
-                problems.append(f"{name}: asks for {url} otherwise than the root does")
-        for product in package["products"]:
-            wanted = RENAMED.get(product["name"], product["name"])
-            if "library" in product["type"] and wanted and wanted.startswith("Chappie") and wanted not in products:
-                problems.append(f"{name}: its product {wanted} isn't a product of the root")
-        for target in package["targets"]:
-            nested.add(target["name"])
-            if target["type"] == "test":
-                problems.append(f"{name}: {target['name']} belongs into the root manifest; a nested one proves sources")
-            elif target["name"] not in targets:
-                problems.append(f"{name}: the root manifest has no target {target['name']}")
-            elif (here := summary(target, folder)) != (there := summary(targets[target["name"]], ROOT)):
-                problems.append(f"{target['name']}:\n    in {name}: {here}\n    at the root: {there}")
-    for name, target in targets.items():
-        if re.match(r"Packages/.*/Sources/", target.get("path") or "") and name not in nested:
-            problems.append(f"{name}: only the root manifest knows it")
-    report(problems, f"{len(nested)} targets are the same in both manifests")
+        problems += [f"{name}: {target['name']} belongs into the root manifest; a nested one proves sources"
+                     for target in package["targets"] if target["type"] == "test"]
+        problems += [f"{name}: {what} is\n    {value}, at the root\n    {ours.get(what)}"
+                     for what, value in facts(package, folder).items() if ours.get(what) != value]
+    problems += [f"{target['name']}: only the root manifest knows it" for target in root["targets"]
+                 if re.match(r"Packages/.*/Sources/", target.get("path") or "") and target["name"] not in known]
+    report(problems, f"{len(known)} targets are the same in both manifests")
 
 
 def test_targets():

@@ -2,18 +2,18 @@
 
 import contextlib
 import dataclasses
-import itertools
 import json
 import os
 import pathlib
 import re
+import secrets
 import subprocess
 import time
 
 import pexpect
 import pytest
 
-from counterparts import PATIENCE, Keyring, Simulator, TLSFront
+from counterparts import PATIENCE, Keyring, Simulator, TLSFront, private_file
 
 ROOT = pathlib.Path(__file__).parents[2]
 USAGE, BAD_DATA, UNAVAILABLE, USAGE_LIMIT, SIGN_IN_NEEDED, HUNG_UP, INTERRUPTED = 64, 65, 69, 75, 77, 129, 130
@@ -150,17 +150,11 @@ def front(stack):
     return lambda simulator, **options: stack.enter_context(TLSFront(simulator.port, **options))
 
 
-@pytest.fixture(scope="session")
-def account_names():
-    prefix = os.environ.get("PYTEST_XDIST_WORKER", "main")
-    return (f"{prefix}-{number}" for number in itertools.count())
-
-
 @pytest.fixture
-def user(program, keyring, account_names, tmp_path):
+def user(program, keyring, tmp_path):
     """`user(simulator, NAME=value)`: a user of this simulator who has not signed in."""
     def make(simulator=None, **settings):
-        account, home = next(account_names), tmp_path / "home"
+        account, home = "test-" + secrets.token_hex(5), tmp_path / "home"
         home.mkdir(exist_ok=True)
         folders = {f"XDG_{name}_HOME": str(home / name.lower()) for name in ("CONFIG", "DATA", "STATE", "CACHE")}
         base = {**keyring.environment, "HOME": str(home), **folders, "CHAPPIE_ACCOUNT": account}
@@ -177,12 +171,8 @@ def signed_in(user):
 @pytest.fixture
 def passphrase(tmp_path):
     """`passphrase(text)`: the settings that name a file with it."""
-    def make(text):
-        path = tmp_path / f"phrase-{len(os.listdir(tmp_path))}"
-        path.touch(mode=0o600)
-        path.write_text(text + "\n")
-        return {"CHAPPIE_PASSPHRASE_FILE": str(path)}
-    return make
+    number = lambda: len(os.listdir(tmp_path))
+    return lambda text: {"CHAPPIE_PASSPHRASE_FILE": private_file(tmp_path / f"phrase-{number()}", text + "\n")}
 
 
 @pytest.fixture(scope="session")

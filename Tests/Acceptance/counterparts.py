@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 import socket
+import ssl
 import subprocess
 import tempfile
 import threading
@@ -34,6 +35,13 @@ def wait_until(is_so, what, seconds=20):
     while not is_so():
         assert time.monotonic() < deadline, f"{what() if callable(what) else what}: not within {seconds * PATIENCE:.0f} s"
         time.sleep(0.02)
+
+
+def private_file(path, text):
+    """The path of a file that only its owner can read."""
+    path.touch(mode=0o600)
+    path.write_text(text, encoding="utf-8")
+    return str(path)
 
 
 def listens(port):
@@ -65,10 +73,7 @@ class Counterpart(contextlib.ExitStack):
         return (self.folder / name).read_text(encoding="utf-8", errors="replace")
 
     def write(self, name, text):
-        """The path of a file that only its owner can read."""
-        with open(os.open(self.folder / name, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as file:
-            file.write(text)
-        return str(self.folder / name)
+        return private_file(self.folder / name, text)
 
 
 def end(process):
@@ -184,6 +189,12 @@ class Authority:
         issued.cert_chain_pems[0].write_to_path(paths[0])
         issued.private_key_pem.write_to_path(paths[1])
         return paths
+
+    def context(self):
+        """What a server needs that stands at localhost."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*self.issue("localhost"))
+        return context
 
     def self_signed(self, name):
         paths = [str(self.folder / f"self-signed.{part}") for part in ("pem", "key")]

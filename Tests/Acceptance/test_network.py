@@ -113,7 +113,8 @@ def test_every_use_of_the_network_obeys_one_policy(situation, simulate, user, st
     front = stack.enter_context(TLSFront(simulator.port, certificate, situation.versions, port=port))
     change, proxy = {"HTTPS_PROXY": None, **situation.settings}, None
     if situation.proxy:
-        proxy = stack.enter_context(Socks(PASSWORD if situation.wants_password else None) if is_socks else dead() if situation.proxy == "dead" else Proxy())
+        start = {"http": Proxy, "dead": dead}.get(situation.proxy, lambda: Socks(PASSWORD if situation.wants_password else None))
+        proxy = stack.enter_context(start())
         change["HTTPS_PROXY"] = proxy.url(situation.proxy, situation.password)
     if not situation.is_authority_given:
         change["CHAPPIE_CA_FILE"] = None

@@ -44,7 +44,8 @@ def test_sixteen_processes_renew_once_when_one_refusal_comes_late(simulate, sign
     # Each process has to have asked before the first is refused: what is refused is the old token, not a new one.
     simulator = simulate(**SETTINGS)
     delay = max(3, 3 * race(simulator, signed_in(simulator), refreshes=0))
-    refusal = lambda delay, **match: {"match": {**TURN, "over": "http", **match}, "effect": {"unauthorized": True, "delayBeforeHead": delay}}
+    refusal = lambda delay, **match: {"match": {**TURN, "over": "http", **match},
+                                      "effect": {"unauthorized": True, "delayBeforeHead": delay}}
     for _ in range(50 if full else 1):
         simulator = simulate(**SETTINGS, rules=[refusal(1.5 * delay, nth=1), refusal(delay, to=PROCESSES)])
         race(simulator, signed_in(simulator))

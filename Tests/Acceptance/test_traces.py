@@ -7,7 +7,6 @@ import base64
 import os
 import secrets
 import signal
-import ssl
 import stat
 import urllib.parse
 import urllib.request
@@ -15,7 +14,7 @@ import urllib.request
 import pytest
 
 from conftest import INTERRUPTED, SIGN_IN_NEEDED, UNAVAILABLE
-from counterparts import USER, Authority, Proxy, wait_until
+from counterparts import USER, Authority, Proxy, private_file, wait_until
 from traces import BACKEND, PROXY, Story
 from witnesses import Echo, Forwarder, Listener, legible
 
@@ -65,13 +64,6 @@ def story(user, keyring, passphrase, tmp_path, stack):
 @pytest.fixture
 def authority(tmp_path):
     return Authority(tmp_path)
-
-
-@pytest.fixture
-def context(authority):
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(*authority.issue("localhost"))
-    return context
 
 
 @both_stores
@@ -126,8 +118,8 @@ def test_an_issuer_that_echoes(store, story):
 
 
 @both_stores
-def test_certificates_that_are_not_trusted(store, story, context, authority):
-    story, trusting = story(store).service(context), {"CHAPPIE_CA_FILE": authority.file}
+def test_certificates_that_are_not_trusted(store, story, authority):
+    story, trusting = story(store).service(authority.context()), {"CHAPPIE_CA_FILE": authority.file}
     story.run("69 login --no-browser --verbose")
     story.run("login --no-browser --verbose", "ask --verbose x", **trusting)
     heard = b"".join(map(bytes, story.backend.heard))
@@ -138,8 +130,8 @@ def test_certificates_that_are_not_trusted(store, story, context, authority):
 
 
 @both_stores
-def test_a_proxy_with_a_password(store, story, context, authority, stack):
-    story, password = story(store).service(context), secrets.token_urlsafe(24)
+def test_a_proxy_with_a_password(store, story, authority, stack):
+    story, password = story(store).service(authority.context()), secrets.token_urlsafe(24)
     proxy = stack.enter_context(Proxy(password))
     witness = story.wire(Forwarder(proxy.port), "the proxy", PROXY)
 
@@ -172,8 +164,9 @@ def test_redirects_to_another_origin(store, story):
         away(307, path="/api/accounts/deviceauth/usercode", nth=2), away(308, path="/api/accounts/deviceauth/token", nth=2),
         away(307, path="/oauth/token", bodyContains="authorization_code", nth=2), away(308, **REFRESH), away(307, path="/oauth/revoke"),
         away(302, **RESPONSES, method="GET"), away(307, **RESPONSES, method="POST"), away(301, path="/backend-api/*"),
-    ]).sign_in().run(*["69 login --no-browser --verbose"] * 3, "69 ask --verbose --transport sse x", "69 ask --verbose --transport websocket x",
-                     "69 ask x", "69 models --json", "69 usage", "69 doctor --verbose", "logout --verbose")
+    ]).sign_in()
+    story.run(*["69 login --no-browser --verbose"] * 3, "69 ask --verbose --transport sse x", "69 ask --verbose --transport websocket x",
+              "69 ask x", "69 models --json", "69 usage", "69 doctor --verbose", "logout --verbose")
     told = b"".join(map(bytes, story.issuer.told + story.backend.told)).lower()
     assert told.count(f"location: {stranger.origin}".encode()) >= 10, "too few requests were redirected"
     reached = b"".join(map(bytes, stranger.heard)).lower()
@@ -229,7 +222,7 @@ def test_a_planted_secret_is_found(script, place, story):
     story.environment["HTTPS_PROXY"] = f"http://{USER}:{SECRET}@127.0.0.1:{backend.port}"
     for word, port in (("STRANGER", str(stranger.port)), ("BACKEND", str(backend.port))):
         script, place = script.replace(word, port), place.replace(word, port)
-    story.run(story.secret_file("script", script + "\n"), program="bash")
+    story.run(private_file(story.base / "script", script + "\n"), program="bash")
     try:
         story.finish()
         leaks = ""

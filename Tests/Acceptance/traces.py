@@ -13,7 +13,7 @@ import signal
 import subprocess
 import urllib.parse
 
-from counterparts import PATIENCE, Simulator
+from counterparts import PATIENCE, Simulator, private_file
 from witnesses import Forwarder, legible
 
 # So many bytes in a row of a secret are a leak; of shorter secrets, the whole.
@@ -115,13 +115,6 @@ class Story(contextlib.ExitStack):
             (desktop / name).write_text("#!/bin/sh\nexit 0\n")
             (desktop / name).chmod(0o755)
 
-    def secret_file(self, name, text):
-        """The path of a file with a secret that the user has put there, outside of what is searched."""
-        path = self.base / name
-        path.touch(mode=0o600)
-        path.write_text(text)
-        return str(path)
-
     def wire(self, listener, label, allowed=frozenset()):
         """Lets the program talk to a listener: what reaches that one is searched there, and `allowed` may be in it."""
         listener = self.enter_context(listener)
@@ -149,7 +142,7 @@ class Story(contextlib.ExitStack):
         unseen = ",".join("?" + name for name in UNSEEN)
         words = ["strace", "-f", "-y", "-v", "-s", str(1 << 24), "--seccomp-bpf", "-e", "inject=prctl:retval=0",
                  "-e", "trace=!" + unseen, "-o", run.path + ".calls", run.program, *shlex.split(command)]
-        lines = self.secret_file("lines", "one\ntwo\n") if command.startswith("chat") else os.devnull
+        lines = private_file(self.base / "lines", "one\ntwo\n") if command.startswith("chat") else os.devnull
         with open(lines) as stdin, open(run.path + ".output", "wb") as stdout, open(run.path + ".errors", "wb") as stderr:
             run.process = subprocess.Popen(words, env=environment, cwd=self.folder, start_new_session=True,
                                            stdin=stdin, stdout=stdout, stderr=stderr)
