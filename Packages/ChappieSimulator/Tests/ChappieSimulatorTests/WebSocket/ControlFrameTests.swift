@@ -24,7 +24,9 @@ struct ControlFrameTests {
             #expect(events.types.last == "response.completed")
             client.send(.init(opcode: 8, payload: [], isMasked: true))
             #expect(client.message()?.opcode == 8)
-            #expect(client.controls.map(\.payload) == (0..<20).map { [UInt8($0)] })
+            // A slow machine sees the server's own pings as well.
+            let pongs = client.controls.filter { $0.opcode == 10 }
+            #expect(pongs.map(\.payload) == (0..<20).map { [UInt8($0)] })
         }
     }
 

@@ -25,7 +25,7 @@ struct FaultTests {
         ("close-delimited", 0), ("stall", 28), ("stall-before-head", 28), ("stall-before-body", 28),
     ])
     func endsTheWayItSays(name: String, exitStatus: Int) async throws {
-        let patience = exitStatus == 28 ? ["--max-time", "0.5"] : []
+        let patience = exitStatus == 28 ? ["--max-time", "2"] : []
         let answer = try await Simulator.during(named: name) { try $0.ask("Hi", options: patience) }
         #expect(answer.exitStatus == exitStatus)
         if ["cut", "stall"].contains(name) { #expect(answer.events.count == 8) }
