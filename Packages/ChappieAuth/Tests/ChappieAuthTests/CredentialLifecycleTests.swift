@@ -93,7 +93,7 @@ import Testing
         story.on(.storeChanged(nil), "answer 1 rt_2 new", "answer 3 rt_2 new", "answer 4 rt_2 new", "unlock 2")
     }
 
-    /// What another process has done to the slot before the lock was free.
+    /// Another process has changed the slot before the lock was free.
     @Test(arguments: [
         (2, 7200.0, ["answer 1 rt_2", "unlock 2"]), (2, 200, ["refresh 2 rt_2"]), (1, -1, ["refresh 2 rt_1"]),
     ])
@@ -169,7 +169,7 @@ import Testing
         story.on(.storeChanged(nil), "answer 1 rejected", "unlock 2")
     }
 
-    /// What the store holds when tokens that it did not take are to be used.
+    /// A caller wants tokens that the store did not take; the rows say what the store holds by then.
     @Test(arguments: [
         (stored(1, endingIn: -1), ["save rt_2"]), (.success(.init()), ["revoke rt_2", "answer 4 missing", "unlock 3"]),
         (stored(9), ["revoke rt_2", "answer 4 rt_9", "unlock 3"]), (stored(2), ["answer 4 rt_2 new", "unlock 3"]),
@@ -306,7 +306,7 @@ import Testing
         return .success(.init(credential: credential(serial, account: account), tombstone: tombstone))
     }
 
-    /// What the store holds when the next caller comes after a refused sign-out.
+    /// The next caller comes after a refused sign-out; the rows say what the store holds by then.
     @Test(arguments: [
         (1, nil as String?, true, true), (2, nil, true, true), (7, nil, false, false), (9, "account-9", true, false),
     ])
@@ -421,7 +421,7 @@ import Testing
         story.on(.storeRead(stored(7)), "answer 1 rt_7 new", "unlock 4")
     }
 
-    /// What the store held before, and what it holds when the sign-in has failed or was cancelled.
+    /// The sign-in has failed or was cancelled; the rows say what the store held before, and what it holds by then.
     @Test(
         arguments: [
             (stored(2), stored(7), "save rt_2"), (.success(.init()), stored(7), "delete"),

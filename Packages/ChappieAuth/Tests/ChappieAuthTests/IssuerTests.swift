@@ -178,7 +178,7 @@ private func answer(_ status: Int, _ body: String = "", fields: HTTPFields = [:]
     }
 }
 
-/// What the authorization server's answers mean.
+/// The client reads each answer of the authorization server in one way.
 @Suite struct IssuerAnswerTests {
     @Test(
         arguments: [
@@ -199,7 +199,7 @@ private func answer(_ status: Int, _ body: String = "", fields: HTTPFields = [:]
         #expect(error.message == message)
     }
 
-    /// What `requiresReauthentication` says is what ends a sign-in: only the token endpoint's own word about the token.
+    /// Only the token endpoint's own word about the token ends a sign-in, and `requiresReauthentication` says the same.
     @Test(
         arguments: [
             (401, "", "status 401"), (401, "<html>", nil), (400, "", nil), (403, "{}", nil), (400, "<html>", nil),

@@ -8,7 +8,7 @@ import HTTPTypes
 /// the same call must come again: it is held back, too. Summaries of reasoning are for reading only: what had been shown is
 /// held back, and a new one that differs is held back altogether.
 ///
-/// What throws throws ``ChappieClientError/streamingTransportReplayDiverged(_:)``.
+/// Its methods throw ``ChappieClientError/streamingTransportReplayDiverged(_:)``, and nothing else.
 struct TurnAccumulator {
     /// Told each new thing as it comes; the receiver only queues it.
     private let emit: (ChappieStreamEvent) -> Void

@@ -6,7 +6,7 @@ import FoundationEssentials
 import HTTPTypes
 import Testing
 
-/// What asking gives back.
+/// Each way of asking returns or throws what the documents say.
 @Suite struct AnswerTests {
     @Test(arguments: Wire.allCases, ["max_output_tokens", "content_filter"])
     func anAnswerThatEndedEarlyIsAnErrorOfSendAlone(wire: Wire, reason: String) async throws {

@@ -6,7 +6,7 @@ import Testing
 
 @testable import ChappieClient
 
-/// What errors mean: those of the backend, of the transports, and of the sign-in.
+/// The client classifies the errors of the backend, of the transports and of the sign-in.
 @Suite struct AttemptFailureTests {
     private static let errors = BackendErrors(ChappieEndpoints.chatGPT.profile)
     private static let now = Date(timeIntervalSince1970: 1_795_176_000)

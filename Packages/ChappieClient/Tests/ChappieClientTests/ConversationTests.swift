@@ -6,7 +6,7 @@ import Testing
 
 @testable import ChappieClient
 
-/// What a conversation sends, and what it keeps; and what a kept connection continues.
+/// A conversation sends and keeps its items; a kept connection continues it.
 @Suite struct ConversationTests {
     private func conversation(
         _ harness: ChappieHarness = .none, _ profile: ChappieEndpointProfile = ChappieEndpoints.chatGPT.profile

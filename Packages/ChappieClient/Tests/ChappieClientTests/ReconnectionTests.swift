@@ -6,7 +6,7 @@ import FoundationEssentials
 import HTTPTypes
 import Testing
 
-/// What the user sees when a connection breaks, and the backend when it is asked again.
+/// A connection breaks: the user sees one answer, and the backend is asked again.
 @Suite(.timeLimit(.minutes(2))) struct ReconnectionTests {
     // MARK: Over both transports
 

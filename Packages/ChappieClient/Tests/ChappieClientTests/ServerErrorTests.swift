@@ -5,7 +5,7 @@ import FoundationEssentials
 import HTTPTypes
 import Testing
 
-/// What the backend's own errors lead to, over both transports.
+/// The client acts on the backend's own errors, over both transports.
 @Suite struct ServerErrorTests {
     /// An error object of a failed response, and the pause that follows; `nil` for the usual one.
     struct Failure: Sendable, CustomTestStringConvertible {

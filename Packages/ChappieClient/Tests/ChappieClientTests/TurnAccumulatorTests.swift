@@ -3,7 +3,7 @@ import Testing
 
 @testable import ChappieClient
 
-/// What the host is shown of a turn's attempts.
+/// The host sees one turn, however many attempts it took.
 @Suite struct TurnAccumulatorTests {
     /// An accumulator, and what it has told.
     private final class Turn {
@@ -101,7 +101,7 @@ import Testing
         #expect(turn.response?.items.map(\.callID) == ["call_1", "call_4"])
     }
 
-    /// What the first attempt brings, the second one, and the text that the error then names.
+    /// Each row has the events of the first attempt, those of the second, and the text that the error then names.
     static let divergences: [([ResponsesEvent], [ResponsesEvent], named: String)] = [
         ([delta("Hello")], [delta("Hell"), completed], "Hello"),
         ([delta("Hello, world")], [delta("Hello"), delta(", moon")], "Hello, world"),

@@ -3,7 +3,7 @@ import Testing
 
 @testable import ChappieClient
 
-/// What a list of failures leads to.
+/// Each list of failures leads to one list of steps.
 @Suite struct TurnPlanTests {
     struct Case: Sendable {
         var kind = ChappieTransportEvent.Kind.webSocket

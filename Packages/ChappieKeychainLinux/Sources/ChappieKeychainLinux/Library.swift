@@ -110,7 +110,8 @@ final class LibraryObject {
 ///
 /// Made only after ``SecretLibrary/require()``.
 final class Cancellation: Sendable {
-    // A GCancellable is safe to use from any thread, and this is its one reference.
+    // GIO documents g_cancellable_cancel and g_cancellable_is_cancelled as safe from any thread. The pointer never changes,
+    // and this object holds the one reference until its deinit. Swift can't know either.
     nonisolated(unsafe) let pointer = g_cancellable_new()
     private let context: ThreadContext
 
@@ -134,7 +135,8 @@ final class Cancellation: Sendable {
 /// Without it the library's signals would pile up in the process's main context, which may never run. They keep the
 /// context and the connection alive until it has run again: a kept connection is used under the same context again.
 final class ThreadContext: Sendable {
-    // A GMainContext is safe to use from any thread, and this is its one reference.
+    // A GMainContext has a lock of its own. The pointer never changes, and this object holds the one reference until its
+    // deinit. Swift can't know either.
     nonisolated(unsafe) let pointer = g_main_context_new()
 
     deinit { g_main_context_unref(pointer) }

@@ -115,7 +115,7 @@ extension Finding {
 }
 
 extension ConnectionReport {
-    /// What came of one attempt at a connection to the host of `url`: proxy, DNS, TCP and TLS, as far as it came.
+    /// Judges one attempt at a connection to the host of `url`: proxy, DNS, TCP and TLS, up to the step that failed.
     func findings(for url: URL, at now: Date) -> [(name: String, finding: Finding)] {
         var findings: [(name: String, finding: Finding)] = []
         if let proxy { findings.append(("proxy", Finding(.ok, proxy))) }

@@ -15,7 +15,7 @@ extension CredentialLifecycle {
         let elapsed: Duration
     }
 
-    /// What a caller waits for.
+    /// The caller waits for one of these.
     enum Need: Sendable, Hashable {
         /// The credential, as it is.
         case account
@@ -160,7 +160,7 @@ struct Tombstone: Sendable {
     }
 }
 
-/// The state of the slot's credential, for every watcher.
+/// The manager publishes this state of the slot's credential to every watcher.
 struct CredentialSnapshot: Sendable, Equatable {
     enum Status: Sendable, Hashable {
         /// The store has not been read yet.

@@ -29,8 +29,8 @@ struct TokenClient: Sendable {
             exchanged: TokenAnswer(answer), grant: code.grant, at: issuer.clock.now, from: CredentialOrigin(endpoints))
     }
 
-    /// Renews the tokens (RFC 6749, 6, in JSON, without a scope): rejected when the refresh token is of no more use, a
-    /// soft failure for everything that may pass.
+    /// Renews the tokens (RFC 6749, 6, in JSON, without a scope). The failure is `rejected` when the server no longer takes
+    /// the refresh token; every other failure may pass.
     func refresh(_ refreshToken: Secret) async -> Result<TokenAnswer, CredentialFailure> {
         let body: ChappieJSON = [
             "client_id": .string(clientID), "grant_type": "refresh_token", "refresh_token": .string(refreshToken.text),
