@@ -11,17 +11,6 @@ extension OverTheWire {
     @Suite struct DeadlineTests {
         static let short = Duration.milliseconds(200)
 
-        /// A listener that never accepts has room for few connections, and the one past those is never answered; or the
-        /// kernel accepts the connection, and nothing answers the ClientHello.
-        @Test(arguments: [false, true])
-        func aConnectionThatIsNotAnsweredEndsAtTheConnectDeadline(_ isSecuring: Bool) async throws {
-            let listener = try await isSecuring ? SilentListener(backlog: 8, filled: false) : SilentListener()
-            defer { listener.close() }
-            let url = try makeURL("\(isSecuring ? "wss" : "ws")://127.0.0.1:\(listener.port)/")
-            let error = try await timeOut(ChappieDeadlines(connect: Self.short), at: url)
-            #expect(error.stage == (isSecuring ? .tls : .connect))
-        }
-
         @Test func aSilentPeerIsPingedAndThenGivenUp() async throws {
             let server = try ScriptedWebSocketServer.start { .upgrade($0, then: [.stall]) }
             let transport = makeTransport(deadlines: ChappieDeadlines(liveness: Self.short))
