@@ -10,6 +10,12 @@ public enum ChappieStreamEvent: Sendable, Hashable {
     case reasoningSummaryDelta(String)
     /// The account's limits, as the answer's headers or an event say.
     indirect case usageLimits(ChappieUsageLimitSnapshot)
+    /// The model has called a tool of the host's; its turn to run has come.
+    indirect case toolCallRequested(ChappieToolExecutionRequest)
+    /// The call waits for the user's approval.
+    indirect case approvalRequested(ChappieApprovalRequest)
+    /// The call is over, and the model will be told.
+    indirect case toolCallCompleted(ChappieToolExecutionResult)
     /// A change on the wire below.
     case transport(ChappieTransportEvent)
     /// An item is complete; unknown kinds included.
