@@ -85,6 +85,13 @@ extension ChappieStreamEvent {
         case .transport(.reconnecting(let attempt, let maximum, let delay)):
             Self.delayed("reconnecting", attempt, maximum, delay)
         case .transport(.fellBack(let kind)): ["type": "fell_back", "transport": .string(kind.rawValue)]
+        case .toolCallRequested(let request): ["type": "tool_call", "call": request.call.json]
+        case .approvalRequested(let request): ["type": "approval_requested", "call": request.call.json]
+        case .toolCallCompleted(let result):
+            [
+                "type": "tool_result", "call_id": .string(result.call.callID),
+                "outcome": .string(result.outcome.rawValue), "output": .string(result.output),
+            ]
         case .item(let item): ["type": "item", "item": item.json]
         case .completed(let response): ["type": "completed", "response": response.json]
         }
@@ -95,6 +102,12 @@ extension ChappieStreamEvent {
             "type": .string(type), "attempt": .integer(attempt), "maximum": .integer(maximum),
             "seconds": .double(delay.seconds),
         ]
+    }
+}
+
+extension ChappieToolCall {
+    fileprivate var json: ChappieJSON {
+        ["call_id": .string(callID), "name": .string(name), "arguments": argumentsJSON ?? .string(arguments)]
     }
 }
 
