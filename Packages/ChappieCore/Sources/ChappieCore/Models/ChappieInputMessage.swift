@@ -3,6 +3,7 @@
 /// ```swift
 /// .user("What is this?")
 /// .user("Quickly: what is this?", fastMode: true)
+/// .user("What is on it?", images: [try ChappieImage(path: "photo.jpg")])
 /// ```
 public struct ChappieInputMessage: Sendable, Hashable, Codable {
     /// The speaker; unknown values survive.
@@ -20,14 +21,6 @@ public struct ChappieInputMessage: Sendable, Hashable, Codable {
         public static let developer = Role(rawValue: "developer")
     }
 
-    /// A piece of a message. More kinds (files) will follow.
-    public enum Part: Sendable, Hashable, Codable {
-        /// Plain text.
-        case text(String)
-        /// An image by URL, `https:` or `data:`.
-        case imageURL(String)
-    }
-
     /// The speaker.
     public var role: Role
     /// The parts of the message, in order.
@@ -42,9 +35,13 @@ public struct ChappieInputMessage: Sendable, Hashable, Codable {
         self.options = options
     }
 
-    /// A message of the user. `fastMode` asks for low reasoning effort.
-    public static func user(_ text: String, fastMode: Bool = false) -> Self {
-        .init(role: .user, parts: [.text(text)], options: ChappieMessageOptions(fastMode: fastMode))
+    /// A message of the user: images and files, then the text about them. `fastMode` asks for low reasoning effort.
+    public static func user(
+        _ text: String, images: [ChappieImage] = [], files: [ChappieFile] = [], fastMode: Bool = false
+    ) -> Self {
+        .init(
+            role: .user, parts: images.map(Part.image) + files.map(Part.file) + [.text(text)],
+            options: ChappieMessageOptions(fastMode: fastMode))
     }
     /// A message of the program about the whole conversation.
     public static func system(_ text: String) -> Self { .init(role: .system, parts: [.text(text)]) }
@@ -55,13 +52,7 @@ public struct ChappieInputMessage: Sendable, Hashable, Codable {
 
     /// The message as an input item of the Responses API.
     @_spi(ChappieInternals) public var inputItem: ChappieJSON {
-        let isAssistant = role == .assistant
-        let content = parts.map { part -> ChappieJSON in
-            switch part {
-            case .text(let text): ["type": isAssistant ? "output_text" : "input_text", "text": .string(text)]
-            case .imageURL(let url): ["type": "input_image", "image_url": .string(url), "detail": "high"]
-            }
-        }
+        let content = parts.map { $0.json(isAssistant: role == .assistant) }
         return ["type": "message", "role": .string(role.rawValue), "content": .array(content)]
     }
 }
