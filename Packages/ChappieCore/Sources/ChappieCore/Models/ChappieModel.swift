@@ -20,10 +20,26 @@ public struct ChappieModel: Sendable, Hashable, Codable, Identifiable {
     public var defaultReasoningLevel: ChappieReasoningEffort
     /// In tokens.
     public var contextWindow: Int?
+    /// The largest window that the model can be given, in tokens.
+    public var maximumContextWindow: Int?
+    /// How much of the window a conversation may fill, in percent; the rest is for the answer. Default 95.
+    public var effectiveContextWindowPercent: Int
+    /// The size in tokens at which the backend's own clients compact a conversation; `nil` for 90 % of the window.
+    public var autoCompactTokenLimit: Int?
     /// Whether the model can search the web.
     public var supportsSearchTool: Bool
     /// Whether several tools may be called in one round.
     public var supportsParallelToolCalls: Bool
+    /// Whether requests have the lite form: tools travel in the input, and calls come one at a time.
+    public var usesResponsesLite: Bool
+    /// Whether requests may name a ``ChappieVerbosity``.
+    public var supportsVerbosity: Bool
+    /// The verbosity of a request that names none.
+    public var defaultVerbosity: ChappieVerbosity?
+    /// What the backend wants people to know who may use the model.
+    public var availabilityNote: String?
+    /// The model that takes this one's place; `nil` for a model that stays.
+    public var upgrade: ChappieModelUpgrade?
 
     public var id: String { slug }
 
@@ -33,7 +49,10 @@ public struct ChappieModel: Sendable, Hashable, Codable, Identifiable {
         priority: Int = .max, isListed: Bool = true, inputModalities: [String] = ["text"],
         supportedReasoningLevels: [ChappieReasoningEffort] = [],
         defaultReasoningLevel: ChappieReasoningEffort = .automatic, contextWindow: Int? = nil,
-        supportsSearchTool: Bool = false, supportsParallelToolCalls: Bool = true
+        maximumContextWindow: Int? = nil, effectiveContextWindowPercent: Int = 95, autoCompactTokenLimit: Int? = nil,
+        supportsSearchTool: Bool = false, supportsParallelToolCalls: Bool = true, usesResponsesLite: Bool = false,
+        supportsVerbosity: Bool = false, defaultVerbosity: ChappieVerbosity? = nil, availabilityNote: String? = nil,
+        upgrade: ChappieModelUpgrade? = nil
     ) {
         self.slug = slug
         self.displayName = displayName ?? slug
@@ -45,8 +64,42 @@ public struct ChappieModel: Sendable, Hashable, Codable, Identifiable {
         self.supportedReasoningLevels = supportedReasoningLevels
         self.defaultReasoningLevel = defaultReasoningLevel
         self.contextWindow = contextWindow
+        self.maximumContextWindow = maximumContextWindow
+        self.effectiveContextWindowPercent = effectiveContextWindowPercent
+        self.autoCompactTokenLimit = autoCompactTokenLimit
         self.supportsSearchTool = supportsSearchTool
         self.supportsParallelToolCalls = supportsParallelToolCalls
+        self.usesResponsesLite = usesResponsesLite
+        self.supportsVerbosity = supportsVerbosity
+        self.defaultVerbosity = defaultVerbosity
+        self.availabilityNote = availabilityNote
+        self.upgrade = upgrade
+    }
+}
+
+/// The model that takes another one's place.
+public struct ChappieModelUpgrade: Sendable, Hashable, Codable {
+    /// The slug of the model to use instead.
+    public var model: String
+    /// What changes, in Markdown, for people.
+    public var notes: String?
+    /// When the old model goes; `nil` when the backend does not say.
+    public var retirementAt: Date?
+
+    /// An upgrade with the given properties.
+    public init(model: String, notes: String? = nil, retirementAt: Date? = nil) {
+        self.model = model
+        self.notes = notes
+        self.retirementAt = retirementAt
+    }
+
+    init?(_ json: ChappieJSON?) {
+        guard let json, let model = json["model"]?.string, !model.isEmpty else { return nil }
+        let retirement = json["retirement_at"]
+        self.init(
+            model: model, notes: json["migration_markdown"]?.string,
+            retirementAt: PeerNumber.date(retirement?.double)
+                ?? retirement?.string.flatMap { try? Date($0, strategy: .iso8601) })
     }
 }
 
@@ -66,10 +119,17 @@ public struct ChappieModel: Sendable, Hashable, Codable, Identifiable {
                 effort($0["effort"]) ?? effort($0)
             },
             defaultReasoningLevel: effort(json["default_reasoning_level"]) ?? .automatic,
-            contextWindow: json["context_window"]?.int,
+            contextWindow: json["context_window"]?.int, maximumContextWindow: json["max_context_window"]?.int,
+            effectiveContextWindowPercent: json["effective_context_window_percent"]?.int ?? 95,
+            autoCompactTokenLimit: json["auto_compact_token_limit"]?.int,
             supportsSearchTool: json["supports_search_tool"]?.bool ?? false,
             supportsParallelToolCalls: json["supports_parallel_tool_calls"]?.bool
-                ?? (json["use_responses_lite"]?.bool != true))
+                ?? (json["use_responses_lite"]?.bool != true),
+            usesResponsesLite: json["use_responses_lite"]?.bool ?? false,
+            supportsVerbosity: json["support_verbosity"]?.bool ?? false,
+            defaultVerbosity: json["default_verbosity"]?.string.map(ChappieVerbosity.init(rawValue:)),
+            availabilityNote: json["availability_nux"]?["message"]?.string,
+            upgrade: ChappieModelUpgrade(json["upgrade"]))
     }
 
     /// Reads the model list, best first; both the backend's `{"models":[…]}` and an OpenAI-style `{"data":[…]}`.

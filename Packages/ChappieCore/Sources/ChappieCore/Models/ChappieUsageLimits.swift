@@ -14,11 +14,40 @@ public struct ChappieUsageLimitSnapshot: Sendable, Hashable, Codable {
     public var credits: ChappieUsageCredits?
     /// The account's plan.
     public var plan: ChappiePlan?
+    /// Limits of other families, each with its own ``limitID``, such as those of one feature.
+    public var additional: [ChappieUsageLimitSnapshot]
+    /// What a workspace lets this person spend.
+    public var spendControl: ChappieSpendControl?
+    /// Which limit was reached; `nil` while none is.
+    public var reachedType: ReachedType?
+    /// How often the windows may be started anew for free; `nil` when the backend does not say.
+    public var availableResets: Int?
+    /// The backend's sentence about more quota; may be shown to a person.
+    public var promotion: String?
+
+    /// Which limit was reached; unknown values survive.
+    public struct ReachedType: RawRepresentable, Sendable, Hashable, Codable {
+        public let rawValue: String
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        /// A window of the plan.
+        public static let rateLimit = ReachedType(rawValue: "rate_limit_reached")
+        /// The workspace of this owner has no credits left.
+        public static let workspaceOwnerCredits = ReachedType(rawValue: "workspace_owner_credits_depleted")
+        /// The workspace of this member has no credits left.
+        public static let workspaceMemberCredits = ReachedType(rawValue: "workspace_member_credits_depleted")
+        /// The limit of this owner's workspace.
+        public static let workspaceOwnerLimit = ReachedType(rawValue: "workspace_owner_usage_limit_reached")
+        /// The limit of this member's workspace.
+        public static let workspaceMemberLimit = ReachedType(rawValue: "workspace_member_usage_limit_reached")
+    }
 
     /// A snapshot with the given properties.
     public init(
         limitID: String = "codex", limitName: String? = nil, primary: ChappieUsageWindow? = nil,
-        secondary: ChappieUsageWindow? = nil, credits: ChappieUsageCredits? = nil, plan: ChappiePlan? = nil
+        secondary: ChappieUsageWindow? = nil, credits: ChappieUsageCredits? = nil, plan: ChappiePlan? = nil,
+        additional: [ChappieUsageLimitSnapshot] = [], spendControl: ChappieSpendControl? = nil,
+        reachedType: ReachedType? = nil, availableResets: Int? = nil, promotion: String? = nil
     ) {
         self.limitID = limitID
         self.limitName = limitName
@@ -26,10 +55,32 @@ public struct ChappieUsageLimitSnapshot: Sendable, Hashable, Codable {
         self.secondary = secondary
         self.credits = credits
         self.plan = plan
+        self.additional = additional
+        self.spendControl = spendControl
+        self.reachedType = reachedType
+        self.availableResets = availableResets
+        self.promotion = promotion
+    }
+
+    /// Decodes also what earlier versions have written.
+    public init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: CodingKeys.self)
+        func value<Value: Decodable>(_ key: CodingKeys) throws -> Value? {
+            try values.decodeIfPresent(Value.self, forKey: key)
+        }
+        self.init(
+            limitID: try values.decode(String.self, forKey: .limitID), limitName: try value(.limitName),
+            primary: try value(.primary), secondary: try value(.secondary), credits: try value(.credits),
+            plan: try value(.plan), additional: try value(.additional) ?? [], spendControl: try value(.spendControl),
+            reachedType: try value(.reachedType), availableResets: try value(.availableResets),
+            promotion: try value(.promotion))
     }
 
     /// Whether it says nothing at all.
-    public var isEmpty: Bool { primary == nil && secondary == nil && credits == nil }
+    public var isEmpty: Bool { isSilent && additional.isEmpty && spendControl == nil && reachedType == nil }
+
+    /// Whether it says nothing about its own family.
+    private var isSilent: Bool { primary == nil && secondary == nil && credits == nil }
 }
 
 @_spi(ChappieInternals) extension ChappieUsageLimitSnapshot {
@@ -41,6 +92,11 @@ public struct ChappieUsageLimitSnapshot: Sendable, Hashable, Codable {
             limitName: json["limit_name"]?.string,
             primary: ChappieUsageWindow(limits?["primary"]), secondary: ChappieUsageWindow(limits?["secondary"]),
             credits: ChappieUsageCredits(json["credits"]), plan: json["plan_type"]?.string.map(ChappiePlan.init))
+        let reviews = json["code_review_rate_limits"]
+        let review = ChappieUsageLimitSnapshot(
+            limitID: "code_review", primary: ChappieUsageWindow(reviews?["primary"]),
+            secondary: ChappieUsageWindow(reviews?["secondary"]))
+        if !review.isEmpty { additional = [review] }
     }
 
     /// Reads the body of the usage endpoint.
@@ -48,18 +104,48 @@ public struct ChappieUsageLimitSnapshot: Sendable, Hashable, Codable {
     /// - Returns: `nil` when it is not an object with a `plan_type`.
     public init?(usageBody json: ChappieJSON) {
         guard let plan = json["plan_type"]?.string else { return nil }
-        let limit = json["rate_limit"]
+        self.init(rateLimit: json["rate_limit"])
+        self.plan = ChappiePlan(rawValue: plan)
+        credits = ChappieUsageCredits(json["credits"])
+        additional = (json["additional_rate_limits"]?.array ?? []).compactMap { entry in
+            guard let id = entry["metered_feature"]?.string ?? entry["limit_name"]?.string else { return nil }
+            return ChappieUsageLimitSnapshot(
+                limitID: Self.normalized(id), limitName: entry["limit_name"]?.string, rateLimit: entry["rate_limit"])
+        }
+        spendControl = ChappieSpendControl(json["spend_control"])
+        let reached = json["rate_limit_reached_type"]
+        reachedType = (reached?["type"]?.string ?? reached?.string).map(ReachedType.init(rawValue:))
+        availableResets = json["rate_limit_reset_credits"]?["available_count"]?.int
+    }
+
+    private init(limitID: String = "codex", limitName: String? = nil, rateLimit: ChappieJSON?) {
         self.init(
-            primary: ChappieUsageWindow(limit?["primary_window"]),
-            secondary: ChappieUsageWindow(limit?["secondary_window"]),
-            credits: ChappieUsageCredits(json["credits"]), plan: ChappiePlan(rawValue: plan))
+            limitID: limitID, limitName: limitName, primary: ChappieUsageWindow(rateLimit?["primary_window"]),
+            secondary: ChappieUsageWindow(rateLimit?["secondary_window"]))
     }
 
     /// Reads the `x-codex-*` headers of a response.
     ///
     /// - Parameter family: `codex`, or another that the headers name, such as `codex-bengalfox`.
-    /// - Returns: `nil` when the headers say nothing about that family.
+    /// - Returns: `nil` when the headers say nothing about that family. Other families that they name are ``additional``.
     public init?(headerFields: HTTPFields, family: String = "codex") {
+        self.init(headerFields: headerFields, onlyFamily: family)
+        if isSilent { return nil }
+        let mark = "-primary-used-percent"
+        for name in headerFields.map(\.name.canonicalName) where name.hasPrefix("x-") && name.hasSuffix(mark) {
+            let other = String(name.dropFirst(2).dropLast(mark.count))
+            guard Self.normalized(other) != limitID else { continue }
+            let limits = ChappieUsageLimitSnapshot(headerFields: headerFields, onlyFamily: other)
+            if !limits.isSilent, !additional.contains(where: { $0.limitID == limits.limitID }) {
+                additional.append(limits)
+            }
+        }
+        func value(_ name: String) -> String? { HTTPField.Name(name).flatMap { headerFields[$0] } }
+        reachedType = value("x-codex-rate-limit-reached-type").map(ReachedType.init(rawValue:))
+        promotion = UntrustedText.message(value("x-codex-promo-message"))
+    }
+
+    private init(headerFields: HTTPFields, onlyFamily family: String) {
         func value(_ name: String) -> String? { HTTPField.Name("x-\(family)-\(name)").flatMap { headerFields[$0] } }
         func number(_ name: String) -> Double? {
             value(name).flatMap { Double($0.trimmingPrefix(while: \.isWhitespace)) }
@@ -81,7 +167,6 @@ public struct ChappieUsageLimitSnapshot: Sendable, Hashable, Codable {
         self.init(
             limitID: Self.normalized(family), limitName: value("limit-name"), primary: window("primary"),
             secondary: window("secondary"), credits: credits)
-        if isEmpty { return nil }
     }
 
     private static func normalized(_ name: String) -> String { name.lowercased().replacing("-", with: "_") }
@@ -122,18 +207,129 @@ public struct ChappieUsageCredits: Sendable, Hashable, Codable {
     public var isUnlimited: Bool
     /// In the backend's spelling.
     public var balance: String?
+    /// How many messages on the user's machine they are good for, from … to; `nil` when the backend does not say.
+    public var approximateLocalMessages: [Int]?
+    /// How many messages in the cloud they are good for, from … to; `nil` when the backend does not say.
+    public var approximateCloudMessages: [Int]?
 
     /// Credits with the given properties.
-    public init(hasCredits: Bool, isUnlimited: Bool, balance: String? = nil) {
+    public init(
+        hasCredits: Bool, isUnlimited: Bool, balance: String? = nil, approximateLocalMessages: [Int]? = nil,
+        approximateCloudMessages: [Int]? = nil
+    ) {
         self.hasCredits = hasCredits
         self.isUnlimited = isUnlimited
         self.balance = balance
+        self.approximateLocalMessages = approximateLocalMessages
+        self.approximateCloudMessages = approximateCloudMessages
     }
 
     init?(_ json: ChappieJSON?) {
         guard let json, let hasCredits = json["has_credits"]?.bool else { return nil }
+        func range(_ name: String) -> [Int]? { json[name]?.array?.compactMap(\.int) }
         self.init(
-            hasCredits: hasCredits, isUnlimited: json["unlimited"]?.bool ?? false, balance: json["balance"]?.string)
+            hasCredits: hasCredits, isUnlimited: json["unlimited"]?.bool ?? false,
+            balance: PeerNumber.text(json["balance"]), approximateLocalMessages: range("approx_local_messages"),
+            approximateCloudMessages: range("approx_cloud_messages"))
+    }
+}
+
+/// What a workspace lets one person spend. Amounts are in the backend's spelling.
+public struct ChappieSpendControl: Sendable, Hashable, Codable {
+    /// Whether nothing more may be spent.
+    public var isReached: Bool
+    /// How much may be spent.
+    public var limit: String?
+    /// How much is spent.
+    public var used: String?
+    /// How much is left.
+    public var remaining: String?
+    /// 0…100, as in ``ChappieUsageWindow/usedPercent``.
+    public var usedPercent: Double?
+    /// When spending starts anew.
+    public var resetsAt: Date?
+
+    /// Spending with the given properties.
+    public init(
+        isReached: Bool, limit: String? = nil, used: String? = nil, remaining: String? = nil,
+        usedPercent: Double? = nil, resetsAt: Date? = nil
+    ) {
+        self.isReached = isReached
+        self.limit = limit
+        self.used = used
+        self.remaining = remaining
+        self.usedPercent = usedPercent
+        self.resetsAt = resetsAt
+    }
+
+    init?(_ json: ChappieJSON?) {
+        guard let json, json.object != nil else { return nil }
+        let own = json["individual_limit"]
+        self.init(
+            isReached: json["reached"]?.bool ?? false, limit: PeerNumber.text(own?["limit"]),
+            used: PeerNumber.text(own?["used"]), remaining: PeerNumber.text(own?["remaining"]),
+            usedPercent: PeerNumber.percent(own?["used_percent"]?.double),
+            resetsAt: PeerNumber.date(own?["reset_at"]?.double))
+    }
+}
+
+// MARK: Thresholds
+
+/// A window whose use has reached a threshold.
+public struct ChappieUsageCrossing: Sendable, Hashable, Codable {
+    /// The family of the limit.
+    public var limitID: String
+    /// A name for it, when the backend gives one.
+    public var limitName: String?
+    /// Whether it is the short window of the two.
+    public var isPrimary: Bool
+    /// The window as it is.
+    public var window: ChappieUsageWindow
+    /// The highest threshold that it has reached, in percent.
+    public var threshold: Double
+
+    /// A crossing with the given properties.
+    public init(
+        limitID: String, limitName: String? = nil, isPrimary: Bool, window: ChappieUsageWindow, threshold: Double
+    ) {
+        self.limitID = limitID
+        self.limitName = limitName
+        self.isPrimary = isPrimary
+        self.window = window
+        self.threshold = threshold
+    }
+}
+
+extension ChappieUsageLimitSnapshot {
+    /// When to warn a person: at 80 and at 95 percent.
+    public static let warningThresholds: [Double] = [80, 95]
+
+    /// The windows that have reached a threshold, each with the highest one; additional limits included.
+    ///
+    /// - Parameters:
+    ///   - earlier: the snapshot shown before: a window that had reached the threshold then is left out. Default `nil`: none
+    ///     is left out.
+    ///   - thresholds: in percent. Default ``warningThresholds``.
+    public func crossings(
+        since earlier: ChappieUsageLimitSnapshot? = nil, thresholds: [Double] = warningThresholds
+    ) -> [ChappieUsageCrossing] {
+        func highest(_ window: ChappieUsageWindow?) -> Double? {
+            window.flatMap { window in thresholds.filter { $0 <= window.usedPercent }.max() }
+        }
+        let known = earlier.map { [$0] + $0.additional } ?? []
+        var crossings: [ChappieUsageCrossing] = []
+        for limits in [self] + additional {
+            let before = known.first { $0.limitID == limits.limitID }
+            let windows = [(true, limits.primary, before?.primary), (false, limits.secondary, before?.secondary)]
+            for (isPrimary, window, before) in windows {
+                guard let window, let threshold = highest(window), highest(before) ?? 0 < threshold else { continue }
+                crossings.append(
+                    ChappieUsageCrossing(
+                        limitID: limits.limitID, limitName: limits.limitName, isPrimary: isPrimary, window: window,
+                        threshold: threshold))
+            }
+        }
+        return crossings
     }
 }
 
@@ -174,6 +370,11 @@ enum PeerNumber {
     /// `seconds` after 1970 began; `nil` when that is not before the year 10000.
     static func date(_ seconds: Double?) -> Date? {
         seconds.flatMap { (0..<end).contains($0) ? Date(timeIntervalSince1970: $0) : nil }
+    }
+
+    /// An amount, which comes as a string or as a number.
+    static func text(_ json: ChappieJSON?) -> String? {
+        if case .number(let number)? = json { number.literal } else { json?.string }
     }
 
     /// A percentage; one beyond a million either way is cut there.

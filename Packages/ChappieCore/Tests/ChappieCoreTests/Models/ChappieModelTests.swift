@@ -41,6 +41,35 @@ import Testing
         #expect(ChappieModel(both)?.supportsParallelToolCalls == true)
     }
 
+    @Test func readsWhatIsToBeKnownOfAModelsFuture() throws {
+        let model = try #require(
+            ChappieModel(
+                json(
+                    #"{"slug":"m","context_window":272000,"max_context_window":872000,"effective_context_window_percent":90,"auto_compact_token_limit":200000,"use_responses_lite":true,"support_verbosity":true,"default_verbosity":"low","availability_nux":{"message":"New"},"upgrade":{"model":"n","migration_markdown":"**n** is better","retirement_at":1800000000}}"#
+                )))
+        #expect(model.maximumContextWindow == 872_000 && model.effectiveContextWindowPercent == 90)
+        #expect(model.autoCompactTokenLimit == 200_000 && model.usesResponsesLite)
+        #expect(model.supportsVerbosity && model.defaultVerbosity == .low && model.availabilityNote == "New")
+        let date = Date(timeIntervalSince1970: 1_800_000_000)
+        #expect(model.upgrade == ChappieModelUpgrade(model: "n", notes: "**n** is better", retirementAt: date))
+        #expect(try JSONDecoder().decode(ChappieModel.self, from: JSONEncoder().encode(model)) == model)
+    }
+
+    @Test(
+        "upgrades in the shapes that may come",
+        arguments: [
+            (#"{"model":"n"}"#, ChappieModelUpgrade(model: "n")), ("null", nil), (#"{"model":""}"#, nil), ("7", nil),
+            (#"{"migration_markdown":"x"}"#, nil),
+            (
+                #"{"model":"n","retirement_at":"2027-01-15T08:00:00Z"}"#,
+                ChappieModelUpgrade(model: "n", retirementAt: Date(timeIntervalSince1970: 1_800_000_000))
+            ), (#"{"model":"n","retirement_at":1e300}"#, ChappieModelUpgrade(model: "n")),
+            (#"{"model":"n","retirement_at":"soon"}"#, ChappieModelUpgrade(model: "n")),
+        ] as [(String, ChappieModelUpgrade?)])
+    func readsUpgrades(_ text: String, _ upgrade: ChappieModelUpgrade?) {
+        #expect(ChappieModel(json(#"{"slug":"m","upgrade":\#(text)}"#))?.upgrade == upgrade)
+    }
+
     @Test func listsByPriorityAndThenAsListed() {
         let body = json(
             #"{"models":[{"slug":"c","priority":2},{"slug":"x"},{"slug":"a","priority":1},{"id":"b","priority":2},{"name":"none"},null,{"slug":"y"}]}"#

@@ -32,6 +32,21 @@ import Testing
         #expect(snapshot(headers) == nil)
     }
 
+    @Test func otherFamiliesOfTheHeadersAreAdditional() {
+        let read = snapshot([
+            "x-codex-primary-used-percent": "12", "X-Codex-Bengalfox-Primary-Used-Percent": "87",
+            "x-codex-bengalfox-limit-name": "Fox", "x-codex-empty-primary-used-percent": "0",
+            "x-codex-rate-limit-reached-type": "workspace_owner_credits_depleted", "x-codex-promo-message": "More?",
+        ])
+        let fox = ChappieUsageLimitSnapshot(
+            limitID: "codex_bengalfox", limitName: "Fox", primary: ChappieUsageWindow(usedPercent: 87))
+        #expect(
+            read
+                == ChappieUsageLimitSnapshot(
+                    primary: ChappieUsageWindow(usedPercent: 12), additional: [fox],
+                    reachedType: .workspaceOwnerCredits, promotion: "More?"))
+    }
+
     @Test func headersThatSayNothingAreNoSnapshot() {
         #expect(snapshot([:]) == nil)
         #expect(snapshot(["x-request-id": "r", "x-codex-limit-name": "Codex"]) == nil)
@@ -122,6 +137,33 @@ import Testing
         #expect(read == expected)
     }
 
+    @Test func readsEveryWindowAndCreditOfTheUsageBody() {
+        let read = ChappieUsageLimitSnapshot(
+            usageBody: json(
+                #"{"plan_type":"business","rate_limit":null,"credits":{"has_credits":true,"unlimited":false,"balance":12.50,"approx_local_messages":[10,20],"approx_cloud_messages":[1,2]},"spend_control":{"reached":true,"individual_limit":{"limit":"100","used":"88","remaining":12,"used_percent":88,"reset_at":1700000000}},"additional_rate_limits":[{"limit_name":"Fox","metered_feature":"Codex-Bengalfox","rate_limit":{"primary_window":{"used_percent":5,"limit_window_seconds":60},"secondary_window":{"used_percent":6}}},{"rate_limit":{}},null],"rate_limit_reached_type":{"type":"cosmic"},"rate_limit_reset_credits":{"available_count":2}}"#
+            ))
+        let fox = ChappieUsageLimitSnapshot(
+            limitID: "codex_bengalfox", limitName: "Fox",
+            primary: ChappieUsageWindow(usedPercent: 5, windowMinutes: 1),
+            secondary: ChappieUsageWindow(usedPercent: 6))
+        let expected = ChappieUsageLimitSnapshot(
+            credits: ChappieUsageCredits(
+                hasCredits: true, isUnlimited: false, balance: "12.50", approximateLocalMessages: [10, 20],
+                approximateCloudMessages: [1, 2]), plan: .business, additional: [fox],
+            spendControl: ChappieSpendControl(
+                isReached: true, limit: "100", used: "88", remaining: "12", usedPercent: 88, resetsAt: Self.moment),
+            reachedType: .init(rawValue: "cosmic"), availableResets: 2)
+        #expect(read == expected)
+    }
+
+    @Test func anEventsLimitsForReviewsAreAdditional() {
+        let read = ChappieUsageLimitSnapshot(
+            rateLimitsEvent: json(#"{"code_review_rate_limits":{"primary":{"used_percent":9}}}"#))
+        let review = ChappieUsageLimitSnapshot(
+            limitID: "code_review", primary: ChappieUsageWindow(usedPercent: 9))
+        #expect(read == ChappieUsageLimitSnapshot(additional: [review]) && !read.isEmpty)
+    }
+
     @Test func onlyThePlanIsRequired() {
         let bare = ChappieUsageLimitSnapshot(plan: .other("guest"))
         for body in [#"{"plan_type":"guest"}"#, #"{"plan_type":"guest","rate_limit":null,"credits":null}"#] {
@@ -141,11 +183,49 @@ import Testing
         #expect(read.primary?.windowMinutes == minutes)
     }
 
+    // MARK: Thresholds
+
+    @Test(
+        "the thresholds that a window has reached, and had reached before",
+        arguments: [
+            (79.9, nil, nil), (80, nil, 80), (94.9, nil, 80), (95, nil, 95), (1_000_000, nil, 95), (85, 79, 80),
+            (85, 80, nil), (96, 85, 95), (96, 97, nil), (-5, nil, nil), (81, 96, nil),
+        ] as [(Double, Double?, Double?)])
+    func saysWhichThresholdIsCrossed(_ used: Double, _ before: Double?, _ threshold: Double?) {
+        let now = ChappieUsageLimitSnapshot(secondary: ChappieUsageWindow(usedPercent: used))
+        let earlier = before.map { ChappieUsageLimitSnapshot(secondary: ChappieUsageWindow(usedPercent: $0)) }
+        let crossings = now.crossings(since: earlier)
+        #expect(crossings.map(\.threshold) == (threshold.map { [$0] } ?? []))
+        #expect(crossings.allSatisfy { !$0.isPrimary && $0.window.usedPercent == used })
+    }
+
+    @Test func everyWindowIsHeldAgainstItsOwnPast() {
+        func limits(_ codex: Double, _ fox: Double) -> ChappieUsageLimitSnapshot {
+            ChappieUsageLimitSnapshot(
+                primary: ChappieUsageWindow(usedPercent: codex),
+                additional: [
+                    ChappieUsageLimitSnapshot(
+                        limitID: "fox", limitName: "Fox", primary: ChappieUsageWindow(usedPercent: fox))
+                ])
+        }
+        #expect(limits(90, 99).crossings().map(\.limitID) == ["codex", "fox"])
+        #expect(limits(90, 99).crossings(since: limits(90, 50)).map(\.limitName) == ["Fox"])
+        #expect(limits(20, 0).crossings(thresholds: [10, 15]).map(\.threshold) == [15])
+    }
+
+    @Test func decodesWhatHadFewerMembers() throws {
+        let data = Data(#"{"limitID":"codex","primary":{"usedPercent":1.5}}"#.utf8)
+        let read = try JSONDecoder().decode(ChappieUsageLimitSnapshot.self, from: data)
+        #expect(read == ChappieUsageLimitSnapshot(primary: ChappieUsageWindow(usedPercent: 1.5)))
+    }
+
     @Test func survivesARoundTrip() throws {
         let snapshot = ChappieUsageLimitSnapshot(
             limitID: "a", limitName: "b",
             primary: ChappieUsageWindow(usedPercent: 1.5, windowMinutes: 2, resetsAt: Self.moment),
-            credits: ChappieUsageCredits(hasCredits: true, isUnlimited: true), plan: .other("x"))
+            credits: ChappieUsageCredits(hasCredits: true, isUnlimited: true), plan: .other("x"),
+            additional: [ChappieUsageLimitSnapshot(limitID: "c")], spendControl: ChappieSpendControl(isReached: true),
+            reachedType: .rateLimit, availableResets: 1, promotion: "p")
         let data = try JSONEncoder().encode(snapshot)
         #expect(try JSONDecoder().decode(ChappieUsageLimitSnapshot.self, from: data) == snapshot)
     }
