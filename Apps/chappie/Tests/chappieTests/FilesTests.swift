@@ -1,3 +1,4 @@
+@_spi(ChappieInternals) import ChappieCore
 import FoundationEssentials
 import Glibc
 import Testing

@@ -10,21 +10,46 @@ extension ChappieClient {
 
     /// The models that the account may use, best first.
     ///
-    /// Asked anew each time with the list's `ETag`, so that an unchanged list costs one small exchange. A 429 is tried
-    /// again as the configuration's backoff policy says.
+    /// Asked anew each time with the list's `ETag`, so that an unchanged list costs one small exchange, also in the next run of
+    /// the program where there is a ``ChappieModelCache``. A 429 is tried again as the configuration's backoff policy says.
+    ///
+    /// A model that is not in the list can be used all the same.
     ///
     /// - Throws: ``ChappieClientError``; `CancellationError`.
     public func models(filter: ChappieModelFilter = ChappieModelFilter()) async throws -> [ChappieModel] {
         let account = try await accountInfo()
-        let known = modelList.flatMap { $0.account.isSameAccount(as: account) ? $0 : nil }
+        let record = record(of: account)
+        let known = await knownModels(of: account, record)
         let url = configuration.endpoints.profile.modelsURL.appending(queryItems: [
             URLQueryItem(name: "client_version", value: Self.wireFormatVersion)
         ])
         let (tag, json) = try await get(url, credentials.authorization(onlyFor: account), unless: known?.tag)
-        if json == nil, let known { return known.models.filter(filter.matches) }
+        if json == nil, let known {
+            modelList = (account, known.tag, known.models)
+            return known.models.filter(filter.matches)
+        }
         guard let json, let models = ChappieModel.list(json) else { throw ChappieClientError.invalidResponse }
         modelList = tag.map { (account, $0, models) }
+        if let tag, let record { await modelCache?.save(record.document(tag: tag, list: json), record.name) }
         return models.filter(filter.matches)
+    }
+
+    /// `nil` for an account that can't be told from others.
+    private func record(of account: ChappieAccountInfo) -> ModelListRecord? {
+        let profile = configuration.endpoints.profile
+        guard let id = account.accountID, let user = account.userID else { return nil }
+        return ModelListRecord(
+            owner: [profile.issuer.absoluteString, profile.backend.absoluteString, user, id],
+            format: Self.wireFormatVersion)
+    }
+
+    /// The list as this client has it, else as an earlier run has kept it.
+    private func knownModels(
+        of account: ChappieAccountInfo, _ record: ModelListRecord?
+    ) async -> (tag: String, models: [ChappieModel])? {
+        if let modelList, modelList.account.isSameAccount(as: account) { return (modelList.tag, modelList.models) }
+        guard let record, let document = await modelCache?.load(record.name) else { return nil }
+        return record.read(document)
     }
 
     /// The best model that `filter` lets through; `nil` when there is none.

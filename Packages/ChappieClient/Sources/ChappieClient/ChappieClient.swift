@@ -26,6 +26,7 @@ public actor ChappieClient {
     private let connection: ConversationConnection
     private let entropy: any Entropy
     let credentials: CredentialManager
+    let modelCache: (any ChappieModelCache)?
     let clock: any ChappieClock
 
     private let queue = AsyncLock()
@@ -45,12 +46,15 @@ public actor ChappieClient {
     ///
     /// Authorization is added here. Without a `webSocket` answers come as server-sent events. `credentials` is the manager
     /// of the configuration's credential slot, shared with its session; `clock` is for pauses and dates, `entropy` for ids.
+    /// `modelCache` keeps model lists between runs; none by default.
     public init(
         configuration: ChappieConfiguration = ChappieConfiguration(), transport: any HTTPTransport,
         webSocket: (any WebSocketTransport)? = nil, credentials: CredentialManager,
-        clock: any ChappieClock = SystemClock(), entropy: any Entropy = SystemEntropy()
+        clock: any ChappieClock = SystemClock(), entropy: any Entropy = SystemEntropy(),
+        modelCache: (any ChappieModelCache)? = nil
     ) {
         self.configuration = configuration
+        self.modelCache = modelCache
         self.credentials = credentials
         self.clock = clock
         self.transport = transport

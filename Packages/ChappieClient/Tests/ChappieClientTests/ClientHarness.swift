@@ -145,7 +145,7 @@ struct ClientHarness: Sendable {
         others: [ScriptedHTTPAnswer] = [], signedIn: Bool = true, harness: ChappieHarness = "Be brief.",
         backoff: ChappieRateLimitBackoffPolicy = .default, policy: ChappieStreamingTransportPolicy? = nil,
         profile: ChappieWebSocketProfile? = .chatGPT, clock: (any ChappieClock)? = nil,
-        handshake: ScriptedGate? = nil
+        handshake: ScriptedGate? = nil, modelCache: (any ChappieModelCache)? = nil
     ) {
         let left = Mutex((replies: replies[...], others: others[...], openings: openings[...]))
         // Receivers' and the sign-in's deadlines stand still: silence is scripted.
@@ -178,7 +178,7 @@ struct ClientHarness: Sendable {
             configuration: ChappieConfiguration(
                 harness: harness, rateLimitBackoff: backoff, streamingTransportPolicy: policy ?? wire.policy,
                 endpoints: endpoints), transport: http, webSocket: webSocket, credentials: credentials,
-            clock: clock ?? self.clock, entropy: FixedEntropy())
+            clock: clock ?? self.clock, entropy: FixedEntropy(), modelCache: modelCache)
     }
 
     private static func unscripted(_ what: String) -> ChappieTransportError {

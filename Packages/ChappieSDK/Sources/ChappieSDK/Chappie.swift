@@ -40,7 +40,8 @@ public enum Chappie {
         let transports = PlatformComposition.shared.transports(for: configuration.network)
         return ChappieClient(
             configuration: configuration, transport: transports.http, webSocket: transports.webSocket,
-            credentials: PlatformComposition.shared.credentials(for: configuration))
+            credentials: PlatformComposition.shared.credentials(for: configuration),
+            modelCache: PlatformComposition.shared.modelCache)
     }
 
     /// A client for one conversation with this harness instead of the configuration's.

@@ -18,6 +18,7 @@ final class PlatformComposition: Sendable {
     private let managers = Mutex<[ChappieConfiguration: CredentialManager]>([:])
 
     let notifier: any Notifier = DBusNotifier()
+    let modelCache = ChappieFileModelCache { ProcessInfo.processInfo.environment[$0] }
 
     /// Both ways to the network, on one thread.
     func transports(for policy: ChappieNetworkPolicy) -> (http: CurlHTTPTransport, webSocket: CurlWebSocketTransport) {

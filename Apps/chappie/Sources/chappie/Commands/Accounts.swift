@@ -1,5 +1,6 @@
 import ArgumentParser
 import ChappieAuth
+@_spi(ChappieInternals) import ChappieCore
 import ChappieSDK
 import Glibc
 

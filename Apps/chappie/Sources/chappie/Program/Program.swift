@@ -120,7 +120,8 @@ struct Program: Sendable {
         if let model = answer?.model { configuration.model = model }
         if let answer { configuration.streamingTransportPolicy = answer.transport.policy }
         return ChappieClient(
-            configuration: configuration, transport: transport, webSocket: webSocket, credentials: credentials)
+            configuration: configuration, transport: transport, webSocket: webSocket, credentials: credentials,
+            modelCache: options.simulate ? nil : ChappieFileModelCache { environment[$0] })
     }
 
     /// A session that has read the store, for as long as the user needs to enter a passphrase.

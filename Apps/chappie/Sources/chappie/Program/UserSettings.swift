@@ -1,4 +1,5 @@
 import ChappieAuth
+@_spi(ChappieInternals) import ChappieCore
 import ChappieSDK
 import FoundationEssentials
 import Glibc

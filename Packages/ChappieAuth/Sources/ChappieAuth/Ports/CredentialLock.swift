@@ -154,14 +154,8 @@ public struct FileCredentialLock: CredentialLock {
         return descriptor
     }
 
-    /// FNV-1a of what names the slot. Two slots with one digest would share a lock, which does no harm.
+    /// A digest of what names the slot. Two slots with one digest would share a lock, which does no harm.
     private static func name(of slot: CredentialSlot) -> String {
-        var digest: UInt64 = 0xcbf2_9ce4_8422_2325
-        let names = [slot.service, slot.account, slot.accessGroup ?? ""] + [slot.issuer].compactMap(\.self)
-        for byte in names.joined(separator: "\0").utf8 {
-            digest = (digest ^ UInt64(byte)) &* 0x100_0000_01b3
-        }
-        let text = String(digest, radix: 16)
-        return String(repeating: "0", count: 16 - text.count) + text
+        FNV1a.hexadecimal([slot.service, slot.account, slot.accessGroup ?? ""] + [slot.issuer].compactMap(\.self))
     }
 }

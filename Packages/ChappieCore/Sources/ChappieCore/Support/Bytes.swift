@@ -44,3 +44,14 @@
         return Data(base64Encoded: digits + String(repeating: "=", count: padding)).map(Array.init)
     }
 }
+
+/// FNV-1a with 64 bits, for file names; nothing secret hangs on it, and two texts may share a digest.
+@_spi(ChappieInternals) public enum FNV1a {
+    /// The digest of `parts`, which must not hold a NUL character, in 16 digits.
+    public static func hexadecimal(_ parts: [String]) -> String {
+        var digest: UInt64 = 0xcbf2_9ce4_8422_2325
+        for byte in parts.joined(separator: "\0").utf8 { digest = (digest ^ UInt64(byte)) &* 0x100_0000_01b3 }
+        let text = String(digest, radix: 16)
+        return String(repeating: "0", count: 16 - text.count) + text
+    }
+}

@@ -1,0 +1,103 @@
+import ChappieClient
+@_spi(ChappieInternals) import ChappieCore
+import ChappieTesting
+import FoundationEssentials
+import Glibc
+import HTTPTypes
+import Testing
+
+/// Model lists outlive the program, and nothing about the files can fail a call.
+@Suite struct ModelCacheTests {
+    /// A folder that goes away with the test.
+    private final class Folder {
+        let path: String
+        init() {
+            let parent = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
+            var template = Array("\(parent)/chappie-models.XXXXXX".utf8CString)
+            path = mkdtemp(&template).map { String(cString: $0) } ?? "/nonexistent"
+        }
+        deinit { try? FileManager.default.removeItem(atPath: path) }
+
+        var files: [String] { (try? FileManager.default.contentsOfDirectory(atPath: path + "/chappie")) ?? [] }
+    }
+
+    private let folder = Folder()
+    private var cache: ChappieFileModelCache? {
+        ChappieFileModelCache { [path = folder.path] in ["HOME": "/x", "XDG_CACHE_HOME": path][$0] }
+    }
+
+    private static let list = ScriptedHTTPAnswer.response(
+        headerFields: [.eTag: "W/\"v1\""], body: #"{"models":[{"slug":"a","new":1}]}"#)
+
+    /// What a new program sees, and the tag with which it asked.
+    private func run(_ answer: ScriptedHTTPAnswer) async throws -> (slugs: [String], tag: String?) {
+        let harness = ClientHarness(others: [answer], modelCache: cache)
+        let slugs = try await harness.client.models().map(\.slug)
+        return (slugs, harness.http.receivedRequests.last?.headerFields[.ifNoneMatch])
+    }
+
+    @Test func theNextProgramAsksWithTheTagAndNeedsNoList() async throws {
+        #expect(try await run(Self.list) == (["a"], nil))
+        #expect(try await run(.response(status: .notModified)) == (["a"], "W/\"v1\""))
+        let newer = ScriptedHTTPAnswer.response(headerFields: [.eTag: "\"v2\""], body: #"{"models":[{"slug":"b"}]}"#)
+        #expect(try await run(newer) == (["b"], "W/\"v1\""))
+        #expect(try await run(.response(status: .notModified)) == (["b"], "\"v2\""))
+        #expect(folder.files.count == 1)
+    }
+
+    @Test func theFileIsForItsOwnerAlone() async throws {
+        _ = try await run(Self.list)
+        let name = try #require(folder.files.first)
+        #expect(name.hasPrefix("models-") && name.hasSuffix(".json") && name.utf8.count == 7 + 16 + 5)
+        for (path, mode) in [(folder.path + "/chappie", 0o700), (folder.path + "/chappie/" + name, 0o600)] {
+            var facts = stat()
+            #expect(stat(path, &facts) == 0 && Int(facts.st_mode & 0o777) == mode)
+        }
+    }
+
+    @Test(
+        "files that are damaged, of another account, or of another format",
+        arguments: [
+            "", "{", "[]", #"{"owner":[],"format":"0.163.0","etag":"\"v1\"","list":{"models":[]}}"#,
+            "0.163.0>9.9.9", "person>other", "v1>v 1", "models>modules",
+        ])
+    func isIgnored(_ damage: String) async throws {
+        _ = try await run(Self.list)
+        let path = folder.path + "/chappie/" + (try #require(folder.files.first))
+        var text = String(decoding: try Data(contentsOf: URL(filePath: path)), as: UTF8.self)
+        let change = damage.split(separator: ">")
+        if change.count == 2 {
+            // Whose the list is stands in the file.
+            let owner = try #require(try ChappieJSON(parsing: text)["owner"]?[2]?.string)
+            text = text.replacing(change[0] == "person" ? owner : String(change[0]), with: change[1])
+        } else {
+            text = damage
+        }
+        try Data(text.utf8).write(to: URL(filePath: path))
+        #expect(try await run(Self.list) == (["a"], nil))
+        #expect(try await run(.response(status: .notModified)) == (["a"], "W/\"v1\""))
+    }
+
+    @Test func aFolderThatCannotBeMadeFailsNoCall() async throws {
+        try Data().write(to: URL(filePath: folder.path + "/chappie"))
+        #expect(try await run(Self.list) == (["a"], nil))
+        #expect(try await run(Self.list) == (["a"], nil))
+    }
+
+    @Test func aListWithoutATagIsNotKept() async throws {
+        _ = try await run(.response(body: #"{"models":[{"slug":"a"}]}"#))
+        #expect(folder.files.isEmpty)
+    }
+
+    @Test(arguments: [
+        ["HOME": "/home/me"], ["HOME": "/home/me", "XDG_CACHE_HOME": "relative"], ["XDG_CACHE_HOME": "/cache"],
+    ])
+    func aPlaceIsFound(_ environment: [String: String]) {
+        #expect(ChappieFileModelCache { environment[$0] } != nil)
+    }
+
+    @Test(arguments: [[:], ["HOME": "relative"], ["XDG_CACHE_HOME": "relative"]])
+    func withoutAHomeThereIsNoCache(_ environment: [String: String]) {
+        #expect(ChappieFileModelCache { environment[$0] } == nil)
+    }
+}
