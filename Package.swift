@@ -75,6 +75,11 @@ let package = Package(
         module("ChappieCrypto", ["ChappieCore", "ChappieAuth", "COpenSSL"]),
         module("CSpawn", in: "ChappieDesktopLinux", []),
         module("ChappieDesktopLinux", ["ChappieCore", "ChappieAuth", "CSpawn"]),
+        // Faces of the command line
+        module("CCMark", []),
+        module("ChappieMarkdown", ["ChappieCore", "CCMark"]),
+        module("CEditline", []),
+        module("ChappieLineEditor", ["CEditline"]),
         // Facade
         module(
             "ChappieSDK",
@@ -94,7 +99,7 @@ let package = Package(
             dependencies: [
                 "ChappieSDK", "ChappieCore", "ChappieAuth", "ChappieClient", "ChappieCurl", "ChappieHTTP",
                 "ChappieWebSocket", "ChappieKeychainLinux", "ChappieCrypto", "ChappieDesktopLinux", "CSpawn",
-                "ChappieSimulator", httpTypes, argumentParser,
+                "ChappieMarkdown", "ChappieLineEditor", "ChappieSimulator", httpTypes, argumentParser,
             ],
             path: "Apps/chappie/Sources/chappie"),
         // A program that tests kill
@@ -126,6 +131,8 @@ let package = Package(
             of: "ChappieWebSocket",
             ["ChappieCore", "ChappieTesting", "ChappieSimulator", "TestFixtures", "CZlib", httpTypes]),
         tests(of: "ChappieDesktopLinux", ["ChappieAuth", "TestFixtures"]),
+        tests(of: "ChappieMarkdown"),
+        tests(of: "ChappieLineEditor"),
         tests(of: "ChappieKeychainLinux", ["ChappieCore", "ChappieAuth", "ChappieTesting", "TestFixtures"]),
         tests(of: "ChappieCrypto", ["ChappieAuth", "ChappieTesting", "TestFixtures", "FileStoreWriter"]),
         tests(of: "ChappieSDK", ["ChappieCore", "ChappieAuth", "ChappieClient", "ChappieTesting", httpTypes]),

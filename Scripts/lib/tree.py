@@ -22,7 +22,7 @@ APPLE_IDIOM = {"ChappieCore", "ChappieAuth", "ChappieClient"}
 FOUNDATION = "Packages/ChappieCore/Sources/ChappieCore/Support/Foundation.swift"
 TOOLCHAIN = EVERYWHERE - {"HTTPTypes"} | {"Testing"}
 # Products that the root names otherwise than the package, and one of a package that the root does not have.
-RENAMED = {"ChappieTesting": "ChappieSDKTesting", "ChappieCurl": ""}
+RENAMED = {"ChappieTesting": "ChappieSDKTesting", "ChappieCurl": "", "ChappieMarkdown": "", "ChappieLineEditor": ""}
 IMPORT = re.compile(r"^\s*(?:@\w+(?:\([^)]*\))?\s+)*(?:public |package |internal |fileprivate |private )?import\s+"
                     r"(?:(?:struct|class|enum|protocol|func|var|let|typealias)\s+)?(\w+)")
 

@@ -32,19 +32,30 @@
         return clean.count <= limit ? clean : clean.prefix(limit - 1) + "…"
     }
 
-    /// `text` without control characters, for a terminal, which obeys what is written to it.
+    /// `text` without control characters, for a terminal, which obeys what is written to it, and without what turns text
+    /// around or hides it.
     ///
-    /// U+FFFD stands for each of C0, DEL and C1. Line feed and tab stay; carriage return goes, since it would let a line
-    /// write over itself. Text without any, which is nearly all, is returned as it is.
+    /// U+FFFD stands for each of C0, DEL and C1, for the characters that embed, override or isolate a direction
+    /// (https://www.unicode.org/reports/tr9/#Directional_Formatting_Characters), and for tags. Line feed and tab stay;
+    /// carriage return goes, since it would let a line write over itself, and so do the marks U+200E, U+200F and U+061C.
+    /// Text without any, which is nearly all, is returned as it is.
     public static func forTerminal(_ text: String) -> String {
-        guard text.unicodeScalars.contains(where: isControl) else { return text }
+        guard text.unicodeScalars.contains(where: { isObeyed($0) || isDropped($0) }) else { return text }
         var safe = String.UnicodeScalarView()
-        for scalar in text.unicodeScalars where scalar != "\r" { safe.append(isControl(scalar) ? "\u{FFFD}" : scalar) }
+        for scalar in text.unicodeScalars where !isDropped(scalar) { safe.append(isObeyed(scalar) ? "\u{FFFD}" : scalar) }
         return String(safe)
     }
 
-    private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
-        scalar.properties.generalCategory == .control && scalar != "\t" && scalar != "\n"
+    private static func isObeyed(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.value {
+        case 0x09, 0x0A, 0x20..<0x7F: false
+        case ..<0xA0, 0x202A...0x202E, 0x2066...0x2069, 0xE0000...0xE007F: true
+        default: false
+        }
+    }
+
+    private static func isDropped(_ scalar: Unicode.Scalar) -> Bool {
+        ["\r", "\u{200E}", "\u{200F}", "\u{61C}"].contains(scalar)
     }
 
     /// `text` with each run of the characters that tokens are made of (`b64token` of RFC 6750, 2.1, but for the padding)

@@ -43,6 +43,8 @@ import Testing
         ("\u{1B}[2J", "\u{FFFD}[2J"), ("\u{1B}]52;c;YQ==\u{7}", "\u{FFFD}]52;c;YQ==\u{FFFD}"),
         ("\u{9B}2J", "\u{FFFD}2J"), ("a\u{8}\u{7F}\u{0}b", "a\u{FFFD}\u{FFFD}\u{FFFD}b"),
         ("good\rbad", "goodbad"), ("two\r\nlines", "two\nlines"), ("\u{A0}\u{80}\u{9F}", "\u{A0}\u{FFFD}\u{FFFD}"),
+        ("a\u{202E}b\u{2066}c\u{2069}", "a\u{FFFD}b\u{FFFD}c\u{FFFD}"), ("\u{200E}a\u{200F}b\u{61C}", "ab"),
+        ("a\u{E0041}", "a\u{FFFD}"), ("👩\u{200D}🔬 ❤\u{FE0F}", "👩\u{200D}🔬 ❤\u{FE0F}"),
     ])
     func aTerminalIsGivenNoOrders(_ text: String, _ expected: String) {
         #expect(UntrustedText.forTerminal(text) == expected)

@@ -1,0 +1,99 @@
+#define _GNU_SOURCE
+#include "CEditline.h"
+
+#include <locale.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <wchar.h>
+
+static locale_t utf8;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void make_locale(void) { utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0); }
+
+/// The locale of this thread alone; the caller sets the one that is returned again.
+static locale_t enter_utf8(void) {
+    pthread_once(&once, make_locale);
+    return utf8 == (locale_t)0 ? (locale_t)0 : uselocale(utf8);
+}
+
+static void leave_utf8(locale_t before) {
+    if (before != (locale_t)0) uselocale(before);
+}
+
+EditLine *ceditline_open(const char *name, el_rfunc_t reader, char *(*prompt)(EditLine *)) {
+    locale_t before = enter_utf8();
+    EditLine *editor = el_init(name, stdin, stdout, stderr);
+    if (editor != NULL) {
+        el_set(editor, EL_EDITOR, "emacs");
+        el_set(editor, EL_SIGNAL, 0);
+        el_set(editor, EL_SETTY, "-d", "-isig", NULL);
+        el_set(editor, EL_PROMPT_ESC, prompt, '\1');
+        el_set(editor, EL_GETCFN, reader);
+        // The user's own bindings, such as those of vi.
+        el_source(editor, NULL);
+    }
+    leave_utf8(before);
+    return editor;
+}
+
+void ceditline_set_context(EditLine *editor, void *context) { el_set(editor, EL_CLIENTDATA, context); }
+
+void *ceditline_context(EditLine *editor) {
+    void *context = NULL;
+    el_get(editor, EL_CLIENTDATA, &context);
+    return context;
+}
+
+const char *ceditline_gets(EditLine *editor, int *count) {
+    locale_t before = enter_utf8();
+    const char *line = el_gets(editor, count);
+    leave_utf8(before);
+    return line;
+}
+
+int ceditline_add(EditLine *editor, const char *name, ceditline_function function) {
+    return el_set(editor, EL_ADDFN, name, name, function);
+}
+
+int ceditline_bind(EditLine *editor, const char *key, const char *name) {
+    return el_set(editor, EL_BIND, key, name, NULL);
+}
+
+void ceditline_prepare(EditLine *editor, int takes) { el_set(editor, EL_PREP_TERM, takes); }
+
+void ceditline_redraw(EditLine *editor) { el_set(editor, EL_REFRESH); }
+
+int ceditline_rows_above(EditLine *editor, int prompt_columns, int screen_columns) {
+    const LineInfoW *line = el_wline(editor);
+    int rows = 0, column = prompt_columns;
+    for (const wchar_t *at = line->buffer; at < line->cursor; at++) {
+        int width = wcwidth(*at);
+        if (*at == L'\t') width = 8 - column % 8;
+        if (*at == L'\n') {
+            rows++;
+            column = 0;
+        } else if (width > 0) {
+            if (column + width > screen_columns) {
+                rows++;
+                column = 0;
+            }
+            column += width;
+        }
+    }
+    return rows;
+}
+
+void ceditline_set_history(EditLine *editor, History *lines, int limit) {
+    HistEvent event;
+    history(lines, &event, H_SETSIZE, limit);
+    history(lines, &event, H_SETUNIQUE, 1);
+    el_set(editor, EL_HIST, history, lines);
+}
+
+void ceditline_remember(History *lines, const char *line) {
+    HistEvent event;
+    locale_t before = enter_utf8();
+    history(lines, &event, H_ENTER, line);
+    leave_utf8(before);
+}

@@ -1,0 +1,45 @@
+// libedit's API, imported as it is, and one plain function for each way of calling its variadic ones, which Swift can't.
+// These work in UTF-8 whatever the process's locale: in that of C, libedit takes a letter with an accent for two errors.
+#ifndef CEDITLINE_H
+#define CEDITLINE_H
+
+#include <histedit.h>
+
+/// A function that a key is bound to. It returns one of the CC_ constants.
+typedef unsigned char (*ceditline_function)(EditLine *editor, int key);
+
+/// An editor on the standard streams that leaves every signal to the program, Ctrl-C and Ctrl-Z being keys like others; NULL
+/// without memory. `prompt` may have SGR sequences between two bytes of value 1 each.
+EditLine *ceditline_open(const char *name, el_rfunc_t reader, char *(*prompt)(EditLine *));
+
+/// Sets what the functions that the editor calls find again by `ceditline_context`; NULL at first.
+void ceditline_set_context(EditLine *editor, void *context);
+
+/// The context.
+void *ceditline_context(EditLine *editor);
+
+/// Reads a line as el_gets does, with its line feed.
+const char *ceditline_gets(EditLine *editor, int *count);
+
+/// Names a function for `ceditline_bind`. Returns 0 when it is taken.
+int ceditline_add(EditLine *editor, const char *name, ceditline_function function);
+
+/// Binds a key, or a sequence of keys, to a named function.
+int ceditline_bind(EditLine *editor, const char *key, const char *name);
+
+/// Gives the terminal back to the way it was (0), or takes it again (1).
+void ceditline_prepare(EditLine *editor, int takes);
+
+/// Draws the line at the cursor, as if there were nothing of it on the screen.
+void ceditline_redraw(EditLine *editor);
+
+/// The rows between that of the line's cursor and the first row of the prompt, on a screen with so many columns.
+int ceditline_rows_above(EditLine *editor, int prompt_columns, int screen_columns);
+
+/// Gives the editor a history of `limit` lines; a line that repeats the one before it is not added.
+void ceditline_set_history(EditLine *editor, History *history, int limit);
+
+/// Adds a line to the history.
+void ceditline_remember(History *history, const char *line);
+
+#endif

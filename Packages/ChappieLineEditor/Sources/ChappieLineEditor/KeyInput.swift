@@ -1,0 +1,109 @@
+import Glibc
+
+/// The keys that the user presses, as characters: read from a terminal, or put there by the editor itself.
+struct KeyInput {
+    private let descriptor: CInt
+    /// Readable when something else than a key wants attention.
+    private let attention: CInt
+    private var bytes: [UInt8] = []
+    private var next = 0
+    private var pushed: [Unicode.Scalar] = []
+
+    enum Event: Equatable {
+        case key(Unicode.Scalar)
+        /// The other descriptor is readable; it was emptied.
+        case attention
+        case end
+    }
+
+    init(descriptor: CInt, attention: CInt) { (self.descriptor, self.attention) = (descriptor, attention) }
+
+    /// Puts keys before all that come.
+    mutating func push(_ keys: String) { pushed.insert(contentsOf: keys.unicodeScalars, at: 0) }
+
+    /// Waits for the next key.
+    mutating func event() -> Event {
+        if !pushed.isEmpty { return .key(pushed.removeFirst()) }
+        while true {
+            if let scalar = decoded() { return .key(scalar) }
+            var waited = [
+                pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0),
+                pollfd(fd: attention, events: Int16(POLLIN), revents: 0),
+            ]
+            guard poll(&waited, 2, -1) > 0 else {
+                if errno == EINTR { continue }
+                return .end
+            }
+            var piece = [UInt8](repeating: 0, count: 4096)
+            if waited[1].revents != 0, read(attention, &piece, piece.count) > 0 { return .attention }
+            let count = read(descriptor, &piece, piece.count)
+            if count < 0, errno == EINTR || errno == EAGAIN { continue }
+            guard count > 0 else { return .end }
+            bytes = Array(bytes[next...] + piece[..<count])
+            next = 0
+        }
+    }
+
+    /// The next character of those bytes; U+FFFD for what is not UTF-8, and `nil` where its rest has not come yet.
+    private mutating func decoded() -> Unicode.Scalar? {
+        guard next < bytes.count else { return nil }
+        let lead = bytes[next]
+        let length =
+            switch lead {
+            case 0xC2...0xDF: 2
+            case 0xE0...0xEF: 3
+            case 0xF0...0xF4: 4
+            default: 1
+            }
+        let end = min(next + length, bytes.count)
+        if let text = String(validating: bytes[next..<end], as: UTF8.self), let scalar = text.unicodeScalars.first {
+            next = end
+            return scalar
+        }
+        let isCut = end - next < length && bytes[(next + 1)..<end].allSatisfy { (0x80...0xBF).contains($0) }
+        if isCut { return nil }
+        next += 1
+        return "\u{FFFD}"
+    }
+
+    /// What comes until the terminal says that the paste is over (https://invisible-island.net/xterm/ctlseqs/ctlseqs.html,
+    /// "Bracketed Paste Mode"), of which `limit` characters are kept; at the terminal's end what there is.
+    mutating func paste(limit: Int = 1 << 20) -> String {
+        let mark = Array("\u{1B}[201~".unicodeScalars)
+        var pasted: [Unicode.Scalar] = []
+        var matched = 0
+        while matched < mark.count {
+            switch event() {
+            case .end: return Self.cleaned(pasted)
+            case .attention: continue
+            case .key(let scalar):
+                if scalar == mark[matched] {
+                    matched += 1
+                    continue
+                }
+                // The mark begins with the one escape that it has, so that it can begin again only there.
+                pasted += mark[..<matched]
+                matched = scalar == mark[0] ? 1 : 0
+                if matched == 0, pasted.count < limit { pasted.append(scalar) }
+            }
+        }
+        return Self.cleaned(pasted)
+    }
+
+    /// Lines end with a line feed, the last one with nothing; control characters are left out.
+    static func cleaned(_ pasted: [Unicode.Scalar]) -> String {
+        var text = String.UnicodeScalarView()
+        var last: Unicode.Scalar?
+        for scalar in pasted {
+            defer { last = scalar }
+            switch scalar {
+            case "\r": text.append("\n")
+            case "\n" where last == "\r": break
+            case "\n", "\t": text.append(scalar)
+            default: if scalar.properties.generalCategory != .control { text.append(scalar) }
+            }
+        }
+        while text.last == "\n" { text.removeLast() }
+        return String(text)
+    }
+}

@@ -1,0 +1,94 @@
+import Glibc
+import Testing
+
+@testable import ChappieLineEditor
+
+/// The reading end of a pipe with these bytes, and its writing end.
+private func pipeHolding(_ bytes: [UInt8]) -> (reader: CInt, writer: CInt) {
+    var ends: [CInt] = [-1, -1]
+    guard pipe(&ends) == 0 else { return (-1, -1) }
+    _ = bytes.withUnsafeBytes { write(ends[1], $0.baseAddress, $0.count) }
+    return (ends[0], ends[1])
+}
+
+@Suite struct KeyInputTests {
+    private func keys(_ bytes: [UInt8]) -> String {
+        let (reader, writer) = pipeHolding(bytes)
+        defer { close(reader) }
+        close(writer)
+        var input = KeyInput(descriptor: reader, attention: -1)
+        var text = String.UnicodeScalarView()
+        while case .key(let scalar) = input.event() { text.append(scalar) }
+        return String(text)
+    }
+
+    @Test(
+        arguments: [
+            (Array("aä漢🌙".utf8), "aä漢🌙"), ([0x61, 0xFF, 0x62], "a\u{FFFD}b"), ([0xC3, 0x61], "\u{FFFD}a"),
+            ([0xE6, 0xBC], ""), ([0xED, 0xA0, 0x80], "\u{FFFD}\u{FFFD}\u{FFFD}"), ([], ""),
+        ] as [([UInt8], String)])
+    func keysAreCharacters(_ bytes: [UInt8], _ expected: String) { #expect(keys(bytes) == expected) }
+
+    @Test func aCharacterMayComeInPieces() {
+        let (reader, writer) = pipeHolding([0xE6])
+        defer { close(reader) }
+        var input = KeyInput(descriptor: reader, attention: -1)
+        input.push("x")
+        #expect(input.event() == .key("x"))
+        _ = write(writer, [0xBC, 0xA2] as [UInt8], 2)
+        #expect(input.event() == .key("漢"))
+        close(writer)
+        #expect(input.event() == .end)
+    }
+
+    @Test func attentionComesBetweenKeys() {
+        let (reader, writer) = pipeHolding([])
+        let (attention, caller) = pipeHolding([1])
+        defer { for descriptor in [reader, writer, attention, caller] { close(descriptor) } }
+        var input = KeyInput(descriptor: reader, attention: attention)
+        #expect(input.event() == .attention)
+        _ = write(writer, "k", 1)
+        #expect(input.event() == .key("k"))
+    }
+
+    @Test(
+        arguments: [
+            ("one\rtwo\r\n\u{1B}[201~rest", "one\ntwo", "r"), ("a\u{1B}[31mb\u{1B}\u{1B}[201~x", "a[31mb", "x"),
+            ("tab\there\u{7}\u{9B}1m\u{1B}[201~x", "tab\there1m", "x"), ("without an end", "without an end", nil),
+            ("\n\n\u{1B}[201~x", "", "x"),
+        ] as [(String, String, Unicode.Scalar?)])
+    func aPasteIsOneText(_ typed: String, _ expected: String, _ next: Unicode.Scalar?) {
+        let (reader, writer) = pipeHolding(Array(typed.utf8))
+        defer { close(reader) }
+        close(writer)
+        var input = KeyInput(descriptor: reader, attention: -1)
+        #expect(input.paste() == expected)
+        #expect(input.event() == next.map(KeyInput.Event.key) ?? .end)
+    }
+
+    @Test func aPasteIsBounded() {
+        let (reader, writer) = pipeHolding(Array((String(repeating: "x", count: 5000) + "\u{1B}[201~y").utf8))
+        defer { close(reader) }
+        close(writer)
+        var input = KeyInput(descriptor: reader, attention: -1)
+        #expect(input.paste(limit: 1000).count == 1000)
+        #expect(input.event() == .key("y"))
+    }
+}
+
+@Suite struct CompletionTests {
+    @Test(
+        arguments: [
+            ("/mo", ["/model ", "/help"], .insert("del ")), ("/", ["/model ", "/help"], .list(["/model ", "/help"])),
+            ("/model gpt", ["/model gpt-5.5", "/model gpt-5"], .insert("-5")), ("/x", ["/help"], .nothing),
+            ("/help", ["/help"], .nothing), ("", [], .nothing),
+        ] as [(String, [String], Completion)])
+    func tabInsertsWhatIsCertain(_ text: String, _ candidates: [String], _ expected: Completion) {
+        #expect(Completion(of: text, among: candidates) == expected)
+    }
+
+    @Test func candidatesStandSideBySide() {
+        #expect(Completion.table(["/model a", "/model bb", "/model c"], columns: 9) == "a   bb  \nc   \n")
+        #expect(Completion.table(["/a"], columns: 1) == "/a  \n")
+    }
+}

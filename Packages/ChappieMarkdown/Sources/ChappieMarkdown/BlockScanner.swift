@@ -1,0 +1,153 @@
+/// What a line begins, as CommonMark's block structure has it (https://spec.commonmark.org/0.31.2/#blocks-and-inlines).
+///
+/// It only has to find where blocks end on the outermost level. What is inside them is the parser's business.
+struct LineStart: Equatable {
+    enum Kind: Equatable {
+        case blank, text, indented, heading, rule, quote, html, definition
+        case fence(mark: UInt8, length: Int)
+        /// `number` is `nil` for bullets. `content` is the column at which the item's text stands.
+        case item(mark: UInt8, number: Int?, content: Int, isEmpty: Bool)
+    }
+
+    let kind: Kind
+    /// In columns; tabs stop at every fourth.
+    let indent: Int
+
+    init(_ line: ArraySlice<UInt8>) {
+        var indent = 0
+        var rest = line
+        while let byte = rest.first, byte == 0x20 || byte == 0x09 {
+            indent += byte == 0x09 ? 4 - indent % 4 : 1
+            rest.removeFirst()
+        }
+        self.indent = indent
+        guard let first = rest.first else {
+            kind = .blank
+            return
+        }
+        kind = indent >= 4 ? .indented : Self.kind(of: rest, first, indent)
+    }
+
+    private static func kind(of rest: ArraySlice<UInt8>, _ first: UInt8, _ indent: Int) -> Kind {
+        switch first {
+        case UInt8(ascii: ">"): return .quote
+        case UInt8(ascii: "<"): return .html
+        case UInt8(ascii: "#"):
+            let hashes = rest.prefix { $0 == first }.count
+            let next = rest.dropFirst(hashes).first
+            return hashes <= 6 && (next == nil || next == 0x20 || next == 0x09) ? .heading : .text
+        case UInt8(ascii: "`"), UInt8(ascii: "~"):
+            let length = rest.prefix { $0 == first }.count
+            let isFence = length >= 3 && (first == UInt8(ascii: "~") || !rest.dropFirst(length).contains(first))
+            return isFence ? .fence(mark: first, length: length) : .text
+        case UInt8(ascii: "["):
+            guard let end = rest.firstIndex(of: UInt8(ascii: "]")), rest[rest.index(after: end)...].first == 0x3A else {
+                return .text
+            }
+            return .definition
+        case UInt8(ascii: "-"), UInt8(ascii: "*"), UInt8(ascii: "_"), UInt8(ascii: "+"):
+            return isRule(rest, first) ? .rule : item(rest, marker: 1, mark: first, number: nil, indent) ?? .text
+        case UInt8(ascii: "0")...UInt8(ascii: "9"):
+            let digits = rest.prefix { (0x30...0x39).contains($0) }
+            guard digits.count <= 9, let mark = rest.dropFirst(digits.count).first,
+                mark == UInt8(ascii: ".") || mark == UInt8(ascii: ")")
+            else { return .text }
+            let number = digits.reduce(0) { $0 * 10 + Int($1 - 0x30) }
+            return item(rest, marker: digits.count + 1, mark: mark, number: number, indent) ?? .text
+        default: return .text
+        }
+    }
+
+    /// Three or more of `*`, `-` or `_`, and blanks.
+    private static func isRule(_ rest: ArraySlice<UInt8>, _ mark: UInt8) -> Bool {
+        guard mark != UInt8(ascii: "+") else { return false }
+        var count = 0
+        for byte in rest {
+            if byte == mark { count += 1 } else if byte != 0x20, byte != 0x09 { return false }
+        }
+        return count >= 3
+    }
+
+    private static func item(
+        _ rest: ArraySlice<UInt8>, marker: Int, mark: UInt8, number: Int?, _ indent: Int
+    ) -> Kind? {
+        let after = rest.dropFirst(marker)
+        guard mark != UInt8(ascii: "_"), after.first == nil || after.first == 0x20 || after.first == 0x09 else {
+            return nil
+        }
+        var blanks = 0
+        for byte in after {
+            guard byte == 0x20 || byte == 0x09 else { break }
+            blanks += byte == 0x09 ? 4 - (indent + marker + blanks) % 4 : 1
+        }
+        let isEmpty = after.allSatisfy { $0 == 0x20 || $0 == 0x09 }
+        return .item(
+            mark: mark, number: number, content: indent + marker + (isEmpty || blanks > 4 ? 1 : blanks),
+            isEmpty: isEmpty)
+    }
+
+    /// Whether it ends a paragraph that it follows without a blank line.
+    var interruptsText: Bool {
+        switch kind {
+        case .blank, .heading, .rule, .quote, .fence: true
+        case .item(_, let number, _, let isEmpty): !isEmpty && (number ?? 1) == 1
+        case .text, .indented, .html, .definition: false
+        }
+    }
+
+    /// The same of a line of which only the beginning is here: `true` where nothing that follows can change it.
+    static func certainlyInterrupts(_ beginning: ArraySlice<UInt8>) -> LineStart? {
+        guard let last = beginning.last, last != 0x20, last != 0x09 else { return nil }
+        let start = LineStart(beginning)
+        switch start.kind {
+        case .quote: return start
+        // `#` may become `#tag`, and `-` may become `---`, which underlines.
+        case .heading: return beginning.contains(0x20) ? start : nil
+        case .item(_, _, _, let isEmpty): return isEmpty ? nil : start
+        default: return nil
+        }
+    }
+
+    /// Whether a line underlines the paragraph above it, which makes it a heading.
+    static func isUnderline(_ line: ArraySlice<UInt8>) -> Bool {
+        let text = line.drop { $0 == 0x20 }
+        guard line.count - text.count < 4, let mark = text.first, mark == UInt8(ascii: "=") || mark == UInt8(ascii: "-")
+        else { return false }
+        return text.drop { $0 == mark }.allSatisfy { $0 == 0x20 || $0 == 0x09 }
+    }
+}
+
+/// A block of the outermost level while it comes in.
+struct OpenBlock {
+    enum Kind: Equatable {
+        /// Also a table and an underlined heading.
+        case text
+        case quote, html, indented
+        case item(mark: UInt8, content: Int)
+        case fence(mark: UInt8, length: Int, indent: Int)
+    }
+
+    let kind: Kind
+    /// The whole lines, each with its line feed.
+    var source: [UInt8] = []
+    /// Blank lines that belong to the block only if more of it follows.
+    var blanks = 0
+
+    var isFence: Bool { if case .fence = kind { true } else { false } }
+
+    /// Whether `line` belongs to the block; `start` is what it begins. Not asked for fences.
+    func continues(with start: LineStart) -> Bool {
+        switch kind {
+        case .text: return !start.interruptsText
+        case .html: return start.kind != .blank
+        case .quote: return start.kind == .quote || !start.interruptsText
+        case .indented: return start.kind == .blank || start.kind == .indented
+        case .item(_, let content):
+            if start.kind == .blank || start.indent >= content { return true }
+            // A paragraph in the item may go on without its indent. A number other than 1 is an item here.
+            if case .item = start.kind { return false }
+            return blanks == 0 && !start.interruptsText
+        case .fence: return true
+        }
+    }
+}

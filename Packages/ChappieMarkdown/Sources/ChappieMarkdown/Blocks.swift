@@ -1,0 +1,163 @@
+import CCMark
+
+/// Draws one block of Markdown as lines of a width.
+struct BlockDrawing {
+    /// What the parser is given at most, in bytes: a few of its rules take a time that grows with the square.
+    static let limit = 16 << 10
+    /// How deep lists and quotes are drawn; what is nested deeper is shown as the text it has.
+    private static let depthLimit = 24
+    /// Cells of a table, counted with those that the rows leave out: short rows below a wide head are filled up.
+    private static let cellLimit = 20_000
+
+    private let width: Int
+    /// The number of a list's item, where the item is all there is of its list.
+    private let number: Int?
+
+    private init(width: Int, number: Int?) { (self.width, self.number) = (width, number) }
+
+    /// - Parameter number: what an ordered item at the outermost level counts as; `nil` takes the source's number.
+    static func lines(of source: [UInt8], width: Int, number: Int? = nil) -> [Line] {
+        let width = max(8, width)
+        guard source.count <= limit, !isHugeTable(source) else { return plain(source, width) }
+        let lines = withDocument(source) { document in
+            BlockDrawing(width: width, number: number).children(of: document, width, depth: 0)
+        }
+        // A definition draws nothing, and an answer must not lose a line.
+        return lines.isEmpty ? plain(source, width) : lines
+    }
+
+    /// The text as it is.
+    static func plain(_ source: [UInt8], _ width: Int) -> [Line] {
+        var text = String(decoding: source, as: UTF8.self)
+        while text.last == "\n" { text.removeLast() }
+        return TextFlow.lines(of: [Run(text: text)], width: width)
+    }
+
+    private static func isHugeTable(_ source: [UInt8]) -> Bool {
+        var (widest, columns, rows) = (0, 0, 1)
+        for byte in source {
+            if byte == UInt8(ascii: "|") { columns += 1 }
+            if byte == UInt8(ascii: "\n") { (rows, widest, columns) = (rows + 1, max(widest, columns), 0) }
+        }
+        return max(widest, columns) * rows > cellLimit
+    }
+
+    // MARK: Parsing
+
+    private static func withDocument(_ source: [UInt8], _ body: (OpaquePointer) -> [Line]) -> [Line] {
+        guard let parser = ccmark_parser_new() else { return [] }
+        defer { cmark_parser_free(parser) }
+        source.withUnsafeBytes { bytes in
+            cmark_parser_feed(parser, bytes.baseAddress?.assumingMemoryBound(to: CChar.self), bytes.count)
+        }
+        guard let document = cmark_parser_finish(parser) else { return [] }
+        defer { cmark_node_free(document) }
+        return body(document)
+    }
+
+    // MARK: Blocks
+
+    private func children(of node: OpaquePointer, _ width: Int, depth: Int, isTight: Bool = false) -> [Line] {
+        var lines: [Line] = []
+        for child in node.children {
+            let block = self.block(child, width, depth: depth)
+            if !lines.isEmpty, !block.isEmpty, !isTight { lines.append(Line()) }
+            lines += block
+        }
+        return lines
+    }
+
+    private func block(_ node: OpaquePointer, _ width: Int, depth: Int) -> [Line] {
+        guard depth < Self.depthLimit else { return TextFlow.lines(of: InlineText.runs(of: node), width: width) }
+        switch node.type {
+        case "heading":
+            let style: Style = cmark_node_get_heading_level(node) == 1 ? [.bold, .underline] : .bold
+            return TextFlow.lines(of: InlineText.runs(of: node, style), width: width)
+        case "code_block": return code(node)
+        case "thematic_break": return [Line.rule(width)]
+        case "block_quote":
+            return children(of: node, narrowed(width, 2), depth: depth + 1).map { $0.following("│ ", .dim) }
+        case "list": return list(node, width, depth: depth)
+        case "table": return Table(node).lines(width: width)
+        case "html_block":
+            return Self.plain(Array((node.literal ?? "").utf8), width)
+        default: return TextFlow.lines(of: InlineText.runs(of: node), width: width)
+        }
+    }
+
+    /// What an indent leaves; text is never squeezed to nothing.
+    private func narrowed(_ width: Int, _ indent: Int) -> Int { max(4, width - indent) }
+
+    /// Long lines of code stay whole, as the user may want to copy them; the terminal breaks them.
+    private func code(_ node: OpaquePointer) -> [Line] {
+        var text = node.literal ?? ""
+        if text.last == "\n" { text.removeLast() }
+        let info = cmark_node_get_fence_info(node).map { String(cString: $0) } ?? ""
+        return Line.codeHead(info) + text.split(separator: "\n", omittingEmptySubsequences: false).map(Line.code)
+    }
+
+    private func list(_ node: OpaquePointer, _ width: Int, depth: Int) -> [Line] {
+        let isOrdered = cmark_node_get_list_type(node) == CMARK_ORDERED_LIST
+        let mark = cmark_node_get_list_delim(node) == CMARK_PAREN_DELIM ? ")" : "."
+        let isTight = cmark_node_get_list_tight(node) != 0
+        let first = (depth == 0 ? number : nil) ?? Int(cmark_node_get_list_start(node))
+        let items = Array(node.children)
+        // Numbers stand right-aligned above each other.
+        let widest = "\(first + items.count - 1)".count
+        var lines: [Line] = []
+        for (index, item) in items.enumerated() {
+            let number = "\(first + index)"
+            let head =
+                switch (item.type, isOrdered) {
+                case ("tasklist", _): cmark_gfm_extensions_get_tasklist_item_checked(item) ? "☑ " : "☐ "
+                case (_, true): String(repeating: " ", count: max(0, widest - number.count)) + number + mark + " "
+                default: ["•", "◦", "▪"][min(depth, 2)] + " "
+                }
+            let indent = head.columns
+            if index > 0, !isTight { lines.append(Line()) }
+            let content = children(of: item, narrowed(width, indent), depth: depth + 1, isTight: isTight)
+            let blank = String(repeating: " ", count: indent)
+            lines += (content.isEmpty ? [Line()] : content).enumerated().map { row, line in
+                line.following(row == 0 ? head : blank, [])
+            }
+        }
+        return lines
+    }
+}
+
+extension Line {
+    /// The same behind an indent.
+    func following(_ head: String, _ style: Style) -> Line {
+        var line = Line(head, style)
+        line.append(self)
+        return line
+    }
+
+    static func rule(_ width: Int) -> Line { Line(String(repeating: "─", count: max(0, width)), .dim) }
+
+    /// The language of a block of code, where it is named.
+    static func codeHead(_ info: String) -> [Line] {
+        let language = info.split(separator: " ").first.map { String($0).visible } ?? ""
+        return language.isEmpty ? [] : [Line("  " + language, .dim)]
+    }
+
+    static func code(_ text: some StringProtocol) -> Line {
+        var line = Line("    ")
+        line.append(String(text).visible, .code, columns: 0)
+        return text.isEmpty ? Line() : line
+    }
+}
+
+extension OpaquePointer {
+    /// The kind of a node. Extensions have no constants for theirs.
+    var type: String { cmark_node_get_type_string(self).map { String(cString: $0) } ?? "" }
+
+    var literal: String? { cmark_node_get_literal(self).map { String(cString: $0) } }
+
+    var children: some Sequence<OpaquePointer> {
+        sequence(state: cmark_node_first_child(self)) { next in
+            defer { next = next.flatMap { cmark_node_next($0) } }
+            return next
+        }
+    }
+}

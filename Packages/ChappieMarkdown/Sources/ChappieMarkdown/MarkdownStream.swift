@@ -1,0 +1,206 @@
+/// Markdown that streams in, drawn on a terminal block by block.
+///
+/// A finished block is drawn once, in its style, and never touched again. The unfinished one is shown as plain text that
+/// grows below, and is replaced when it is finished; where it does not fit on the screen its rest waits. Code comes line by
+/// line, a list item by item. What is on the screen at the end does not depend on how the text was cut into deltas.
+///
+/// ```swift
+/// var markdown = MarkdownStream(width: 80, height: 24)
+/// for delta in deltas { print(markdown.append(delta), terminator: "") }
+/// print(markdown.finish(), terminator: "")
+/// ```
+///
+/// A value: text in, bytes for the terminal out. The time is linear in the size of the answer. What a terminal would obey
+/// (control characters, also those that are written as entities) or be turned around by (bidirectional marks) is taken out.
+public struct MarkdownStream: Sendable {
+    private var width: Int
+    private var height: Int?
+    private let isStyled: Bool
+
+    private var block: OpenBlock?
+    /// What came of the line that is not whole yet.
+    private var line: [UInt8] = []
+    /// `nil` until some of the unfinished block has come.
+    private var preview: Preview?
+    /// Whether anything is drawn, so that the next block stands off from it.
+    private var hasDrawn = false
+    /// The list that the last drawn item belongs to, and the number that follows there.
+    private var list: (mark: UInt8, next: Int)?
+    /// Blank lines since the last block ended.
+    private var blanks = 0
+
+    /// - Parameters:
+    ///   - width: the columns of the terminal.
+    ///   - height: its rows; `nil`, for what is no terminal, shows a block only when it is finished.
+    ///   - isStyled: whether styles and colours may be used. Default `true`.
+    public init(width: Int, height: Int?, isStyled: Bool = true) {
+        (self.width, self.height, self.isStyled) = (max(8, width), height, isStyled)
+    }
+
+    /// Whether the cursor is at the start of a row: nothing unfinished is shown.
+    public var isAtLineStart: Bool { preview?.isShown != true }
+
+    /// The terminal has another size now. What is drawn stays; what comes takes the new one.
+    public mutating func resize(width: Int, height: Int?) {
+        (self.width, self.height) = (max(8, width), height)
+        preview?.width = self.width
+    }
+
+    /// Takes more of the answer, and gives what to write.
+    public mutating func append(_ delta: String) -> String {
+        var output = ""
+        for piece in delta.utf8.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).enumerated() {
+            if piece.offset > 0 { endLine(&output) }
+            // A carriage return is part of a line's end, or of nothing.
+            let bytes = piece.element.filter { $0 != 0x0D }
+            guard !bytes.isEmpty else { continue }
+            line += bytes
+            growLine(by: bytes, &output)
+        }
+        return output
+    }
+
+    /// Draws what is left, as at the end of the answer, or where something else is to be shown.
+    public mutating func finish() -> String {
+        var output = ""
+        if !line.isEmpty { endLine(&output) }
+        closeBlock(&output)
+        erasePreview(&output)
+        (list, blanks) = (nil, 0)
+        return output
+    }
+
+    // MARK: Lines
+
+    /// The line is longer by `bytes`, and not whole.
+    private mutating func growLine(by bytes: [UInt8], _ output: inout String) {
+        guard block?.isFence != true else { return }
+        if line.count <= 64 {
+            // The beginning may show already that the block above is over.
+            if let block, let start = LineStart.certainlyInterrupts(line[...]), !block.continues(with: start) {
+                closeBlock(&output)
+            }
+            // A fence is never shown as text.
+            if block == nil, line.allSatisfy({ $0 == 0x20 || $0 == 0x60 || $0 == 0x7E }) { return }
+        }
+        show(String(decoding: preview == nil ? line : bytes, as: UTF8.self), &output)
+    }
+
+    private mutating func endLine(_ output: inout String) {
+        defer { line.removeAll(keepingCapacity: true) }
+        if let block, case .fence(let mark, let length, let indent) = block.kind {
+            return inFence(mark, length, indent, &output)
+        }
+        let start = LineStart(line[...])
+        if let block {
+            if case .text = block.kind, LineStart.isUnderline(line[...]) {
+                self.block?.source += line + [0x0A]
+                return closeBlock(&output)
+            }
+            if block.continues(with: start) {
+                if start.kind == .blank {
+                    self.block?.blanks += 1
+                } else {
+                    self.block?.source += Array(repeating: 0x0A, count: block.blanks) + line + [0x0A]
+                    self.block?.blanks = 0
+                }
+                return show("\n", &output)
+            }
+            closeBlock(&output)
+        }
+        begin(start, &output)
+    }
+
+    /// The whole line `line` begins a block, or is blank.
+    private mutating func begin(_ start: LineStart, _ output: inout String) {
+        let kind: OpenBlock.Kind
+        switch start.kind {
+        case .blank:
+            erasePreview(&output)
+            blanks += 1
+            return
+        case .heading, .rule: return draw(line, start, &output)
+        case .definition: return draw([UInt8(ascii: "\\")] + line.drop { $0 == 0x20 }, start, &output)
+        case .fence(let mark, let length):
+            erasePreview(&output)
+            stepOff(from: start, &output)
+            let info = line.drop { $0 == 0x20 }.drop { $0 == mark }
+            for head in Line.codeHead(String(decoding: info, as: UTF8.self)) { write(head, &output) }
+            block = OpenBlock(kind: .fence(mark: mark, length: length, indent: start.indent))
+            return
+        case .quote: kind = .quote
+        case .html: kind = .html
+        case .indented: kind = .indented
+        case .text: kind = .text
+        case .item(let mark, _, let content, _): kind = .item(mark: mark, content: content)
+        }
+        block = OpenBlock(kind: kind, source: line + [0x0A])
+        if preview == nil { show(String(decoding: line, as: UTF8.self), &output) }
+        show("\n", &output)
+    }
+
+    /// Code is final as soon as its line is whole.
+    private mutating func inFence(_ mark: UInt8, _ length: Int, _ indent: Int, _ output: inout String) {
+        if case .fence(mark, let end) = LineStart(line[...]).kind, end >= length,
+            line.allSatisfy({ $0 == mark || $0 == 0x20 || $0 == 0x09 })
+        {
+            block = nil
+            return
+        }
+        var code = line[...]
+        for _ in 0..<indent where code.first == 0x20 { code.removeFirst() }
+        write(Line.code(String(decoding: code, as: UTF8.self)), &output)
+    }
+
+    // MARK: Drawing
+
+    private mutating func closeBlock(_ output: inout String) {
+        guard let closed = block else { return }
+        block = nil
+        if !closed.isFence { draw(closed.source, LineStart(closed.source.prefix { $0 != 0x0A }), &output) }
+        blanks = closed.blanks
+    }
+
+    private mutating func draw(_ source: [UInt8], _ start: LineStart, _ output: inout String) {
+        erasePreview(&output)
+        let number = stepOff(from: start, &output)
+        for line in BlockDrawing.lines(of: source, width: width, number: number) { write(line, &output) }
+    }
+
+    /// Sets a block off from what is above, and counts the items of a list: one item follows the other as in the source.
+    @discardableResult
+    private mutating func stepOff(from start: LineStart, _ output: inout String) -> Int? {
+        output += String(repeating: "\n", count: gap(before: start))
+        (hasDrawn, blanks) = (true, 0)
+        guard case .item(let mark, let number, _, _) = start.kind else {
+            list = nil
+            return nil
+        }
+        let count = list?.mark == mark ? list?.next : number
+        list = (mark, (count ?? 0) + 1)
+        return number == nil ? nil : count
+    }
+
+    private func gap(before start: LineStart) -> Int {
+        if !hasDrawn { return 0 }
+        if case .item(let mark, _, _, _) = start.kind, mark == list?.mark { return blanks > 0 ? 1 : 0 }
+        return 1
+    }
+
+    private func write(_ line: Line, _ output: inout String) { output += line.encoded(styled: isStyled) + "\n" }
+
+    /// Shows more of the unfinished block.
+    private mutating func show(_ text: String, _ output: inout String) {
+        guard let height else { return }
+        if preview == nil {
+            // One row is for the cursor, one for what the user saw last.
+            preview = Preview(width: width, height: max(0, height - 2), gap: gap(before: LineStart(line[...])))
+        }
+        if let more = preview?.add(text) { output += more }
+    }
+
+    private mutating func erasePreview(_ output: inout String) {
+        if let erased = preview?.erased(width: width) { output += erased }
+        preview = nil
+    }
+}

@@ -1,0 +1,64 @@
+/// The unfinished block on the screen: its source as plain text, which grows and is erased when the block is drawn.
+struct Preview {
+    var width: Int
+    /// How many rows there may be.
+    private var height: Int
+    /// The columns of each row; empty while nothing is shown.
+    private var rows: [Int] = []
+    private var word = ""
+    private var wordColumns = 0
+    private var blanks = 0
+    /// Rows that are to come before the next word.
+    private var feeds: Int
+
+    /// - Parameter gap: the blank rows between what is drawn and the block.
+    init(width: Int, height: Int, gap: Int) { (self.width, self.height, feeds) = (width, height, gap) }
+
+    var isShown: Bool { !rows.isEmpty }
+
+    /// Shows more of the block, as far as it fits on the screen: rows that have scrolled away can't be erased.
+    mutating func add(_ text: String) -> String {
+        var output = ""
+        for scalar in text.visible.unicodeScalars {
+            switch scalar {
+            case "\n":
+                place(&output)
+                (feeds, blanks) = (feeds + 1, 0)
+            case " ", "\t":
+                place(&output)
+                blanks += 1
+            default:
+                let columns = scalar.columns
+                if columns == 2 || wordColumns + columns > width { place(&output) }
+                word.unicodeScalars.append(scalar)
+                wordColumns += columns
+                if columns == 2 { place(&output) }
+            }
+        }
+        return output
+    }
+
+    private mutating func place(_ output: inout String) {
+        guard !word.isEmpty else { return }
+        defer { (word, wordColumns, blanks, feeds) = ("", 0, 0, 0) }
+        let isFull = (rows.last ?? 0) + blanks + wordColumns > width
+        let more = rows.isEmpty ? feeds + 1 : max(feeds, isFull ? 1 : 0)
+        guard rows.count + more <= height else {
+            // From here on the rest is only drawn when the block is whole.
+            height = 0
+            return
+        }
+        output += String(repeating: "\n", count: rows.isEmpty ? feeds : more)
+        rows += Array(repeating: 0, count: more)
+        let indent = feeds == 0 && isFull ? 0 : min(blanks, max(0, width - wordColumns))
+        output += String(repeating: " ", count: indent) + word
+        rows[rows.count - 1] += indent + wordColumns
+    }
+
+    /// What takes away all that is shown. The terminal may have another width by now, at which it has broken the rows again.
+    func erased(width now: Int) -> String {
+        guard isShown else { return "" }
+        let up = rows.reduce(0) { $0 + max(1, ($1 + now - 1) / now) } - 1
+        return "\r" + (up > 0 ? "\u{1B}[\(up)A" : "") + "\u{1B}[J"
+    }
+}

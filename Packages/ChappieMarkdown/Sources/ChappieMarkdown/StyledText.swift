@@ -1,0 +1,173 @@
+import CCMark
+@_spi(ChappieInternals) import ChappieCore
+
+/// How a piece of text is drawn: SGR attributes (ECMA-48, 8.3.117), by meaning.
+struct Style: OptionSet, Hashable {
+    let rawValue: UInt16
+
+    static let bold = Style(rawValue: 1 << 0)
+    static let dim = Style(rawValue: 1 << 1)
+    static let italic = Style(rawValue: 1 << 2)
+    static let underline = Style(rawValue: 1 << 3)
+    static let strike = Style(rawValue: 1 << 4)
+    static let code = Style(rawValue: 1 << 5)
+
+    /// The attributes' numbers; code is cyan.
+    private static let attributes: [(Style, String)] = [
+        (.bold, "1"), (.dim, "2"), (.italic, "3"), (.underline, "4"), (.strike, "9"), (.code, "36"),
+    ]
+
+    /// The sequence that turns exactly these on.
+    var sequence: String {
+        "\u{1B}[0" + Self.attributes.filter { contains($0.0) }.map { ";" + $0.1 }.joined() + "m"
+    }
+}
+
+/// Text in one style.
+struct Run: Equatable {
+    var text: String
+    var style: Style = []
+}
+
+/// A line of the screen.
+struct Line: Equatable {
+    private(set) var runs: [Run] = []
+    private(set) var columns = 0
+
+    init(_ text: String = "", _ style: Style = []) {
+        if !text.isEmpty { append(text, style, columns: text.columns) }
+    }
+
+    /// The text must be fit for a terminal; see ``Swift/String/visible``.
+    mutating func append(_ text: String, _ style: Style, columns: Int) {
+        self.columns += columns
+        if let last = runs.indices.last, runs[last].style == style {
+            runs[last].text += text
+        } else {
+            runs.append(Run(text: text, style: style))
+        }
+    }
+
+    mutating func append(_ line: Line) {
+        for run in line.runs { append(run.text, run.style, columns: 0) }
+        columns += line.columns
+    }
+
+    /// Blanks up to `width` columns.
+    mutating func pad(to width: Int) {
+        if columns < width { append(String(repeating: " ", count: width - columns), [], columns: width - columns) }
+    }
+
+    /// The bytes of the line, without a line feed. A style never outlives its line, so that a pager may show any part.
+    func encoded(styled: Bool) -> String {
+        guard styled else { return runs.map(\.text).joined() }
+        var output = ""
+        var current: Style = []
+        for run in runs {
+            if run.style != current { output += run.style.sequence }
+            current = run.style
+            output += run.text
+        }
+        return current.isEmpty ? output : output + "\u{1B}[0m"
+    }
+}
+
+extension Unicode.Scalar {
+    /// The columns that a terminal gives it.
+    var columns: Int {
+        if (0x20..<0x7F).contains(value) { return 1 }
+        let columns = Int(ccmark_columns(value))
+        // Newer than the C library's tables: it is an emoji, or a letter of a rare script.
+        return columns >= 0 ? columns : properties.generalCategory == .control ? 0 : value >= 0x1F000 ? 2 : 1
+    }
+}
+
+extension String {
+    /// The columns of text without line feeds.
+    var columns: Int { unicodeScalars.reduce(0) { $0 + $1.columns } }
+
+    /// The text without what a terminal obeys or what turns it around.
+    var visible: String { UntrustedText.forTerminal(self) }
+}
+
+/// Breaks text into lines of a width, at blanks and around wide characters, and within words that are longer.
+struct TextFlow {
+    private let width: Int
+    private var lines: [Line] = []
+    private var line = Line()
+    private var word = Line()
+    private var blanks = Line()
+    private var hasBegun = false
+
+    init(width: Int) { self.width = max(1, width) }
+
+    /// Lays out `runs`, whose line feeds begin new lines.
+    static func lines(of runs: [Run], width: Int) -> [Line] {
+        var flow = TextFlow(width: width)
+        for run in runs { flow.add(run.text.visible, run.style) }
+        return flow.finished()
+    }
+
+    /// The width of the widest line, and of the widest word, where nothing is broken.
+    static func extent(of runs: [Run]) -> (line: Int, word: Int) {
+        var (line, word, current, currentWord) = (0, 0, 0, 0)
+        for run in runs {
+            for scalar in run.text.visible.unicodeScalars {
+                if scalar == "\n" { current = 0 } else { current += scalar.columns }
+                currentWord = scalar == " " || scalar == "\n" ? 0 : currentWord + scalar.columns
+                (line, word) = (max(line, current), max(word, currentWord))
+            }
+        }
+        return (line, word)
+    }
+
+    mutating func add(_ text: String, _ style: Style) {
+        hasBegun = hasBegun || !text.isEmpty
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "\n": breakLine()
+            case " ", "\t":
+                placeWord()
+                blanks.append(" ", style, columns: 1)
+            default:
+                let columns = scalar.columns
+                // Text in wide characters has no blanks; it may be broken before and after each of them.
+                if columns == 2 { placeWord() }
+                if word.columns + columns > width { breakWord() }
+                word.append(String(scalar), style, columns: columns)
+                if columns == 2 { placeWord() }
+            }
+        }
+    }
+
+    mutating func finished() -> [Line] {
+        placeWord()
+        if hasBegun { lines.append(line) }
+        return lines
+    }
+
+    private mutating func placeWord() {
+        guard !word.runs.isEmpty else { return }
+        if line.columns + blanks.columns + word.columns > width, line.columns > 0 {
+            lines.append(line)
+            line = Line()
+        } else if line.columns + blanks.columns + word.columns <= width {
+            line.append(blanks)
+        }
+        blanks = Line()
+        line.append(word)
+        word = Line()
+    }
+
+    private mutating func breakWord() {
+        placeWord()
+        lines.append(line)
+        line = Line()
+    }
+
+    private mutating func breakLine() {
+        placeWord()
+        lines.append(line)
+        (line, blanks) = (Line(), Line())
+    }
+}

@@ -1,0 +1,69 @@
+/// A terminal as far as the renderer needs one: rows, a cursor, and what has scrolled away above.
+struct Screen {
+    let width: Int
+    let height: Int
+    /// All rows, those that have scrolled away first.
+    private var rows: [[Character]] = [[]]
+    private var row = 0
+    private var column = 0
+    /// Sequences that are neither a style nor one of the three movements.
+    private(set) var surprises: [String] = []
+
+    init(width: Int = 40, height: Int = 12) { (self.width, self.height) = (width, height) }
+
+    private var top: Int { max(0, rows.count - height) }
+
+    mutating func write(_ text: String) {
+        var rest = text.unicodeScalars[...]
+        while let scalar = rest.popFirst() {
+            switch scalar {
+            case "\n":
+                (row, column) = (row + 1, 0)
+                if row == rows.count { rows.append([]) }
+            case "\r": column = 0
+            case "\u{1B}":
+                let sequence = rest.prefix { !("A"..."Z").contains($0) && !("a"..."z").contains($0) }
+                rest = rest[sequence.endIndex...]
+                let final = rest.popFirst() ?? "?"
+                obey(String(sequence), final)
+            default:
+                if scalar.value < 0x20 || (0x7F..<0xA0).contains(scalar.value) { surprises.append("\(scalar.value)") }
+                put(Character(scalar), scalar.value >= 0x1100 && scalar.properties.isIdeographic ? 2 : 1)
+            }
+        }
+    }
+
+    private mutating func obey(_ sequence: String, _ final: Unicode.Scalar) {
+        switch (final, sequence) {
+        case ("A", _): row = max(top, row - (Int(sequence.dropFirst()) ?? 1))
+        case ("J", "["):
+            rows.removeSubrange((row + 1)...)
+            rows[row].removeSubrange(min(column, rows[row].count)...)
+        case ("m", _): break
+        default: surprises.append("ESC \(sequence)\(final)")
+        }
+    }
+
+    private mutating func put(_ character: Character, _ columns: Int) {
+        if column + columns > width {
+            (row, column) = (row + 1, 0)
+            if row == rows.count { rows.append([]) }
+        }
+        while rows[row].count < column + columns { rows[row].append(" ") }
+        rows[row][column] = character
+        // The second half of a wide character.
+        if columns == 2 { rows[row][column + 1] = "\0" }
+        column += columns
+    }
+
+    /// What the user sees when they scroll up, without blanks at the ends of rows.
+    var text: String {
+        var lines = rows.map { row in
+            var row = row.filter { $0 != "\0" }
+            while row.last == " " { row.removeLast() }
+            return String(row)
+        }
+        while lines.last == "" { lines.removeLast() }
+        return lines.joined(separator: "\n")
+    }
+}
