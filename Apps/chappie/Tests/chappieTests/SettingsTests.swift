@@ -1,4 +1,5 @@
 import ArgumentParser
+@_spi(ChappieInternals) import ChappieCore
 import ChappieSDK
 import FoundationEssentials
 import Testing
