@@ -36,7 +36,7 @@ struct ChappieCommand: AsyncParsableCommand {
         version: ChappieVersion.current,
         subcommands: [
             Login.self, Logout.self, Status.self, Ask.self, Chat.self, Models.self, Usage.self, Accounts.self,
-            Auth.self, Doctor.self, SimulatorCommand.self,
+            Auth.self, Doctor.self, SimulatorCommand.self, Completions.self, Manual.self,
         ])
 
     static func main() async {
@@ -89,10 +89,25 @@ struct GlobalOptions: ParsableArguments {
         }
         guard let command = rest.first, !command.hasPrefix("-") else { return arguments }
         rest = rest.dropFirst()
+        if command == "ask" { rest = pairs(rest) }
         // The options belong to the innermost command.
         guard ["accounts", "auth"].contains(command), let inner = rest.first, !inner.hasPrefix("-") else {
             return [command] + leading + rest
         }
         return [command, inner] + leading + rest.dropFirst()
+    }
+
+    /// `-p name value`, as users of other programs write it, is one argument to the parser: `-p name=value`.
+    private static func pairs(_ arguments: ArraySlice<String>) -> ArraySlice<String> {
+        var (pairs, rest) = ([String](), arguments)
+        while let first = rest.popFirst() {
+            pairs.append(first)
+            if first == "--" { break }
+            guard first == "-p" || first == "--param", let name = rest.first, !name.contains("=") else { continue }
+            rest = rest.dropFirst()
+            guard let value = rest.popFirst() else { return (pairs + [name])[...] }
+            pairs.append("\(name)=\(value)")
+        }
+        return (pairs + rest)[...]
     }
 }

@@ -64,6 +64,21 @@ import Testing
         #expect(errors.contains("transport sse, 0 reconnects, after falling back"))
     }
 
+    @Test func textThatIsKeptBackIsInTheResponse() async throws {
+        let console = recorder.console(.init(draws: true, error: true))
+        var printer = AnswerPrinter(console, try GlobalOptions.parse([]), showsText: false)
+        let stream = AsyncThrowingStream<ChappieStreamEvent, any Error> { stream in
+            for event in [.textDelta("a"), .textDelta("b\n"), .completed(Self.response)] as [ChappieStreamEvent] {
+                stream.yield(event)
+            }
+            stream.finish()
+        }
+        try await printer.print(stream)
+        try await console.drained()
+        #expect(recorder.text(of: .output) == "" && printer.response == Self.response)
+        #expect(recorder.text(of: .error).ranges(of: "Writing…").count == 1)
+    }
+
     @Test func underJSONEachEventIsALine() async throws {
         let events: [ChappieStreamEvent] = [
             .transport(.connected(.webSocket)), .created("r"), .textDelta("Hi\u{1B}"),
@@ -81,14 +96,6 @@ import Testing
         #expect(last["type"] == "completed" && last["response"]?["status"] == "completed")
         #expect(last["transport"] == ["kind": "websocket", "reconnects": 0, "fell_back": false])
         #expect(errors.isEmpty && transport.kind == .webSocket)
-    }
-
-    @Test(arguments: [
-        (0.0, Int?(300), "░░░░░░░░░░░░░░░░░░░░ 0 % of 5 h"), (55.9, 10_080, "███████████░░░░░░░░░ 55 % of 7 d"),
-        (1e300, 90, "░░░░░░░░░░░░░░░░░░░░ 0 % of 90 min"), (150, nil, "████████████████████ 150 % of limit"),
-    ])
-    func aWindowIsABarAndALength(_ percent: Double, _ minutes: Int?, _ expected: String) {
-        #expect(Usage.describe(ChappieUsageWindow(usedPercent: percent, windowMinutes: minutes)) == expected)
     }
 
     @Test func aMomentNoCalendarHoldsIsATimeUnknown() {

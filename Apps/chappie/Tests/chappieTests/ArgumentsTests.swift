@@ -20,6 +20,9 @@ import Testing
         ("--account", "--account"),
         ("--unknown ask x", "--unknown ask x"),
         ("", ""),
+        ("--json ask -t a -p one two words -p three four", "ask --json -t a -p one=two words -p three=four"),
+        ("ask --param one=1 two -- -p a b", "ask --param one=1 two -- -p a b"), ("ask -p one", "ask -p one"),
+        ("chat -p a b", "chat -p a b"),
     ])
     func optionsBeforeTheCommandMoveBehindIt(_ given: String, _ expected: String) {
         #expect(
@@ -32,6 +35,7 @@ import Testing
         "auth export --remove f", "auth import f", "doctor --timeout 3",
         "simulator --port 8080 --auto-approve --rate 3",
         "ask --account me --verbose --simulate -",
+        "ask -m m -s be -i a -i b -f c -o d -x -t e -p f=g --verbosity low x",
     ])
     func everyCommandParses(_ line: String) throws {
         let command = try ChappieCommand.parseAsRoot(line.split(separator: " ").map(String.init))
@@ -54,6 +58,6 @@ import Testing
             [command.configuration.commandName] + command.configuration.subcommands.flatMap(names)
         }
         #expect(!names(ChappieCommand.self).contains(nil))
-        #expect(names(ChappieCommand.self).count == 17)
+        #expect(names(ChappieCommand.self).count == 19)
     }
 }

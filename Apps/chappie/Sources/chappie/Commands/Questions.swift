@@ -16,7 +16,7 @@ struct AnswerOptions: ParsableArguments {
         }
     }
 
-    @Option(help: "The model's slug (see chappie models).")
+    @Option(name: .shortAndLong, help: "The model's slug (see chappie models).")
     var model: String?
 
     @Option(help: "How hard to think: minimal, low, medium, high, … as the model offers.")
@@ -25,20 +25,37 @@ struct AnswerOptions: ParsableArguments {
     @Flag(help: "The same as --effort low.")
     var fast = false
 
+    @Option(help: "How wordy to be: low, medium or high, where the model has it.")
+    var verbosity: String?
+
     @Option(
         help: ArgumentHelp(
             "How the answer travels: auto (WebSocket, else server-sent events), websocket or sse.",
             valueName: "transport"))
     var transport = Transport.auto
 
+    var messageOptions: ChappieMessageOptions {
+        ChappieMessageOptions(
+            fastMode: fast, reasoningEffort: effort.map(ChappieReasoningEffort.init(rawValue:)) ?? .automatic,
+            verbosity: verbosity.map(ChappieVerbosity.init(rawValue:)))
+    }
+
     /// Asks `text` in the conversation of `client`, and prints the answer.
     func ask(_ text: String, _ client: ChappieClient, _ program: Program) async throws {
-        let options = ChappieMessageOptions(
-            fastMode: fast, reasoningEffort: effort.map(ChappieReasoningEffort.init(rawValue:)) ?? .automatic)
-        var printer = AnswerPrinter(program.console, program.options)
+        let message = ChappieInputMessage(role: .user, parts: [.text(text)], options: messageOptions)
+        try await ask(ChappieResponseRequest(messages: [message]), client, program)
+    }
+
+    /// - Parameter showsText: `false` leaves the text to the caller.
+    /// - Returns: the whole response.
+    @discardableResult
+    func ask(
+        _ request: ChappieResponseRequest, _ client: ChappieClient, _ program: Program, showsText: Bool = true
+    ) async throws -> ChappieResponse? {
+        var printer = AnswerPrinter(program.console, program.options, showsText: showsText)
         defer { program.lastAnswer?.keep(printer.transport) }
-        try await printer.print(
-            client.stream(ChappieInputMessage(role: .user, parts: [.text(text)], options: options)))
+        try await printer.print(client.streamResponse(request))
+        return printer.response
     }
 }
 
@@ -53,6 +70,14 @@ struct Ask: ProgramCommand {
 
               chappie ask "What is RFC 6455?"
               git diff | chappie ask "Write a commit message for this"
+              chappie ask -i photo.jpg "What is on it?"
+              chappie ask -x -o sort.py "A bubble sort in Python"
+
+            A template is a file NAME.md in $XDG_CONFIG_HOME/chappie/templates (~/.config/chappie/templates), or a path \
+            with a slash in it: the prompt, in which $input stands for the question and $name for what -p name VALUE \
+            gives. Without $input the question comes below the prompt; $$ is a dollar. The file may begin with settings \
+            between two lines of three hyphens: model, system, effort, verbosity, each followed by a colon and its \
+            value, and $name: VALUE for a variable's default. A value goes on in the lines below it that are indented.
 
             With --json: one object a line: connected, created, reasoning_summary_delta, text_delta, item, \
             usage_limits, waiting, reconnecting, fell_back, and last completed or error.
@@ -61,19 +86,105 @@ struct Ask: ProgramCommand {
     @OptionGroup var options: GlobalOptions
     @OptionGroup var answerOptions: AnswerOptions
 
+    @Option(name: .shortAndLong, help: "What the model is told before the question.")
+    var system: String?
+
+    @Option(
+        name: .shortAndLong,
+        help: ArgumentHelp(
+            "An image to ask about: PNG, JPEG, GIF or WebP, a file or an address (repeatable).", valueName: "file"),
+        completion: .file())
+    var image: [String] = []
+
+    @Option(
+        name: .shortAndLong,
+        help: ArgumentHelp(
+            "A file to ask about (repeatable). Text goes into the question, anything else beside it.",
+            valueName: "file"),
+        completion: .file())
+    var file: [String] = []
+
+    @Option(
+        name: .shortAndLong,
+        help: ArgumentHelp(
+            "Write the answer into this file, once it is whole, instead of printing it; - prints it.",
+            valueName: "file"),
+        completion: .file())
+    var output: String?
+
+    @Flag(name: [.customShort("x"), .long], help: "Give the first code block of the answer alone.")
+    var extract = false
+
+    @Option(name: .shortAndLong, help: "Ask with a template (see above).")
+    var template: String?
+
+    @Option(
+        name: .shortAndLong,
+        help: ArgumentHelp("A template's variable: -p NAME VALUE (repeatable).", valueName: "name=value"))
+    var param: [String] = []
+
     @Argument(help: "The question; - reads standard input.")
     var words: [String] = []
 
     func run(in program: Program) async throws {
-        let question = try await Self.question(words, StandardInput(), program.console)
-        try await answerOptions.ask(question, program.client(answerOptions), program)
+        // What can be wrong with arguments and files is said before standard input is waited for.
+        let template = try template.map { try Template(named: $0, program.environment) }
+        let parameters = try Template.parameters(param)
+        guard template != nil || parameters.isEmpty else {
+            throw CommandLineError.usage("-p gives a template's variables.", suggestion: "Name one: --template NAME.")
+        }
+        let attachments = try image.map(Attachment.image) + file.map(Attachment.file)
+        let target = try output.flatMap { $0 == "-" ? nil : try OutputFile($0) }
+        let question = try await Self.question(
+            words, StandardInput(), program.console, mayBeEmpty: template != nil || !attachments.isEmpty)
+        var answerOptions = answerOptions
+        var (system, text) = (system, question)
+        if let template {
+            let filled = try template.filled(with: question, parameters)
+            (system, text) = (system ?? filled.system, filled.prompt)
+            answerOptions.model = answerOptions.model ?? template.settings["model"]
+            answerOptions.effort = answerOptions.effort ?? template.settings["effort"]
+            answerOptions.verbosity = answerOptions.verbosity ?? template.settings["verbosity"]
+        }
+        let parts = attachments + (text.isEmpty ? [] : [.text(text)])
+        let request = ChappieResponseRequest(
+            // The service takes no system messages; a developer's say the same.
+            messages: (system.map { [.developer($0)] } ?? [])
+                + [ChappieInputMessage(role: .user, parts: parts, options: answerOptions.messageOptions)])
+        let client = program.client(answerOptions)
+        let showsText = target == nil && !extract
+        guard let response = try await answerOptions.ask(request, client, program, showsText: showsText) else { return }
+        try deliver(response.outputText, to: target, program)
+    }
+
+    /// Gives the part of the answer that was asked for to where it was asked for.
+    private func deliver(_ answer: String, to target: OutputFile?, _ program: Program) throws {
+        var text = answer
+        if extract {
+            if let block = CodeBlock.first(in: answer) {
+                text = block
+            } else {
+                program.console.note("chappie: there is no code block in the answer; this is all of it")
+            }
+        }
+        if !text.isEmpty, !text.hasSuffix("\n") { text += "\n" }
+        if let target {
+            try target.write(text)
+            if program.console.terminals.error { program.console.note("The answer is in \(target.path).") }
+        } else if extract, !options.json {
+            program.console.write(text)
+        }
     }
 
     /// Puts the question together: arguments first, then standard input where it is asked for.
     ///
     /// Standard input is read for `-`, when there is nothing else to ask, and when it is redirected. A pipe that stays silent
     /// beside arguments is left out after half a second.
-    static func question(_ words: [String], _ input: StandardInput, _ console: Console) async throws -> String {
+    ///
+    /// - Parameter mayBeEmpty: whether there is something to ask about without a question.
+    static func question(
+        _ words: [String], _ input: StandardInput, _ console: Console, mayBeEmpty: Bool = false
+    ) async throws -> String {
         var input = input
         let isAsked = words.contains("-")
         let argument = words.filter { $0 != "-" }.joined(separator: " ")
@@ -87,7 +198,7 @@ struct Ask: ProgramCommand {
         default: isRead = true
         }
         let parts = [argument, isRead ? try await input.readToEnd() : ""].filter { !$0.isEmpty }
-        guard !parts.isEmpty else {
+        guard mayBeEmpty || !parts.isEmpty else {
             throw CommandLineError.usage(
                 "There is nothing to ask.",
                 suggestion: "Give the question as arguments, or pipe it in: chappie ask \"What is RFC 6455?\"")
@@ -124,64 +235,5 @@ struct Chat: ProgramCommand {
         }
         if isInteractive { console.line() }
         await client.disconnect()
-    }
-}
-
-struct Models: ProgramCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "models",
-        abstract: "List the models your account may use, best first.",
-        discussion: "With --json: {\"models\":[{\"slug\":…,…},…]}.")
-
-    @OptionGroup var options: GlobalOptions
-
-    @Flag(help: "Also list models that the service hides.")
-    var all = false
-
-    func run(in program: Program) async throws {
-        let models = try await program.client().models(filter: ChappieModelFilter(includesHidden: all))
-        guard !options.json else { return program.console.json(["models": .array(models.map(\.json))]) }
-        let width = models.map(\.slug.count).max() ?? 0
-        for model in models {
-            let window = model.contextWindow.map { "\($0 / 1000)k" } ?? "-"
-            let mark = model.slug == ChappieClient.defaultModel ? "  (default)" : ""
-            program.console.line("\(model.slug.padded(to: width))  \(window)  \(model.displayName)\(mark)")
-        }
-    }
-}
-
-struct Usage: ProgramCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "usage",
-        abstract: "Show how much of your plan's limits is used.",
-        discussion: "With --json: {\"plan\":…,\"primary\":{\"used_percent\":…,\"window_minutes\":…,\"resets_at\":…},…}."
-    )
-
-    @OptionGroup var options: GlobalOptions
-
-    func run(in program: Program) async throws {
-        let usage = try await program.client().usageLimits()
-        guard !options.json else { return program.console.json(usage.json) }
-        if let plan = usage.plan { program.console.line("Plan: \(plan.displayName)") }
-        let windows = [usage.primary, usage.secondary].compactMap { $0 }
-        for window in windows { program.console.line(Self.describe(window)) }
-        if windows.isEmpty { program.console.line("The service names no limits.") }
-        if let credits = usage.credits, credits.hasCredits {
-            program.console.line(credits.isUnlimited ? "Credits: unlimited" : "Credits: \(credits.balance ?? "some")")
-        }
-    }
-
-    /// `███░░░ 15 % of 5 h, resets at 2026-11-21 14:05`, with a bar of 20.
-    static func describe(_ window: ChappieUsageWindow) -> String {
-        let filled = min(max(window.wholePercent / 5, 0), 20)
-        let bar = String(repeating: "█", count: filled) + String(repeating: "░", count: 20 - filled)
-        let length =
-            switch window.windowMinutes {
-            case nil: "limit"
-            case .some(let minutes) where minutes % 1440 == 0: "\(minutes / 1440) d"
-            case .some(let minutes) where minutes % 60 == 0: "\(minutes / 60) h"
-            case .some(let minutes): "\(minutes) min"
-            }
-        return "\(bar) \(window.wholePercent) % of \(length)\(window.reset(", resets"))"
     }
 }

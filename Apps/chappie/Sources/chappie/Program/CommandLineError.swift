@@ -99,6 +99,8 @@ struct CommandLineError: Error {
         case CredentialStoreError.foreign: (.signInNeeded, "credential_of_another_service")
         case is CredentialStoreError: (.unavailable, "credential_store")
 
+        case is ChappieAttachmentError: (.usage, "attachment")
+
         case let error as ChappieTransportError:
             switch error.code {
             case .invalidURL, .insecureURL, .invalidCAFile: (.usage, "configuration")

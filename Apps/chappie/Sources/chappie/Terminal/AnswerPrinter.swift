@@ -6,12 +6,17 @@ import Glibc
 struct AnswerPrinter {
     private let console: Console
     private let options: GlobalOptions
+    private let showsText: Bool
+    /// `nil` while the answer is not whole.
+    private(set) var response: ChappieResponse?
     private(set) var transport = TransportSummary()
     private var isAtLineStart = true
+    private var hasText = false
     private var limits: ChappieUsageLimitSnapshot?
 
-    init(_ console: Console, _ options: GlobalOptions) {
-        (self.console, self.options) = (console, options)
+    /// - Parameter showsText: `false` keeps the text back: the caller prints what it wants of it.
+    init(_ console: Console, _ options: GlobalOptions, showsText: Bool = true) {
+        (self.console, self.options, self.showsText) = (console, options, showsText)
     }
 
     /// Prints the whole stream.
@@ -20,6 +25,7 @@ struct AnswerPrinter {
         defer { finishLine() }
         for try await event in events {
             if case .transport(let event) = event { transport.received(event) }
+            if case .completed(let whole) = event { response = whole }
             if options.json { console.json(line(event)) } else { show(event) }
         }
     }
@@ -32,6 +38,9 @@ struct AnswerPrinter {
 
     private mutating func show(_ event: ChappieStreamEvent) {
         switch event {
+        case .textDelta where !showsText:
+            if !hasText { showStatus("Writing…") }
+            hasText = true
         case .textDelta(let text):
             isAtLineStart = text.utf8.last == UInt8(ascii: "\n")
             console.write(text)
@@ -55,10 +64,11 @@ struct AnswerPrinter {
         if let reason = response.incompleteReason {
             console.note("chappie: the answer ended early (\(reason))")
         }
-        for (name, window) in [("short-term", limits?.primary), ("long-term", limits?.secondary)] {
-            guard let window, window.usedPercent >= 80 else { continue }
-            let reset = window.reset("; it resets")
-            console.note("chappie: \(window.wholePercent) % of the \(name) usage limit is used\(reset)")
+        for crossing in limits?.crossings() ?? [] {
+            let family = limits?.limitID == crossing.limitID ? "" : "\(crossing.limitName ?? crossing.limitID): "
+            let used =
+                "\(crossing.window.wholePercent) % of the \(crossing.isPrimary ? "short" : "long")-term usage limit"
+            console.note("chappie: \(family)\(used) is used\(crossing.window.reset("; it resets"))")
         }
     }
 
@@ -114,12 +124,15 @@ extension ChappieUsageWindow {
 
 extension Date {
     /// `2026-11-21 14:05` in the machine's time zone.
-    var localMinute: String {
+    var localMinute: String { local("%Y-%m-%d %H:%M") }
+
+    /// As strftime(3) writes it, in the machine's time zone.
+    func local(_ format: String) -> String {
         guard var seconds = time_t(exactly: timeIntervalSince1970.rounded(.down)) else { return "a time unknown" }
         var parts = tm()
         guard localtime_r(&seconds, &parts) != nil else { return "a time unknown" }
-        var buffer = [CChar](repeating: 0, count: 32)
-        let length = strftime(&buffer, buffer.count, "%Y-%m-%d %H:%M", &parts)
+        var buffer = [CChar](repeating: 0, count: 64)
+        let length = strftime(&buffer, buffer.count, format, &parts)
         return String(decoding: buffer[..<length].map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 }

@@ -31,13 +31,31 @@ extension ChappieUsageLimitSnapshot {
     var json: ChappieJSON {
         [
             "limit_id": .string(limitID), "plan": .optional(plan?.rawValue), "primary": primary?.json ?? .null,
-            "secondary": secondary?.json ?? .null,
-            "credits": credits.map {
-                [
-                    "has_credits": .bool($0.hasCredits), "unlimited": .bool($0.isUnlimited),
-                    "balance": .optional($0.balance),
-                ]
-            } ?? .null,
+            "secondary": secondary?.json ?? .null, "credits": credits?.json ?? .null,
+            "limit_name": .optional(limitName), "additional": .array(additional.map(\.json)),
+            "spend_control": spendControl?.json ?? .null, "reached_type": .optional(reachedType?.rawValue),
+            "available_resets": .optional(availableResets), "promotion": .optional(promotion),
+        ]
+    }
+}
+
+extension ChappieUsageCredits {
+    fileprivate var json: ChappieJSON {
+        func range(_ numbers: [Int]?) -> ChappieJSON { numbers.map { .array($0.map(ChappieJSON.integer)) } ?? .null }
+        return [
+            "has_credits": .bool(hasCredits), "unlimited": .bool(isUnlimited), "balance": .optional(balance),
+            "approximate_local_messages": range(approximateLocalMessages),
+            "approximate_cloud_messages": range(approximateCloudMessages),
+        ]
+    }
+}
+
+extension ChappieSpendControl {
+    fileprivate var json: ChappieJSON {
+        [
+            "reached": .bool(isReached), "limit": .optional(limit), "used": .optional(used),
+            "remaining": .optional(remaining), "used_percent": usedPercent.map(ChappieJSON.double) ?? .null,
+            "resets_at": .optional(resetsAt?.formatted(.iso8601)),
         ]
     }
 }
@@ -51,6 +69,18 @@ extension ChappieModel {
                 defaultReasoningLevel == .automatic ? nil : defaultReasoningLevel.rawValue),
             "supported_reasoning_levels": .array(supportedReasoningLevels.map { .string($0.rawValue) }),
             "input_modalities": .array(inputModalities.map(ChappieJSON.string)),
+            "max_context_window": .optional(maximumContextWindow),
+            "supports_search_tool": .bool(supportsSearchTool),
+            "supports_parallel_tool_calls": .bool(supportsParallelToolCalls),
+            "uses_responses_lite": .bool(usesResponsesLite), "supports_verbosity": .bool(supportsVerbosity),
+            "default_verbosity": .optional(defaultVerbosity?.rawValue),
+            "availability_note": .optional(availabilityNote),
+            "upgrade": upgrade.map {
+                [
+                    "model": .string($0.model), "notes": .optional($0.notes),
+                    "retirement_at": .optional($0.retirementAt?.formatted(.iso8601)),
+                ]
+            } ?? .null,
         ]
     }
 }

@@ -1,0 +1,179 @@
+import ArgumentParser
+import ChappieSDK
+import FoundationEssentials
+
+struct Models: ProgramCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "models",
+        abstract: "List the models your account may use, best first.",
+        discussion: """
+            A model that is not listed can be asked all the same. Without a terminal the table has no heading.
+
+            With --json: {"models":[{"slug":…,…},…]}.
+            """)
+
+    @OptionGroup var options: GlobalOptions
+
+    @Flag(help: "Also list models that the service hides.")
+    var all = false
+
+    func run(in program: Program) async throws {
+        let models = try await program.client().models(filter: ChappieModelFilter(includesHidden: all))
+        guard !options.json else { return program.console.json(["models": .array(models.map(\.json))]) }
+        for line in Self.lines(models, isTerminal: program.console.terminals.output) { program.console.line(line) }
+    }
+
+    /// A table, and below it what the service says about single models.
+    static func lines(_ models: [ChappieModel], isTerminal: Bool) -> [String] {
+        var table = Table(["Model", "Context", "Effort", "Input", "Name"])
+        for model in models {
+            table.rows.append([
+                model.slug, model.contextWindow.map { "\($0 / 1000)k" } ?? "-", efforts(model),
+                model.inputModalities.joined(separator: ","),
+                model.displayName + (model.slug == ChappieClient.defaultModel ? " (default)" : ""),
+            ])
+        }
+        let notes = models.flatMap { model in
+            [
+                model.upgrade.map { "\(model.slug): \(words(for: $0))" },
+                model.availabilityNote.map { "\(model.slug): \($0)" },
+            ].compactMap(\.self)
+        }
+        return table.lines(isTerminal: isTerminal) + (notes.isEmpty ? [] : [""] + notes)
+    }
+
+    /// `low…xhigh (medium)`, with the effort of a request that names none.
+    private static func efforts(_ model: ChappieModel) -> String {
+        let levels = model.supportedReasoningLevels.map(\.rawValue)
+        guard let first = levels.first, let last = levels.last else { return "-" }
+        let range = levels.count == 1 ? first : "\(first)…\(last)"
+        let usual = model.defaultReasoningLevel
+        return usual == .automatic ? range : "\(range) (\(usual.rawValue))"
+    }
+
+    private static func words(for upgrade: ChappieModelUpgrade) -> String {
+        let end = upgrade.retirementAt.map { " until \($0.local("%Y-%m-%d")), when it goes" } ?? ""
+        let notes = upgrade.notes.map { "\n" + $0.split(separator: "\n").map { "  \($0)" }.joined(separator: "\n") }
+        return "use \(upgrade.model) instead\(end)." + (notes ?? "")
+    }
+}
+
+struct Usage: ProgramCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "usage",
+        abstract: "Show how much of your plan's limits is used.",
+        discussion: """
+            Without a terminal the table has neither bars nor a heading.
+
+            With --json: {"plan":…,"primary":{"used_percent":…,"window_minutes":…,"resets_at":…},"additional":[…],…}.
+            """)
+
+    @OptionGroup var options: GlobalOptions
+
+    func run(in program: Program) async throws {
+        let usage = try await program.client().usageLimits()
+        guard !options.json else { return program.console.json(usage.json) }
+        for line in Self.lines(usage, isTerminal: program.console.terminals.output) { program.console.line(line) }
+    }
+
+    /// The plan, a table of the windows, and what there is beside them.
+    static func lines(_ usage: ChappieUsageLimitSnapshot, isTerminal: Bool, now: Date = Date()) -> [String] {
+        var table = Table(["Limit", "Used", "Resets"])
+        func add(_ name: String, _ percent: Double, _ resetsAt: Date?) {
+            let whole = ChappieUsageWindow(usedPercent: percent).wholePercent
+            let used = "\(whole) %"
+            table.rows.append([
+                name, isTerminal ? "\(bar(whole)) \(used)" : used, resetsAt?.inWords(from: now) ?? "-",
+            ])
+        }
+        for limits in [usage] + usage.additional {
+            for window in [limits.primary, limits.secondary].compactMap(\.self) {
+                let length = length(window.windowMinutes)
+                let family = limits.limitName ?? limits.limitID
+                add(
+                    limits.limitID == usage.limitID ? length : "\(family), \(length)", window.usedPercent,
+                    window.resetsAt)
+            }
+        }
+        if let spending = usage.spendControl, let percent = spending.usedPercent {
+            add("spending" + (spending.limit.map { " of \($0)" } ?? ""), percent, spending.resetsAt)
+        }
+        return (usage.plan.map { ["Plan: \($0.displayName)"] } ?? [])
+            + (table.rows.isEmpty ? ["The service names no limits."] : table.lines(isTerminal: isTerminal))
+            + remarks(usage)
+    }
+
+    private static func remarks(_ usage: ChappieUsageLimitSnapshot) -> [String] {
+        var lines: [String] = []
+        if let credits = usage.credits, credits.hasCredits {
+            lines.append(credits.isUnlimited ? "Credits: unlimited" : "Credits: \(credits.balance ?? "some")")
+        }
+        if usage.spendControl?.isReached == true { lines.append("What you may spend in this workspace is spent.") }
+        if let resets = usage.availableResets, resets > 0 {
+            lines.append("Windows can be started anew for free: \(resets) \(resets == 1 ? "time" : "times").")
+        }
+        switch usage.reachedType {
+        case nil: break
+        case .rateLimit: lines.append("A usage limit is reached.")
+        case .workspaceOwnerCredits: lines.append("Your workspace has no credits left.")
+        case .workspaceMemberCredits: lines.append("Your workspace has no credits left; its owner can add some.")
+        case .workspaceOwnerLimit: lines.append("Your workspace's usage limit is reached.")
+        case .workspaceMemberLimit: lines.append("Your limit in the workspace is reached; its owner can raise it.")
+        case .some(let other): lines.append("A limit is reached: \(other.rawValue).")
+        }
+        return lines
+    }
+
+    /// Twenty cells; a window that is used at all has one.
+    static func bar(_ percent: Int) -> String {
+        let filled = percent <= 0 ? 0 : min(max(percent / 5, 1), 20)
+        return String(repeating: "█", count: filled) + String(repeating: "░", count: 20 - filled)
+    }
+
+    /// `5 hours`, `1 week`, `90 minutes`.
+    static func length(_ minutes: Int?) -> String {
+        guard let minutes, minutes > 0 else { return "limit" }
+        for (name, size) in [("week", 10_080), ("day", 1440), ("hour", 60)] where minutes % size == 0 {
+            return counted(minutes / size, name)
+        }
+        return counted(minutes, "minute")
+    }
+}
+
+/// `1 hour`, `2 hours`.
+private func counted(_ number: Int, _ name: String) -> String { "\(number) \(name)\(number == 1 ? "" : "s")" }
+
+extension Date {
+    /// `in 2 hours 5 minutes, at 14:05`.
+    func inWords(from now: Date) -> String {
+        let seconds = timeIntervalSince(now)
+        // Longer than any calendar goes.
+        guard seconds < 1e12 else { return "at a time unknown" }
+        guard seconds > 0 else { return "now" }
+        let minutes = Int((seconds / 60).rounded(.up))
+        if minutes < 60 { return "in \(counted(minutes, "minute")), at \(local("%H:%M"))" }
+        if minutes < 1440 {
+            let rest = minutes % 60 == 0 ? "" : " " + counted(minutes % 60, "minute")
+            return "in \(counted(minutes / 60, "hour"))\(rest), at \(local("%H:%M"))"
+        }
+        return "in \(counted(minutes / 1440, "day")), on \(local("%a %Y-%m-%d at %H:%M"))"
+    }
+}
+
+/// Columns of text, two spaces apart.
+struct Table {
+    private let headings: [String]
+    var rows: [[String]] = []
+
+    init(_ headings: [String]) { self.headings = headings }
+
+    /// A terminal gets the headings as well.
+    func lines(isTerminal: Bool) -> [String] {
+        let shown = (isTerminal && !rows.isEmpty ? [headings] : []) + rows
+        let widths = headings.indices.map { column in shown.map { $0[column].count }.max() ?? 0 }
+        return shown.map { row in
+            // The last column is not padded.
+            zip(row, widths).dropLast().map { $0.padded(to: $1) + "  " }.joined() + (row.last ?? "")
+        }
+    }
+}

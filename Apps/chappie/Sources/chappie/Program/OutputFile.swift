@@ -1,0 +1,61 @@
+@_spi(ChappieInternals) import ChappieCore
+import ChappieSDK
+import FoundationEssentials
+import Glibc
+
+/// A file that is replaced in one step by what a command writes: the old or the new content is there, never a part.
+///
+/// Its place is tried when this is made, so that no answer is lost to a path that can't be written. A link is followed,
+/// and what is no regular file, such as a pipe or a device, is written as it is.
+final class OutputFile {
+    /// As the user named it.
+    let path: String
+    private let place: String
+    /// `nil` for a pipe or a device, and once the content is in place.
+    private var draft: String?
+
+    /// - Throws: ``CommandLineError``.
+    init(_ path: String) throws {
+        self.path = path
+        var facts = stat()
+        let isThere = stat(path, &facts) == 0
+        guard !isThere || facts.st_mode & S_IFMT != S_IFDIR else { throw Self.failure(path, EISDIR) }
+        place =
+            isThere
+            ? realpath(path, nil).map { pointer in
+                defer { free(pointer) }
+                return String(cString: pointer)
+            } ?? path : path
+        guard !isThere || facts.st_mode & S_IFMT == S_IFREG else { return }
+        guard !isThere || access(path, W_OK) == 0 else { throw Self.failure(path, errno) }
+        let draft = "\(place).\(String(UInt64.random(in: .min ... .max), radix: 36))"
+        let descriptor = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o666)
+        guard descriptor >= 0 else { throw Self.failure(path, errno) }
+        // The file stays as private, or as executable, as it was.
+        if isThere { fchmod(descriptor, facts.st_mode & 0o7777) }
+        close(descriptor)
+        self.draft = draft
+    }
+
+    deinit { if let draft { unlink(draft) } }
+
+    /// - Throws: ``CommandLineError``; the earlier content is then still there.
+    func write(_ text: String) throws {
+        let descriptor = open(draft ?? place, O_WRONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw Self.failure(path, errno) }
+        let bytes = Array(text.utf8)
+        let reason = bytes.withUnsafeBytes { writeAll($0, to: descriptor) }
+        close(descriptor)
+        guard reason == 0 else { throw Self.failure(path, reason, .unavailable) }
+        guard let draft else { return }
+        guard rename(draft, place) == 0 else { throw Self.failure(path, errno, .unavailable) }
+        self.draft = nil
+    }
+
+    private static func failure(_ path: String, _ reason: CInt, _ status: ExitStatus = .usage) -> CommandLineError {
+        CommandLineError(
+            status, code: status == .usage ? "usage" : "output_failed",
+            "\(path) can't be written: \(String(cString: strerror(reason))).",
+            suggestion: "Name a file in a folder that you may write to.")
+    }
+}

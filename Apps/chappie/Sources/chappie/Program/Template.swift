@@ -1,0 +1,165 @@
+import ChappieSDK
+import FoundationEssentials
+import Glibc
+
+/// A prompt with variables, kept in a file `NAME.md`. The help of `chappie ask` describes the format.
+struct Template: Equatable {
+    let name: String
+    /// `model`, `system`, `effort`, `verbosity`.
+    private(set) var settings: [String: String] = [:]
+    /// The variables that need not be given.
+    private(set) var defaults: [String: String] = [:]
+    private(set) var prompt = ""
+
+    private static let known = ["model", "system", "effort", "verbosity"]
+
+    // MARK: Reading
+
+    /// Reads the user's template, or the file at a path with a slash in it.
+    ///
+    /// - Throws: ``CommandLineError``.
+    init(named name: String, _ environment: ProgramEnvironment) throws {
+        let folder = environment.folder("XDG_CONFIG_HOME", else: "/.config").map { $0 + "/templates" }
+        let path = name.contains("/") ? name : "\(folder ?? ".")/\(name).md"
+        guard name.contains("/") || access(path, F_OK) == 0 else { throw Self.missing(name, folder) }
+        guard let text = String(validating: try SmallFile.read(path), as: UTF8.self) else {
+            throw CommandLineError.usage("\(path) is not text in UTF-8.")
+        }
+        try self.init(parsing: text, name: name)
+    }
+
+    private static func missing(_ name: String, _ folder: String?) -> CommandLineError {
+        guard let folder else { return .usage("There is no home directory for templates.", suggestion: "Set HOME.") }
+        let files = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+        let names = files.filter { $0.hasSuffix(".md") }.map { String($0.dropLast(3)) }.sorted()
+        return .usage(
+            "There is no template \"\(name)\".",
+            suggestion: names.isEmpty
+                ? "Write one: \(folder)/\(name).md" : "There are: \(names.prefix(50).joined(separator: ", ")).")
+    }
+
+    /// - Throws: ``CommandLineError`` that names the line.
+    init(parsing text: String, name: String) throws {
+        self.name = name
+        var lines = text.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r\n" }.map(String.init)[...]
+        guard lines.first == "---" else {
+            prompt = Self.trimmed(lines)
+            return
+        }
+        lines.removeFirst()
+        guard let end = lines.firstIndex(of: "---") else {
+            throw Self.fault(name, 1, "the settings do not end with a line of three hyphens")
+        }
+        var key: String?
+        for (index, line) in zip(lines.indices, lines[..<end]) {
+            if let first = line.first, first == " " || first == "\t" {
+                guard let key else { throw Self.fault(name, index + 1, "it belongs to no setting") }
+                set(key, (value(key).map { $0.isEmpty ? "" : $0 + "\n" } ?? "") + line.drop { $0 == " " || $0 == "\t" })
+            } else if !line.isEmpty, !line.hasPrefix("#") {
+                guard let colon = line.firstIndex(of: ":") else { throw Self.fault(name, index + 1, "it has no colon") }
+                let word = String(line[..<colon])
+                guard Self.known.contains(word) || word.first == "$" && Self.isName(word.dropFirst()) else {
+                    let words = Self.known.joined(separator: ", ")
+                    throw Self.fault(name, index + 1, "\(word) is none of \(words), $name")
+                }
+                set(word, String(line[colon...].dropFirst().drop { $0 == " " }))
+                key = word
+            }
+        }
+        prompt = Self.trimmed(lines[end...].dropFirst())
+    }
+
+    private func value(_ key: String) -> String? {
+        key.first == "$" ? defaults[String(key.dropFirst())] : settings[key]
+    }
+
+    private mutating func set(_ key: String, _ value: String) {
+        if key.first == "$" { defaults[String(key.dropFirst())] = value } else { settings[key] = value }
+    }
+
+    private static func fault(_ name: String, _ line: Int, _ what: String) -> CommandLineError {
+        .usage("The template \"\(name)\" can't be used, line \(line): \(what).", suggestion: "See chappie ask --help.")
+    }
+
+    /// Without empty lines at both ends.
+    private static func trimmed(_ lines: ArraySlice<String>) -> String {
+        var lines = lines.drop { $0.isEmpty }
+        while lines.last?.isEmpty == true { lines.removeLast() }
+        return lines.joined(separator: "\n")
+    }
+
+    // MARK: Filling
+
+    /// `name=value` arguments; the last one of a name counts.
+    ///
+    /// - Throws: ``CommandLineError``.
+    static func parameters(_ arguments: [String]) throws -> [String: String] {
+        var parameters: [String: String] = [:]
+        for argument in arguments {
+            guard let sign = argument.firstIndex(of: "="), isName(argument[..<sign]) else {
+                throw CommandLineError.usage(
+                    "-p takes a variable's name and its value.", suggestion: "Write: -p name VALUE")
+            }
+            parameters[String(argument[..<sign])] = String(argument[sign...].dropFirst())
+        }
+        return parameters
+    }
+
+    /// The system text and the prompt with their variables replaced. What replaces them is not searched for more.
+    ///
+    /// - Throws: ``CommandLineError`` that names a variable without a value, or a value without a variable.
+    func filled(with question: String, _ parameters: [String: String]) throws -> (system: String?, prompt: String) {
+        var values = defaults.merging(parameters) { _, given in given }
+        values["input"] = question
+        var used: Set<String> = []
+        let system = try settings["system"].map { try filled($0, values, &used) }
+        let prompt = try filled(prompt, values, &used)
+        if let unknown = parameters.keys.sorted().first(where: { !used.contains($0) }) {
+            throw CommandLineError.usage(
+                "The template \"\(name)\" has no variable $\(unknown).",
+                suggestion: used.isEmpty
+                    ? "It has none." : "It has \(used.sorted().map { "$" + $0 }.joined(separator: ", ")).")
+        }
+        let parts = [prompt, used.contains("input") ? "" : question].filter { !$0.isEmpty }
+        guard !parts.isEmpty else { throw CommandLineError.usage("There is nothing to ask.") }
+        return (system, parts.joined(separator: "\n\n"))
+    }
+
+    private func filled(_ text: String, _ values: [String: String], _ used: inout Set<String>) throws -> String {
+        var output = ""
+        var rest = text[...]
+        while let dollar = rest.firstIndex(of: "$") {
+            output += rest[..<dollar]
+            rest = rest[dollar...].dropFirst()
+            if rest.first == "$" {
+                output += "$"
+                rest.removeFirst()
+                continue
+            }
+            let isBraced = rest.first == "{"
+            let name = (isBraced ? rest.dropFirst() : rest).prefix(while: Self.isNamePart)
+            // A dollar before anything else is one.
+            guard Self.isName(name), !isBraced || rest.dropFirst(name.count + 1).first == "}" else {
+                output += "$"
+                continue
+            }
+            rest = rest.dropFirst(name.count + (isBraced ? 2 : 0))
+            guard let value = values[String(name)] else {
+                throw CommandLineError.usage(
+                    "The template \"\(self.name)\" needs a value for $\(name).",
+                    suggestion: "Give it: -p \(name) VALUE")
+            }
+            used.insert(String(name))
+            output += value
+        }
+        return output + rest
+    }
+
+    private static func isNamePart(_ character: Character) -> Bool {
+        character.isASCII && (character.isLetter || character.isNumber || character == "_")
+    }
+
+    private static func isName(_ text: Substring) -> Bool {
+        text.first.map { !$0.isNumber } == true && text.allSatisfy(isNamePart)
+    }
+}

@@ -1,0 +1,125 @@
+import ChappieSDK
+import FoundationEssentials
+import Testing
+
+@testable import chappie
+
+@Suite struct ListingsTests {
+    private static let now = Date(timeIntervalSince1970: 1_700_000_000)
+
+    private func usage(_ windows: [ChappieUsageWindow]) -> ChappieUsageLimitSnapshot {
+        ChappieUsageLimitSnapshot(primary: windows.first, secondary: windows.dropFirst().first, plan: .plus)
+    }
+
+    // MARK: Usage
+
+    @Test func aTerminalGetsBarsUnderHeadings() {
+        let usage = usage([
+            ChappieUsageWindow(usedPercent: 55.9, windowMinutes: 300),
+            ChappieUsageWindow(usedPercent: 3, windowMinutes: 10_080),
+        ])
+        #expect(
+            Usage.lines(usage, isTerminal: true, now: Self.now) == [
+                "Plan: Plus",
+                "Limit    Used                       Resets",
+                "5 hours  ███████████░░░░░░░░░ 55 %  -",
+                "1 week   █░░░░░░░░░░░░░░░░░░░ 3 %   -",
+            ])
+    }
+
+    @Test func aPipeGetsPlainColumns() {
+        let limits = usage([ChappieUsageWindow(usedPercent: 100, windowMinutes: 90, resetsAt: Self.now)])
+        #expect(
+            Usage.lines(limits, isTerminal: false, now: Self.now) == ["Plan: Plus", "90 minutes  100 %  now"])
+    }
+
+    @Test func everyLimitHasItsRowAndEveryRemarkItsLine() {
+        let fox = ChappieUsageLimitSnapshot(
+            limitID: "fox", limitName: "Fox", primary: ChappieUsageWindow(usedPercent: 1, windowMinutes: 1440))
+        let owl = ChappieUsageLimitSnapshot(limitID: "owl", secondary: ChappieUsageWindow(usedPercent: 2))
+        let usage = ChappieUsageLimitSnapshot(
+            credits: ChappieUsageCredits(hasCredits: true, isUnlimited: false, balance: "12.5"),
+            additional: [fox, owl],
+            spendControl: ChappieSpendControl(isReached: true, limit: "100", usedPercent: 88),
+            reachedType: .workspaceMemberCredits, availableResets: 1)
+        #expect(
+            Usage.lines(usage, isTerminal: false) == [
+                "Fox, 1 day       1 %   -", "owl, limit       2 %   -", "spending of 100  88 %  -", "Credits: 12.5",
+                "What you may spend in this workspace is spent.",
+                "Windows can be started anew for free: 1 time.",
+                "Your workspace has no credits left; its owner can add some.",
+            ])
+    }
+
+    @Test func whereNothingIsSaidThatIsSaid() {
+        #expect(
+            Usage.lines(ChappieUsageLimitSnapshot(), isTerminal: true) == ["The service names no limits."])
+    }
+
+    @Test(arguments: [(-5, 0), (0, 0), (1, 1), (9, 1), (10, 2), (99, 19), (100, 20), (1_000_000, 20)])
+    func aBarHasTwentyCells(_ percent: Int, _ filled: Int) {
+        #expect(
+            Usage.bar(percent) == String(repeating: "█", count: filled) + String(repeating: "░", count: 20 - filled))
+    }
+
+    @Test(
+        arguments: [
+            (nil, "limit"), (0, "limit"), (-1, "limit"), (1, "1 minute"), (90, "90 minutes"), (60, "1 hour"),
+            (300, "5 hours"), (1440, "1 day"), (2880, "2 days"), (10_080, "1 week"),
+        ] as [(Int?, String)])
+    func aWindowsLengthIsInWords(_ minutes: Int?, _ expected: String) { #expect(Usage.length(minutes) == expected) }
+
+    @Test(arguments: [
+        (-1.0, "now"), (0, "now"), (30, "in 1 minute, at "), (1500, "in 25 minutes, at "), (3600, "in 1 hour, at "),
+        (7500, "in 2 hours 5 minutes, at "), (86_400, "in 1 day, on "), (432_000, "in 5 days, on "),
+        (1e300, "at a time unknown"),
+    ])
+    func aMomentIsInWords(_ seconds: Double, _ expected: String) {
+        let words = Self.now.addingTimeInterval(seconds).inWords(from: Self.now)
+        #expect(words.hasPrefix(expected), "\(words)")
+    }
+
+    // MARK: Models
+
+    @Test func modelsAreATableWithNotesBelow() {
+        let models = [
+            ChappieModel(
+                slug: "gpt-5.5", displayName: "GPT-5.5", inputModalities: ["text", "image"],
+                supportedReasoningLevels: [.low, .medium, .extraHigh], defaultReasoningLevel: .medium,
+                contextWindow: 272_000,
+                upgrade: ChappieModelUpgrade(
+                    model: "new", notes: "**new** is\n\nbetter", retirementAt: Date(timeIntervalSince1970: 0))),
+            ChappieModel(slug: "new", supportedReasoningLevels: [.low], availabilityNote: "New here."),
+        ]
+        let lines = Models.lines(models, isTerminal: true)
+        #expect(
+            lines.prefix(4) == [
+                "Model    Context  Effort              Input       Name",
+                "gpt-5.5  272k     low…xhigh (medium)  text,image  GPT-5.5 (default)",
+                "new      -        low                 text        new", "",
+            ])
+        #expect(
+            lines[4].hasPrefix("gpt-5.5: use new instead until 19") && lines[4].hasSuffix("\n  **new** is\n  better"))
+        #expect(lines.last == "new: New here.")
+        #expect(
+            Models.lines(models, isTerminal: false).prefix(2) == [
+                "gpt-5.5  272k  low…xhigh (medium)  text,image  GPT-5.5 (default)",
+                "new      -     low                 text        new",
+            ])
+        #expect(Models.lines([], isTerminal: true) == [])
+    }
+
+    @Test func theJSONOfAModelAndOfTheUsageHasEveryMember() {
+        let model = ChappieModel(slug: "m", upgrade: ChappieModelUpgrade(model: "n")).json
+        #expect(model["upgrade"] == ["model": "n", "notes": nil, "retirement_at": nil])
+        #expect(model["uses_responses_lite"] == false && model["default_reasoning_level"] == .null)
+        let usage = ChappieUsageLimitSnapshot(
+            credits: ChappieUsageCredits(hasCredits: true, isUnlimited: false, approximateLocalMessages: [1, 2]),
+            additional: [ChappieUsageLimitSnapshot(limitID: "fox")], spendControl: ChappieSpendControl(isReached: true),
+            reachedType: .rateLimit
+        ).json
+        #expect(usage["additional"]?[0]?["limit_id"] == "fox" && usage["reached_type"] == "rate_limit_reached")
+        #expect(
+            usage["credits"]?["approximate_local_messages"] == [1, 2] && usage["spend_control"]?["reached"] == true)
+    }
+}

@@ -1,0 +1,74 @@
+import ChappieSDK
+import FoundationEssentials
+import Glibc
+import Testing
+
+@testable import chappie
+
+@Suite struct OutputFileTests {
+    private let folder = TemporaryFolder()
+    private var path: String { folder.path + "/answer.txt" }
+
+    private func names() throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
+    }
+    private func text(_ path: String) throws -> String { String(decoding: try SmallFile.read(path), as: UTF8.self) }
+
+    @Test func nothingIsThereUntilAllOfItIs() throws {
+        let file = try OutputFile(path)
+        #expect(access(path, F_OK) != 0)
+        try file.write("new\n")
+        #expect(try text(path) == "new\n" && names() == ["answer.txt"])
+    }
+
+    @Test func whatIsNotWrittenLeavesNothingBehind() throws {
+        try Data("old".utf8).write(to: URL(filePath: path))
+        do { _ = try OutputFile(path) }
+        #expect(try text(path) == "old" && names() == ["answer.txt"])
+    }
+
+    @Test func aFileKeepsItsModeAndALinkItsTarget() throws {
+        try Data("old".utf8).write(to: URL(filePath: path))
+        #expect(chmod(path, 0o640) == 0 && symlink("answer.txt", folder.path + "/link") == 0)
+        try OutputFile(folder.path + "/link").write("new")
+        var facts = stat()
+        #expect(lstat(folder.path + "/link", &facts) == 0 && facts.st_mode & S_IFMT == S_IFLNK)
+        #expect(try lstat(path, &facts) == 0 && facts.st_mode & 0o777 == 0o640 && text(path) == "new")
+    }
+
+    @Test func aDeviceIsWrittenAsItIs() throws {
+        try OutputFile("/dev/null").write("gone")
+        let error = try #require(throws: CommandLineError.self) { try OutputFile("/dev/full").write("lost") }
+        #expect(error.status == .unavailable && error.message.contains("No space left"))
+    }
+
+    @Test(arguments: [("", "Is a directory"), ("/none/answer", "No such file"), ("/plain/answer", "Not a directory")])
+    func aPathThatCannotBeWrittenIsSaidAtOnce(_ name: String, _ says: String) throws {
+        try Data().write(to: URL(filePath: folder.path + "/plain"))
+        let error = try #require(throws: CommandLineError.self) { try OutputFile(folder.path + name) }
+        #expect(error.status == .usage && error.message.contains(says), "\(error.message)")
+    }
+}
+
+@Suite struct AttachmentTests {
+    private let folder = TemporaryFolder()
+
+    @Test func textGoesIntoTheMessageAndOtherFilesBesideIt() throws {
+        let path = folder.path + "/notes.md"
+        try Data("hello".utf8).write(to: URL(filePath: path))
+        #expect(try Attachment.file(path) == .text("<document name=\"notes.md\">\nhello\n</document>\n\n"))
+        try Data("%PDF-\0".utf8).write(to: URL(filePath: path))
+        #expect(try Attachment.file(path) == .file(ChappieFile(bytes: Array("%PDF-\0".utf8), name: "notes.md")))
+        #expect(throws: CommandLineError.self) { try Attachment.file(folder.path) }
+    }
+
+    @Test func imagesAreFilesOrAddresses() throws {
+        let path = folder.path + "/a"
+        try Data("GIF89a".utf8).write(to: URL(filePath: path))
+        #expect(try Attachment.image(path) == .image(ChappieImage(bytes: Array("GIF89a".utf8))))
+        #expect(try Attachment.image("https://x.example/a.png") == .imageURL("https://x.example/a.png"))
+        #expect(try Attachment.image("data:image/gif;base64,R0lGODlh") == .imageURL("data:image/gif;base64,R0lGODlh"))
+        #expect(throws: ChappieAttachmentError.notFound("none.png")) { try Attachment.image("none.png") }
+        #expect(throws: CommandLineError.self) { try Attachment.image("https://[") }
+    }
+}

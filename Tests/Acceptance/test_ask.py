@@ -1,0 +1,111 @@
+"""What `chappie ask` takes beside a question, and where it puts the answer; the tables; the reference."""
+
+import base64
+import os
+import shutil
+import stat
+import subprocess
+
+import pytest
+
+from conftest import USAGE
+
+PIXEL = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
+
+
+@pytest.fixture
+def ask(user):
+    """`ask("-x", "…")`: a question to a simulation; it answers with the text after `reply:`, else with facts about it."""
+    made = user()
+    ask = lambda *words, **expected: made.run("ask", "--simulate", *words, **expected)
+    ask.user = made
+    return ask
+
+
+def write(path, content):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return str(path)
+
+
+def test_images_and_files_reach_the_model(ask, tmp_path):
+    image, notes = write(tmp_path / "pixel.data", PIXEL), write(tmp_path / "notes.txt", "the moon is full\n")
+    asked = ask("-i", image, "-i", "https://x.example/a.png", "-f", notes, "What?").output
+    assert "Images: 2" in asked and "> the moon is full" in asked and '<document name="notes.txt">' in asked
+    assert "Images: 1" in ask("-i", image).output
+    ask("-i", notes, "What?", status=USAGE, says="notes.txt is not an image")
+    ask("-i", str(tmp_path / "none.png"), "What?", status=USAGE, says="There is no file")
+    ask("-i", str(tmp_path), "What?", status=USAGE, says="is a folder")
+
+
+def test_an_answer_goes_into_a_file_in_one_step(ask, tmp_path):
+    target = tmp_path / "answer.txt"
+    write(target, "old")
+    target.chmod(0o640)
+    assert ask("-o", str(target), "reply: new").output == ""
+    assert target.read_text() == "new\n" and stat.S_IMODE(target.stat().st_mode) == 0o640
+    ask("-o", str(tmp_path / "none" / "answer"), "reply: lost", status=USAGE, says="No such file")
+    ask("-o", str(tmp_path), "reply: lost", status=USAGE, says="Is a directory")
+    assert ask("-o", "-", "reply: shown").output == "shown\n"
+    assert os.listdir(tmp_path).count("answer.txt") == 1 and not [name for name in os.listdir(tmp_path) if name.startswith("answer.txt.")]
+
+
+def test_the_first_code_block_alone(ask, tmp_path):
+    # The simulator repeats a question's first line in a fenced block.
+    assert ask("-x", "print(7)").output == "print(7)\n"
+    target = tmp_path / "a.py"
+    ask("-x", "-o", str(target), "print(7)")
+    assert target.read_text() == "print(7)\n"
+    without = ask("-x", "reply: nothing but words")
+    assert without.output == "nothing but words\n" and "no code block" in without.errors
+
+
+def test_templates_have_settings_variables_and_defaults(ask, tmp_path):
+    folder = tmp_path / "home" / "config" / "chappie" / "templates"
+    write(folder / "say.md", "---\nmodel: gpt-5.5-mini\neffort: low\n$tone: kind\n---\nIn a $tone tone, for $whom: $input")
+    asked = ask("-t", "say", "-p", "whom", "a cat", "good evening").output
+    assert "> In a kind tone, for a cat: good evening" in asked
+    assert "Model: `gpt-5.5-mini`" in asked and "Reasoning effort: low" in asked
+    assert "Model: `other`" in ask("-m", "other", "-t", "say", "-p", "whom=x", "-p", "tone", "b", "y").output
+    ask("-t", "say", "x", status=USAGE, says="needs a value for $whom")
+    ask("-t", "say", "-p", "whom", "x", "-p", "who", "y", "z", status=USAGE, says="has no variable $who")
+    ask("-t", "sing", "x", status=USAGE, says="There are: say.")
+    ask("-p", "a", "b", "x", status=USAGE, says="--template NAME")
+
+
+def test_tables_are_plain_in_a_pipe_and_have_bars_on_a_terminal(user):
+    user = user()
+    assert user.run("models", "--simulate").output.split("\n")[0].split() == ["gpt-5.5", "272k", "low…xhigh", "(medium)", "text,image", "GPT-5.5", "(default)"]
+    piped = user.run("usage", "--simulate").output
+    assert "█" not in piped and piped.split("\n")[1].startswith("5 hours  12 %  in 2 hours 30 minutes, at ")
+    status, shown = user.having(NO_COLOR="1").converse("usage", "--simulate")
+    assert status == 0 and "5 hours  ██░░░░░░░░░░░░░░░░░░ 12 %  in 2 hours" in shown and "\x1b" not in shown
+
+
+def test_the_model_list_is_kept_for_its_owner_alone(simulate, signed_in, tmp_path):
+    user = signed_in(simulate())
+    first = user.run("models", "--json").output
+    assert user.run("models", "--json").output == first
+    (kept,) = (tmp_path / "home" / "cache" / "chappie").iterdir()
+    assert kept.name.startswith("models-") and stat.S_IMODE(kept.stat().st_mode) == 0o600
+    log = user.run("models", "--verbose").errors
+    assert "304" in log, log
+    kept.write_text("damaged")
+    assert user.run("models", "--json").output == first
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completions_are_a_script_of_the_shell(shell, user, tmp_path):
+    script = write(tmp_path / "script", user().run("completions", shell).output)
+    if not shutil.which(shell):
+        pytest.skip(f"{shell} is not installed")
+    done = subprocess.run([shell, "-n", script], capture_output=True, text=True)
+    assert done.returncode == 0 and not done.stderr, done
+
+
+def test_the_manual_is_a_page_without_faults(user, tmp_path):
+    page = write(tmp_path / "chappie.1", user().run("manual").output)
+    if not shutil.which("groff"):
+        pytest.skip("groff is not installed")
+    done = subprocess.run(["groff", "-man", "-ww", "-z", "-Kutf8", "-Tutf8", page], capture_output=True, text=True)
+    assert done.returncode == 0 and not done.stderr, done
