@@ -1,0 +1,328 @@
+extension ChappieJSONSchemaProviding where Self: Decodable {
+    /// ``ChappieJSONSchema/derived(from:)``. Where that fails, a schema whose ``ChappieJSONSchema/check()`` says why.
+    public static var jsonSchema: ChappieJSONSchema {
+        do { return try .derived(from: Self.self) } catch { return [SchemaCompiler.failure: .string(error.reason)] }
+    }
+}
+
+extension ChappieJSONSchema {
+    /// The schema of what `type` is decoded from, learnt by decoding a sample of it.
+    ///
+    /// ```swift
+    /// struct Trip: Decodable {
+    ///     enum Vehicle: String, Decodable, CaseIterable { case train, bicycle }
+    ///     var towns: [String]
+    ///     var vehicle: Vehicle
+    ///     var days: Int?
+    /// }
+    /// try ChappieJSONSchema.derived(from: Trip.self)
+    /// ```
+    ///
+    /// The result is strict, as the service's strict mode wants it: an object has no other members, and every member is
+    /// required. An optional one may be `null` instead, which decodes to the same `nil`. Enums of raw values become an
+    /// `enum` where they are `CaseIterable`; `Date`, `URL`, `UUID` and `Data` are strings, dates in ISO 8601 and data in
+    /// base64; a nested ``ChappieJSONSchemaProviding`` is asked for its own. A dictionary is an object with any names, which
+    /// strict mode does not know. What a custom `init(from:)` reads is learnt as it reads it.
+    ///
+    /// - Throws: ``ChappieJSONSchemaError`` where nothing can be learnt: from types that contain themselves, from enums that
+    ///   are not `CaseIterable` or have payloads, and from an initialiser that refuses a sample (empty text, 0, `false`).
+    public static func derived<T: Decodable>(from type: T.Type) throws(ChappieJSONSchemaError) -> ChappieJSONSchema {
+        let shape = Shape()
+        do {
+            _ = try Probe(shape: shape, place: []).value(type, asksType: false)
+            return ChappieJSONSchema(try shape.schema(at: []))
+        } catch let error as ChappieJSONSchemaError {
+            throw error
+        } catch {
+            throw ChappieJSONSchemaError(path: "", reason: "\(type) can't be decoded from a sample")
+        }
+    }
+}
+
+@_spi(ChappieInternals) extension ChappieJSONSchema {
+    /// Decodes what a derived schema describes: its dates are in ISO 8601, with fractions of a second or without.
+    public static var decoder: JSONDecoder {
+        let decoder = JSONDecoder()
+        decoder.dateDecodingStrategy = .custom { decoder in
+            let text = try decoder.singleValueContainer().decode(String.self)
+            if let date = try? Date(text, strategy: Date.ISO8601FormatStyle(includingFractionalSeconds: true)) {
+                return date
+            }
+            return try Date(text, strategy: .iso8601)
+        }
+        return decoder
+    }
+}
+
+/// What a probe has learnt about a value.
+private final class Shape {
+    /// Of a value whose schema is known as a whole.
+    var known: ChappieJSON?
+    var isNullable = false
+    /// In the order of decoding.
+    var members: [(name: String, shape: Shape)]?
+    /// The values of a dictionary, whatever their names.
+    var others: Shape?
+    var elements: [Shape]?
+
+    func member(_ name: String) -> Shape {
+        if let known = members?.first(where: { $0.name == name }) { return known.shape }
+        let shape = Shape()
+        members = (members ?? []) + [(name, shape)]
+        return shape
+    }
+
+    func schema(at place: [String]) throws -> ChappieJSON {
+        let schema: ChappieJSON
+        if let known {
+            schema = known
+        } else if let elements {
+            let items = try elements.map { try $0.schema(at: place + ["items"]) }
+            guard Set(items).count < 2 else {
+                throw Probe.fault(place, "an array of different types has no derived schema")
+            }
+            schema = items.isEmpty ? ["type": "array"] : ["type": "array", "items": items[0]]
+        } else if let others, members == nil {
+            schema = [
+                "type": "object", "additionalProperties": try others.schema(at: place + ["additionalProperties"]),
+            ]
+        } else {
+            let members = members ?? []
+            let schemas = try members.map { ($0.name, try $0.shape.schema(at: place + ["properties", $0.name])) }
+            schema = [
+                "type": "object", "properties": .object(ChappieJSONObject(schemas)),
+                "required": .array(members.map { .string($0.name) }),
+                "additionalProperties": try others?.schema(at: place + ["additionalProperties"]) ?? false,
+            ]
+        }
+        return isNullable ? Self.orNull(schema) : schema
+    }
+
+    private static func orNull(_ schema: ChappieJSON) -> ChappieJSON {
+        guard var object = schema.object, !object.isEmpty else { return schema }
+        guard let type = object["type"]?.string, object["const"] == nil else {
+            return ["anyOf": [schema, ["type": "null"]]]
+        }
+        object["type"] = [.string(type), "null"]
+        if let values = object["enum"]?.array { object["enum"] = .array(values + [.null]) }
+        return .object(object)
+    }
+}
+
+/// A decoder of nothing: it gives samples, and notes what is asked for.
+private struct Probe: Decoder {
+    /// The types that are being decoded around this one, over calls of other types' `jsonSchema`.
+    @TaskLocal static var around: [ObjectIdentifier] = []
+    /// The name that stands for all names of a dictionary; a number, so that it is one for those with numbers too.
+    static let anyName = "0"
+
+    let shape: Shape
+    /// Where in the schema.
+    let place: [String]
+
+    var codingPath: [any CodingKey] { [] }
+    var userInfo: [CodingUserInfoKey: Any] { [:] }
+
+    static func fault(_ place: [String], _ reason: String) -> ChappieJSONSchemaError {
+        ChappieJSONSchemaError(path: JSONPointer.text(place), reason: reason)
+    }
+
+    func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedDecodingContainer<Key> {
+        shape.members = shape.members ?? []
+        return KeyedDecodingContainer(Members(probe: self))
+    }
+
+    func unkeyedContainer() -> any UnkeyedDecodingContainer {
+        shape.elements = shape.elements ?? []
+        return Elements(probe: self)
+    }
+
+    func singleValueContainer() -> any SingleValueDecodingContainer { Scalar(probe: self) }
+
+    // MARK: Samples
+
+    /// A sample of `type`, whose schema becomes the shape's.
+    ///
+    /// - Parameter asksType: whether a type that has a jsonSchema is asked for it; that asks here most often.
+    func value<T: Decodable>(_ type: T.Type, asksType: Bool = true) throws -> T {
+        if let (schema, sample) = Self.known(type), let sample = sample as? T {
+            shape.known = schema
+            return sample
+        }
+        guard !Self.around.contains(ObjectIdentifier(type)), Self.around.count < 64 else {
+            throw Self.fault(place, "\(type) contains itself, so that it needs a jsonSchema of its own")
+        }
+        return try Self.$around.withValue(Self.around + [ObjectIdentifier(type)]) {
+            guard asksType, let type = type as? any (ChappieJSONSchemaProviding & Decodable).Type,
+                let sample = try provided(by: type) as? T
+            else { return try decoded(type) }
+            return sample
+        }
+    }
+
+    private func decoded<T: Decodable>(_ type: T.Type) throws -> T {
+        do {
+            return try T(from: self)
+        } catch let error as ChappieJSONSchemaError {
+            throw error
+        } catch {
+            throw Self.fault(
+                place,
+                "\(type) can't be decoded from a sample; an enum becomes derivable as CaseIterable, any type has the choice of "
+                    + "a jsonSchema of its own")
+        }
+    }
+
+    /// A sample of a type that says by itself what its JSON looks like.
+    private func provided<T: ChappieJSONSchemaProviding & Decodable>(by type: T.Type) throws -> T {
+        let around = Self.around.dropLast()
+        let schema = Self.$around.withValue(Array(around)) { T.jsonSchema.json }
+        if let reason = schema[SchemaCompiler.failure]?.string { throw Self.fault(place, reason) }
+        guard !Self.refers(schema) else {
+            throw Self.fault(
+                place, "the jsonSchema of \(type) has references, which lead elsewhere inside another schema")
+        }
+        shape.known = schema
+        if let sample = try? T(from: Probe(shape: Shape(), place: place)) { return sample }
+        let text = Self.sample(of: schema).serializedBytes()
+        if let sample = try? ChappieJSONSchema.decoder.decode(T.self, from: Data(text)) { return sample }
+        throw Self.fault(place, "\(type) can't be decoded from a sample")
+    }
+
+    private static func refers(_ schema: ChappieJSON) -> Bool {
+        switch schema {
+        case .object(let object): object["$ref"]?.string != nil || object.members.contains { refers($0.value) }
+        case .array(let elements): elements.contains(where: refers)
+        default: false
+        }
+    }
+
+    /// A value that fits simple schemas.
+    private static func sample(of schema: ChappieJSON) -> ChappieJSON {
+        if let value = schema["const"] ?? schema["enum"]?[0] { return value }
+        if let alternative = schema["anyOf"]?[0] ?? schema["oneOf"]?[0] { return sample(of: alternative) }
+        switch schema["type"]?.string ?? schema["type"]?[0]?.string {
+        case "string": return ""
+        case "integer", "number": return schema["minimum"] ?? 0
+        case "boolean": return false
+        case "array": return []
+        case "object":
+            let names = schema["required"]?.array?.compactMap(\.string) ?? []
+            return .object(ChappieJSONObject(names.map { ($0, sample(of: schema["properties"]?[$0] ?? .null)) }))
+        default: return .null
+        }
+    }
+
+    /// Schema and sample of the types that every decoder knows, and of enums that list their cases.
+    private static func known(_ type: any Decodable.Type) -> (ChappieJSON, Any)? {
+        switch type {
+        case is Bool.Type: return (["type": "boolean"], false)
+        case is String.Type: return (["type": "string"], "")
+        case is Date.Type: return (["type": "string", "format": "date-time"], Date(timeIntervalSinceReferenceDate: 0))
+        case is UUID.Type: return (["type": "string", "format": "uuid"], UUID())
+        // Strict mode knows neither the format of addresses nor `contentEncoding`.
+        case is URL.Type: return (["type": "string", "description": "A URL."], URL(filePath: "/"))
+        case is Data.Type: return (["type": "string", "description": "In base64."], Data())
+        case is Decimal.Type: return (["type": "number"], Decimal())
+        case is ChappieJSON.Type: return ([:], ChappieJSON.null)
+        case let type as any FixedWidthInteger.Type: return integer(type)
+        case let type as any BinaryFloatingPoint.Type: return (["type": "number"], zero(type))
+        case let type as any (RawRepresentable & CaseIterable).Type: return enumeration(type)
+        default: return nil
+        }
+    }
+
+    private static func zero<Number: BinaryFloatingPoint>(_ type: Number.Type) -> Any { Number.zero }
+
+    private static func integer<Number: FixedWidthInteger>(_ type: Number.Type) -> (ChappieJSON, Any) {
+        (Number.isSigned ? ["type": "integer"] : ["type": "integer", "minimum": 0], Number.zero)
+    }
+
+    private static func enumeration<Value: RawRepresentable & CaseIterable>(_ type: Value.Type) -> (ChappieJSON, Any)? {
+        guard let first = Value.allCases.first else { return nil }
+        let texts = Value.allCases.compactMap { ($0.rawValue as? String).map(ChappieJSON.string) }
+        if !texts.isEmpty { return (["type": "string", "enum": .array(texts)], first) }
+        let numbers = Value.allCases.compactMap { ($0.rawValue as? any FixedWidthInteger).flatMap { Int(exactly: $0) } }
+        guard numbers.count == Value.allCases.count else { return nil }
+        return (["type": "integer", "enum": .array(numbers.map(ChappieJSON.integer))], first)
+    }
+
+    // MARK: Containers
+
+    // One generic method stands for the dozen that the protocols demand.
+
+    private struct Members<Key: CodingKey>: KeyedDecodingContainerProtocol {
+        let probe: Probe
+        var codingPath: [any CodingKey] { [] }
+
+        /// Asked for by dictionaries, and by enums with payloads, which find none among their names.
+        var allKeys: [Key] {
+            guard let key = Key(stringValue: Probe.anyName) else { return [] }
+            probe.shape.others = probe.shape.others ?? Shape()
+            if probe.shape.members?.isEmpty == true { probe.shape.members = nil }
+            return [key]
+        }
+
+        private func member(_ name: String) -> Probe {
+            if name == Probe.anyName, let others = probe.shape.others {
+                return Probe(shape: others, place: probe.place + ["additionalProperties"])
+            }
+            return Probe(shape: probe.shape.member(name), place: probe.place + ["properties", name])
+        }
+
+        func contains(_ key: Key) -> Bool { true }
+        func decodeNil(forKey key: Key) -> Bool {
+            member(key.stringValue).shape.isNullable = true
+            return false
+        }
+        func decode<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T {
+            try member(key.stringValue).value(type)
+        }
+        func nestedContainer<Nested>(keyedBy type: Nested.Type, forKey key: Key) -> KeyedDecodingContainer<Nested> {
+            member(key.stringValue).container(keyedBy: type)
+        }
+        func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedDecodingContainer {
+            member(key.stringValue).unkeyedContainer()
+        }
+        func superDecoder() -> any Decoder { member("super") }
+        func superDecoder(forKey key: Key) -> any Decoder { member(key.stringValue) }
+    }
+
+    private struct Elements: UnkeyedDecodingContainer {
+        let probe: Probe
+        var codingPath: [any CodingKey] { [] }
+        var count: Int? { nil }
+        private(set) var currentIndex = 0
+        /// One element shows what they are like.
+        var isAtEnd: Bool { currentIndex > 0 }
+
+        init(probe: Probe) { self.probe = probe }
+
+        private mutating func next() -> Probe {
+            currentIndex += 1
+            let shape = Shape()
+            probe.shape.elements?.append(shape)
+            return Probe(shape: shape, place: probe.place + ["items"])
+        }
+
+        /// The element is asked for again when it is not `null`; the note is made by then.
+        mutating func decodeNil() -> Bool { false }
+        mutating func decode<T: Decodable>(_ type: T.Type) throws -> T { try next().value(type) }
+        mutating func nestedContainer<Nested>(keyedBy type: Nested.Type) -> KeyedDecodingContainer<Nested> {
+            next().container(keyedBy: type)
+        }
+        mutating func nestedUnkeyedContainer() -> any UnkeyedDecodingContainer { next().unkeyedContainer() }
+        mutating func superDecoder() -> any Decoder { next() }
+    }
+
+    private struct Scalar: SingleValueDecodingContainer {
+        let probe: Probe
+        var codingPath: [any CodingKey] { [] }
+
+        func decodeNil() -> Bool {
+            probe.shape.isNullable = true
+            return false
+        }
+        func decode<T: Decodable>(_ type: T.Type) throws -> T { try probe.value(type) }
+    }
+}

@@ -1,0 +1,393 @@
+/// Turns a JSON schema into lists of rules, one for each schema in it; the first is the whole.
+///
+/// Linear in the schema. Everything that can't be used is found here, so that validating has no errors.
+struct SchemaCompiler {
+    private typealias Fault = ChappieJSONSchemaError
+
+    /// Words that say nothing about what fits.
+    private static let annotations: Set<String> = [
+        "title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$comment", "format",
+        "contentEncoding", "contentMediaType", "contentSchema",
+    ]
+    private static let keywords: Set<String> = [
+        "type", "enum", "const", "properties", "required", "additionalProperties", "patternProperties", "propertyNames",
+        "minProperties", "maxProperties", "dependentRequired", "dependentSchemas", "items", "prefixItems", "contains",
+        "minContains", "maxContains", "minItems", "maxItems", "uniqueItems", "minimum", "maximum", "exclusiveMinimum",
+        "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "pattern", "allOf", "anyOf", "oneOf", "not", "if",
+        "then", "else", "$ref", "$anchor", "$defs", "definitions", "$id", "$schema",
+    ]
+    /// Dialects in which the keywords above mean the same; what differs in the older ones is refused where it is met.
+    private static let dialects: Set<String> = [
+        "https://json-schema.org/draft/2020-12/schema", "https://json-schema.org/draft/2019-09/schema",
+        "http://json-schema.org/draft-07/schema", "https://json-schema.org/draft-07/schema",
+    ]
+    /// Under this name a schema says that it is not one, and why.
+    static let failure = "chappie-failure"
+    /// Schemas applied to one value by way of each other: deeper than any real schema, shallow enough for a thread's stack.
+    private static let longestChain = 64
+
+    /// A step of a JSON pointer into the schema.
+    private struct Step: Hashable {
+        let parent: Int
+        let token: SchemaName
+    }
+
+    private var schemas: [[SchemaRule]] = []
+    private var steps: [Step] = []
+    /// The place that a step leads to, and the number of the schema that is there.
+    private var places: [Step: Int] = [:]
+    private var schemaAt: [Int: Int] = [:]
+    private var anchors: [SchemaName: Int] = [:]
+    private var references: [(schema: Int, rule: Int, target: String, place: Int)] = []
+    private var base: String?
+    /// Before 2019-09 a `$ref` hid its neighbours.
+    private var refHidesNeighbours = false
+
+    static func compile(_ json: ChappieJSON) throws(ChappieJSONSchemaError) -> [[SchemaRule]] {
+        if let trouble = SchemaShape.trouble(in: json) { throw Fault(path: trouble.path, reason: trouble.message) }
+        var compiler = SchemaCompiler()
+        _ = try compiler.schema(json, at: -1)
+        try compiler.resolveReferences()
+        try compiler.refuseCircles()
+        return compiler.schemas
+    }
+
+    // MARK: Places
+
+    private mutating func step(_ parent: Int, _ token: String) -> Int {
+        let step = Step(parent: parent, token: SchemaName(token))
+        if let place = places[step] { return place }
+        steps.append(step)
+        places[step] = steps.count - 1
+        return steps.count - 1
+    }
+
+    private func fault(_ place: Int, _ reason: String) -> ChappieJSONSchemaError { fault(place, nil, reason) }
+
+    private func fault(_ place: Int, _ keyword: String?, _ reason: String) -> ChappieJSONSchemaError {
+        var tokens = keyword.map { [$0] } ?? []
+        var place = place
+        while place >= 0 {
+            tokens.append(steps[place].token.text)
+            place = steps[place].parent
+        }
+        return Fault(path: JSONPointer.text(tokens.reversed()), reason: reason)
+    }
+
+    // MARK: One schema
+
+    private mutating func schema(_ json: ChappieJSON, at place: Int) throws(ChappieJSONSchemaError) -> Int {
+        let index = schemas.count
+        schemas.append([])
+        schemaAt[place] = index
+        switch json {
+        case .bool(let isAny): if !isAny { schemas[index] = [.never] }
+        case .object(let object):
+            var members: [String: ChappieJSON] = [:]
+            for member in object.members {
+                try checkKeyword(member, at: place)
+                members[member.name] = member.value
+            }
+            try identify(members, index, at: place)
+            schemas[index] += try scalarRules(members, at: place)
+            schemas[index] += try arrayRules(members, at: place)
+            schemas[index] += try objectRules(members, at: place)
+            try appendApplicators(members, to: index, at: place)
+            for name in ["$defs", "definitions"] { _ = try named(members, name, at: place) }
+        default: throw fault(place, "a schema is an object, true or false")
+        }
+        return index
+    }
+
+    private mutating func checkKeyword(
+        _ member: ChappieJSONObject.Member, at place: Int
+    ) throws(ChappieJSONSchemaError) {
+        let name = member.name
+        guard !Self.keywords.contains(name), !Self.annotations.contains(name), !name.hasPrefix("x-") else { return }
+        if name == Self.failure, let reason = member.value.string { throw fault(place, reason) }
+        throw fault(place, name, "the keyword \(Quoted.name(name)) is not supported")
+    }
+
+    private mutating func identify(
+        _ members: [String: ChappieJSON], _ index: Int, at place: Int
+    ) throws(ChappieJSONSchemaError) {
+        if let dialect = members["$schema"] {
+            guard let name = dialect.string,
+                Self.dialects.contains(name.hasSuffix("#") ? String(name.dropLast()) : name)
+            else { throw fault(place, "$schema", "the keyword \"$schema\" names a dialect that is not supported") }
+            if place < 0 { refHidesNeighbours = name.contains("draft-07") }
+        }
+        if let id = members["$id"] {
+            guard place < 0, let id = id.string else {
+                throw fault(place, "$id", "the keyword \"$id\" is supported at the root alone")
+            }
+            let parts = id.split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false)
+            guard parts.count < 2 || parts[1].isEmpty else {
+                throw fault(place, "$id", "the keyword \"$id\" has a fragment, which is not supported")
+            }
+            base = parts.first.map(String.init)
+        }
+        if let anchor = members["$anchor"] {
+            guard let name = anchor.string, !name.isEmpty, !name.contains("/") else {
+                throw fault(place, "$anchor", "an anchor is a name")
+            }
+            guard anchors.updateValue(index, forKey: SchemaName(name)) == nil else {
+                throw fault(place, "$anchor", "the anchor \(Quoted.name(name)) is there twice")
+            }
+        }
+    }
+
+    // MARK: Keywords
+
+    private mutating func scalarRules(
+        _ members: [String: ChappieJSON], at place: Int
+    ) throws(ChappieJSONSchemaError) -> [SchemaRule] {
+        var rules: [SchemaRule] = []
+        if let value = members["type"] {
+            var types: SchemaTypes = []
+            for name in value.array ?? [value] {
+                guard let type = name.string.flatMap(SchemaTypes.init) else {
+                    throw fault(place, "type", "there is no type \(Quoted.value(name))")
+                }
+                types.formUnion(type)
+            }
+            guard !types.isEmpty else { throw fault(place, "type", "an empty list of types fits nothing") }
+            rules.append(.types(types))
+        }
+        if let value = members["enum"] {
+            guard let values = value.array else { throw fault(place, "enum", "a list of values is expected") }
+            rules.append(.values(Set(values.map(SchemaIdentity.init)), list: Quoted.list(values)))
+        }
+        if let value = members["const"] {
+            rules.append(.values([SchemaIdentity(value)], list: Quoted.list([value])))
+        }
+        for limit in SchemaLimit.allCases {
+            guard let (number, literal) = try number(members, limit.rawValue, at: place) else { continue }
+            rules.append(.limit(limit, number, literal: literal))
+        }
+        if let (number, literal) = try number(members, "multipleOf", at: place) {
+            guard number.isDivisor else {
+                throw fault(place, "multipleOf", "a number above 0, of at most 19 digits, is expected")
+            }
+            rules.append(.multiple(of: number, literal: literal))
+        }
+        if let (minimum, maximum) = try counts(members, "minLength", "maxLength", at: place) {
+            rules.append(.length(minimum: minimum, maximum: maximum))
+        }
+        if let value = members["pattern"] {
+            guard let text = value.string else { throw fault(place, "pattern", "a pattern is a string") }
+            let place = step(place, "pattern")
+            rules.append(.pattern(try pattern(text, at: place)))
+        }
+        return rules
+    }
+
+    private mutating func arrayRules(
+        _ members: [String: ChappieJSON], at place: Int
+    ) throws(ChappieJSONSchemaError) -> [SchemaRule] {
+        var rules: [SchemaRule] = []
+        if let (minimum, maximum) = try counts(members, "minItems", "maxItems", at: place) {
+            rules.append(.itemCount(minimum: minimum, maximum: maximum))
+        }
+        if let value = members["uniqueItems"] {
+            guard let isUnique = value.bool else { throw fault(place, "uniqueItems", "true or false is expected") }
+            if isUnique { rules.append(.unique) }
+        }
+        let prefix = try list(members, "prefixItems", at: place)
+        let rest = try single(members, "items", at: place)
+        if prefix != nil || rest != nil { rules.append(.items(prefix: prefix ?? [], rest: rest)) }
+        let bounds = try counts(members, "minContains", "maxContains", at: place)
+        if let contained = try single(members, "contains", at: place) {
+            let minimum = members["minContains"] == nil ? 1 : bounds?.0 ?? 1
+            rules.append(.contains(contained, minimum: minimum, maximum: bounds?.1))
+        }
+        return rules
+    }
+
+    private mutating func objectRules(
+        _ members: [String: ChappieJSON], at place: Int
+    ) throws(ChappieJSONSchemaError) -> [SchemaRule] {
+        var rules: [SchemaRule] = []
+        if let (minimum, maximum) = try counts(members, "minProperties", "maxProperties", at: place) {
+            rules.append(.memberCount(minimum: minimum, maximum: maximum))
+        }
+        if let value = members["required"] { rules.append(.required(try names(value, at: step(place, "required")))) }
+        if let value = members["dependentRequired"] {
+            let place = step(place, "dependentRequired")
+            guard let object = value.object else { throw fault(place, "an object of lists of names is expected") }
+            var dependencies: [(SchemaName, [SchemaName])] = []
+            for member in object.members {
+                dependencies.append((SchemaName(member.name), try names(member.value, at: step(place, member.name))))
+            }
+            rules.append(.dependentRequired(dependencies))
+        }
+        let properties = try named(members, "properties", at: place)
+        var patterns: [(SchemaPattern, Int)] = []
+        for (name, schema) in try named(members, "patternProperties", at: place) ?? [] {
+            let place = step(step(place, "patternProperties"), name.text)
+            patterns.append((try pattern(name.text, at: place), schema))
+        }
+        let additional = try single(members, "additionalProperties", at: place)
+        if properties != nil || !patterns.isEmpty || additional != nil {
+            let properties = Dictionary(properties ?? []) { _, last in last }
+            rules.append(.members(properties: properties, patterns: patterns, additional: additional))
+        }
+        if let schema = try single(members, "propertyNames", at: place) { rules.append(.names(schema)) }
+        return rules
+    }
+
+    private mutating func appendApplicators(
+        _ members: [String: ChappieJSON], to index: Int, at place: Int
+    ) throws(ChappieJSONSchemaError) {
+        if let value = members["$ref"] {
+            let place = step(place, "$ref")
+            guard let target = value.string else { throw fault(place, "a reference is a string") }
+            if refHidesNeighbours, let neighbour = members.keys.sorted().first(where: isAssertionBesideReference) {
+                throw fault(place, "draft-07 ignores \(Quoted.name(neighbour)) beside \"$ref\", which is not supported")
+            }
+            references.append((index, schemas[index].count, target, place))
+            schemas[index].append(.reference(index))
+        }
+        if let schemas = try named(members, "dependentSchemas", at: place) {
+            self.schemas[index].append(.dependentSchemas(schemas))
+        }
+        if let schemas = try list(members, "allOf", at: place) { self.schemas[index].append(.all(schemas)) }
+        if let schemas = try list(members, "anyOf", at: place) { self.schemas[index].append(.any(schemas)) }
+        if let schemas = try list(members, "oneOf", at: place) { self.schemas[index].append(.one(schemas)) }
+        if let schema = try single(members, "not", at: place) { schemas[index].append(.not(schema)) }
+        let test = try single(members, "if", at: place)
+        let (then, otherwise) = (try single(members, "then", at: place), try single(members, "else", at: place))
+        if let test, then != nil || otherwise != nil {
+            schemas[index].append(.condition(test, then: then, else: otherwise))
+        }
+    }
+
+    private func isAssertionBesideReference(_ name: String) -> Bool {
+        Self.keywords.contains(name) && !["$ref", "$schema", "$id", "$defs", "definitions"].contains(name)
+    }
+
+    // MARK: Values of keywords
+
+    private mutating func single(
+        _ members: [String: ChappieJSON], _ name: String, at place: Int
+    ) throws(ChappieJSONSchemaError) -> Int? {
+        guard let value = members[name] else { return nil }
+        if name == "items", case .array = value {
+            throw fault(place, name, "a list of schemas is called \"prefixItems\" in draft 2020-12")
+        }
+        return try schema(value, at: step(place, name))
+    }
+
+    private mutating func list(
+        _ members: [String: ChappieJSON], _ name: String, at place: Int
+    ) throws(ChappieJSONSchemaError) -> [Int]? {
+        guard let value = members[name] else { return nil }
+        let place = step(place, name)
+        guard let values = value.array, !values.isEmpty else { throw fault(place, "a list of schemas is expected") }
+        var schemas: [Int] = []
+        for (index, value) in values.enumerated() { schemas.append(try schema(value, at: step(place, String(index)))) }
+        return schemas
+    }
+
+    private mutating func named(
+        _ members: [String: ChappieJSON], _ name: String, at place: Int
+    ) throws(ChappieJSONSchemaError) -> [(SchemaName, Int)]? {
+        guard let value = members[name] else { return nil }
+        let place = step(place, name)
+        guard let object = value.object else { throw fault(place, "an object of schemas is expected") }
+        var schemas: [(SchemaName, Int)] = []
+        for member in object.members {
+            schemas.append((SchemaName(member.name), try schema(member.value, at: step(place, member.name))))
+        }
+        return schemas
+    }
+
+    private mutating func names(_ value: ChappieJSON, at place: Int) throws(ChappieJSONSchemaError) -> [SchemaName] {
+        let names = value.array?.compactMap { $0.string.map { SchemaName($0) } }
+        guard let names, names.count == value.array?.count else { throw fault(place, "a list of names is expected") }
+        return names
+    }
+
+    private mutating func number(
+        _ members: [String: ChappieJSON], _ name: String, at place: Int
+    ) throws(ChappieJSONSchemaError) -> (SchemaNumber, literal: String)? {
+        guard let value = members[name] else { return nil }
+        guard case .number(let number) = value else { throw fault(place, name, "a number is expected") }
+        return (SchemaNumber(number), Quoted.value(value))
+    }
+
+    private mutating func counts(
+        _ members: [String: ChappieJSON], _ minimum: String, _ maximum: String, at place: Int
+    ) throws(ChappieJSONSchemaError) -> (Int, Int?)? {
+        var counts: [Int?] = []
+        for name in [minimum, maximum] {
+            let value = try number(members, name, at: place)
+            counts.append(value?.0.count)
+            if value != nil, value?.0.count == nil { throw fault(place, name, "an integer of 0 or more is expected") }
+        }
+        return counts[0] == nil && counts[1] == nil ? nil : (counts[0] ?? 0, counts[1])
+    }
+
+    private func pattern(_ text: String, at place: Int) throws(ChappieJSONSchemaError) -> SchemaPattern {
+        do { return try SchemaPattern(text) } catch { throw fault(place, "the pattern \(error.reason)") }
+    }
+
+    // MARK: References
+
+    private mutating func resolveReferences() throws(ChappieJSONSchemaError) {
+        for reference in references {
+            let parts = reference.target.split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false)
+            guard let document = parts.first, document.isEmpty || base.map({ document == $0 }) == true else {
+                throw fault(reference.place, "the keyword \"$ref\" to another document is not supported")
+            }
+            let fragment = parts.count > 1 ? JSONPointer.withoutPercents(parts[1]) : ""
+            guard let target = fragment.flatMap(target) else {
+                throw fault(
+                    reference.place, "the keyword \"$ref\" leads to no schema: \(Quoted.name(reference.target))")
+            }
+            schemas[reference.schema][reference.rule] = .reference(target)
+        }
+    }
+
+    private func target(_ fragment: String) -> Int? {
+        if fragment.isEmpty { return 0 }
+        guard fragment.utf8.first == UInt8(ascii: "/") else { return anchors[SchemaName(fragment)] }
+        var place = -1
+        for token in JSONPointer.tokens(fragment) {
+            guard let next = places[Step(parent: place, token: SchemaName(token))] else { return nil }
+            place = next
+        }
+        return schemaAt[place]
+    }
+
+    /// Refuses schemas that are applied to the same value by themselves, again and again, or by very many in a row.
+    private func refuseCircles() throws(ChappieJSONSchemaError) {
+        let next = schemas.map { $0.flatMap(\.inPlace) }
+        var open = Array(repeating: 0, count: schemas.count)
+        for target in next.joined() { open[target] += 1 }
+        var ready = open.indices.filter { open[$0] == 0 }
+        var length = Array(repeating: 0, count: schemas.count)
+        var done = 0
+        while let schema = ready.popLast() {
+            done += 1
+            for target in next[schema] {
+                length[target] = max(length[target], length[schema] + 1)
+                open[target] -= 1
+                if open[target] == 0 { ready.append(target) }
+            }
+        }
+        if done < schemas.count {
+            // Each of the rest is referred to by one of the rest; going back that often leads into the circle.
+            var before: [Int: Int] = [:]
+            for schema in open.indices where open[schema] > 0 { for target in next[schema] { before[target] = schema } }
+            var culprit = open.firstIndex { $0 > 0 } ?? 0
+            for _ in schemas { culprit = before[culprit] ?? culprit }
+            throw fault(place(of: culprit), "the schema refers to itself without going deeper into the value")
+        }
+        if let culprit = length.firstIndex(where: { $0 > Self.longestChain }) {
+            throw fault(place(of: culprit), "more than \(Self.longestChain) schemas refer to each other in a row")
+        }
+    }
+
+    private func place(of schema: Int) -> Int { schemaAt.first { $0.value == schema }?.key ?? -1 }
+}

@@ -1,0 +1,96 @@
+/// One thing that a schema demands. Other schemas are named by their numbers in the compiled list.
+enum SchemaRule: Sendable {
+    /// Nothing fits: the schema `false`.
+    case never
+    case types(SchemaTypes)
+    /// `enum` and `const`, and how a message names the values.
+    case values(Set<SchemaIdentity>, list: String)
+    case limit(SchemaLimit, SchemaNumber, literal: String)
+    case multiple(of: SchemaNumber, literal: String)
+    case length(minimum: Int, maximum: Int?)
+    case pattern(SchemaPattern)
+    case itemCount(minimum: Int, maximum: Int?)
+    case unique
+    case items(prefix: [Int], rest: Int?)
+    case contains(Int, minimum: Int, maximum: Int?)
+    case memberCount(minimum: Int, maximum: Int?)
+    case required([SchemaName])
+    case dependentRequired([(SchemaName, [SchemaName])])
+    case members(properties: [SchemaName: Int], patterns: [(SchemaPattern, Int)], additional: Int?)
+    case names(Int)
+    case dependentSchemas([(SchemaName, Int)])
+    case reference(Int)
+    case all([Int])
+    case any([Int])
+    case one([Int])
+    case not(Int)
+    case condition(Int, then: Int?, else: Int?)
+
+    /// The schemas that are applied to the same value.
+    var inPlace: [Int] {
+        switch self {
+        case .reference(let schema), .not(let schema): [schema]
+        case .all(let schemas), .any(let schemas), .one(let schemas): schemas
+        case .condition(let test, let then, let otherwise): [test, then, otherwise].compactMap(\.self)
+        case .dependentSchemas(let schemas): schemas.map(\.1)
+        default: []
+        }
+    }
+}
+
+/// The bounds of numbers.
+enum SchemaLimit: String, Sendable, CaseIterable {
+    case minimum, exclusiveMinimum, maximum, exclusiveMaximum
+
+    func admits(_ value: SchemaNumber, _ bound: SchemaNumber) -> Bool {
+        switch self {
+        case .minimum: value >= bound
+        case .exclusiveMinimum: value > bound
+        case .maximum: value <= bound
+        case .exclusiveMaximum: value < bound
+        }
+    }
+
+    var sentence: String {
+        switch self {
+        case .minimum: "must be at least"
+        case .exclusiveMinimum: "must be greater than"
+        case .maximum: "must be at most"
+        case .exclusiveMaximum: "must be less than"
+        }
+    }
+}
+
+/// The types of JSON values; every integer is a number too.
+struct SchemaTypes: OptionSet, Sendable {
+    let rawValue: Int
+
+    private static let names = ["null", "boolean", "integer", "number", "string", "array", "object"]
+    static let integer = SchemaTypes(rawValue: 1 << 2)
+
+    init(rawValue: Int) { self.rawValue = rawValue }
+
+    /// The type of that name.
+    init?(_ name: String) {
+        guard let index = Self.names.firstIndex(of: name) else { return nil }
+        rawValue = 1 << index
+    }
+
+    /// The types of `value`: two for an integer.
+    init(of value: ChappieJSON) {
+        switch value {
+        case .null: rawValue = 1
+        case .bool: rawValue = 1 << 1
+        case .number(let number): rawValue = 1 << 3 | (SchemaNumber(number).isInteger ? 1 << 2 : 0)
+        case .string: rawValue = 1 << 4
+        case .array: rawValue = 1 << 5
+        case .object: rawValue = 1 << 6
+        }
+    }
+
+    /// As a message names them: "a string or null".
+    var sentence: String {
+        let articles = ["null", "a boolean", "an integer", "a number", "a string", "an array", "an object"]
+        return articles.indices.filter { rawValue & 1 << $0 != 0 }.map { articles[$0] }.joined(separator: " or ")
+    }
+}

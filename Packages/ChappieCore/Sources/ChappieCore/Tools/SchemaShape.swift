@@ -1,0 +1,106 @@
+/// What is wrong with JSON before any schema is asked.
+enum SchemaShape {
+    /// As deep as JSON may be that is parsed.
+    private static let deepest = JSONReader.maximumDepth
+
+    /// Values nested too deeply, and objects with two members of the same name, of which decoders take one or the other.
+    static func trouble(in json: ChappieJSON) -> ChappieSchemaViolation? {
+        var path: [String] = []
+        guard let message = trouble(in: json, at: &path) else { return nil }
+        return ChappieSchemaViolation(path: JSONPointer.text(path), message: message)
+    }
+
+    private static func trouble(in json: ChappieJSON, at path: inout [String]) -> String? {
+        guard path.count <= deepest else { return "is nested over \(deepest) levels deep" }
+        switch json {
+        case .array(let elements):
+            for (index, element) in elements.enumerated() {
+                path.append(String(index))
+                if let message = trouble(in: element, at: &path) { return message }
+                path.removeLast()
+            }
+        case .object(let object):
+            var names: Set<String> = []
+            for member in object.members {
+                // Swift's equality takes more names for the same than the code points do, and so do decoders in Swift.
+                guard names.insert(member.name).inserted else { return "has two members \(Quoted.name(member.name))" }
+                path.append(member.name)
+                if let message = trouble(in: member.value, at: &path) { return message }
+                path.removeLast()
+            }
+        default: break
+        }
+        return nil
+    }
+}
+
+/// JSON Pointers (RFC 6901).
+enum JSONPointer {
+    static func text(_ tokens: [String]) -> String {
+        var bytes: [UInt8] = []
+        for token in tokens {
+            bytes.append(UInt8(ascii: "/"))
+            for byte in token.utf8 {
+                switch Unicode.Scalar(byte) {
+                case "~": bytes.append(contentsOf: "~0".utf8)
+                case "/": bytes.append(contentsOf: "~1".utf8)
+                default: bytes.append(byte)
+                }
+            }
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// The tokens of a pointer that is not empty.
+    static func tokens(_ pointer: String) -> [String] {
+        pointer.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).dropFirst().map { token in
+            var bytes = token.split(separator: UInt8(ascii: "~"), omittingEmptySubsequences: false).map(Array.init)
+            for index in bytes.indices.dropFirst() {
+                switch bytes[index].first {
+                case UInt8(ascii: "0"): bytes[index][0] = UInt8(ascii: "~")
+                case UInt8(ascii: "1"): bytes[index][0] = UInt8(ascii: "/")
+                default: bytes[index].insert(UInt8(ascii: "~"), at: 0)
+                }
+            }
+            return String(decoding: bytes.joined(), as: UTF8.self)
+        }
+    }
+
+    /// The text of a URI's fragment; `nil` where it is not UTF-8, or a digit is missing.
+    static func withoutPercents(_ fragment: Substring) -> String? {
+        var bytes: [UInt8] = []
+        var rest = fragment.utf8[...]
+        while let byte = rest.popFirst() {
+            guard byte == UInt8(ascii: "%") else {
+                bytes.append(byte)
+                continue
+            }
+            let digits = rest.prefix(2).compactMap { Character(Unicode.Scalar($0)).hexDigitValue }
+            guard digits.count == 2 else { return nil }
+            bytes.append(UInt8(digits[0] << 4 | digits[1]))
+            rest = rest.dropFirst(2)
+        }
+        return String(validating: bytes, as: UTF8.self)
+    }
+}
+
+/// Pieces of messages, short whatever they are made of.
+enum Quoted {
+    static func short(_ text: String) -> String {
+        text.unicodeScalars.count <= 80 ? text : String(String.UnicodeScalarView(text.unicodeScalars.prefix(79))) + "…"
+    }
+
+    /// A name in quotes, control characters escaped.
+    static func name(_ name: String) -> String { ChappieJSON.string(short(name)).serialized() }
+
+    static func value(_ value: ChappieJSON) -> String { short(value.serialized()) }
+
+    /// What must be one of `values`.
+    static func list(_ values: [ChappieJSON]) -> String {
+        guard values.count != 1 else { return "must be \(value(values[0]))" }
+        let shown = values.prefix(10).map(value).joined(separator: ", ")
+        return "must be one of \(shown)\(values.count > 10 ? ", … (\(values.count) in all)" : "")"
+    }
+
+    static func count(_ count: Int?, _ noun: String) -> String { count == 1 ? "1 \(noun)" : "\(count ?? 0) \(noun)s" }
+}

@@ -1,0 +1,160 @@
+import ChappieCore
+import Testing
+
+@Suite struct ChappieJSONSchemaTests {
+    @Test(
+        "tells what is wrong, and where",
+        arguments: [
+            (##"{"type":"string"}"##, "7", ["the value: must be a string, not a number"]),
+            (##"{"type":"integer"}"##, "7.5", ["the value: must be an integer, not a number"]),
+            (##"{"type":["string","null"]}"##, "true", ["the value: must be null or a string, not a boolean"]),
+            (
+                ##"{"properties":{"a/b":{"items":{"type":"null"}}}}"##, ##"{"a/b":[null,1]}"##,
+                ["/a~1b/1: must be null, not a number"]
+            ),
+            (
+                ##"{"required":["a","b"]}"##, "{}",
+                [#"the value: lacks the member "a""#, #"the value: lacks the member "b""#]
+            ),
+            (##"{"properties":{"a":true},"additionalProperties":false}"##, ##"{"a":1,"b":2}"##, ["/b: is not allowed"]),
+            (##"{"enum":["a",1]}"##, #""b""#, [#"the value: must be one of "a", 1"#]),
+            (##"{"const":null}"##, "1", ["the value: must be null"]),
+            (##"{"minimum":1e2}"##, "99.9", ["the value: must be at least 1e2"]),
+            (##"{"multipleOf":0.1}"##, "0.35", ["the value: must be a multiple of 0.1"]),
+            (##"{"minLength":2}"##, #""é""#, ["the value: must have at least 2 characters, not 1"]),
+            (##"{"maxItems":1}"##, "[1,2]", ["the value: must have at most 1 item, not 2"]),
+            (##"{"pattern":"^a+$"}"##, #""ab""#, ["the value: must match the pattern ^a+$"]),
+            (
+                ##"{"uniqueItems":true}"##, #"[1,{"a":1,"b":2},{"b":2.0,"a":1}]"#,
+                [
+                    "the value: must not have the same item twice, as item 2 is"
+                ]
+            ),
+            (
+                ##"{"anyOf":[{"$ref":"#/$defs/a"},{"type":"null"}],"$defs":{"a":{"type":"object","required":["x"]}}}"##,
+                "{}",
+                [
+                    #"the value: lacks the member "x""#
+                ]
+            ),
+            (
+                ##"{"anyOf":[{"type":"string"},{"type":"null"}]}"##, "1",
+                ["the value: must be null or a string, not a number"]
+            ),
+            (
+                ##"{"oneOf":[{"minimum":1},{"maximum":5}]}"##, "3",
+                ["the value: must fit exactly one of 2 alternatives, not 2 of them"]
+            ),
+            (##"{"not":{"type":"null"}}"##, "null", ["the value: is of a kind that is not allowed"]),
+            (
+                ##"{"propertyNames":{"maxLength":1}}"##, ##"{"ab":1}"##,
+                [#"the value: must not have a member with the name "ab""#]
+            ),
+            (
+                ##"{"dependentRequired":{"a":["b"]}}"##, ##"{"a":1}"##,
+                [#"the value: lacks the member "b", which "a" needs"#]
+            ),
+            ("true", ##"{"a":1,"b":{"a":2,"a":3}}"##, [#"/b: has two members "a""#]),
+        ] as [(String, String, [String])])
+    func tellsWhatIsWrong(_ schema: String, _ instance: String, _ expected: [String]) throws {
+        let violations = try ChappieJSONSchema(json(schema)).violations(in: json(instance))
+        #expect(violations.map(\.description) == expected)
+    }
+
+    @Test(
+        "numbers by meaning, strings by code points",
+        arguments: [
+            (##"{"const":1}"##, "1.0", true), (##"{"const":100}"##, "1e2", true), (##"{"const":0}"##, "-0.0", true),
+            (##"{"const":9007199254740993}"##, "9007199254740992", false), (##"{"type":"integer"}"##, "12300e-2", true),
+            (##"{"maximum":18446744073709551616}"##, "18446744073709551617", false),
+            (##"{"minimum":-1e400}"##, "-1e399", true),
+            (##"{"exclusiveMaximum":0.3}"##, "0.29999999999999999999999", true),
+            (##"{"multipleOf":0.01}"##, "19.99", true),
+            (##"{"multipleOf":3}"##, "1e1000000", false), (##"{"multipleOf":7}"##, "7e123456789", true),
+            (##"{"minimum":1e99999999999999999999}"##, "1", false), (##"{"const":"\u00e9"}"##, #""e\u0301""#, false),
+            (##"{"properties":{"\u00e9":false}}"##, ##"{"e\u0301":1}"##, true), (##"{"maxLength":1}"##, #""👨‍👩‍👧""#, false),
+            (##"{"minLength":1.0,"maxLength":1e400}"##, #""a""#, true), (##"{"const":true}"##, "1", false),
+        ])
+    func comparesByMeaning(_ schema: String, _ instance: String, _ isFit: Bool) throws {
+        let violations = try ChappieJSONSchema(json(schema)).violations(in: json(instance))
+        #expect(violations.isEmpty == isFit, "\(violations)")
+    }
+
+    @Test(
+        "refuses what it can't use",
+        arguments: [
+            ("7", "", "object, true or false"),
+            (##"{"unevaluatedProperties":false}"##, "/unevaluatedProperties", "not supported"),
+            (##"{"items":{"unevaluatedItems":false}}"##, "/items/unevaluatedItems", "unevaluatedItems"),
+            (##"{"$dynamicRef":"#a"}"##, "/$dynamicRef", "$dynamicRef"),
+            (##"{"nullable":true}"##, "/nullable", "nullable"),
+            (##"{"$ref":"https://example.com/a"}"##, "/$ref", "another document"),
+            (##"{"$ref":"#/$defs/x"}"##, "/$ref", "no schema"),
+            (##"{"$ref":"#x"}"##, "/$ref", "no schema"), (##"{"$ref":7}"##, "/$ref", "string"),
+            (##"{"properties":{"a":{"$id":"b"}}}"##, "/properties/a/$id", "root alone"),
+            (##"{"$schema":"http://json-schema.org/draft-04/schema#"}"##, "/$schema", "dialect"),
+            (##"{"$ref":"#"}"##, "", "refers to itself"),
+            (##"{"anyOf":[{"$ref":"#/$defs/a"}],"$defs":{"a":{"not":{"$ref":"#"}}}}"##, "", ""),
+            (
+                ##"{"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}}"##, "/$defs/",
+                "refers to itself"
+            ),
+            (##"{"type":"text"}"##, "/type", #"no type "text""#), (##"{"type":[]}"##, "/type", "empty"),
+            (##"{"minimum":"1"}"##, "/minimum", "number"), (##"{"minLength":-1}"##, "/minLength", "0 or more"),
+            (##"{"maxItems":1.5}"##, "/maxItems", "integer"), (##"{"multipleOf":0}"##, "/multipleOf", "above 0"),
+            (##"{"required":"a"}"##, "/required", "names"), (##"{"required":[1]}"##, "/required", "names"),
+            (##"{"properties":[]}"##, "/properties", "object"), (##"{"allOf":[]}"##, "/allOf", "list"),
+            (##"{"items":[{}]}"##, "/items", "prefixItems"), (##"{"enum":1}"##, "/enum", "list"),
+            (##"{"uniqueItems":1}"##, "/uniqueItems", "true or false"),
+            (##"{"pattern":"("}"##, "/pattern", "does not end"),
+            (##"{"patternProperties":{"[":{}}}"##, "/patternProperties/[", "pattern"),
+            (##"{"type":"string","type":"null"}"##, "", "two members"),
+            (
+                ##"{"$schema":"http://json-schema.org/draft-07/schema#","properties":{"a":{"$ref":"#","minimum":1}}}"##,
+                "/properties/a/$ref", "draft-07"
+            ),
+            (##"{"$defs":{"a":{"$anchor":"x"},"b":{"$anchor":"x"}}}"##, "/$defs/b/$anchor", "twice"),
+        ])
+    func refuses(_ schema: String, _ path: String, _ reason: String) throws {
+        let error = try #require(throws: ChappieJSONSchemaError.self) { try ChappieJSONSchema(json(schema)).check() }
+        #expect(error.path.hasPrefix(path) && error.reason.contains(reason), "\(error)")
+        #expect(error.errorDescription?.contains(error.reason) == true)
+        #expect(throws: error) { try ChappieJSONSchema(json(schema)).violations(in: .null) }
+    }
+
+    @Test(
+        "takes what servers of tools send",
+        arguments: [
+            ##"{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","properties":{"a":{"$ref":"#/definitions/n","description":"n"}},"definitions":{"n":{"type":"number"}}}"##,
+            ##"{"$id":"https://example.com/tool","$ref":"https://example.com/tool#/$defs/a","$defs":{"a":{"title":"A","format":"uri","x-order":1,"default":{"unknown":1}}}}"##,
+            ##"{"type":"object","properties":{"$ref":{"type":"string"},"enum":{"enum":["a"]}},"$comment":"names like keywords"}"##,
+            ##"{"$ref":"#/$defs/a%25b~1c","$defs":{"a%b/c":true}}"##,
+        ])
+    func takesWhatServersSend(_ schema: String) throws {
+        try ChappieJSONSchema(json(schema)).check()
+    }
+
+    @Test func recursiveSchemasWork() throws {
+        let tree = ChappieJSONSchema(
+            json(
+                ##"{"type":"object","properties":{"next":{"anyOf":[{"$ref":"#"},{"type":"null"}]}},"required":["next"]}"##
+            ))
+        #expect(try tree.violations(in: json(##"{"next":{"next":{"next":null}}}"##)).isEmpty)
+        let violations = try tree.violations(in: json(##"{"next":{"next":{"next":7}}}"##))
+        #expect(violations.map(\.path) == ["/next/next/next"])
+    }
+
+    @Test func atMostTwentyViolations() throws {
+        let schema: ChappieJSONSchema = ["items": ["type": "string"]]
+        #expect(try schema.violations(in: .array(Array(repeating: 1, count: 100))).count == 20)
+    }
+
+    @Test func isCodedAsTheJSONThatItIs() throws {
+        let schema = ChappieJSONSchema.object(["type": "object", "properties": [:]])
+        let data = try JSONEncoder().encode([schema])
+        #expect(String(decoding: data, as: UTF8.self).contains(#""type":"object""#))
+        #expect(
+            try JSONDecoder().decode([ChappieJSONSchema].self, from: Data(#"[true]"#.utf8)) == [ChappieJSONSchema(true)]
+        )
+    }
+}

@@ -1,0 +1,189 @@
+import ChappieCore
+import Testing
+
+/// Schemas come from servers, values from models: neither may cost much, or trap.
+@Suite struct SchemaHostilityTests {
+    private static let patience = Duration.seconds(20)
+
+    private static func chain(_ count: Int, _ link: (_ next: ChappieJSON) -> ChappieJSON) -> ChappieJSON {
+        let links = (0..<count).map { ("d\($0)", link(.string("#/$defs/d\($0 + 1)"))) }
+        return ["$ref": "#/$defs/d0", "$defs": .object(ChappieJSONObject(links + [("d\(count)", ["type": "string"])]))]
+    }
+
+    @Test func branchesThatDoubleAreGivenUp() throws {
+        let schema = ChappieJSONSchema(Self.chain(30) { ["anyOf": [["$ref": $0], ["$ref": $0]]] })
+        let begin = ContinuousClock.now
+        // 30 references in a row are within the bound; the 2^30 ways through them are not.
+        #expect(try schema.violations(in: 7).map(\.message) == ["takes too long to be held against its schema"])
+        // A negation does not turn that into a fit.
+        var negated = schema.json.object ?? [:]
+        negated["$ref"] = nil
+        negated["not"] = ["$ref": "#/$defs/d0"]
+        #expect(try ChappieJSONSchema.object(negated).violations(in: 7).count == 1)
+        #expect(ContinuousClock.now - begin < Self.patience)
+    }
+
+    @Test func longChainsAreRefused() {
+        let schema = ChappieJSONSchema(Self.chain(10_000) { ["$ref": $0] })
+        #expect(throws: ChappieJSONSchemaError.self) { try schema.check() }
+    }
+
+    @Test func depthIsBounded() throws {
+        var value: ChappieJSON = 1
+        for _ in 0..<1000 { value = .array([value]) }
+        let schema = ChappieJSONSchema(
+            json(##"{"items":{"anyOf":[{"$ref":"#"},{"$ref":"#/$defs/n"}]},"$defs":{"n":{"type":"number"}}}"##))
+        #expect(try schema.violations(in: value).map(\.message) == ["is nested over 256 levels deep"])
+        #expect(throws: ChappieJSONSchemaError.self) { try ChappieJSONSchema(value).check() }
+        value = 1
+        for _ in 0..<255 { value = .array([value]) }
+        // Deep values are refused, not let through, even behind a `not`.
+        #expect(try schema.violations(in: value).map(\.message) == ["is nested too deeply for its schema"])
+        let negated = ChappieJSONSchema(
+            json(##"{"not":{"$ref":"#/$defs/t"},"$defs":{"t":{"items":{"$ref":"#/$defs/t"}}}}"##))
+        #expect(try negated.violations(in: value).map(\.message) == ["is nested too deeply for its schema"])
+    }
+
+    @Test func largeValuesTakeLinearTime() throws {
+        let names = (0..<20_000).map { "n\($0)" }
+        let object = ChappieJSON.object(ChappieJSONObject(names.map { ($0, 1) }))
+        let schema = ChappieJSONSchema([
+            "properties": .object(ChappieJSONObject(names.map { ($0, ["type": "integer"]) })),
+            "required": .array(names.map(ChappieJSON.string)), "additionalProperties": false,
+            "propertyNames": ["pattern": "^n[0-9]+$"],
+        ])
+        let begin = ContinuousClock.now
+        #expect(try schema.violations(in: object).isEmpty)
+        let unique: ChappieJSONSchema = ["uniqueItems": true, "items": ["minimum": 0, "multipleOf": 0.5]]
+        #expect(try unique.violations(in: .array((0..<20_000).map(ChappieJSON.integer))).isEmpty)
+        let digits = String(repeating: "9", count: 100_000)
+        #expect(try ChappieJSONSchema(["multipleOf": 7, "maximum": 1]).violations(in: json(digits)).isEmpty == false)
+        #expect(ContinuousClock.now - begin < Self.patience)
+    }
+
+    /// Random schemas and values: the same ones each time.
+    @Test func randomSchemasNeitherTrapNorHang() throws {
+        var random = SplitMix64(seed: 8)
+        let begin = ContinuousClock.now
+        var (usable, fitting, total) = (0, 0, 0)
+        while total < 2000, ContinuousClock.now - begin < Self.patience {
+            total += 1
+            let schema = ChappieJSONSchema(Generator.schema(&random, depth: 4))
+            guard (try? schema.check()) != nil else { continue }
+            usable += 1
+            for _ in 0..<5 {
+                let value = Generator.value(&random, depth: 4)
+                let violations = try schema.violations(in: value)
+                #expect(violations.count <= 20)
+                if violations.isEmpty { fitting += 1 }
+                // What fits a schema does not fit its negation.
+                let negation = try ChappieJSONSchema(["not": Self.moved(schema.json)]).violations(in: value)
+                #expect(negation.isEmpty != violations.isEmpty, "\(schema.json.serialized()) \(value.serialized())")
+            }
+        }
+        #expect(usable > 100 && fitting > 100 && fitting < usable * 5, "\(usable) \(fitting) \(total)")
+    }
+
+    /// The schema with its references leading where it is after it has moved behind a `not`.
+    private static func moved(_ json: ChappieJSON) -> ChappieJSON {
+        switch json {
+        case .array(let elements): return .array(elements.map(moved))
+        case .object(let object):
+            return .object(
+                ChappieJSONObject(
+                    members: object.members.map { member in
+                        let isReference = member.name == "$ref" && member.value.string?.hasPrefix("#") == true
+                        let target = "#/not" + (member.value.string?.dropFirst() ?? "")
+                        return .init(name: member.name, value: isReference ? .string(target) : moved(member.value))
+                    }))
+        default: return json
+        }
+    }
+}
+
+private enum Generator {
+    static let names = ["a", "b", "aa", "é", "", "$ref", "~/"]
+    static let literals = [
+        "0", "1", "-1", "1.0", "1e2", "0.5", "1e-7", "9007199254740993", "-1e400", "123456789012345678901234567890",
+    ]
+    static let patterns = ["^a", "a*b", "[^a]", "^(a|b)+$", "(?=a).", "\\d", "\\p{L}{2}", "("]
+    static let types = ["null", "boolean", "integer", "number", "string", "array", "object", "text"]
+
+    static func pick<Element>(_ list: [Element], _ random: inout SplitMix64) -> Element {
+        list[Int.random(in: list.indices, using: &random)]
+    }
+
+    static func value(_ random: inout SplitMix64, depth: Int) -> ChappieJSON {
+        switch Int.random(in: 0..<(depth > 0 ? 9 : 6), using: &random) {
+        case 0: return .null
+        case 1: return .bool(Bool.random(using: &random))
+        case 2, 3: return json(pick(literals, &random))
+        case 4, 5: return .string(pick(names, &random))
+        case 6: return .array((0..<Int.random(in: 0...3, using: &random)).map { _ in value(&random, depth: depth - 1) })
+        default:
+            let chosen = names.filter { _ in Int.random(in: 0..<3, using: &random) == 0 }
+            return .object(ChappieJSONObject(chosen.map { ($0, value(&random, depth: depth - 1)) }))
+        }
+    }
+
+    static func schema(_ random: inout SplitMix64, depth: Int) -> ChappieJSON {
+        if depth == 0 || Int.random(in: 0..<10, using: &random) == 0 {
+            return .bool(Int.random(in: 0..<3, using: &random) > 0)
+        }
+        var members: [(String, ChappieJSON)] = []
+        for _ in 0..<Int.random(in: 1...4, using: &random) {
+            let (name, value) = keyword(&random, depth: depth)
+            if !members.contains(where: { $0.0 == name }) { members.append((name, value)) }
+        }
+        return .object(ChappieJSONObject(members))
+    }
+
+    private static func schemas(_ random: inout SplitMix64, _ depth: Int) -> ChappieJSON {
+        .array((0..<Int.random(in: 1...3, using: &random)).map { _ in schema(&random, depth: depth - 1) })
+    }
+
+    private static func keyword(_ random: inout SplitMix64, depth: Int) -> (String, ChappieJSON) {
+        switch Int.random(in: 0..<16, using: &random) {
+        case 0, 1: return ("type", .string(pick(types, &random)))
+        case 2: return (pick(["enum", "examples"], &random), .array((0..<3).map { _ in value(&random, depth: 2) }))
+        case 3: return ("const", value(&random, depth: 2))
+        case 4:
+            return (
+                pick(["minimum", "maximum", "exclusiveMinimum", "multipleOf"], &random), json(pick(literals, &random))
+            )
+        case 5:
+            let names = [
+                "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties", "minContains",
+            ]
+            return (pick(names, &random), .integer(Int.random(in: 0...2, using: &random)))
+        case 6: return ("pattern", .string(pick(patterns, &random)))
+        case 7: return (pick(["allOf", "anyOf", "oneOf", "prefixItems"], &random), schemas(&random, depth))
+        case 8: return (pick(["not", "if", "then", "else"], &random), schema(&random, depth: depth - 1))
+        case 9:
+            return (
+                pick(["items", "contains", "additionalProperties", "propertyNames"], &random),
+                schema(&random, depth: depth - 1)
+            )
+        case 10, 11:
+            let chosen = names.filter { _ in Bool.random(using: &random) }
+            let schemas = chosen.map { ($0, schema(&random, depth: depth - 1)) }
+            return (
+                pick(["properties", "properties", "dependentSchemas", "$defs"], &random),
+                .object(ChappieJSONObject(schemas))
+            )
+        case 12:
+            return (
+                "patternProperties",
+                .object(ChappieJSONObject([(pick(patterns, &random), schema(&random, depth: depth - 1))]))
+            )
+        case 13: return ("required", .array([.string(pick(names, &random))]))
+        case 14: return ("uniqueItems", .bool(Bool.random(using: &random)))
+        default:
+            return (
+                "$ref",
+                .string(
+                    pick(["#", "#/$defs/a", "#/properties/a", "#/properties/é", "#/items", "#/$defs/~0~1"], &random))
+            )
+        }
+    }
+}
