@@ -30,7 +30,9 @@ extension ChappieClient {
         }
         guard let json, let models = ChappieModel.list(json) else { throw ChappieClientError.invalidResponse }
         modelList = tag.map { (account, $0, models) }
-        if let tag, let record { await modelCache?.save(record.document(tag: tag, list: json), record.name) }
+        if let tag, let record, let document = record.document(tag: tag, list: json) {
+            await modelCache?.save(document, record.name)
+        }
         return models.filter(filter.matches)
     }
 

@@ -70,9 +70,11 @@ struct ModelListRecord {
 
     var name: String { FNV1a.hexadecimal(owner) }
 
-    func document(tag: String, list: ChappieJSON) -> [UInt8] {
-        (["owner": owners, "format": .string(format), "etag": .string(tag), "list": list] as ChappieJSON)
-            .serializedBytes()
+    /// `nil` for a list that repeats a token, as a proxy's may: tokens are kept in the credential store alone.
+    func document(tag: String, list: ChappieJSON) -> [UInt8]? {
+        let json: ChappieJSON = ["owner": owners, "format": .string(format), "etag": .string(tag), "list": list]
+        let text = json.serialized()
+        return UntrustedText.withoutTokens(text) == text ? Array(text.utf8) : nil
     }
 
     /// `nil` for a document that is damaged, or of another owner or format.

@@ -84,8 +84,10 @@ import Testing
         #expect(try await run(Self.list) == (["a"], nil))
     }
 
-    @Test func aListWithoutATagIsNotKept() async throws {
+    @Test func aListWithoutATagOrWithATokenIsNotKept() async throws {
         _ = try await run(.response(body: #"{"models":[{"slug":"a"}]}"#))
+        let echo = #"{"models":[{"slug":"a","said":"Bearer abcdefghijklmnopqrstuvwxyz"}]}"#
+        #expect(try await run(.response(headerFields: [.eTag: "\"v1\""], body: echo)) == (["a"], nil))
         #expect(folder.files.isEmpty)
     }
 

@@ -54,7 +54,7 @@ enum CodeBlock {
         guard let sign = mark.first, digits.isEmpty ? "-+*".contains(sign) : digits.count < 10 && ".)".contains(sign)
         else { return nil }
         let spaces = mark.dropFirst().prefix { $0 == " " }.count
-        guard spaces > 0, mark.dropFirst().count > spaces else { return nil }
+        guard spaces > 0, !mark.dropFirst(1 + spaces).isEmpty else { return nil }
         // What is indented further is code in the item.
         return digits.count + 1 + (spaces > 4 ? 1 : spaces)
     }
