@@ -7,7 +7,7 @@ public import HTTPTypes
 /// let local = ChappieEndpoints(issuer: URL(string: "http://127.0.0.1:8080")!,
 ///                              backend: URL(string: "http://127.0.0.1:8080/backend-api")!)
 /// ```
-public struct ChappieEndpoints: Sendable, Hashable {
+public struct ChappieEndpoints: Sendable, Hashable, Codable {
     /// The program's name for itself.
     public var registration: ChappieRegistration
     /// Where the requests go, and what they look like.
@@ -34,7 +34,7 @@ public struct ChappieEndpoints: Sendable, Hashable {
 }
 
 /// The program's name for itself: the OAuth client, and the honest name it travels under.
-public struct ChappieRegistration: Sendable, Hashable {
+public struct ChappieRegistration: Sendable, Hashable, Codable {
     /// The OAuth client id that device sign-in, exchange, refresh and revocation carry.
     public var clientID: String
     /// The value of the `originator` header: a short lower-case name of the program itself.
@@ -91,7 +91,7 @@ public enum ChappieVersion {
 /// One backend as it appears on the wire: where it is, what a request must and must not carry, what its errors mean.
 ///
 /// Data, not code: another backend is another value.
-public struct ChappieEndpointProfile: Sendable, Hashable {
+public struct ChappieEndpointProfile: Sendable, Hashable, Codable {
     /// The authorization server, without a final slash. Must be https, or http to loopback.
     public var issuer: URL
     /// The backend up to and including `/backend-api`, without a final slash.
@@ -114,7 +114,7 @@ public struct ChappieEndpointProfile: Sendable, Hashable {
     public var webSocket: ChappieWebSocketProfile?
 
     /// The shapes of a tool declaration.
-    public enum ToolEnvelope: String, Sendable, Hashable {
+    public enum ToolEnvelope: String, Sendable, Hashable, Codable {
         /// `{"type":"function","name":…,"parameters":…}`, as the Responses API has it.
         case flatFunction
         /// `{"type":"function","function":{"name":…}}`, as the Chat Completions API has it.
@@ -122,7 +122,7 @@ public struct ChappieEndpointProfile: Sendable, Hashable {
     }
 
     /// Paths below the two base addresses, each with its leading slash.
-    public struct Paths: Sendable, Hashable {
+    public struct Paths: Sendable, Hashable, Codable {
         /// Where a device authorization begins.
         public var deviceUserCode = "/api/accounts/deviceauth/usercode"
         /// Where its state is asked for.
@@ -209,7 +209,7 @@ public struct ChappieEndpointProfile: Sendable, Hashable {
 }
 
 /// A backend's Responses endpoint over WebSocket.
-public struct ChappieWebSocketProfile: Sendable, Hashable {
+public struct ChappieWebSocketProfile: Sendable, Hashable, Codable {
     /// Sent with the opening handshake, beside those of authorization.
     public var headerFields: HTTPFields
     /// The largest message that the backend takes, in bytes. Default 16 MiB, as the Codex CLI 0.163.0 bounds a frame.
@@ -233,9 +233,9 @@ public struct ChappieWebSocketProfile: Sendable, Hashable {
 }
 
 /// The meaning of a backend's error codes, as data.
-public struct ChappieErrorTable: Sendable, Hashable {
+public struct ChappieErrorTable: Sendable, Hashable, Codable {
     /// The action that an error asks for.
-    public enum Meaning: String, Sendable, Hashable {
+    public enum Meaning: String, Sendable, Hashable, Codable {
         /// The plan's usage limit is reached, until it resets.
         case usageLimitReached
         /// The plan does not include the request, or its credit is used up; time alone changes nothing.

@@ -277,4 +277,18 @@ private func answer(_ status: Int, _ body: String = "", fields: HTTPFields = [:]
             String(decoding: form, as: UTF8.self)
                 == "b=https%3A%2F%2Fauth.openai.com%2Fdeviceauth%2Fcallback&a=x%26y%3Dz%20%2B%25%C3%BC~-._&=")
     }
+
+    // Endpoints are data: a program may keep them in its settings.
+    @Test func endpointsSurviveARoundTrip() throws {
+        var other = Service.endpoints
+        other.profile.requiredBodyFields = ["z": 1, "a": ["y": 2, "b": true]]
+        other.registration.hostID = "host"
+        for endpoints in [ChappieEndpoints.chatGPT, other] {
+            let data = try JSONEncoder().encode(endpoints)
+            #expect(try JSONDecoder().decode(ChappieEndpoints.self, from: data) == endpoints)
+        }
+        let object = try JSONDecoder().decode(ChappieJSONObject.self, from: Data(#"{"a":{"b":1}}"#.utf8))
+        #expect(object == ["a": ["b": 1]])
+        #expect(throws: (any Error).self) { try JSONDecoder().decode(ChappieJSONObject.self, from: Data("[1]".utf8)) }
+    }
 }

@@ -114,3 +114,19 @@ extension ChappieJSON: Codable {
         }
     }
 }
+
+extension ChappieJSONObject: Codable {
+    /// Decodes what ``encode(to:)`` writes, or an object of the decoder's own format, whose members have no order.
+    public init(from decoder: any Decoder) throws {
+        var json = try ChappieJSON(from: decoder)
+        if let text = json.string { json = try ChappieJSON(parsing: text) }
+        guard let object = json.object else {
+            throw DecodingError.typeMismatch(
+                ChappieJSONObject.self, .init(codingPath: decoder.codingPath, debugDescription: "It is no object."))
+        }
+        self = object
+    }
+
+    /// Encodes the object as its JSON text, since encoders keep no order of members and requests depend on it.
+    public func encode(to encoder: any Encoder) throws { try ChappieJSON.object(self).serialized().encode(to: encoder) }
+}

@@ -63,11 +63,16 @@ public struct ChappieResponseRequest: Sendable, Hashable, Codable {
     public var messages: [ChappieInputMessage]
     /// Wins over the options of the last message where it says something.
     public var options: ChappieMessageOptions
+    /// The slug of the model for this turn alone; `nil`, the default, means the client's.
+    public var model: String?
 
     /// A turn of these messages.
-    public init(messages: [ChappieInputMessage], options: ChappieMessageOptions = ChappieMessageOptions()) {
+    public init(
+        messages: [ChappieInputMessage], options: ChappieMessageOptions = ChappieMessageOptions(), model: String? = nil
+    ) {
         self.messages = messages
         self.options = options
+        self.model = model
     }
 }
 

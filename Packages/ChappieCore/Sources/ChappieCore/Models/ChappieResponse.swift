@@ -16,6 +16,9 @@ public struct ChappieResponse: Sendable, Hashable, Codable {
     public var error: ChappieResponseError?
     /// Why an incomplete response ended, in the backend's word: `max_output_tokens`, `content_filter`, …
     public var incompleteReason: String?
+    /// The name under which the server knows the exchange (`x-request-id`): for a question to its operator. Over a kept
+    /// WebSocket it is that of the opening handshake.
+    public var requestID: String?
     /// The response object as it came.
     public var raw: ChappieJSON
 
@@ -23,7 +26,7 @@ public struct ChappieResponse: Sendable, Hashable, Codable {
     public init(
         id: String = "", status: ChappieResponseStatus = .completed, model: String? = nil, outputText: String? = nil,
         items: [ChappieOutputItem] = [], usage: ChappieTokenUsage? = nil, error: ChappieResponseError? = nil,
-        incompleteReason: String? = nil, raw: ChappieJSON = .null
+        incompleteReason: String? = nil, requestID: String? = nil, raw: ChappieJSON = .null
     ) {
         self.id = id
         self.status = status
@@ -33,6 +36,7 @@ public struct ChappieResponse: Sendable, Hashable, Codable {
         self.usage = usage
         self.error = error
         self.incompleteReason = incompleteReason
+        self.requestID = requestID
         self.raw = raw
     }
 }

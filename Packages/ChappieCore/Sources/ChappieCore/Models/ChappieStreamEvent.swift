@@ -24,6 +24,17 @@ public enum ChappieStreamEvent: Sendable, Hashable {
     indirect case completed(ChappieResponse)
 }
 
+extension AsyncSequence where Element == ChappieStreamEvent {
+    /// The answer's text alone, piece by piece. It ends, and fails, like the stream itself.
+    ///
+    /// ```swift
+    /// for try await text in client.stream("Hello").text { print(text, terminator: "") }
+    /// ```
+    public var text: AsyncCompactMapSequence<Self, String> {
+        compactMap { event in if case .textDelta(let text) = event { text } else { nil } }
+    }
+}
+
 /// An event on the wire below a stream.
 public enum ChappieTransportEvent: Sendable, Hashable {
     /// How an answer travels.

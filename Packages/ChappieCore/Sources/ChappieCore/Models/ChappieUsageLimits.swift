@@ -347,11 +347,13 @@ public struct ChappieUsageLimit: Sendable, Hashable, Codable {
     public var resetsInSeconds: TimeInterval?
     /// All limits, when the answer named them.
     public var rateLimit: ChappieUsageLimitSnapshot?
+    /// See ``ChappieResponse/requestID``.
+    public var requestID: String?
 
     /// A limit with the given properties.
     public init(
         type: String = "usage_limit_reached", message: String? = nil, plan: ChappiePlan? = nil, resetsAt: Date? = nil,
-        resetsInSeconds: TimeInterval? = nil, rateLimit: ChappieUsageLimitSnapshot? = nil
+        resetsInSeconds: TimeInterval? = nil, rateLimit: ChappieUsageLimitSnapshot? = nil, requestID: String? = nil
     ) {
         self.type = type
         self.message = message
@@ -359,6 +361,7 @@ public struct ChappieUsageLimit: Sendable, Hashable, Codable {
         self.resetsAt = resetsAt
         self.resetsInSeconds = resetsInSeconds
         self.rateLimit = rateLimit
+        self.requestID = requestID
     }
 }
 

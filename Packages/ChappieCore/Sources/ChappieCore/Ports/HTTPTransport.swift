@@ -31,7 +31,7 @@ public struct HTTPExchangeRequest: Sendable, Hashable {
         public var coding: Coding
 
         /// The content codings an adapter must know (RFC 9110, 8.4.1; zstd: RFC 8878).
-        public enum Coding: Sendable, Hashable { case identity, zstd }
+        public enum Coding: String, Sendable, Hashable, Codable { case identity, zstd }
 
         /// A body that travels in `coding`.
         public init(bytes: [UInt8], coding: Coding = .identity) {
