@@ -7,6 +7,8 @@ import PackageDescription
 
 let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types")
 let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
+let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+let inMemoryLogging = Target.Dependency.product(name: "InMemoryLogging", package: "swift-log")
 let heap = Target.Dependency.product(name: "HeapModule", package: "swift-collections")
 let nio: [Target.Dependency] = [
     .product(name: "NIOCore", package: "swift-nio"),
@@ -55,13 +57,14 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     ],
     targets: [
         // Domain
         module("ChappieCore", [httpTypes]),
-        module("ChappieAuth", ["ChappieCore", httpTypes]),
+        module("ChappieAuth", ["ChappieCore", httpTypes, logging]),
         // Application
-        module("ChappieClient", ["ChappieCore", "ChappieAuth", httpTypes]),
+        module("ChappieClient", ["ChappieCore", "ChappieAuth", httpTypes, logging]),
         // Adapters
         module("CCurl", []),
         module("CZstd", []),
@@ -85,11 +88,12 @@ let package = Package(
             "ChappieSDK",
             [
                 "ChappieCore", "ChappieAuth", "ChappieClient", "ChappieCurl", "ChappieHTTP", "ChappieWebSocket",
-                "ChappieKeychainLinux", "ChappieDesktopLinux",
+                "ChappieKeychainLinux", "ChappieCrypto", "ChappieDesktopLinux", logging,
             ]),
         // Tools
         module("ChappieSimulator", ["ChappieCore", "CZstd", "CZlib"] + nio),
-        module("ChappieTesting", ["ChappieCore", "ChappieAuth", "ChappieSimulator", httpTypes] + nio),
+        module(
+            "ChappieTesting", ["ChappieCore", "ChappieAuth", "ChappieClient", "ChappieSimulator", httpTypes] + nio),
         module("ChappieSDKTesting", in: "ChappieTesting", ["ChappieTesting", "ChappieSimulator"]),
         // Test support (no product: for our own tests)
         module("TestFixtures", ["ChappieCore"]),
@@ -117,7 +121,7 @@ let package = Package(
         // Tests of one package
         tests(of: "ChappieCore", [httpTypes]),
         tests(of: "ChappieAuth", ["ChappieCore", "ChappieHTTP", "ChappieTesting", "ChappieSimulator", httpTypes]),
-        tests(of: "ChappieClient", ["ChappieCore", "ChappieAuth", "ChappieTesting", httpTypes]),
+        tests(of: "ChappieClient", ["ChappieCore", "ChappieAuth", "ChappieTesting", httpTypes, logging, inMemoryLogging]),
         tests(
             of: "ChappieCurl",
             [
@@ -135,7 +139,12 @@ let package = Package(
         tests(of: "ChappieLineEditor"),
         tests(of: "ChappieKeychainLinux", ["ChappieCore", "ChappieAuth", "ChappieTesting", "TestFixtures"]),
         tests(of: "ChappieCrypto", ["ChappieAuth", "ChappieTesting", "TestFixtures", "FileStoreWriter"]),
-        tests(of: "ChappieSDK", ["ChappieCore", "ChappieAuth", "ChappieClient", "ChappieTesting", httpTypes]),
+        tests(
+            of: "ChappieSDK",
+            [
+                "ChappieCore", "ChappieAuth", "ChappieClient", "ChappieTesting", "ChappieSimulator", "TestFixtures",
+                httpTypes, logging, inMemoryLogging,
+            ]),
         tests(of: "ChappieSimulator", ["ChappieCore", "CZlib", "TestFixtures"]),
         tests(of: "TestFixtures"),
         // Tests of the program

@@ -9,6 +9,7 @@ let package = Package(
     dependencies: [
         .package(path: "../ChappieCore"),
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     ],
     targets: [
         .target(
@@ -16,6 +17,7 @@ let package = Package(
             dependencies: [
                 "ChappieCore",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "Logging", package: "swift-log"),
             ])
     ],
     swiftLanguageModes: [.v6],

@@ -10,6 +10,7 @@ let package = Package(
         .package(path: "../ChappieCore"),
         .package(path: "../ChappieAuth"),
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     ],
     targets: [
         .target(
@@ -18,6 +19,7 @@ let package = Package(
                 "ChappieCore",
                 "ChappieAuth",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "Logging", package: "swift-log"),
             ])
     ],
     swiftLanguageModes: [.v6],

@@ -14,7 +14,9 @@ let package = Package(
         .package(path: "../ChappieHTTP"),
         .package(path: "../ChappieWebSocket"),
         .package(path: "../ChappieKeychainLinux"),
+        .package(path: "../ChappieCrypto"),
         .package(path: "../ChappieDesktopLinux"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     ],
     targets: [
         .target(
@@ -27,7 +29,9 @@ let package = Package(
                 "ChappieHTTP",
                 "ChappieWebSocket",
                 "ChappieKeychainLinux",
+                "ChappieCrypto",
                 "ChappieDesktopLinux",
+                .product(name: "Logging", package: "swift-log"),
             ])
     ],
     swiftLanguageModes: [.v6],

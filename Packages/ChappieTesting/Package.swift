@@ -9,6 +9,7 @@ let package = Package(
     dependencies: [
         .package(path: "../ChappieCore"),
         .package(path: "../ChappieAuth"),
+        .package(path: "../ChappieClient"),
         .package(path: "../ChappieSimulator"),
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
@@ -19,6 +20,7 @@ let package = Package(
             dependencies: [
                 "ChappieCore",
                 "ChappieAuth",
+                "ChappieClient",
                 "ChappieSimulator",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "NIOCore", package: "swift-nio"),

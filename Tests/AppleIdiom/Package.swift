@@ -10,19 +10,22 @@ let settings: [SwiftSetting] = [
 ]
 let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types")
 
+let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+
 let package = Package(
     name: "apple-idiom",
     dependencies: [
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/OpenCombine/OpenCombine", from: "0.14.0"),
     ],
     targets: [
         .target(name: "Combine", dependencies: ["OpenCombine"]),
         // Links to the packages' own sources.
         .target(name: "ChappieCore", dependencies: [httpTypes], swiftSettings: settings),
-        .target(name: "ChappieAuth", dependencies: ["ChappieCore", "Combine", httpTypes], swiftSettings: settings),
+        .target(name: "ChappieAuth", dependencies: ["ChappieCore", "Combine", httpTypes, logging], swiftSettings: settings),
         .target(
-            name: "ChappieClient", dependencies: ["ChappieCore", "ChappieAuth", "Combine", httpTypes],
+            name: "ChappieClient", dependencies: ["ChappieCore", "ChappieAuth", "Combine", httpTypes, logging],
             swiftSettings: settings),
         .target(name: "Observer", dependencies: ["ChappieAuth", "Combine"], swiftSettings: settings),
     ],

@@ -148,6 +148,17 @@ enum CredentialFailure: Error, Sendable, Hashable {
         }
     }
 
+    /// What a log may say of a renewal that failed: nothing that a server or a store has written.
+    var logWords: String {
+        switch authError {
+        case .tokenExchangeFailed(let statusCode, _): "status \(statusCode)"
+        case .networkFailure: "the network failed"
+        case .invalidResponse: "the answer could not be understood"
+        case .missingRefreshToken: "there is no refresh token"
+        default: mayPass ? "it may work later" : "only a new sign-in helps"
+        }
+    }
+
     /// As a request sees it.
     var authorizationError: AuthorizationError {
         switch self {

@@ -324,4 +324,45 @@ import Testing
         #expect(await updates.all { _ in false }.last?.name == "polling")
         while stand.clock.sleeperCount > 0 { await Task.yield() }
     }
+
+    // MARK: A store that can't keep it
+
+    private struct Refusing: CredentialStore {
+        func load(_ slot: CredentialSlot) -> Secret? { nil }
+        func prepareToSave(in slot: CredentialSlot) throws(CredentialStoreError) { throw .absent("there is no bus") }
+        func save(_ secret: Secret, in slot: CredentialSlot) { Issue.record("saved") }
+        func delete(_ slot: CredentialSlot) {}
+    }
+
+    @Test func theStoreIsAskedBeforeACodeIs() async {
+        let stand = Harness(nil, SessionHarness.signingIn(as: newcomer))
+        let session = ChappieAuthSession(credentials: stand.otherManager(store: Refusing()))
+        await #expect(throws: ChappieAuthError.unknown("No keyring is available: there is no bus.")) {
+            _ = try await session.signIn { _ in Issue.record("a code is shown") }
+        }
+        #expect(session.lastStoreError == .absent("there is no bus"))
+        #expect(session.state == .failed("No keyring is available: there is no bus."))
+        #expect(stand.service.count(Service.usercode) == 0)
+        // The message that names another store says how to choose it.
+        let advice = session.lastStoreError?.recoverySuggestion ?? ""
+        #expect(advice.contains("CHAPPIE_CREDENTIAL_STORE=file") && advice.contains(".encryptedFile(passphrase:)"))
+    }
+
+    // MARK: A program that ends
+
+    @Test func whatIsUnderWayIsWaitedForButNotForever() async {
+        let it = SessionHarness(
+            person(endingIn: 7200), [Service.token: [ScriptedHTTPAnswer(beforeHead: [.stall]), .tokens(newcomer)]])
+        await it.session.finishPendingWork()
+        let renewal = Task { try await it.session.refreshAuth() }
+        await it.stand.service.waitForRequests(Service.token, count: 1)
+        let finishing = Task { await it.session.finishPendingWork(within: .seconds(5)) }
+        // One is the token endpoint's deadline.
+        await it.stand.clock.waitForSleepers(count: 2)
+        it.stand.clock.advance(by: .seconds(5))
+        await finishing.value
+        #expect(it.session.state.isSignedIn)
+        it.stand.clock.advance(by: .seconds(60))
+        await #expect(throws: ChappieAuthError.self) { try await renewal.value }
+    }
 }

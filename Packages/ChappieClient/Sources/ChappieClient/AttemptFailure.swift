@@ -110,18 +110,22 @@ struct BackendErrors: Sendable {
 
     /// Classifies an error inside the stream: the HTTP error that it stands for. One without a status is the server's:
     /// nothing more comes of that attempt.
-    func failure(_ event: ResponsesErrorEvent, now: Date) -> AttemptFailure {
-        failure(
-            status: event.status ?? 500, headerFields: Self.fields(in: event.headers),
-            body: event.raw.serializedBytes(), now: now)
+    ///
+    /// - Parameter requestID: of the exchange, where the event names none.
+    func failure(_ event: ResponsesErrorEvent, requestID: String? = nil, now: Date) -> AttemptFailure {
+        var fields = Self.fields(in: event.headers)
+        if fields.requestID == nil { fields[RequestID.field] = requestID }
+        return failure(
+            status: event.status ?? 500, headerFields: fields, body: event.raw.serializedBytes(), now: now)
     }
 
     /// Classifies a response that ended in an error. Errors that the table does not know pass, as a rule.
     func failure(_ response: ChappieResponse, now: Date) -> AttemptFailure {
         let response = Self.withoutTokens(response)
         let error = response.error ?? ChappieResponseError(.null)
-        return failure(
-            error, Self.fields(in: error.raw["headers"]), otherwise: .broken, .responseFailed(response), now: now)
+        var fields = Self.fields(in: error.raw["headers"])
+        if fields.requestID == nil { fields[RequestID.field] = response.requestID }
+        return failure(error, fields, otherwise: .broken, .responseFailed(response), now: now)
     }
 
     private func failure(
@@ -145,6 +149,7 @@ struct BackendErrors: Sendable {
             case .overloaded, .refused: (.final, unmapped)
             case nil: (kind, unmapped)
             }
+        if let requestID = fields.requestID { error.note(requestID: requestID) }
         return AttemptFailure(kind, error, retryAfter: retryAfter)
     }
 
@@ -154,7 +159,8 @@ struct BackendErrors: Sendable {
             type: error.type ?? error.code ?? "usage_limit_reached", message: error.message, plan: error.plan,
             resetsAt: error.resetsAt, resetsInSeconds: error.resetsInSeconds,
             rateLimit: family.flatMap { ChappieUsageLimitSnapshot(headerFields: fields, family: $0) }
-                ?? ChappieUsageLimitSnapshot(headerFields: fields))
+                ?? ChappieUsageLimitSnapshot(headerFields: fields),
+            requestID: fields.requestID)
     }
 
     private static func withoutTokens(_ response: ChappieResponse) -> ChappieResponse {
@@ -172,7 +178,7 @@ struct BackendErrors: Sendable {
     private static func fields(in headers: ChappieJSON?) -> HTTPFields {
         let members = (headers?.object?.members ?? []).lazy.filter {
             let name = $0.name.lowercased()
-            return name == "retry-after" || name.hasPrefix("x-codex-")
+            return name == "retry-after" || name.hasPrefix("x-codex-") || RequestID.names.contains(name)
         }
         var fields: HTTPFields = [:]
         for member in members.prefix(fieldLimit) {

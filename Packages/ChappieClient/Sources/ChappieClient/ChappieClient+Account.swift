@@ -95,7 +95,7 @@ extension ChappieClient {
     private func get(
         _ url: URL, _ authorization: Authorization, unless tag: String? = nil
     ) async throws -> (tag: String?, json: ChappieJSON?) {
-        let authorized = MiddlewareTransport(transport, middleware: [authorization])
+        let authorized = MiddlewareTransport(transport, middleware: middleware + [authorization])
         var request = HTTPExchangeRequest(url: url, headerFields: [.accept: "application/json"])
         request.headerFields[.ifNoneMatch] = tag
         var retries = 0
@@ -115,6 +115,9 @@ extension ChappieClient {
                     let pause = configuration.rateLimitBackoff.pause(
                         beforeRetry: retries, asked: failure.retryAfter, resetsIn: resetsIn)
                 else { throw failure }
+                log.asksAgain(
+                    .waiting(attempt: retries, maximum: configuration.rateLimitBackoff.maxRetries, delay: pause),
+                    after: failure, over: .serverSentEvents, hasDelivered: false)
                 try await clock.sleep(for: pause)
             }
         } catch { throw ChappieClientError.wrapping(error) }

@@ -1,5 +1,6 @@
 @_spi(ChappieInternals) public import ChappieAuth
 @_spi(ChappieInternals) public import ChappieCore
+public import Logging
 import Synchronization
 
 /// Talks to the model: one conversation, one turn at a time.
@@ -28,6 +29,8 @@ public actor ChappieClient {
     let credentials: CredentialManager
     let modelCache: (any ChappieModelCache)?
     let clock: any ChappieClock
+    let middleware: [any HTTPMiddleware]
+    let log: TurnLog
 
     private let queue = AsyncLock()
     /// The turns that were asked for and are not over, in the order in which they were asked for.
@@ -46,15 +49,24 @@ public actor ChappieClient {
     ///
     /// Authorization is added here. Without a `webSocket` answers come as server-sent events. `credentials` is the manager
     /// of the configuration's credential slot, shared with its session; `clock` is for pauses and dates, `entropy` for ids.
-    /// `modelCache` keeps model lists between runs; none by default.
+    ///
+    /// - Parameters:
+    ///   - modelCache: keeps model lists between runs. Default none.
+    ///   - middleware: sees every HTTP exchange with the backend, the first one outermost: turns over server-sent events,
+    ///     models, usage. Not the messages of a WebSocket. It works on requests before the sign-in's header fields are
+    ///     added, so that it never sees a token; a request that it sends to another host is refused. Default none.
+    ///   - logger: told at level `debug` why a turn waited, was sent again or changed to server-sent events; never what was
+    ///     said. Default none.
     public init(
         configuration: ChappieConfiguration = ChappieConfiguration(), transport: any HTTPTransport,
         webSocket: (any WebSocketTransport)? = nil, credentials: CredentialManager,
         clock: any ChappieClock = SystemClock(), entropy: any Entropy = SystemEntropy(),
-        modelCache: (any ChappieModelCache)? = nil
+        modelCache: (any ChappieModelCache)? = nil, middleware: [any HTTPMiddleware] = [], logger: Logger? = nil
     ) {
         self.configuration = configuration
         self.modelCache = modelCache
+        self.middleware = middleware
+        log = TurnLog(logger: logger)
         self.credentials = credentials
         self.clock = clock
         self.transport = transport
@@ -242,9 +254,9 @@ public actor ChappieClient {
     ) async throws -> (TurnRunner, ChappieJSONObject) {
         let conversation = try await currentConversation()
         let runner = TurnRunner(
-            configuration: configuration, http: transport, webSocket: webSocket,
+            configuration: configuration, http: transport, middleware: middleware, webSocket: webSocket,
             authorization: credentials.authorization(onlyFor: conversation.account), conversation: conversation,
-            connection: connection, clock: clock, entropy: entropy)
+            connection: connection, clock: clock, entropy: entropy, log: log)
         return (runner, conversation.body(asking: messages, model: model, options: options))
     }
 

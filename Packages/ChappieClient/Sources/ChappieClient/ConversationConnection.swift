@@ -9,6 +9,8 @@ struct OpenConnection: Sendable {
     let openedAt: Duration
     /// ``ConversationConnection/retirements`` before the connection was authorized.
     let retirements: Int
+    /// The server's name for the handshake.
+    let requestID: String?
     /// `nil` when nothing can be continued.
     var chain: ResponseChain?
 }

@@ -27,6 +27,8 @@ struct TurnAccumulator {
     private(set) var hasBegun = false
     /// Sticky routing: the first value that the backend gave in this turn.
     private(set) var turnState: String?
+    /// Names the present attempt's exchange, or its connection, at the server.
+    private(set) var requestID: String?
 
     /// Whether the host has been shown anything that another attempt would show again.
     var hasDelivered: Bool { !text.isEmpty || !reasoning.isEmpty || !delivered.isEmpty }
@@ -42,7 +44,10 @@ struct TurnAccumulator {
         items = []
         rawItems = []
         hasBegun = false
+        requestID = nil
     }
+
+    mutating func received(requestID value: String?) { requestID = value ?? requestID }
 
     /// The first value counts (protocol of `x-codex-turn-state`).
     mutating func received(turnState value: String?) { turnState = turnState ?? value }
@@ -98,18 +103,26 @@ struct TurnAccumulator {
                 emit(.item(item))
             }
         case .rateLimits(let snapshot): emit(.usageLimits(snapshot))
-        case .metadata(let headers, _): received(turnState: headers["x-codex-turn-state"]?.string)
+        case .metadata(let headers, _):
+            received(turnState: headers["x-codex-turn-state"]?.string)
+            received(requestID: RequestID.of { headers[$0]?.string })
         case .completed(let response), .incomplete(let response):
             // An answer may come in items alone; a reader of the deltas sees it all the same.
             let rest = text.concluded(response.with(items: items, text: "").outputText)
             if !rest.isEmpty { emit(.textDelta(rest)) }
             try checkCompleteness()
-            return .completed(response.with(items: items, text: text.text))
-        case .failed(let response): return .failed(response.with(items: items, text: text.text))
+            return .completed(whole(response))
+        case .failed(let response): return .failed(whole(response))
         case .error: return event
         default: break
         }
         return nil
+    }
+
+    private func whole(_ response: ChappieResponse) -> ChappieResponse {
+        var response = response.with(items: items, text: text.text)
+        response.requestID = requestID
+        return response
     }
 
     /// The item as an earlier attempt handed it out; `nil` when it is new.

@@ -9,6 +9,8 @@ struct TurnRunner: Sendable {
     var configuration: ChappieConfiguration
     /// Without authorization, like ``webSocket``.
     let http: any HTTPTransport
+    /// The host's; it sees requests without authorization.
+    let middleware: [any HTTPMiddleware]
     /// `nil` where there is none.
     let webSocket: (any WebSocketTransport)?
     /// For the conversation's account alone.
@@ -17,6 +19,7 @@ struct TurnRunner: Sendable {
     let connection: ConversationConnection
     let clock: any ChappieClock
     let entropy: any Entropy
+    let log: TurnLog
 
     /// Bounds what is kept of an answer, and what waits for a reader that has stopped: many times what any model says.
     private static let answerLimit = 256 << 20
@@ -46,6 +49,7 @@ struct TurnRunner: Sendable {
                 if case ChappieClientError.httpError(415, _) = failure.error, request?.body?.coding == .zstd {
                     // RFC 9110, 15.5.16 with 12.5.3: the server does not know the content coding; send the body plain.
                     request?.body?.coding = .identity
+                    log.sentPlain()
                     continue
                 }
                 let step = plan.next(after: failure, hasDelivered: turn.hasDelivered, jitter: try jitter())
@@ -53,6 +57,7 @@ struct TurnRunner: Sendable {
                 switch step {
                 case .fail(let error): throw error
                 case .again(let delay, let event):
+                    log.asksAgain(event, after: failure, over: kind, hasDelivered: turn.hasDelivered)
                     if let event { turn.tell(.transport(event)) }
                     if delay > .zero { try await clock.sleep(for: delay) }
                 }
@@ -92,21 +97,36 @@ struct TurnRunner: Sendable {
 
     // MARK: One attempt
 
-    /// Makes `attempt` with the header fields of `request` and those of the sign-in. A 401 is tried again with renewed
-    /// tokens: that is a new attempt, which says again whatever an earlier one said.
+    /// Makes `attempt` with what signs its request. A 401 is tried again with renewed tokens: that is a new attempt, which
+    /// says again whatever an earlier one said.
     private func authorized(
-        _ request: HTTPExchangeRequest, _ turn: inout TurnAccumulator,
-        _ attempt: (HTTPExchangeRequest, inout TurnAccumulator) async throws -> AuthorizedAttempt<ChappieResponse>
+        _ turn: inout TurnAccumulator,
+        _ attempt: (Signature, inout TurnAccumulator) async throws -> AuthorizedAttempt<ChappieResponse>
     ) async throws -> ChappieResponse {
-        guard let origin = Origin(request.url), origin == authorization.backendOrigin else {
-            throw AuthorizationError.foreignOrigin(request.url.host() ?? "")
+        try await authorization.authorized { fields in
+            turn.attemptBegan()
+            return try await attempt(Signature(fields: fields, origin: authorization.backendOrigin), &turn)
         }
-        return try await authorization.authorized { fields in
+    }
+
+    /// Adds the header fields of the sign-in: the last of all middleware, so that no other sees them.
+    private struct Signature: HTTPMiddleware {
+        let fields: HTTPFields
+        let origin: Origin?
+
+        func signed(_ request: HTTPExchangeRequest) throws(AuthorizationError) -> HTTPExchangeRequest {
+            guard let wanted = Origin(request.url), wanted == origin else {
+                throw .foreignOrigin(request.url.host() ?? "")
+            }
             var request = request
             for field in fields { request.headerFields[field.name] = field.value }
-            turn.attemptBegan()
-            return try await attempt(request, &turn)
+            return request
         }
+
+        func intercept(
+            _ request: HTTPExchangeRequest,
+            next: @Sendable (HTTPExchangeRequest) async throws -> HTTPExchangeResponse
+        ) async throws -> HTTPExchangeResponse { try await next(signed(request)) }
     }
 
     /// Reads the answer's events up to the terminal one, and not a byte further. The first may take `allowance`.
@@ -139,7 +159,7 @@ struct TurnRunner: Sendable {
             case .error(let event) where event.status == 401:
                 let body = HTTPBody(bytes: event.raw.serializedBytes())
                 return .unauthorized(HTTPExchangeResponse(status: .unauthorized, body: body))
-            case .error(let event): throw errors.failure(event, now: clock.now)
+            case .error(let event): throw errors.failure(event, requestID: turn.requestID, now: clock.now)
             default: continue
             }
         }
@@ -154,11 +174,12 @@ struct TurnRunner: Sendable {
     private func attemptOverHTTP(
         _ request: HTTPExchangeRequest, _ turn: inout TurnAccumulator
     ) async throws -> ChappieResponse {
-        try await authorized(request, &turn) { request, turn in
+        try await authorized(&turn) { signature, turn in
             var request = request
             request.headerFields[.turnState] = turn.turnState
-            let response = try await http.send(request)
+            let response = try await MiddlewareTransport(http, middleware: middleware + [signature]).send(request)
             turn.received(turnState: response.headerFields[.turnState])
+            turn.received(requestID: response.headerFields.requestID)
             guard response.status != .unauthorized else { return .unauthorized(response) }
             guard response.status.kind == .successful else { throw try await errors.failure(response, now: clock.now) }
             // A page for people: a portal, a proxy's error, the wrong address.
@@ -194,7 +215,8 @@ struct TurnRunner: Sendable {
             throw AttemptFailure(.upgradeFailed, .invalidResponse)
         }
         let retirements = connection.retirements
-        return try await authorized(conversation.opening(), &turn) { request, turn in
+        return try await authorized(&turn) { signature, turn in
+            let request = try signature.signed(conversation.opening())
             let identity = request.headerFields.hashValue
             let kept = await connection.take(for: identity, at: clock.elapsed)
             let text = conversation.message(kept?.chain?.request(body) ?? body, turnState: turn.turnState)
@@ -209,13 +231,15 @@ struct TurnRunner: Sendable {
                 switch try await webSocket.open(request.url, headerFields: request.headerFields) {
                 case .opened(let socket, let fields):
                     open = OpenConnection(
-                        socket: socket, identity: identity, openedAt: clock.elapsed, retirements: retirements)
+                        socket: socket, identity: identity, openedAt: clock.elapsed, retirements: retirements,
+                        requestID: fields.requestID)
                     turn.received(turnState: fields[.turnState])
                     turn.received(limitsIn: fields)
                 case .refused(let response) where response.status == .unauthorized: return .unauthorized(response)
                 case .refused(let response): throw try await errors.failure(response, now: clock.now).ofUpgrade
                 }
             }
+            turn.received(requestID: open.requestID)
             do {
                 try await open.socket.send(.text(text))
                 let attempt = try await answer(over: .webSocket, within: deadlines.firstByte, &turn) { left in

@@ -1,9 +1,10 @@
-import ChappieAuth
+@_spi(ChappieInternals) import ChappieAuth
 import ChappieClient
 @_spi(ChappieInternals) import ChappieCore
 import ChappieTesting
 import FoundationEssentials
 import HTTPTypes
+import Logging
 import Synchronization
 import Testing
 
@@ -145,7 +146,8 @@ struct ClientHarness: Sendable {
         others: [ScriptedHTTPAnswer] = [], signedIn: Bool = true, harness: ChappieHarness = "Be brief.",
         backoff: ChappieRateLimitBackoffPolicy = .default, policy: ChappieStreamingTransportPolicy? = nil,
         profile: ChappieWebSocketProfile? = .chatGPT, clock: (any ChappieClock)? = nil,
-        handshake: ScriptedGate? = nil, modelCache: (any ChappieModelCache)? = nil
+        handshake: ScriptedGate? = nil, modelCache: (any ChappieModelCache)? = nil,
+        middleware: [any HTTPMiddleware] = [], logger: Logger? = nil
     ) {
         let left = Mutex((replies: replies[...], others: others[...], openings: openings[...]))
         // Receivers' and the sign-in's deadlines stand still: silence is scripted.
@@ -178,7 +180,9 @@ struct ClientHarness: Sendable {
             configuration: ChappieConfiguration(
                 harness: harness, rateLimitBackoff: backoff, streamingTransportPolicy: policy ?? wire.policy,
                 endpoints: endpoints), transport: http, webSocket: webSocket, credentials: credentials,
-            clock: clock ?? self.clock, entropy: FixedEntropy(), modelCache: modelCache)
+            clock: clock ?? self.clock, entropy: FixedEntropy(), modelCache: modelCache, middleware: middleware,
+            logger: logger)
+        if let logger { credentials.log(to: logger) }
     }
 
     private static func unscripted(_ what: String) -> ChappieTransportError {

@@ -1,12 +1,20 @@
 public import ChappieAuth
 public import ChappieClient
+public import ChappieCore
+public import Logging
 
 /// The front door: sessions and clients over the platform's own adapters.
 ///
 /// On Linux these are libcurl for the network, the Secret Service for credentials, and the desktop's notifications.
-/// Everything that is given the same credential slot and endpoints shares one credential manager, so that a token is
-/// refreshed once and not once per object. Use the initialisers of ``ChappieAuthSession`` and ``ChappieClient`` to bring
-/// other adapters.
+/// Use the initialisers of ``ChappieAuthSession`` and ``ChappieClient`` to bring other adapters.
+///
+/// Everything that is given the same configuration and `store:` shares one credential manager, so that a token is
+/// refreshed once and not once per object. Two stores are the same when they name the same place, when they are one
+/// object, or when they are `Hashable` and equal.
+///
+/// `logger:` is told at level `debug` why tokens are renewed, and why a turn waited, was sent again or changed to
+/// server-sent events; never a token, and never what was said. Nothing is logged without one. The renewals of a shared
+/// credential are told to the logger that was given last.
 public enum Chappie {
     /// A session that is already signed in when the user has signed in before.
     ///
@@ -15,13 +23,37 @@ public enum Chappie {
     /// let code = try await session.startDeviceCodeSignIn()
     /// print("Enter \(code.userCode) at \(code.verificationURL)")
     /// ```
+    ///
+    /// It blocks the main thread while the store is read, as ``ChappieAuthSession`` says;
+    /// `loadedAuthSession` does not.
+    ///
+    /// - Parameter store: `.keyring`, `.encryptedFile(passphrase:)`, `.memory` or any `CredentialStore`.
     @MainActor
     public static func authSession(
-        configuration: ChappieConfiguration = ChappieConfiguration()
+        configuration: ChappieConfiguration = ChappieConfiguration(),
+        store: ChappieCredentialStorage = .keyring, logger: Logger? = nil
     ) -> ChappieAuthSession {
         ChappieAuthSession(
-            credentials: PlatformComposition.shared.credentials(for: configuration),
+            credentials: PlatformComposition.shared.credentials(for: configuration, in: store, logger: logger),
             notifier: PlatformComposition.shared.notifier)
+    }
+
+    /// The same without blocking anything: it returns when the store has been read, which may ask the user.
+    ///
+    /// A store that can't be read is no error here: the session's state and its `lastStoreError` say why. Where the task is
+    /// cancelled it returns at once, and the store's answer comes through `stateUpdates`.
+    @MainActor
+    public static func loadedAuthSession(
+        configuration: ChappieConfiguration = ChappieConfiguration(),
+        store: ChappieCredentialStorage = .keyring, logger: Logger? = nil
+    ) async -> ChappieAuthSession {
+        let composition = PlatformComposition.shared
+        let credentials = composition.credentials(for: configuration, in: store, logger: logger)
+        do {
+            return try await ChappieAuthSession(loading: credentials, notifier: composition.notifier)
+        } catch {
+            return ChappieAuthSession(credentials: credentials, notifier: composition.notifier, loadDeadline: .zero)
+        }
     }
 
     /// A client for one conversation. A parameter given beside `configuration` wins over the configuration's value.
@@ -29,9 +61,15 @@ public enum Chappie {
     /// ```swift
     /// let answer = try await Chappie.client().send("Hello")
     /// ```
+    /// - Parameters:
+    ///   - store: the one that the session has: `.keyring`, `.encryptedFile(passphrase:)`, `.memory` or any
+    ///     `CredentialStore`.
+    ///   - middleware: sees the HTTP exchanges with the backend, before the sign-in's header fields are added. Not the
+    ///     messages of a WebSocket.
     public static func client(
         configuration: ChappieConfiguration = ChappieConfiguration(),
-        rateLimitBackoff: ChappieRateLimitBackoffPolicy? = nil,
+        store: ChappieCredentialStorage = .keyring, logger: Logger? = nil,
+        middleware: [any HTTPMiddleware] = [], rateLimitBackoff: ChappieRateLimitBackoffPolicy? = nil,
         streamingTransportPolicy: ChappieStreamingTransportPolicy? = nil
     ) -> ChappieClient {
         var configuration = configuration
@@ -40,8 +78,8 @@ public enum Chappie {
         let transports = PlatformComposition.shared.transports(for: configuration.network)
         return ChappieClient(
             configuration: configuration, transport: transports.http, webSocket: transports.webSocket,
-            credentials: PlatformComposition.shared.credentials(for: configuration),
-            modelCache: PlatformComposition.shared.modelCache)
+            credentials: PlatformComposition.shared.credentials(for: configuration, in: store, logger: logger),
+            modelCache: PlatformComposition.shared.modelCache, middleware: middleware, logger: logger)
     }
 
     /// A client for one conversation with this harness instead of the configuration's.
@@ -49,31 +87,56 @@ public enum Chappie {
     /// A function of its own, so that `.none` is ``ChappieHarness/none`` and not a missing harness.
     public static func client(
         configuration: ChappieConfiguration = ChappieConfiguration(), harness: ChappieHarness,
-        rateLimitBackoff: ChappieRateLimitBackoffPolicy? = nil,
+        store: ChappieCredentialStorage = .keyring, logger: Logger? = nil,
+        middleware: [any HTTPMiddleware] = [], rateLimitBackoff: ChappieRateLimitBackoffPolicy? = nil,
         streamingTransportPolicy: ChappieStreamingTransportPolicy? = nil
     ) -> ChappieClient {
         var configuration = configuration
         configuration.harness = harness
         return client(
-            configuration: configuration, rateLimitBackoff: rateLimitBackoff,
-            streamingTransportPolicy: streamingTransportPolicy)
+            configuration: configuration, store: store, logger: logger, middleware: middleware,
+            rateLimitBackoff: rateLimitBackoff, streamingTransportPolicy: streamingTransportPolicy)
     }
 }
 
-/// Keeps credentials in this process's memory; they are gone with it.
-///
-/// For throw-away sign-ins, and for machines where the user wants nothing stored. It is never a fallback: a program
-/// chooses it.
-public actor ChappieEphemeralCredentialStore: CredentialStore {
-    private var secrets: [CredentialSlot: Secret] = [:]
+// MARK: A store of the program's own
 
-    /// An empty store.
-    public init() {}
+extension Chappie {
+    /// A session over a store of the program's own.
+    @MainActor
+    public static func authSession(
+        configuration: ChappieConfiguration = ChappieConfiguration(), store: any CredentialStore, logger: Logger? = nil
+    ) -> ChappieAuthSession { authSession(configuration: configuration, store: .custom(store), logger: logger) }
 
-    /// The secret saved last.
-    public func load(_ slot: CredentialSlot) -> Secret? { secrets[slot] }
-    /// Keeps the secret.
-    public func save(_ secret: Secret, in slot: CredentialSlot) { secrets[slot] = secret }
-    /// Drops the secret.
-    public func delete(_ slot: CredentialSlot) { secrets[slot] = nil }
+    /// A session over a store of the program's own; nothing is blocked.
+    @MainActor
+    public static func loadedAuthSession(
+        configuration: ChappieConfiguration = ChappieConfiguration(), store: any CredentialStore, logger: Logger? = nil
+    ) async -> ChappieAuthSession {
+        await loadedAuthSession(configuration: configuration, store: .custom(store), logger: logger)
+    }
+
+    /// A client over a store of the program's own.
+    public static func client(
+        configuration: ChappieConfiguration = ChappieConfiguration(), store: any CredentialStore, logger: Logger? = nil,
+        middleware: [any HTTPMiddleware] = [], rateLimitBackoff: ChappieRateLimitBackoffPolicy? = nil,
+        streamingTransportPolicy: ChappieStreamingTransportPolicy? = nil
+    ) -> ChappieClient {
+        client(
+            configuration: configuration, store: .custom(store), logger: logger, middleware: middleware,
+            rateLimitBackoff: rateLimitBackoff, streamingTransportPolicy: streamingTransportPolicy)
+    }
+
+    /// A client over a store of the program's own, with this harness instead of the configuration's.
+    public static func client(
+        configuration: ChappieConfiguration = ChappieConfiguration(), harness: ChappieHarness,
+        store: any CredentialStore, logger: Logger? = nil, middleware: [any HTTPMiddleware] = [],
+        rateLimitBackoff: ChappieRateLimitBackoffPolicy? = nil,
+        streamingTransportPolicy: ChappieStreamingTransportPolicy? = nil
+    ) -> ChappieClient {
+        client(
+            configuration: configuration, harness: harness, store: .custom(store), logger: logger,
+            middleware: middleware, rateLimitBackoff: rateLimitBackoff,
+            streamingTransportPolicy: streamingTransportPolicy)
+    }
 }

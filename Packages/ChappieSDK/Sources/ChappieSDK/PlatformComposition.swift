@@ -1,12 +1,12 @@
-import ChappieAuth
+@_spi(ChappieInternals) import ChappieAuth
 import ChappieClient
 import ChappieCore
 import ChappieCurl
 import ChappieDesktopLinux
 import ChappieHTTP
-import ChappieKeychainLinux
 import ChappieWebSocket
 import FoundationEssentials
+import Logging
 import Synchronization
 
 /// The adapters of this platform, made once per process and shared.
@@ -15,7 +15,19 @@ final class PlatformComposition: Sendable {
 
     private let networks = Mutex<[ChappieNetworkPolicy: (http: CurlHTTPTransport, webSocket: CurlWebSocketTransport)]>(
         [:])
-    private let managers = Mutex<[ChappieConfiguration: CredentialManager]>([:])
+    private let managers = Mutex<[ManagerKey: Held]>([:])
+
+    /// What has one manager: a slot, how it is reached, and its store.
+    private struct ManagerKey: Hashable, Sendable {
+        let configuration: ChappieConfiguration
+        let store: ChappieCredentialStorage.Identity
+    }
+
+    /// A manager lives as long as a session, a client or work of its own holds it: an app may have many users, one after
+    /// the other.
+    private struct Held {
+        weak var manager: CredentialManager?
+    }
 
     let notifier: any Notifier = DBusNotifier()
     let modelCache = ChappieFileModelCache { ProcessInfo.processInfo.environment[$0] }
@@ -31,23 +43,38 @@ final class PlatformComposition: Sendable {
         }
     }
 
-    func credentials(for configuration: ChappieConfiguration) -> CredentialManager {
+    /// The manager of the configuration's slot in `storage`, told to log to `logger` if there is one.
+    func credentials(
+        for configuration: ChappieConfiguration, in storage: ChappieCredentialStorage = .keyring, logger: Logger? = nil
+    ) -> CredentialManager {
         // What a credential depends on; models and harnesses share it.
-        let key = ChappieConfiguration(
+        let slot = ChappieConfiguration(
             keychainService: configuration.keychainService, keychainAccount: configuration.keychainAccount,
             keychainAccessGroup: configuration.keychainAccessGroup,
             keychainAccessibility: configuration.keychainAccessibility, endpoints: configuration.endpoints,
             network: configuration.network)
-        let transport = transports(for: configuration.network).http
-        return managers.withLock { managers in
-            if let manager = managers[key] { return manager }
-            let manager = CredentialManager(
-                slot: key.credentialSlot,
-                store: SecretServiceCredentialStore(accessibility: key.keychainAccessibility),
-                transport: transport, endpoints: key.endpoints,
-                lock: FileCredentialLock.userDefault { ProcessInfo.processInfo.environment[$0] })
-            managers[key] = manager
-            return manager
-        }
+        let manager =
+            if let identity = storage.identity {
+                managers.withLock { managers in
+                    let key = ManagerKey(configuration: slot, store: identity)
+                    if let manager = managers[key]?.manager { return manager }
+                    let manager = makeManager(for: slot, in: storage)
+                    managers = managers.filter { $0.value.manager != nil }
+                    managers[key] = Held(manager: manager)
+                    return manager
+                }
+            } else {
+                makeManager(for: slot, in: storage)
+            }
+        if let logger { manager.log(to: logger) }
+        return manager
+    }
+
+    private func makeManager(
+        for slot: ChappieConfiguration, in storage: ChappieCredentialStorage
+    ) -> CredentialManager {
+        CredentialManager(
+            slot: slot.credentialSlot, store: storage.store(slot.keychainAccessibility),
+            transport: transports(for: slot.network).http, endpoints: slot.endpoints, lock: storage.lock)
     }
 }

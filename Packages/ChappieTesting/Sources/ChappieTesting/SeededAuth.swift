@@ -76,6 +76,20 @@ public struct SeededAuth: Sendable {
             endpoints: endpoints, lock: NoCredentialLock(), clock: clock)
     }
 
+    /// A session in which this person is signed in, over a store of its own. Without a `transport` every request fails.
+    ///
+    /// ```swift
+    /// let session = SeededAuth().session()
+    /// #expect(session.state.isSignedIn)
+    /// ```
+    @MainActor
+    public func session(
+        transport: any HTTPTransport = ScriptedHTTPTransport(answers: []), endpoints: ChappieEndpoints = .chatGPT,
+        clock: any ChappieClock = SystemClock()
+    ) -> ChappieAuthSession {
+        ChappieAuthSession(credentials: manager(transport: transport, endpoints: endpoints, clock: clock))
+    }
+
     private var tokens: ChappieJSONObject {
         var tokens = ChappieJSONObject([("id_token", .string(idToken)), ("access_token", .string(accessToken))])
         tokens["refresh_token"] = refreshToken.map { .string($0) }

@@ -29,6 +29,15 @@ extension CredentialLifecycle {
         case replacement(of: Int)
     }
 
+    /// Why the server is asked for tokens, for a log.
+    enum RenewalReason: String, Sendable {
+        case due = "the access token ends soon"
+        case ended = "the access token has ended"
+        case refused = "the backend refused the access token"
+        case asked = "the program asked for it"
+        case exported = "the credential is exported"
+    }
+
     /// A credential in use.
     struct Held: Sendable {
         let credential: Credential
@@ -96,7 +105,7 @@ extension CredentialLifecycle {
         /// `verified`: reads it back as well, whatever the store has done about that itself.
         case save(Credential, verified: Bool)
         case delete
-        case refresh(JobID, Secret)
+        case refresh(JobID, Secret, because: RenewalReason)
         /// In the background; ends in ``Input/revocationEnded``.
         case revoke(Credential)
         case answer(Waiter, Result<Answer, CredentialFailure>)

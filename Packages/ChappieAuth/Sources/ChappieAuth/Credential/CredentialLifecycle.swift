@@ -481,8 +481,15 @@ struct CredentialLifecycle: Sendable {
         guard let refreshToken = held.credential.refreshToken else {
             return doubted(.rejected(.missingRefreshToken), held.credential)
         }
+        let reason: RenewalReason =
+            switch renewal.need {
+            case .account, .token: held.credential.freshness(at: moment.now) == .expired ? .ended : .due
+            case .replacement: .refused
+            case .refresh: .asked
+            case .export: .exported
+            }
         job?.step = .asking
-        actions.append(.refresh(id, refreshToken))
+        actions.append(.refresh(id, refreshToken, because: reason))
     }
 
     private mutating func tokensRefreshed(_ id: JobID, _ result: Result<TokenAnswer, CredentialFailure>) {

@@ -1,5 +1,6 @@
 @_spi(ChappieInternals) public import ChappieCore
 import Dispatch
+public import Logging
 import Synchronization
 
 /// Looks after the credential of one slot: loads it, renews it, and lets requests use it.
@@ -17,6 +18,7 @@ public final class CredentialManager: Sendable {
     private let origin: CredentialOrigin
     private let store: any CredentialStore
     private let lock: any CredentialLock
+    private let logger: Mutex<Logger?>
     private let state = Mutex(State())
     /// The tombstone that the lock could not keep; held while one is written, removed or read.
     private let unkeptTombstone = Mutex<Tombstone?>(nil)
@@ -34,9 +36,12 @@ public final class CredentialManager: Sendable {
     ///   - slot: its ``CredentialSlot/issuer`` is set from `endpoints`.
     ///   - store: the keyring, or another ``CredentialStore``. Read at the first use, not here.
     ///   - lock: a ``FileCredentialLock``, or ``NoCredentialLock`` for a store that no other process can see.
+    ///   - logger: told at level `debug` why tokens are renewed, and at `warning` why that failed; never a token. Default
+    ///     none.
     public init(
         slot: CredentialSlot, store: any CredentialStore, transport: any HTTPTransport,
-        endpoints: ChappieEndpoints = .chatGPT, lock: any CredentialLock, clock: any ChappieClock = SystemClock()
+        endpoints: ChappieEndpoints = .chatGPT, lock: any CredentialLock, clock: any ChappieClock = SystemClock(),
+        logger: Logger? = nil
     ) {
         origin = CredentialOrigin(endpoints)
         self.slot = CredentialSlot(
@@ -44,10 +49,15 @@ public final class CredentialManager: Sendable {
             issuer: endpoints.credentialIssuer)
         self.store = store
         self.lock = lock
+        self.logger = Mutex(logger)
         self.endpoints = endpoints
         self.clock = clock
         tokens = TokenClient(endpoints: endpoints, issuer: IssuerClient(transport: transport, clock: clock))
     }
+
+    /// Takes another logger, for a manager that is there already: the one given last is told.
+    @_spi(ChappieInternals)
+    public func log(to logger: Logger) { self.logger.withLock { $0 = logger } }
 
     // MARK: Requests
 
@@ -282,8 +292,16 @@ public final class CredentialManager: Sendable {
             start { [self] in
                 .storeChanged(await storeFailure { () throws(CredentialStoreError) in try await store.delete(slot) })
             }
-        case .refresh(let job, let refreshToken):
-            start { [self] in .tokensRefreshed(job, await tokens.refresh(refreshToken)) }
+        case .refresh(let job, let refreshToken, let reason):
+            let logger = logger.withLock { $0 }
+            logger?.debug("Renewing the tokens", metadata: ["reason": "\(reason.rawValue)"])
+            start { [self] in
+                let result = await tokens.refresh(refreshToken)
+                if case .failure(let failure) = result {
+                    logger?.warning("The tokens were not renewed", metadata: ["reason": "\(failure.logWords)"])
+                }
+                return .tokensRefreshed(job, result)
+            }
         case .revoke(let credential):
             start { [self] in
                 try? await tokens.revoke(credential)

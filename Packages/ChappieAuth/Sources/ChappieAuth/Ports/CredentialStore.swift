@@ -128,7 +128,12 @@ extension CredentialStoreError: LocalizedError {
     /// The user's next step.
     public var recoverySuggestion: String? {
         switch self {
-        case .absent: "Start a keyring service such as gnome-keyring in this login session, or choose another store."
+        case .absent:
+            """
+            Start a keyring service such as gnome-keyring in this login session, or choose an encrypted file: set \
+            CHAPPIE_CREDENTIAL_STORE=file for the chappie program; in a program of your own, give the session and the \
+            client `store: .encryptedFile(passphrase:)`.
+            """
         case .locked: "Unlock the keyring (log in to the desktop, or open your password manager) and try again."
         case .denied: "Allow this program to use the keyring and try again."
         case .timedOut:

@@ -1,0 +1,55 @@
+@_spi(ChappieInternals) import ChappieCore
+import HTTPTypes
+import Synchronization
+
+/// The name under which the server knows an exchange, for a question to its operator.
+enum RequestID {
+    /// The header fields that may hold it, the usual one first.
+    static let names = ["x-request-id", "x-oai-request-id"]
+    private static let limit = 200
+
+    /// The usual field. The name is valid by RFC 9110's grammar; the fallback only spares a trap.
+    static let field = HTTPField.Name(names[0]) ?? .accept
+
+    /// The first of the fields that holds what can be one.
+    static func of(_ value: (String) -> String?) -> String? {
+        names.compactMap { UntrustedText.token(value($0), limit: limit) }.first
+    }
+}
+
+extension HTTPFields {
+    var requestID: String? { RequestID.of { HTTPField.Name($0).flatMap { self[$0] } } }
+}
+
+extension ChappieClientError {
+    /// The name under which the server knows the exchange that failed (`x-request-id`), for a question to its operator;
+    /// `nil` for an error that came from no server, or from one that gave none.
+    ///
+    /// ``httpError(_:_:)`` and ``contextWindowExceeded`` have no place for it in their values. The names of the last
+    /// hundred such errors are remembered instead: where several of them are equal, it is that of the newest, which may be
+    /// another client's.
+    public var requestID: String? {
+        switch self {
+        case .responseFailed(let response): response.requestID
+        case .usageLimitReached(let limit): limit.requestID
+        case .httpError, .contextWindowExceeded:
+            Self.noted.withLock { [hashValue] noted in noted.last { $0.error == hashValue }?.id }
+        default: nil
+        }
+    }
+
+    /// By the error's hash, so that no answer is kept.
+    private static let noted = Mutex<[(error: Int, id: String)]>([])
+
+    /// Remembers the name for an error that has no place for it.
+    func note(requestID: String) {
+        switch self {
+        case .httpError, .contextWindowExceeded:
+            Self.noted.withLock { [hashValue] noted in
+                noted.append((hashValue, requestID))
+                if noted.count > 100 { noted.removeFirst() }
+            }
+        default: break
+        }
+    }
+}

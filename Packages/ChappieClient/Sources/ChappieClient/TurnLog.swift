@@ -1,0 +1,54 @@
+@_spi(ChappieInternals) import ChappieCore
+import Logging
+
+/// Tells a logger why a turn was sent again. Constant messages, all of them at level `debug`; the metadata holds codes and
+/// counts, nothing that a person or a model has written.
+struct TurnLog: Sendable {
+    /// Silent without one.
+    let logger: Logger?
+
+    /// - Parameter event: as the host is told it; `nil` for a repair that the host does not see.
+    func asksAgain(
+        _ event: ChappieTransportEvent?, after failure: AttemptFailure, over kind: ChappieTransportEvent.Kind,
+        hasDelivered: Bool
+    ) {
+        guard let logger else { return }
+        var metadata: Logger.Metadata = ["reason": "\(failure.logWords)", "transport": "\(kind.rawValue)"]
+        func count(_ attempt: Int, _ maximum: Int, _ delay: Duration) {
+            metadata["attempt"] = "\(attempt)"
+            metadata["maximum"] = "\(maximum)"
+            metadata["delay"] = "\(delay)"
+        }
+        switch event {
+        case .waiting(let attempt, let maximum, let delay):
+            count(attempt, maximum, delay)
+            logger.debug("Waiting because of a limit", metadata: metadata)
+        case .reconnecting(let attempt, let maximum, let delay) where hasDelivered:
+            count(attempt, maximum, delay)
+            logger.debug("Replaying a turn of which a part was shown", metadata: metadata)
+        case .reconnecting(let attempt, let maximum, let delay):
+            count(attempt, maximum, delay)
+            logger.debug("Reconnecting", metadata: metadata)
+        case .fellBack: logger.debug("Falling back to server-sent events", metadata: metadata)
+        case .connected, nil: logger.debug("Repeating the request on a new connection", metadata: metadata)
+        }
+    }
+
+    func sentPlain() { logger?.debug("Repeating the request without compression") }
+}
+
+extension AttemptFailure {
+    /// The failure in codes.
+    fileprivate var logWords: String {
+        switch error {
+        case ChappieClientError.transportFailed(let error): "\(error.code.rawValue) at \(error.stage.rawValue)"
+        case ChappieClientError.httpError(let status, _): "status \(status)"
+        case ChappieClientError.usageLimitReached: "usage limit"
+        case ChappieClientError.responseFailed(let response):
+            "response failed: \(UntrustedText.token(response.error?.code, limit: 64) ?? "no code")"
+        case ChappieClientError.messageTooLarge(let bytes, let limit): "a message of \(bytes) bytes, limit \(limit)"
+        case ChappieClientError.invalidResponse: "an answer that could not be understood"
+        default: "\(type(of: error))"
+        }
+    }
+}

@@ -1,0 +1,142 @@
+public import ChappieAuth
+import ChappieCrypto
+import ChappieKeychainLinux
+import FoundationEssentials
+
+/// Where the front door stores credentials: ``keyring`` unless the program chooses another place.
+///
+/// ```swift
+/// let storage: ChappieCredentialStorage = .encryptedFile(passphrase: .environment)
+/// let session = Chappie.authSession(store: storage)
+/// let client = Chappie.client(store: storage)
+/// ```
+/// Nothing falls back: where the chosen place can't be used, the session says why.
+public struct ChappieCredentialStorage: Sendable {
+    enum Place: Sendable {
+        case keyring
+        case memory
+        /// The identity tells one from another.
+        case encryptedFile(Result<EncryptedFileCredentialStore, CredentialStoreError>, ChappiePassphrase.Identity)
+        case custom(any CredentialStore)
+    }
+
+    let place: Place
+    private static let sharedMemory = ChappieEphemeralCredentialStore()
+
+    /// The keyring of the login session, over the Secret Service; readable as the configuration's
+    /// `keychainAccessibility` says. The default.
+    public static let keyring = ChappieCredentialStorage(place: .keyring)
+
+    /// This process's memory, one place for each slot: gone with the process. For throw-away sign-ins and for tests.
+    public static let memory = ChappieCredentialStorage(place: .memory)
+
+    /// An encrypted file for each slot (AES-256-GCM, the key made by scrypt): for machines without a keyring.
+    ///
+    /// - Parameters:
+    ///   - passphrase: where the passphrase comes from; asked for when it is first needed.
+    ///   - directory: an absolute path. Default: `$XDG_DATA_HOME/chappie/credentials`, or
+    ///     `~/.local/share/chappie/credentials`, which the `chappie` program uses too.
+    public static func encryptedFile(
+        passphrase: ChappiePassphrase, directory: String? = nil
+    ) -> ChappieCredentialStorage {
+        let store = Result { () throws(CredentialStoreError) in
+            try EncryptedFileCredentialStore(directory: directory, passphrase: passphrase.source)
+        }
+        return ChappieCredentialStorage(place: .encryptedFile(store, passphrase.identity))
+    }
+
+    /// The same with a passphrase that the program asks for. See ``ChappiePassphrase/asking(_:)``.
+    public static func encryptedFile(
+        directory: String? = nil, passphrase: @escaping @Sendable () async throws -> String?
+    ) -> ChappieCredentialStorage {
+        encryptedFile(passphrase: .asking { _ in try await passphrase() }, directory: directory)
+    }
+
+    /// Any other store; the front door also takes it as it is.
+    public static func custom(_ store: any CredentialStore) -> ChappieCredentialStorage {
+        ChappieCredentialStorage(place: .custom(store))
+    }
+
+    /// The store at this place; one that can't be had says at every call why.
+    func store(_ accessibility: ChappieKeychainAccessibility) -> any CredentialStore {
+        switch place {
+        case .keyring: SecretServiceCredentialStore(accessibility: accessibility)
+        case .memory: Self.sharedMemory
+        case .encryptedFile(.success(let store), _): store
+        case .encryptedFile(.failure(let error), _): NoStore(reason: error)
+        case .custom(let store): store
+        }
+    }
+
+    /// Keeps other processes out of the place.
+    var lock: any CredentialLock {
+        if case .memory = place { return NoCredentialLock() }
+        return FileCredentialLock.userDefault { ProcessInfo.processInfo.environment[$0] }
+    }
+
+    /// Which stores are the same one, so that they share a manager: the same place, the same object, or equal values.
+    enum Identity: Hashable, Sendable {
+        case keyring
+        case memory
+        case encryptedFile(directory: String?, ChappiePassphrase.Identity)
+        case object(ObjectIdentifier)
+        case value(HashableStore)
+    }
+
+    /// `nil` for a value that can't be compared.
+    var identity: Identity? {
+        switch place {
+        case .keyring: .keyring
+        case .memory: .memory
+        case .encryptedFile(let store, let passphrase):
+            .encryptedFile(directory: (try? store.get())?.directory, passphrase)
+        case .custom(let store):
+            if type(of: store) is AnyClass {
+                // The manager keeps the object, so that no other takes its identity while there is a manager.
+                .object(ObjectIdentifier(store as AnyObject))
+            } else if let store = store as? any CredentialStore & Hashable {
+                .value(HashableStore(store: store))
+            } else {
+                nil
+            }
+        }
+    }
+
+    struct HashableStore: Hashable, Sendable {
+        let store: any CredentialStore & Hashable
+
+        static func == (left: HashableStore, right: HashableStore) -> Bool {
+            AnyHashable(left.store) == AnyHashable(right.store)
+        }
+
+        func hash(into hasher: inout Hasher) { AnyHashable(store).hash(into: &hasher) }
+    }
+}
+
+/// Stands where the chosen store can't be made, for example without a home directory.
+private struct NoStore: CredentialStore {
+    let reason: CredentialStoreError
+
+    func load(_ slot: CredentialSlot) throws(CredentialStoreError) -> Secret? { throw reason }
+    func prepareToSave(in slot: CredentialSlot) throws(CredentialStoreError) { throw reason }
+    func save(_ secret: Secret, in slot: CredentialSlot) throws(CredentialStoreError) { throw reason }
+    func delete(_ slot: CredentialSlot) throws(CredentialStoreError) { throw reason }
+}
+
+/// Keeps credentials in this process's memory; they are gone with it.
+///
+/// For throw-away sign-ins, and for machines where the user wants nothing stored. It is never a fallback: a program
+/// chooses it.
+public actor ChappieEphemeralCredentialStore: CredentialStore {
+    private var secrets: [CredentialSlot: Secret] = [:]
+
+    /// An empty store.
+    public init() {}
+
+    /// The secret saved last.
+    public func load(_ slot: CredentialSlot) -> Secret? { secrets[slot] }
+    /// Keeps the secret.
+    public func save(_ secret: Secret, in slot: CredentialSlot) { secrets[slot] = secret }
+    /// Drops the secret.
+    public func delete(_ slot: CredentialSlot) { secrets[slot] = nil }
+}
