@@ -1,7 +1,10 @@
 extension ChappieJSONSchemaProviding where Self: Decodable {
     /// ``ChappieJSONSchema/derived(from:)``. Where that fails, a schema whose ``ChappieJSONSchema/check()`` says why.
     public static var jsonSchema: ChappieJSONSchema {
-        do { return try .derived(from: Self.self) } catch { return [SchemaCompiler.failure: .string(error.reason)] }
+        do { return try .derived(from: Self.self) } catch {
+            let place = error.path.isEmpty ? "" : ", at \(error.path)"
+            return [SchemaCompiler.failure: .string(error.reason + place)]
+        }
     }
 }
 

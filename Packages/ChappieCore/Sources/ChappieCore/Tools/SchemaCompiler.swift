@@ -25,6 +25,8 @@ struct SchemaCompiler {
     static let failure = "chappie-failure"
     /// Schemas applied to one value by way of each other: deeper than any real schema, shallow enough for a thread's stack.
     private static let longestChain = 64
+    /// What all patterns may take together.
+    private static let mostPatternSteps = 100_000
 
     /// A step of a JSON pointer into the schema.
     private struct Step: Hashable {
@@ -39,12 +41,15 @@ struct SchemaCompiler {
     private var schemaAt: [Int: Int] = [:]
     private var anchors: [SchemaName: Int] = [:]
     private var references: [(schema: Int, rule: Int, target: String, place: Int)] = []
+    private var patternSteps = 0
     private var base: String?
     /// Before 2019-09 a `$ref` hid its neighbours.
     private var refHidesNeighbours = false
 
     static func compile(_ json: ChappieJSON) throws(ChappieJSONSchemaError) -> [[SchemaRule]] {
-        if let trouble = SchemaShape.trouble(in: json) { throw Fault(path: trouble.path, reason: trouble.message) }
+        if let trouble = SchemaShape.trouble(in: json) {
+            throw Fault(path: trouble.path, reason: "it \(trouble.message)")
+        }
         var compiler = SchemaCompiler()
         _ = try compiler.schema(json, at: -1)
         try compiler.resolveReferences()
@@ -328,8 +333,12 @@ struct SchemaCompiler {
         return counts[0] == nil && counts[1] == nil ? nil : (counts[0] ?? 0, counts[1])
     }
 
-    private func pattern(_ text: String, at place: Int) throws(ChappieJSONSchemaError) -> SchemaPattern {
-        do { return try SchemaPattern(text) } catch { throw fault(place, "the pattern \(error.reason)") }
+    private mutating func pattern(_ text: String, at place: Int) throws(ChappieJSONSchemaError) -> SchemaPattern {
+        let pattern: SchemaPattern
+        do { pattern = try SchemaPattern(text) } catch { throw fault(place, "the pattern \(error.reason)") }
+        patternSteps += pattern.steps
+        guard patternSteps <= Self.mostPatternSteps else { throw fault(place, "the patterns are too large together") }
+        return pattern
     }
 
     // MARK: References

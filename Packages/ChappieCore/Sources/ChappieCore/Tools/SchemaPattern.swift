@@ -24,7 +24,7 @@ struct SchemaPattern: Sendable {
     /// The states at which each look-ahead ends and begins, inner ones first; the last is the whole pattern.
     private var programs: [(end: Int, start: Int)] = []
     /// Repetitions are unrolled: counts steps of that.
-    private var steps = 0
+    private(set) var steps = 0
 
     /// - Throws: ``Fault``.
     init(_ source: String) throws(Fault) {

@@ -93,6 +93,11 @@ enum Quoted {
     /// A name in quotes, control characters escaped.
     static func name(_ name: String) -> String { ChappieJSON.string(short(name)).serialized() }
 
+    /// A pattern as it is, where it is printable: escapes would double its backslashes.
+    static func pattern(_ source: String) -> String {
+        UntrustedText.line(source, limit: .max) == nil ? name(source) : short(source)
+    }
+
     static func value(_ value: ChappieJSON) -> String { short(value.serialized()) }
 
     /// What must be one of `values`.

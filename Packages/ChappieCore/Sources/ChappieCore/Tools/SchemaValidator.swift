@@ -66,6 +66,11 @@ struct SchemaValidator {
         if fuel < 0 { throw stop("takes too long to be held against its schema") }
     }
 
+    /// Numbers are read anew for each rule, all of their digits.
+    private mutating func charge(for value: ChappieJSON) throws(Stop) {
+        if case .number(let number) = value { try charge(number.literal.utf8.count) }
+    }
+
     private func stop(_ message: String) -> Stop {
         Stop(violation: ChappieSchemaViolation(path: "", message: message))
     }
@@ -85,6 +90,7 @@ struct SchemaValidator {
         switch rule {
         case .never: return expect(false, "is not allowed")
         case .types(let types):
+            try charge(for: value)
             let own = SchemaTypes(of: value)
             return expect(
                 !types.isDisjoint(with: own), "must be \(types.sentence), not \(own.subtracting(.integer).sentence)")
@@ -95,7 +101,9 @@ struct SchemaValidator {
         default: break
         }
         switch value {
-        case .number(let number): return obeys(rule, number)
+        case .number(let number):
+            try charge(for: value)
+            return obeys(rule, number)
         case .string(let text): return try obeys(rule, text)
         case .array(let elements): return try obeys(rule, elements)
         case .object(let object): return try obeys(rule, object)
@@ -128,7 +136,7 @@ struct SchemaValidator {
                 && expect(
                     count <= maximum ?? count, "must have at most \(Quoted.count(maximum, "character")), not \(count)")
         case .pattern(let pattern):
-            return expect(try matches(pattern, text), "must match the pattern \(Quoted.short(pattern.source))")
+            return expect(try matches(pattern, text), "must match the pattern \(Quoted.pattern(pattern.source))")
         default: return true
         }
     }
@@ -218,12 +226,12 @@ struct SchemaValidator {
     }
 
     private mutating func names(_ object: ChappieJSONObject) throws(Stop) -> Set<SchemaName> {
-        try charge(object.members.count * 8)
+        try charge(object.members.reduce(0) { $0 + 8 + $1.name.utf8.count / 8 })
         return Set(object.members.map { SchemaName($0.name) })
     }
 
     private mutating func expectAll(_ required: [SchemaName], in names: Set<SchemaName>, _ why: String) -> Bool {
-        fuel -= required.count
+        fuel -= required.reduce(0) { $0 + 1 + $1.text.utf8.count / 8 }
         let missing = required.filter { !names.contains($0) }
         for name in missing { _ = expect(false, "lacks the member \(Quoted.name(name.text))\(why)") }
         return missing.isEmpty
@@ -233,6 +241,7 @@ struct SchemaValidator {
         _ member: ChappieJSONObject.Member, _ properties: [SchemaName: Int], _ patterns: [(SchemaPattern, Int)],
         _ additional: Int?
     ) throws(Stop) -> Bool {
+        try charge(member.name.utf8.count / 8)
         var isFit = true
         var isKnown = false
         if let schema = properties[SchemaName(member.name)] {

@@ -28,6 +28,12 @@ import Testing
         #expect(throws: ChappieJSONSchemaError.self) { try schema.check() }
     }
 
+    @Test func manyLargePatternsAreRefused() {
+        let patterns = (0..<20).map { ("a{9000}\($0)", ChappieJSON.bool(true)) }
+        let schema: ChappieJSONSchema = ["patternProperties": .object(ChappieJSONObject(patterns))]
+        #expect(throws: ChappieJSONSchemaError.self) { try schema.check() }
+    }
+
     @Test func depthIsBounded() throws {
         var value: ChappieJSON = 1
         for _ in 0..<1000 { value = .array([value]) }
