@@ -50,6 +50,7 @@ let package = Package(
         .library(name: "ChappieKeychainLinux", targets: ["ChappieKeychainLinux"]),
         .library(name: "ChappieCrypto", targets: ["ChappieCrypto"]),
         .library(name: "ChappieDesktopLinux", targets: ["ChappieDesktopLinux"]),
+        .library(name: "ChappieMCP", targets: ["ChappieMCP"]),
         .library(name: "ChappieSimulator", targets: ["ChappieSimulator"]),
     ],
     dependencies: [
@@ -76,8 +77,10 @@ let package = Package(
         module("ChappieKeychainLinux", ["ChappieCore", "ChappieAuth", "CSecret"]),
         module("COpenSSL", []),
         module("ChappieCrypto", ["ChappieCore", "ChappieAuth", "COpenSSL"]),
-        module("CSpawn", in: "ChappieDesktopLinux", []),
-        module("ChappieDesktopLinux", ["ChappieCore", "ChappieAuth", "CSpawn"]),
+        module("CSpawn", in: "ChappieProcess", []),
+        module("ChappieProcess", ["ChappieCore", "CSpawn"]),
+        module("ChappieDesktopLinux", ["ChappieCore", "ChappieAuth", "ChappieProcess"]),
+        module("ChappieMCP", ["ChappieCore", "ChappieAuth", "ChappieClient", "ChappieProcess"]),
         // Faces of the command line
         module("CCMark", []),
         module("ChappieMarkdown", ["ChappieCore", "CCMark"]),
@@ -134,7 +137,9 @@ let package = Package(
         tests(
             of: "ChappieWebSocket",
             ["ChappieCore", "ChappieTesting", "ChappieSimulator", "TestFixtures", "CZlib", httpTypes]),
-        tests(of: "ChappieDesktopLinux", ["ChappieAuth", "TestFixtures"]),
+        tests(of: "ChappieProcess", ["ChappieCore", "TestFixtures"]),
+        tests(of: "ChappieDesktopLinux", ["ChappieAuth", "ChappieProcess", "TestFixtures"]),
+        tests(of: "ChappieMCP", ["ChappieCore", "ChappieClient", "TestFixtures"]),
         tests(of: "ChappieMarkdown"),
         tests(of: "ChappieLineEditor"),
         tests(of: "ChappieKeychainLinux", ["ChappieCore", "ChappieAuth", "ChappieTesting", "TestFixtures"]),

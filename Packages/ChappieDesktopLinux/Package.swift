@@ -9,22 +9,22 @@ let package = Package(
     dependencies: [
         .package(path: "../ChappieCore"),
         .package(path: "../ChappieAuth"),
+        .package(path: "../ChappieProcess"),
     ],
     targets: [
-        .target(name: "CSpawn"),
         .target(
             name: "ChappieDesktopLinux",
             dependencies: [
                 "ChappieCore",
                 "ChappieAuth",
-                "CSpawn",
-            ]),
+                "ChappieProcess",
+            ])
     ],
     swiftLanguageModes: [.v6],
     cLanguageStandard: .c11
 )
 
-let cModules: Set<String> = ["CSpawn"]
+let cModules: Set<String> = []
 for target in package.targets where !cModules.contains(target.name) {
     target.swiftSettings = [
         .enableUpcomingFeature("ExistentialAny"),

@@ -73,7 +73,7 @@ install_packages() {
     return "$status"
 }
 
-# Sets `python` to an environment with what Tests/Acceptance needs from PyPI; made once, and again when the list has changed.
+# Sets `python` to an environment with what the tests need from PyPI; made once, and again when the list has changed.
 ensure_python() {
     local there=${XDG_CACHE_HOME:-$HOME/.cache}/chappie-tests/python list=$root/Tests/Acceptance/requirements.txt
     python=$there/bin/python

@@ -60,13 +60,12 @@ acceptance() {
 
 # A user's own settings must not reach the tests, nor the tests a user's files.
 private_environment() {
-    local home=$work/home demanded=$CHAPPIE_REQUIRE_COUNTERPARTS schemas
+    local home=$work/home demanded=$CHAPPIE_REQUIRE_COUNTERPARTS packaged=$CHAPPIE_TEST_PYTHON schemas
     schemas=$(echo "${XDG_CACHE_HOME:-$HOME/.cache}"/chappie-tests/python/jsonschema-*/json/tests/draft2020-12)
     mkdir -p -m 700 "$home" "$home"/{config,cache,data,state,run}
     unset DBUS_SESSION_BUS_ADDRESS DISPLAY WAYLAND_DISPLAY TMUX SSL_CERT_FILE SSL_CERT_DIR
     unset http_proxy https_proxy all_proxy no_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY "${!CHAPPIE_@}"
     export HOME=$home XDG_CONFIG_HOME=$home/config XDG_CACHE_HOME=$home/cache XDG_DATA_HOME=$home/data
-    export XDG_STATE_HOME=$home/state XDG_RUNTIME_DIR=$home/run CHAPPIE_REQUIRE_COUNTERPARTS=$demanded
-    # ensure_python has fetched it, if the whole of Scripts/test was run once.
+    export XDG_STATE_HOME=$home/state XDG_RUNTIME_DIR=$home/run CHAPPIE_REQUIRE_COUNTERPARTS=$demanded CHAPPIE_TEST_PYTHON=$packaged
     [ ! -d "$schemas" ] || export CHAPPIE_JSON_SCHEMA_SUITE=$schemas
 }

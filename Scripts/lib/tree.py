@@ -21,8 +21,9 @@ EVERYWHERE = {"FoundationEssentials", "Swift", "Synchronization", "Dispatch", "H
 APPLE_IDIOM = {"ChappieCore", "ChappieAuth", "ChappieClient"}
 FOUNDATION = "Packages/ChappieCore/Sources/ChappieCore/Support/Foundation.swift"
 TOOLCHAIN = EVERYWHERE - {"HTTPTypes"} | {"Testing"}
-# Products that the root names otherwise than the package, and one of a package that the root does not have.
-RENAMED = {"ChappieTesting": "ChappieSDKTesting", "ChappieCurl": "", "ChappieMarkdown": "", "ChappieLineEditor": ""}
+# Products that the root names otherwise than the package, and those of packages that the root does not have.
+RENAMED = {"ChappieTesting": "ChappieSDKTesting", "ChappieCurl": "", "ChappieProcess": "", "ChappieMarkdown": "",
+           "ChappieLineEditor": ""}
 IMPORT = re.compile(r"^\s*(?:@\w+(?:\([^)]*\))?\s+)*(?:public |package |internal |fileprivate |private )?import\s+"
                     r"(?:(?:struct|class|enum|protocol|func|var|let|typealias)\s+)?(\w+)")
 

@@ -1,7 +1,5 @@
-import CSpawn
 @_spi(ChappieInternals) import ChappieCore
-import Dispatch
-import Synchronization
+@_spi(ChappieInternals) import ChappieProcess
 
 #if canImport(Glibc)
     import Glibc
@@ -54,72 +52,36 @@ struct ChildProcess: Sendable, Hashable {
         // Files without a name instead of pipes: a grandchild that keeps its copy open holds nothing up, and a program
         // that does not read causes no signal.
         let null = FileDescriptor(open("/dev/null", O_RDWR | O_CLOEXEC))
-        let words = FileDescriptor(cspawn_memory_file())
-        let source = input == nil ? null : FileDescriptor(cspawn_memory_file())
+        let words = FileDescriptor.memory()
+        let source = input == nil ? null : FileDescriptor.memory()
         guard null.isOpen, words.isOpen, source.isOpen, source.fill(with: input ?? []) else {
             return .notStarted(String(cString: strerror(errno)))
         }
-        var id: pid_t = 0
-        let arguments = ([path] + arguments).map { strdup($0) } + [nil]
-        let variables = environment.map { strdup("\($0.key)=\($0.value)") } + [nil]
-        let status = cspawn_start(path, arguments, variables, source.number, null.number, words.number, &id)
-        for text in arguments + variables { free(text) }
-        guard status == 0 else { return .notStarted(String(cString: strerror(status))) }
-        let child = StartedChild(id)
-        let timer = Task.detached { [limit] in
+        let exitCode = Promise<Int32>()
+        let child: StartedChild
+        do throws(StartFailure) {
+            let program = ProgramInvocation(path: path, arguments: arguments, environment: environment)
+            child = try StartedChild(program, input: source, output: null, errors: words) {
+                exitCode.fulfil(.success($0))
+            }
+        } catch {
+            return .notStarted(error.reason)
+        }
+        let timer = Task.detached { [limit, exitCode] in
             // A sleep that was cut short means that the program has ended.
             guard (try? await Task.sleep(for: limit, clock: .continuous)) != nil else { return }
-            child.exitCode.fulfil(.failure(CancellationError()))
+            exitCode.fulfil(.failure(CancellationError()))
         }
         defer { timer.cancel() }
-        guard let code = try? await child.exitCode.value() else {
-            if atLimit == .kill { child.kill() }
+        guard let code = try? await exitCode.value() else {
+            if atLimit == .kill { child.signalGroup(SIGKILL) }
             return .stillRunning
         }
         return .exited(code: code, words: words.text(limit: 4096))
     }
 }
 
-/// A child of this process, watched on a thread of its own for as long as it lives.
-private final class StartedChild: Sendable {
-    let exitCode = Promise<Int32>()
-    private let id: pid_t
-    /// From then on the number may be another program's.
-    private let isReaped = Mutex(false)
-
-    init(_ id: pid_t) {
-        self.id = id
-        DispatchQueue(label: "chappie.child").async { self.waitToTheEnd() }
-    }
-
-    /// Kills it and everything in its session's first process group, unless it has ended.
-    func kill() { isReaped.withLock { if !$0 { _ = killpg(id, SIGKILL) } } }
-
-    private func waitToTheEnd() {
-        var information = siginfo_t()
-        while waitid(P_PID, id_t(id), &information, WEXITED | WNOWAIT) != 0, errno == EINTR {}
-        let code: Int32 = isReaped.withLock { isReaped in
-            isReaped = true
-            var status: CInt = 0
-            guard waitpid(id, &status, 0) == id else { return -1 }
-            let signal = status & 0x7F
-            return signal == 0 ? (status >> 8) & 0xFF : 128 + signal
-        }
-        exitCode.fulfil(.success(code))
-    }
-}
-
-/// One open file, closed with the last reference to it.
-final class FileDescriptor: Sendable {
-    let number: Int32
-
-    /// Takes over `number`; a negative one is the answer of a call that failed.
-    init(_ number: Int32) { self.number = number }
-
-    deinit { if isOpen { close(number) } }
-
-    var isOpen: Bool { number >= 0 }
-
+extension FileDescriptor {
     /// Writes `bytes` and goes back to the start; nothing for no bytes.
     fileprivate func fill(with bytes: [UInt8]) -> Bool {
         bytes.isEmpty || (bytes.withUnsafeBytes { writeAll($0, to: number) } == 0 && lseek(number, 0, SEEK_SET) == 0)

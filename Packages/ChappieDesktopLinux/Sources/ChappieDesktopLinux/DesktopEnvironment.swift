@@ -1,3 +1,4 @@
+@_spi(ChappieInternals) import ChappieProcess
 import Dispatch
 import FoundationEssentials
 
@@ -17,7 +18,7 @@ import FoundationEssentials
 /// ```
 public struct DesktopEnvironment: Sendable {
     let variables: [String: String]
-    var isExecutable: @Sendable (String) -> Bool = { access($0, X_OK) == 0 && !Self.has(S_IFDIR, at: $0) }
+    var isExecutable: @Sendable (String) -> Bool = { ProgramInvocation.isExecutable($0) }
     var isSocket: @Sendable (String) -> Bool = { Self.has(S_IFSOCK, at: $0) }
     var run: @Sendable (ChildProcess) async -> ChildOutcome = { await $0.run() }
     /// Writes to the user's terminal; `false` when there is none.
@@ -43,13 +44,9 @@ public struct DesktopEnvironment: Sendable {
     /// A variable that says something: an empty one is as good as none.
     subscript(_ name: String) -> String? { variables[name].flatMap { $0.isEmpty ? nil : $0 } }
 
-    /// Where the program `name` is, as `PATH` has it. Relative folders don't count: a program in the current folder must
-    /// not run by accident.
+    /// Where the program `name` is, as `PATH` has it.
     func executable(_ name: String) -> String? {
-        (self["PATH"] ?? "/usr/local/bin:/usr/bin:/bin").split(separator: ":")
-            .filter { $0.hasPrefix("/") }
-            .map { "\($0)/\(name)" }
-            .first(where: isExecutable)
+        ProgramInvocation.find(name, in: self["PATH"], where: isExecutable)
     }
 
     /// Whether windows can be shown.

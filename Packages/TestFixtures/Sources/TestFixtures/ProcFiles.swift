@@ -86,3 +86,8 @@ enum ProcFile {
         return String(decoding: bytes, as: UTF8.self)
     }
 }
+
+/// How many files this process has open, those of other tests included.
+public func openDescriptors() throws -> Int {
+    try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count
+}

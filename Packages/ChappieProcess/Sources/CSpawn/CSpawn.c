@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 int cspawn_start(
-    const char *path, char *const arguments[], char *const environment[], int input, int output, int error,
-    pid_t *child) {
+    const char *path, char *const arguments[], char *const environment[], const char *folder, int input, int output,
+    int error, pid_t *child) {
     posix_spawnattr_t attributes;
     posix_spawn_file_actions_t actions;
     sigset_t none, all;
@@ -34,6 +34,7 @@ int cspawn_start(
         if (sources[target] < 0) status = errno;
         else if (status == 0) status = posix_spawn_file_actions_adddup2(&actions, sources[target], target);
     }
+    if (status == 0 && folder) status = posix_spawn_file_actions_addchdir_np(&actions, folder);
     if (status == 0) status = posix_spawn_file_actions_addclosefrom_np(&actions, 3);
     if (status == 0) status = posix_spawn(child, path, &actions, &attributes, arguments, environment);
 
@@ -47,19 +48,23 @@ int cspawn_start(
 
 int cspawn_memory_file(void) { return memfd_create("chappie", MFD_CLOEXEC); }
 
+int cspawn_pipe(int ends[2]) { return pipe2(ends, O_CLOEXEC); }
+
 void cspawn_forbid_dumps(void) { prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
 
 #else
 
 // Only Linux has this adapter; elsewhere the module compiles and starts nothing.
 int cspawn_start(
-    const char *path, char *const arguments[], char *const environment[], int input, int output, int error,
-    pid_t *child) {
-    (void)path, (void)arguments, (void)environment, (void)input, (void)output, (void)error, (void)child;
+    const char *path, char *const arguments[], char *const environment[], const char *folder, int input, int output,
+    int error, pid_t *child) {
+    (void)path, (void)arguments, (void)environment, (void)folder, (void)input, (void)output, (void)error, (void)child;
     return ENOTSUP;
 }
 
 int cspawn_memory_file(void) { return errno = ENOTSUP, -1; }
+
+int cspawn_pipe(int ends[2]) { return (void)ends, errno = ENOTSUP, -1; }
 
 void cspawn_forbid_dumps(void) {}
 

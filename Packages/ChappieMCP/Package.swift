@@ -1,0 +1,38 @@
+// swift-tools-version: 6.2
+// Adapter: tools of a Model Context Protocol server.
+import PackageDescription
+
+let package = Package(
+    name: "ChappieMCP",
+    platforms: [.macOS(.v15), .iOS(.v18)],
+    products: [.library(name: "ChappieMCP", targets: ["ChappieMCP"])],
+    dependencies: [
+        .package(path: "../ChappieCore"),
+        .package(path: "../ChappieAuth"),
+        .package(path: "../ChappieClient"),
+        .package(path: "../ChappieProcess"),
+    ],
+    targets: [
+        .target(
+            name: "ChappieMCP",
+            dependencies: [
+                "ChappieCore",
+                "ChappieAuth",
+                "ChappieClient",
+                "ChappieProcess",
+            ])
+    ],
+    swiftLanguageModes: [.v6],
+    cLanguageStandard: .c11
+)
+
+let cModules: Set<String> = []
+for target in package.targets where !cModules.contains(target.name) {
+    target.swiftSettings = [
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("InternalImportsByDefault"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+        .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+        .treatAllWarnings(as: .error),
+    ]
+}

@@ -1,0 +1,64 @@
+public import ChappieCore
+
+/// What went wrong with a Model Context Protocol server: the kind, the server, and why.
+public struct ChappieMCPError: Error, Sendable, Hashable {
+    /// The kind of failure; unknown values survive.
+    public struct Code: RawRepresentable, Sendable, Hashable, Codable {
+        public let rawValue: String
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        /// The program could not be started, or its name can't be one of a group of tools.
+        public static let notStarted = Code(rawValue: "notStarted")
+        /// It refused the handshake, or speaks no version of the protocol that is known here.
+        public static let handshakeFailed = Code(rawValue: "handshakeFailed")
+        /// It has ended, or closed its output. The next turn starts it again.
+        public static let ended = Code(rawValue: "ended")
+        /// It did not answer in time.
+        public static let timedOut = Code(rawValue: "timedOut")
+        /// It does not speak the protocol, or sends more than any server has to say.
+        public static let protocolViolation = Code(rawValue: "protocolViolation")
+        /// It answered a request with an error of its own.
+        public static let refused = Code(rawValue: "refused")
+        /// The host has closed it.
+        public static let closed = Code(rawValue: "closed")
+    }
+
+    /// The kind of failure.
+    public let code: Code
+    /// The name that the host gave the server.
+    public let server: String
+    /// One clause in plain words, without a final stop.
+    public let reason: String
+    /// The last lines of the server's standard error, made fit to be shown; empty when it said nothing.
+    public let lastWords: String
+
+    /// An error with the given properties.
+    public init(_ code: Code, server: String, reason: String, lastWords: String = "") {
+        self.code = code
+        self.server = server
+        self.reason = reason
+        self.lastWords = lastWords
+    }
+
+    func adding(lastWords: String) -> ChappieMCPError {
+        ChappieMCPError(code, server: server, reason: reason, lastWords: lastWords)
+    }
+}
+
+extension ChappieMCPError: LocalizedError {
+    public var errorDescription: String? {
+        "The tool server \(server): \(reason)." + (lastWords.isEmpty ? "" : " It said: \(lastWords)")
+    }
+
+    /// Advice for the user.
+    public var recoverySuggestion: String? {
+        switch code {
+        case .notStarted: "Check the server's command, its working directory and its name."
+        case .handshakeFailed: "Check that the program is a Model Context Protocol server, and update it."
+        case .ended: "It is started again at the next turn. A call that was under way is not repeated."
+        case .timedOut: "Check what the server waits for, or allow it more time."
+        case .protocolViolation: "Check that the program writes nothing but the protocol to its standard output."
+        default: nil
+        }
+    }
+}

@@ -1,0 +1,174 @@
+@_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) import ChappieProcess
+import Synchronization
+
+/// One run of a server's program: the shell around ``MCPSession``.
+final class MCPConnection: Sendable {
+    private struct State {
+        var session: MCPSession
+        var answers: [Int: Promise<ChappieJSON>] = [:]
+        /// The end of its standard error.
+        var words: [UInt8] = []
+        /// What was listed, until the server says that it has changed.
+        var list: (tools: [MCPTool], skipped: [ChappieMCPSkippedTool])?
+    }
+
+    /// How long a server has to end by itself, and again after SIGTERM.
+    static let grace = Duration.seconds(2)
+    private static let wordsLimit = 4096
+
+    private let server: String
+    private let limits: MCPSession.Limits
+    private let state: Mutex<State>
+    private let program = Mutex<PipedProgram?>(nil)
+    /// Fulfilled when the program is no more.
+    let hasEnded = Promise<Void>()
+
+    init(server: String, limits: MCPSession.Limits) {
+        self.server = server
+        self.limits = limits
+        state = Mutex(State(session: MCPSession(server: server, limits: limits)))
+    }
+
+    /// Starts the program and waits for the handshake.
+    ///
+    /// - Throws: ``ChappieMCPError``; `CancellationError`. The program is then being ended.
+    func start(_ invocation: ProgramInvocation, within limit: Duration) async throws {
+        do throws(StartFailure) {
+            let program = try PipedProgram(invocation, inputLimit: limits.unread, endsGroup: true) { [self] in
+                received($0)
+            }
+            self.program.withLock { $0 = program }
+        } catch {
+            hasEnded.fulfil(.success(()))
+            throw self.error(.notStarted, "it does not start: \(error.reason)")
+        }
+        _ = try await endingOnFailure { try await request("the handshake", within: limit) { $0.start() } }
+    }
+
+    /// The tools as they are now; asked for again when the server has said that they are others.
+    ///
+    /// - Throws: as ``start(_:within:)``; a server that can't list its tools is ended as well.
+    func tools(within limit: Duration) async throws -> (tools: [MCPTool], skipped: [ChappieMCPSkippedTool]) {
+        if let list = state.withLock({ $0.session.listHasChanged ? nil : $0.list }) { return list }
+        let answer = try await endingOnFailure { try await request("the list of tools", within: limit) { $0.list() } }
+        let list = MCPTool.read(answer.array ?? [])
+        state.withLock { $0.list = list }
+        return list
+    }
+
+    /// Calls a tool, once. A caller that is cancelled tells the server.
+    ///
+    /// - Throws: ``ChappieMCPError``; `CancellationError`.
+    func call(_ tool: String, _ arguments: ChappieJSON) async throws -> ChappieJSON {
+        try await request(tool, within: nil) { $0.call(tool, arguments) }
+    }
+
+    /// Ends the program: by the end of its input, by SIGTERM, by SIGKILL.
+    func end(because error: ChappieMCPError) {
+        perform { ($0.session.end(because: error), ()) }
+        program.withLock(\.self)?.end(grace: Self.grace)
+    }
+
+    /// Whether calls can be made.
+    var isOpen: Bool { !hasEnded.isFulfilled && !state.withLock(\.session.isOver) }
+
+    // MARK: Requests
+
+    private func request(
+        _ what: String, within limit: Duration?, _ begin: (inout MCPSession) -> (id: Int, actions: [MCPSession.Action])
+    ) async throws -> ChappieJSON {
+        let answer = Promise<ChappieJSON>()
+        let id = perform { state in
+            let (id, actions) = begin(&state.session)
+            state.answers[id] = answer
+            return (actions, id)
+        }
+        let timer = limit.map { limit in
+            Task.detached {
+                try await Task.sleep(for: limit, clock: .continuous)
+                self.giveUp(id, self.error(.timedOut, "\(what) did not come within \(limit)"))
+            }
+        }
+        defer { timer?.cancel() }
+        do {
+            return try await answer.value()
+        } catch is CancellationError {
+            giveUp(id, error(.timedOut, "the client has given it up"))
+            throw CancellationError()
+        }
+    }
+
+    private func giveUp(_ id: Int, _ error: ChappieMCPError) {
+        perform { ($0.session.giveUp(id, because: error), ()) }
+    }
+
+    private func endingOnFailure<Value>(_ work: () async throws -> Value) async throws -> Value {
+        do {
+            return try await work()
+        } catch {
+            end(because: error as? ChappieMCPError ?? self.error(.closed, "its start was cancelled"))
+            throw error
+        }
+    }
+
+    // MARK: The program
+
+    private func received(_ event: PipedProgram.Event) {
+        switch event {
+        case .output(let bytes): perform { ($0.session.receivedBytes(bytes), ()) }
+        case .errors(let bytes):
+            state.withLock { $0.words = Array(($0.words + bytes).suffix(Self.wordsLimit)) }
+        case .outputEnded:
+            // Its exit code, which comes in a moment or not at all, says more.
+            program.withLock(\.self)?.end(grace: Self.grace)
+        case .ended(let code):
+            let cause = code > 128 ? "by the signal \(code - 128)" : "with the exit code \(code)"
+            perform { ($0.session.end(because: error(.ended, "it has ended, \(cause)")), ()) }
+            program.withLock { $0 = nil }
+            hasEnded.fulfil(.success(()))
+        }
+    }
+
+    /// Changes the state, and does what the session wants.
+    @discardableResult
+    private func perform<Value>(_ change: (inout State) -> ([MCPSession.Action], Value)) -> Value {
+        typealias Finished = (answer: Promise<ChappieJSON>, result: Result<ChappieJSON, any Error>)
+        let (finished, isOver, value) = state.withLock { state -> ([Finished], Bool, Value) in
+            var finished: [Finished] = []
+            var isOver = false
+            var (actions, value) = change(&state)
+            var next = 0
+            while next < actions.count {
+                switch actions[next] {
+                case .send(let message):
+                    // Inside of the lock, so that messages keep their order. It does not wait.
+                    if program.withLock(\.self)?.send(message.serializedBytes() + [UInt8(ascii: "\n")]) == false {
+                        let reason = "it does not read what is sent to it"
+                        actions += state.session.end(because: error(.protocolViolation, reason))
+                    }
+                case .finish(let id, let result):
+                    let words = Self.lastWords(state.words)
+                    guard let answer = state.answers.removeValue(forKey: id) else { break }
+                    finished.append((answer, result.mapError { $0.adding(lastWords: words) }))
+                case .abandon: isOver = true
+                }
+                next += 1
+            }
+            return (finished, isOver, value)
+        }
+        for (answer, result) in finished { answer.fulfil(result) }
+        if isOver { program.withLock(\.self)?.end(grace: Self.grace) }
+        return value
+    }
+
+    private func error(_ code: ChappieMCPError.Code, _ reason: String) -> ChappieMCPError {
+        ChappieMCPError(code, server: server, reason: reason)
+    }
+
+    /// The last lines, fit to be shown.
+    private static func lastWords(_ bytes: [UInt8]) -> String {
+        let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n").suffix(5)
+        return UntrustedText.message(lines.joined(separator: " / "), limit: 500) ?? ""
+    }
+}

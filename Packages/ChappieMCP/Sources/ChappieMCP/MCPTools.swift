@@ -1,0 +1,130 @@
+import ChappieClient
+import ChappieCore
+
+/// A tool of a server that can't be used, and why.
+public struct ChappieMCPSkippedTool: Sendable, Hashable {
+    /// As the server names it; empty when it does not.
+    public let name: String
+    /// A sentence.
+    public let reason: String
+
+    /// A skipped tool with the given properties.
+    public init(name: String, reason: String) {
+        self.name = name
+        self.reason = reason
+    }
+}
+
+/// A tool as a server lists it, checked.
+struct MCPTool: Sendable, Hashable {
+    let name: String
+    let description: String
+    let inputSchema: ChappieJSON
+
+    /// The tools of a list that can be used, and those that can't.
+    static func read(_ list: [ChappieJSON]) -> (tools: [MCPTool], skipped: [ChappieMCPSkippedTool]) {
+        var tools: [MCPTool] = []
+        var skipped: [ChappieMCPSkippedTool] = []
+        var names: Set<String> = []
+        for entry in list {
+            let name = entry["name"]?.string ?? ""
+            let schema = entry["inputSchema"] ?? .null
+            let reason =
+                if !isName(name) {
+                    "Its name is not made of 1 to 64 letters, digits, _ and -."
+                } else if names.contains(name) {
+                    "The list has another tool of that name."
+                } else {
+                    fault(of: schema)
+                }
+            if let reason {
+                skipped.append(ChappieMCPSkippedTool(name: String(name.prefix(200)), reason: reason))
+            } else {
+                let description = entry["description"]?.string ?? entry["title"]?.string ?? ""
+                names.insert(name)
+                tools.append(MCPTool(name: name, description: description, inputSchema: schema))
+            }
+        }
+        return (tools, skipped)
+    }
+
+    /// Whether `name` is a name of a tool, or of a group of tools, for the model.
+    static func isName(_ name: String) -> Bool {
+        (1...64).contains(name.utf8.count)
+            && name.utf8.allSatisfy { byte in
+                switch Unicode.Scalar(byte) {
+                case "a"..."z", "A"..."Z", "0"..."9", "_", "-": true
+                default: false
+                }
+            }
+    }
+
+    private static func fault(of schema: ChappieJSON) -> String? {
+        guard schema.object != nil else { return "Its inputSchema is not an object." }
+        guard schema["type"]?.string == "object" else { return "Its inputSchema is not one of an object." }
+        do throws(ChappieJSONSchemaError) {
+            try ChappieJSONSchema(schema).check()
+            return nil
+        } catch {
+            return "Its inputSchema can't be used, at \"\(error.path)\": \(error.reason)"
+        }
+    }
+}
+
+/// What a call returned, as the model gets it.
+///
+/// Text is joined by line feeds; images become parts; of what the model can't take, a line says what it was.
+enum MCPResult {
+    /// The images that the Responses API takes.
+    private static let imageTypes: Set<String> = ["image/png", "image/jpeg", "image/gif", "image/webp"]
+
+    static func convert(_ result: ChappieJSON) -> ChappieToolResult {
+        var lines: [String] = []
+        var parts: [ChappieJSON] = []
+        for block in result["content"]?.array ?? [] {
+            switch block["type"]?.string {
+            case "text": lines.append(block["text"]?.string ?? "")
+            case "image": add(data: block["data"], of: block["mimeType"], named: "an image", to: &parts, else: &lines)
+            case "resource":
+                let resource = block["resource"] ?? .null
+                let address = resource["uri"]?.string ?? ""
+                if let text = resource["text"]?.string {
+                    lines.append("\(address):\n\(text)")
+                } else {
+                    add(data: resource["blob"], of: resource["mimeType"], named: address, to: &parts, else: &lines)
+                }
+            case "resource_link":
+                let words = [block["name"], block["uri"], block["description"]].compactMap { $0?.string }
+                lines.append(words.joined(separator: " · "))
+            case let other:
+                let type = block["mimeType"]?.string.map { ", \($0)" } ?? ""
+                lines.append("[left out: \(other ?? "content without a type")\(type)]")
+            }
+        }
+        if lines.isEmpty, parts.isEmpty, let value = result["structuredContent"] { lines = [value.serialized()] }
+        return ChappieToolResult(
+            output: lines.joined(separator: "\n"), parts: parts, isError: result["isError"]?.bool ?? false)
+    }
+
+    private static func add(
+        data: ChappieJSON?, of type: ChappieJSON?, named name: String, to parts: inout [ChappieJSON],
+        else lines: inout [String]
+    ) {
+        let type = type?.string ?? "no type"
+        guard let data = data?.string, imageTypes.contains(type), isBase64(data) else {
+            return lines.append("[left out: \(name), \(type)]")
+        }
+        parts.append(["type": "input_image", "image_url": .string("data:\(type);base64,\(data)")])
+    }
+
+    /// RFC 4648, section 4. Anything else would end up inside of an address.
+    private static func isBase64(_ text: String) -> Bool {
+        !text.isEmpty
+            && text.utf8.allSatisfy { byte in
+                switch Unicode.Scalar(byte) {
+                case "a"..."z", "A"..."Z", "0"..."9", "+", "/", "=": true
+                default: false
+                }
+            }
+    }
+}

@@ -1,0 +1,262 @@
+import ChappieCore
+import Testing
+
+@testable import ChappieMCP
+
+/// What a test does to a session, in a short form.
+private enum Input {
+    case start, list
+    case call(String)
+    case giveUp(Int)
+    /// Lines of the server.
+    case says(String)
+}
+
+struct MCPSessionTests {
+    struct Case: CustomTestStringConvertible, Sendable {
+        let testDescription: String
+        fileprivate let inputs: [Input]
+        /// Each action as a line; see `describe`.
+        let actions: [String]
+
+        fileprivate init(_ name: String, _ inputs: [Input], _ actions: [String]) {
+            (testDescription, self.inputs, self.actions) = (name, inputs, actions)
+        }
+    }
+
+    private static let welcome =
+        #"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}"#
+    private static let opened = ["→ initialize 1", "→ notifications/initialized", "1 ✓ {…}"]
+
+    private static func over(_ failures: String..., because reason: String) -> [String] {
+        failures.map { "\($0) ✗ \(reason)" } + ["over: \(reason)"]
+    }
+
+    static let cases: [Case] = [
+        Case("a handshake", [.start, .says(welcome)], opened),
+        Case(
+            "an older version is as good",
+            [.start, .says(#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2024-11-05","capabilities":{}}}"#)],
+            opened),
+        Case(
+            "a version that is not known",
+            [.start, .says(#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"1999-01-01","capabilities":{}}}"#)],
+            ["→ initialize 1"]
+                + over("1", because: "handshakeFailed it speaks version 1999-01-01 of the protocol, and no known one")),
+        Case(
+            "no version",
+            [.start, .says(#"{"jsonrpc":"2.0","id":1,"result":{}}"#)],
+            ["→ initialize 1"]
+                + over("1", because: "handshakeFailed it speaks version unknown of the protocol, and no known one")),
+        Case(
+            "a handshake that is refused",
+            [.start, .says(#"{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no\u001b[2J thanks"}}"#)],
+            ["→ initialize 1"]
+                + over("1", because: "handshakeFailed the handshake failed, it refused: no [2J thanks (-32602)")),
+        Case(
+            "a list of one page",
+            [.start, .says(welcome), .list, .says(#"{"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"a"}]}}"#)],
+            opened + ["→ tools/list 2", #"2 ✓ [{"name":"a"}]"#]),
+        Case(
+            "a list of three pages",
+            [
+                .start, .says(welcome), .list,
+                .says(#"{"jsonrpc":"2.0","id":2,"result":{"tools":[1],"nextCursor":"x"}}"#),
+                .says(#"{"jsonrpc":"2.0","id":3,"result":{"tools":[2],"nextCursor":"y"}}"#),
+                .says(#"{"jsonrpc":"2.0","id":4,"result":{"tools":[3],"nextCursor":null}}"#),
+            ],
+            opened + [
+                "→ tools/list 2", #"→ tools/list 3 {"cursor":"x"}"#, #"→ tools/list 4 {"cursor":"y"}"#, "2 ✓ [1,2,3]",
+            ]),
+        Case(
+            "a list whose pages go in a circle",
+            [
+                .start, .says(welcome), .list,
+                .says(#"{"jsonrpc":"2.0","id":2,"result":{"tools":[],"nextCursor":"x"}}"#),
+                .says(#"{"jsonrpc":"2.0","id":3,"result":{"tools":[],"nextCursor":"x"}}"#),
+                .says(#"{"jsonrpc":"2.0","id":4,"result":{"tools":[],"nextCursor":"x"}}"#),
+            ],
+            opened + [
+                "→ tools/list 2", #"→ tools/list 3 {"cursor":"x"}"#, #"→ tools/list 4 {"cursor":"x"}"#,
+                "2 ✗ protocolViolation its list of tools has more than 3 pages",
+            ]),
+        Case(
+            "more tools than allowed",
+            [.start, .says(welcome), .list, .says(#"{"jsonrpc":"2.0","id":2,"result":{"tools":[1,2,3,4,5]}}"#)],
+            opened + ["→ tools/list 2", "2 ✗ protocolViolation it lists more than 4 tools"]),
+        Case(
+            "a server without tools is not asked",
+            [
+                .start, .says(#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}"#),
+                .list,
+            ],
+            opened + ["2 ✓ []"]),
+        Case(
+            "a call",
+            [.start, .says(welcome), .call("a"), .says(#"{"jsonrpc":"2.0","id":2,"result":{"content":[]}}"#)],
+            opened + [#"→ tools/call 2 {"name":"a","arguments":{"x":1}}"#, #"2 ✓ {"content":[]}"#]),
+        Case(
+            "calls answered in another order, in one line",
+            [
+                .start, .says(welcome), .call("a"), .call("b"),
+                .says(#"[{"jsonrpc":"2.0","id":3,"result":{"n":3}},{"jsonrpc":"2.0","id":2,"result":{"n":2}}]"#),
+            ],
+            opened + [
+                #"→ tools/call 2 {"name":"a","arguments":{"x":1}}"#,
+                #"→ tools/call 3 {"name":"b","arguments":{"x":1}}"#, #"3 ✓ {"n":3}"#, #"2 ✓ {"n":2}"#,
+            ]),
+        Case(
+            "a call that is refused",
+            [.start, .says(welcome), .call("a"), .says(#"{"jsonrpc":"2.0","id":2,"error":{"code":-32602}}"#)],
+            opened + [
+                #"→ tools/call 2 {"name":"a","arguments":{"x":1}}"#,
+                "2 ✗ refused it refused: without a reason (-32602)",
+            ]),
+        Case(
+            "an answer without a result",
+            [.start, .says(welcome), .call("a"), .says(#"{"jsonrpc":"2.0","id":2}"#)],
+            opened + [
+                #"→ tools/call 2 {"name":"a","arguments":{"x":1}}"#,
+                "2 ✗ protocolViolation its answer has neither a result nor an error",
+            ]),
+        Case(
+            "a call that is given up, and answered later",
+            [
+                .start, .says(welcome), .call("a"), .giveUp(2),
+                .says(#"{"jsonrpc":"2.0","id":2,"result":{"content":[]}}"#), .giveUp(2),
+            ],
+            opened + [
+                #"→ tools/call 2 {"name":"a","arguments":{"x":1}}"#,
+                #"→ notifications/cancelled {"requestId":2,"reason":"enough"}"#, "2 ✗ timedOut enough",
+            ]),
+        Case(
+            "a list that is given up at its second page",
+            [
+                .start, .says(welcome), .list,
+                .says(#"{"jsonrpc":"2.0","id":2,"result":{"tools":[1],"nextCursor":"x"}}"#), .giveUp(2),
+            ],
+            opened + [
+                "→ tools/list 2", #"→ tools/list 3 {"cursor":"x"}"#,
+                #"→ notifications/cancelled {"requestId":3,"reason":"enough"}"#, "2 ✗ timedOut enough",
+            ]),
+        Case(
+            "a handshake is given up without a word", [.start, .giveUp(1)], ["→ initialize 1", "1 ✗ timedOut enough"]),
+        Case(
+            "requests of the server",
+            [
+                .start, .says(welcome), .says(#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#),
+                .says(#"{"jsonrpc":"2.0","id":7,"method":"roots/list","params":{}}"#),
+                .says(#"{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"x"}}"#),
+            ],
+            opened + [
+                #"→ {"jsonrpc":"2.0","id":"p","result":{}}"#,
+                #"→ {"jsonrpc":"2.0","id":7,"error":{"code":-32601,"message":"This client has no such method."}}"#,
+            ]),
+        Case(
+            "lines that are no messages, and then one",
+            [
+                .start, .says("Listening on stdio…"), .says(""), .says(" \r"), .says("[]"), .says(welcome), .says("{}"),
+                .says("null"), .says("{\u{1}"),
+            ], opened),
+        Case(
+            "too many of them",
+            [.start, .says("a b c"), .says("2"), .says("3"), .says("4"), .says(welcome)],
+            ["→ initialize 1"]
+                + over("1", because: "protocolViolation its standard output is not the protocol, but: a b c")),
+        Case(
+            "a line without an end",
+            [
+                .start, .says(welcome), .call("a"), .says(String(repeating: "x", count: 400)), .call("b"),
+                .says(welcome),
+            ],
+            opened + [#"→ tools/call 2 {"name":"a","arguments":{"x":1}}"#]
+                + over("2", because: "protocolViolation it sent a line of more than 300 bytes")
+                + ["3 ✗ protocolViolation it sent a line of more than 300 bytes"]),
+        Case(
+            "more than anything has asked for",
+            [.start, .says(welcome)]
+                + Array(repeating: .says(#"{"jsonrpc":"2.0","method":"notifications/message"}"#), count: 30),
+            opened + over(because: "protocolViolation it sent 0 MiB that nothing had asked for")),
+    ]
+
+    @Test(arguments: cases)
+    func saysAndHears(_ table: Case) {
+        #expect(Self.run(table.inputs) { [$0] } == table.actions)
+    }
+
+    @Test(arguments: cases)
+    func bytesMayBeCutAnywhere(_ table: Case) {
+        // A flood is noticed after each piece, a line of it or a byte.
+        #expect(Self.run(table.inputs) { $0.map { [$0] } } == table.actions, "byte by byte")
+        let longest = table.inputs.map { if case .says(let line) = $0 { line.utf8.count } else { 0 } }.max() ?? 0
+        for split in 1...max(longest, 1) {
+            let actions = Self.run(table.inputs) { [Array($0.prefix(split)), Array($0.dropFirst(split))] }
+            #expect(actions == table.actions, "cut after \(split) bytes")
+        }
+    }
+
+    @Test func aChangedListIsKnownUntilItIsAskedForAgain() {
+        var session = MCPSession(server: "s", limits: MCPSession.Limits())
+        _ = session.start()
+        _ = session.receivedBytes(Array((Self.welcome + "\n").utf8))
+        #expect(!session.listHasChanged)
+        let change = Array(#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#.utf8) + [0x0A]
+        _ = session.receivedBytes(change)
+        #expect(session.listHasChanged)
+        let (id, _) = session.list()
+        #expect(!session.listHasChanged)
+        // It changes while it is being read.
+        _ = session.receivedBytes(change)
+        let page = Array(#"{"jsonrpc":"2.0","id":\#(id),"result":{"tools":[]}}"#.utf8) + [0x0A]
+        #expect(session.receivedBytes(page) == [.finish(id, .success([]))])
+        #expect(session.listHasChanged)
+    }
+
+    @Test func callsBeforeTheHandshakeAndAfterTheEndAreRefused() {
+        var session = MCPSession(server: "s", limits: MCPSession.Limits())
+        #expect(session.call("a", [:]).actions.map(Self.describe) == ["1 ✗ ended it has just been started again"])
+        _ = session.start()
+        let cause = ChappieMCPError(.ended, server: "s", reason: "it has ended")
+        #expect(
+            session.end(because: cause).map(Self.describe) == ["2 ✗ ended it has ended", "over: ended it has ended"])
+        #expect(session.end(because: cause).isEmpty)
+        #expect(session.start().actions.map(Self.describe) == ["3 ✗ ended it has ended"])
+        #expect(session.list().actions.map(Self.describe) == ["4 ✗ ended it has ended"])
+        #expect(session.call("a", [:]).actions.map(Self.describe) == ["5 ✗ ended it has ended"])
+    }
+
+    /// The actions that come of the inputs, in lines, when each line of the server arrives in these pieces.
+    private static func run(_ inputs: [Input], pieces: ([UInt8]) -> [[UInt8]]) -> [String] {
+        var limits = MCPSession.Limits()
+        (limits.line, limits.garbage, limits.unasked, limits.pages, limits.tools) = (300, 3, 1400, 3, 4)
+        var session = MCPSession(server: "s", limits: limits)
+        var actions: [MCPSession.Action] = []
+        for input in inputs {
+            switch input {
+            case .start: actions += session.start().actions
+            case .list: actions += session.list().actions
+            case .call(let tool): actions += session.call(tool, ["x": 1]).actions
+            case .giveUp(let id):
+                actions += session.giveUp(id, because: ChappieMCPError(.timedOut, server: "s", reason: "enough"))
+            case .says(let line):
+                for piece in pieces(Array((line + "\n").utf8)) { actions += session.receivedBytes(piece) }
+            }
+        }
+        return actions.map(describe)
+    }
+
+    private static func describe(_ action: MCPSession.Action) -> String {
+        switch action {
+        case .send(let message):
+            guard let method = message["method"]?.string else { return "→ \(message.serialized())" }
+            let id = message["id"].map { " \($0.serialized())" } ?? ""
+            // The handshake's own is told apart by its name.
+            let parameters = method == "initialize" ? nil : message["params"].map { " \($0.serialized())" }
+            return "→ \(method)\(id)\(parameters ?? "")"
+        case .finish(let id, .success(let value)):
+            return "\(id) ✓ \(value["protocolVersion"] == nil ? value.serialized() : "{…}")"
+        case .finish(let id, .failure(let error)): return "\(id) ✗ \(error.code.rawValue) \(error.reason)"
+        case .abandon(let error): return "over: \(error.code.rawValue) \(error.reason)"
+        }
+    }
+}

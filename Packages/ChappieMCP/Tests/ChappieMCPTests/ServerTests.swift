@@ -1,0 +1,238 @@
+import ChappieCore
+import FoundationEssentials
+import TestFixtures
+import Testing
+
+@testable import ChappieClient
+@testable import ChappieMCP
+
+extension SystemProgram {
+    /// Of the environment that Scripts/test makes from Tests/Acceptance/requirements.txt.
+    static let pythonWithMCP: SystemProgram = {
+        let variables = ProcessInfo.processInfo.environment
+        let python =
+            variables["CHAPPIE_TEST_PYTHON"] ?? (variables["HOME"] ?? "") + "/.cache/chappie-tests/python/bin/python"
+        return SystemProgram(
+            python, packages: "python3-venv (Scripts/test installs the rest)",
+            companion: python.replacing("/bin/python", with: "/bin/mcp"))
+    }()
+}
+
+extension ChappieMCPServer {
+    func tool(_ name: String) async throws -> ChappieHostTool {
+        try #require(try await tools().first { $0.name == name }, "no tool \(name)")
+    }
+
+    func call(_ name: String, _ arguments: ChappieJSON = [:]) async throws -> ChappieToolResult {
+        let call = ChappieToolCall(name: name, callID: "c", arguments: arguments.serialized())
+        return try await tool(name).handler(call)
+    }
+}
+
+/// The code of the error that `body` throws, and what it says.
+private func failure(_ body: () async throws -> Void) async -> (code: ChappieMCPError.Code?, words: String) {
+    do {
+        try await body()
+        return (nil, "nothing was thrown")
+    } catch let error as ChappieMCPError {
+        return (error.code, error.errorDescription ?? "")
+    } catch {
+        return (nil, "\(error)")
+    }
+}
+
+/// Against a server that the official Python package makes.
+@Suite(.enabled(if: SystemProgram.pythonWithMCP.isUsable, Comment(rawValue: SystemProgram.pythonWithMCP.absence)))
+struct PythonServerTests {
+    private static let limits = {
+        var limits = MCPSession.Limits()
+        limits.unasked = 4 << 20
+        return limits
+    }()
+    private let folder: TemporaryDirectory
+    private let server: ChappieMCPServer
+
+    init() throws {
+        folder = try TemporaryDirectory()
+        let script = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .appendingPathComponent("Fakes/server.py").path
+        server = ChappieMCPServer(
+            command: [try SystemProgram.pythonWithMCP.path(), script, folder.path], name: "fixture",
+            startTimeout: Patience.limit, limits: Self.limits)
+    }
+
+    @Test func toolsAreListedCalledAndTheirFailuresTold() async throws {
+        let tools = try await server.tools()
+        #expect(tools.map(\.name) == ["add", "fail", "picture", "wait", "grow", "question", "die", "flood"])
+        #expect(server.skippedTools.isEmpty)
+        let add = try #require(tools.first)
+        #expect(add.policy == .ask && add.namespace == "fixture" && add.description == "Adds two numbers.")
+        #expect(add.inputSchema["properties"]?["first"]?["type"] == "integer")
+        #expect(try await server.call("add", ["first": 2, "second": 40]) == "42")
+
+        let failed = try await server.call("fail", ["words": "no luck"])
+        #expect(failed.isError && failed.output.contains("no luck"), "\(failed)")
+        let invalid = try await server.call("add", ["first": "x"])
+        #expect(invalid.isError && invalid.output.contains("first"), "\(invalid)")
+        let picture = try await server.call("picture")
+        #expect(picture.output == "a dot")
+        #expect(picture.parts == [["type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="]])
+
+        // Two at once.
+        async let first = server.call("add", ["first": 1, "second": 1])
+        async let second = server.call("add", ["first": 2, "second": 2])
+        #expect(try await [first.output, second.output] == ["2", "4"])
+        await server.closed()
+        #expect(await failure { _ = try await server.tools() }.code == .closed)
+    }
+
+    @Test func theServersOwnQuestionsAreAnswered() async throws {
+        let result = try await server.call("question")
+        #expect(result.output.hasPrefix("pinged; ") && result.output != "pinged; answered", "\(result)")
+        await server.closed()
+    }
+
+    @Test func aCallThatIsCancelledEndsAtTheServerToo() async throws {
+        let task = Task { try await server.call("wait", ["name": "w"]) }
+        #expect(try await eventually { FileManager.default.fileExists(atPath: folder.path("w.began")) })
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        #expect(try await eventually { FileManager.default.fileExists(atPath: folder.path("w.cancelled")) })
+        #expect(try await server.call("add", ["first": 1, "second": 2]) == "3")
+        await server.closed()
+    }
+
+    @Test func aListThatHasChangedIsReadAgain() async throws {
+        let before = try await server.tools().map(\.name)
+        #expect(try await server.call("grow", ["name": "sprout"]) == "done")
+        // The notification may come after the answer.
+        #expect(try await eventually { try await server.tools().map(\.name) == before + ["sprout"] })
+        #expect(try await server.call("sprout") == "grown")
+        await server.closed()
+    }
+
+    @Test func aServerThatDiesInACallIsStartedAgainAndTheCallIsNot() async throws {
+        let (code, words) = await failure { _ = try await server.call("die") }
+        #expect(code == .ended)
+        #expect(
+            words.contains("it has ended, with the exit code 3. It said: ") && words.contains("the disk is on fire"),
+            "\(words)")
+        #expect(try await server.call("add", ["first": 1, "second": 2]) == "3")
+        #expect(try folder.read("deaths") == "one\n")
+        await server.closed()
+    }
+
+    @Test func aFloodEndsTheServer() async throws {
+        let (code, words) = await failure { _ = try await server.call("flood") }
+        #expect(code == .protocolViolation && words.contains("4 MiB that nothing had asked for"), "\(words)")
+        await server.closed()
+    }
+}
+
+/// Against programs of a few lines, which misbehave.
+struct BadServerTests {
+    private static let welcome =
+        #"read -r line; echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}'; read -r line; "#
+    private static let list =
+        #"read -r line; echo '{"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"a","inputSchema":{"type":"object"}},{"name":"b/c"}]}}'; "#
+
+    private static func server(_ script: String, name: String = "bad", limit: Duration = Patience.limit)
+        -> ChappieMCPServer
+    {
+        var limits = MCPSession.Limits()
+        (limits.line, limits.unread) = (1 << 20, 200_000)
+        return ChappieMCPServer(
+            command: ["/bin/sh", "-c", script], environment: ["ONLY": "1"], name: name, startTimeout: limit,
+            limits: limits)
+    }
+
+    @Test(
+        arguments: [
+            ("echo 'no config' >&2; exit 2", .ended, "it has ended, with the exit code 2. It said: no config"),
+            ("kill -9 $$", .ended, "it has ended, by the signal 9."),
+            ("yes", .protocolViolation, "its standard output is not the protocol, but: y."),
+            ("tr '\\0' x < /dev/zero", .protocolViolation, "it sent a line of more than 1048576 bytes."),
+            (welcome + "exit 0", .ended, "it has ended, with the exit code 0."),
+            // It closes its output and stays.
+            ("exec >&-; exec sleep 1000", .ended, "it has ended, by the signal 15."),
+        ] as [(String, ChappieMCPError.Code, String)])
+    func saysWhyItCantBeUsed(script: String, code: ChappieMCPError.Code, words: String) async {
+        let server = Self.server(script)
+        let (actual, description) = await failure { _ = try await server.tools() }
+        #expect(actual == code && description == "The tool server bad: \(words)")
+        await server.closed()
+    }
+
+    @Test(arguments: [
+        ("exec sleep 1000", "the handshake"), (welcome + "exec sleep 1000", "the list of tools"),
+        // It ignores every request to end.
+        ("trap '' TERM; while :; do sleep 1000; done", "the handshake"),
+    ])
+    func silenceEndsAtTheLimit(script: String, what: String) async {
+        let server = Self.server(script, limit: .milliseconds(200))
+        let (code, words) = await failure { _ = try await server.tools() }
+        #expect(code == .timedOut && words.contains("\(what) did not come within 0.2 seconds"), "\(words)")
+        await server.closed()
+    }
+
+    @Test(
+        arguments: [
+            (["/nowhere/program"], nil, "name", "there is no program /nowhere/program that may be run."),
+            (
+                ["no-such-program-here"], nil, "name",
+                "there is no program no-such-program-here in PATH that may be run."
+            ),
+            ([], nil, "name", "the command is empty."),
+            (["/bin/sh"], "/nowhere", "name", "there is no folder /nowhere."),
+            (["/bin/sh"], nil, "a name", "its name is not made of 1 to 64 letters, digits, _ and -."),
+        ] as [([String], String?, String, String)])
+    func whatCantBeStartedSaysWhy(command: [String], folder: String?, name: String, words: String) async {
+        let server = ChappieMCPServer(command: command, workingDirectory: folder, name: name)
+        let (code, description) = await failure { _ = try await server.tools() }
+        #expect(code == .notStarted && description.hasSuffix(words), "\(description)")
+        await server.closed()
+    }
+
+    @Test func toolsThatCantBeUsedAreNamed() async throws {
+        let server = Self.server(Self.welcome + Self.list + "cat >/dev/null")
+        #expect(try await server.tools().map(\.name) == ["a"])
+        #expect(server.skippedTools.map(\.name) == ["b/c"])
+        await server.closed()
+    }
+
+    @Test func aServerThatReadsNothingFailsItsCalls() async throws {
+        let server = Self.server(Self.welcome + Self.list + "exec sleep 1000")
+        let tool = try await server.tool("a")
+        let large = ChappieToolCall(
+            name: "a", callID: "c", arguments: #"{"x":"\#(String(repeating: "x", count: 120_000))"}"#)
+        async let first = failure { _ = try await tool.handler(large) }
+        async let second = failure { _ = try await tool.handler(large) }
+        let answers = await [first, second]
+        #expect(answers.allSatisfy { $0.code == .protocolViolation && $0.words.contains("does not read") })
+        await server.closed()
+    }
+
+    @Test func theEnvironmentIsClean() async throws {
+        let folder = try TemporaryDirectory()
+        let server = ChappieMCPServer(
+            command: ["/bin/sh", "-c", "env | cut -d= -f1 | sort > names; pwd > place; echo x >&2; exit 1"],
+            environment: ["ONLY": "1"], workingDirectory: folder.path, name: "bad")
+        _ = await failure { _ = try await server.tools() }
+        // The shell sets PWD by itself, and a machine may have no LANG.
+        let names = try folder.read("names").split(separator: "\n").filter {
+            !["LANG", "PWD", "OLDPWD", "_", "SHLVL"].contains($0)
+        }
+        #expect(names == ["HOME", "ONLY", "PATH"])
+        #expect(try folder.read("place").hasSuffix(folder.path.suffix(10) + "\n"))
+    }
+
+    @Test func aServerThatNobodyKeepsIsEnded() async throws {
+        let folder = try TemporaryDirectory()
+        var server: ChappieMCPServer? = ChappieMCPServer(
+            command: ["/bin/sh", "-c", Self.welcome + Self.list + "cat >/dev/null; touch ended"],
+            workingDirectory: folder.path, name: "bad")
+        _ = try await server?.tools()
+        server = nil
+        #expect(try await eventually { FileManager.default.fileExists(atPath: folder.path("ended")) })
+    }
+}

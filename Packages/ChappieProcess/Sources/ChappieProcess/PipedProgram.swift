@@ -1,0 +1,224 @@
+import Dispatch
+import Synchronization
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// A program that runs beside this one and is spoken to through pipes: its input, its output, its standard error.
+///
+/// One thread of its own reads and writes. It keeps this value alive until the program has ended, so the owner ends the
+/// program: with ``end(grace:)``, or ``kill()``.
+@_spi(ChappieInternals) public final class PipedProgram: Sendable {
+    /// What the thread tells; it waits for the one who is told.
+    public enum Event: Sendable, Hashable {
+        /// Bytes of its standard output, at most 64 KiB.
+        case output([UInt8])
+        /// Bytes of its standard error, at most 64 KiB.
+        case errors([UInt8])
+        /// It has closed its standard output, and may live on.
+        case outputEnded
+        /// It has ended, with this code (see ``StartedChild``). Its last words came before; nothing comes after.
+        case ended(code: Int32)
+    }
+
+    private struct State {
+        /// What it has not read yet: `unsent[sent...]`.
+        var unsent: [UInt8] = []
+        var sent = 0
+        var closesInput = false
+        /// The signals to come, each at its time, soonest first.
+        var signals: [(at: ContinuousClock.Instant, number: Int32)] = []
+        var exitCode: Int32?
+        /// The thread's, which takes them: a reference left here would keep them open.
+        var pipes: Pipes?
+    }
+
+    private let state = Mutex(State())
+    private let inputLimit: Int
+    private let alarm: (reader: FileDescriptor, writer: FileDescriptor)
+    private let child: Mutex<StartedChild?> = Mutex(nil)
+    private let onEvent: @Sendable (Event) -> Void
+
+    /// Starts the program.
+    ///
+    /// - Parameters:
+    ///   - inputLimit: how many bytes may wait for it to read them.
+    ///   - endsGroup: whether what it leaves running is killed at its end.
+    ///   - onEvent: is called on the program's thread.
+    public init(
+        _ program: ProgramInvocation, inputLimit: Int, endsGroup: Bool, onEvent: @escaping @Sendable (Event) -> Void
+    ) throws(StartFailure) {
+        self.inputLimit = inputLimit
+        self.onEvent = onEvent
+        alarm = try FileDescriptor.pipe()
+        let (theirInput, ourInput) = try FileDescriptor.pipe()
+        let (ourOutput, theirOutput) = try FileDescriptor.pipe()
+        let (ourErrors, theirErrors) = try FileDescriptor.pipe()
+        for end in [alarm.reader, alarm.writer, ourInput, ourOutput, ourErrors] { end.stopBlocking() }
+        state.withLock { $0.pipes = Pipes(input: ourInput, output: ourOutput, errors: ourErrors) }
+        let child = try StartedChild(
+            program, input: theirInput, output: theirOutput, errors: theirErrors, endsGroup: endsGroup
+        ) { [self] code in
+            state.withLock { $0.exitCode = code }
+            wake()
+        }
+        self.child.withLock { $0 = child }
+        DispatchQueue(label: "chappie.pipes").async { self.run() }
+    }
+
+    /// Writes `bytes` to its input, as soon as it reads.
+    ///
+    /// - Returns: `false` when more than the limit would wait; nothing of `bytes` is written then.
+    public func send(_ bytes: [UInt8]) -> Bool {
+        let fits = state.withLock { state in
+            guard state.unsent.count - state.sent + bytes.count <= inputLimit else { return false }
+            // What was written goes away in large steps, so that each byte moves once.
+            if state.sent > inputLimit { (state.unsent, state.sent) = (Array(state.unsent[state.sent...]), 0) }
+            state.unsent += bytes
+            return true
+        }
+        wake()
+        return fits
+    }
+
+    /// Its input ends after what was sent.
+    public func closeInput() {
+        state.withLock { $0.closesInput = true }
+        wake()
+    }
+
+    /// Lets it end by itself: its input ends; it gets SIGTERM after `grace`, and SIGKILL after as long again, its whole group
+    /// with it.
+    public func end(grace: Duration) {
+        let now = ContinuousClock.now
+        state.withLock { state in
+            state.closesInput = true
+            guard state.signals.isEmpty else { return }
+            state.signals = [(now + grace, SIGTERM), (now + grace * 2, SIGKILL)]
+        }
+        wake()
+    }
+
+    /// Kills it and its group at once.
+    public func kill() {
+        child.withLock(\.self)?.signalGroup(SIGKILL)
+        closeInput()
+    }
+
+    private func wake() {
+        var byte: UInt8 = 0
+        // A full pipe wakes as well.
+        _ = write(alarm.writer.number, &byte, 1)
+    }
+
+    // MARK: The thread
+
+    /// Our ends; `nil` once closed.
+    private struct Pipes {
+        var input: FileDescriptor?
+        var output: FileDescriptor?
+        var errors: FileDescriptor?
+    }
+
+    private func run() {
+        // Writing to a program that has gone is then an error number, not the end of this process.
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        sigaddset(&signals, SIGPIPE)
+        pthread_sigmask(SIG_BLOCK, &signals, nil)
+        var pipes = state.withLock { $0.pipes.take() } ?? Pipes()
+        while true {
+            if let code = state.withLock(\.exitCode) {
+                // A pipe holds 1 MiB at most (pipe(7)); what a program that lives on keeps writing is not its last words.
+                readRest(&pipes, limit: 1 << 20)
+                pipes = Pipes()
+                child.withLock { $0 = nil }
+                return onEvent(.ended(code: code))
+            }
+            sendDueSignals()
+            writeUnsent(to: &pipes.input)
+            waitForNews(pipes)
+            _ = readPiece(of: alarm.reader)
+            readNews(&pipes)
+        }
+    }
+
+    private func sendDueSignals() {
+        let due = state.withLock { state in
+            let due = state.signals.filter { $0.at <= .now }.map(\.number)
+            state.signals.removeFirst(due.count)
+            return due
+        }
+        for number in due { child.withLock(\.self)?.signalGroup(number) }
+    }
+
+    private func waitForNews(_ pipes: borrowing Pipes) {
+        let (hasInput, next) = state.withLock { ($0.sent < $0.unsent.count, $0.signals.first?.at) }
+        // poll leaves out negative numbers.
+        var polled = [
+            pollfd(fd: alarm.reader.number, events: Int16(POLLIN), revents: 0),
+            pollfd(fd: hasInput ? pipes.input?.number ?? -1 : -1, events: Int16(POLLOUT), revents: 0),
+            pollfd(fd: pipes.output?.number ?? -1, events: Int16(POLLIN), revents: 0),
+            pollfd(fd: pipes.errors?.number ?? -1, events: Int16(POLLIN), revents: 0),
+        ]
+        let limit = next.map { Int32(clamping: Int64(max(.zero, $0 - .now) / .milliseconds(1)) + 1) } ?? -1
+        _ = poll(&polled, nfds_t(polled.count), limit)
+    }
+
+    /// Writes what the pipe takes.
+    private func writeUnsent(to input: inout FileDescriptor?) {
+        guard let descriptor = input else { return state.withLock { ($0.unsent, $0.sent) = ([], 0) } }
+        let isOver = state.withLock { state in
+            while state.sent < state.unsent.count {
+                let count = state.unsent[state.sent...].withUnsafeBytes {
+                    write(descriptor.number, $0.baseAddress, min($0.count, 64 << 10))
+                }
+                if count < 0, errno == EINTR { continue }
+                if count < 0, errno == EAGAIN { return false }
+                // It reads no more.
+                guard count > 0 else { return true }
+                state.sent += count
+            }
+            (state.unsent, state.sent) = ([], 0)
+            return state.closesInput
+        }
+        if isOver { input = nil }
+    }
+
+    private func readNews(_ pipes: inout Pipes) {
+        if let output = pipes.output, let bytes = readPiece(of: output) {
+            if bytes.isEmpty { pipes.output = nil }
+            onEvent(bytes.isEmpty ? .outputEnded : .output(bytes))
+        }
+        if let errors = pipes.errors, let bytes = readPiece(of: errors) {
+            if bytes.isEmpty { pipes.errors = nil } else { onEvent(.errors(bytes)) }
+        }
+    }
+
+    private func readRest(_ pipes: inout Pipes, limit: Int) {
+        for (descriptor, event) in [(pipes.output, Event.output), (pipes.errors, Event.errors)] {
+            var rest = limit
+            while rest > 0, let descriptor, let bytes = readPiece(of: descriptor), !bytes.isEmpty {
+                onEvent(event(bytes))
+                rest -= bytes.count
+            }
+        }
+    }
+
+    /// What is there, at most 64 KiB; empty at the end, and when reading fails; `nil` for nothing yet.
+    private func readPiece(of descriptor: FileDescriptor) -> [UInt8]? {
+        var failure: CInt = 0
+        let piece = [UInt8](unsafeUninitializedCapacity: 64 << 10) { buffer, count in
+            var got = read(descriptor.number, buffer.baseAddress, buffer.count)
+            while got < 0, errno == EINTR { got = read(descriptor.number, buffer.baseAddress, buffer.count) }
+            if got < 0 { failure = errno }
+            count = max(got, 0)
+        }
+        return failure == EAGAIN ? nil : piece
+    }
+}

@@ -1,0 +1,97 @@
+import FoundationEssentials
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// A program, its arguments, and the world that it starts in. No shell reads any of it.
+@_spi(ChappieInternals) public struct ProgramInvocation: Sendable, Hashable {
+    /// Where the program is; its first argument as well.
+    public var path: String
+    /// The arguments after the program's name. Every process of the machine can read them: never a secret.
+    public var arguments: [String]
+    /// The whole of its environment.
+    public var environment: [String: String]
+    /// Where it starts; `nil` is where this process is.
+    public var workingDirectory: String?
+
+    /// An invocation with the given properties.
+    public init(
+        path: String, arguments: [String] = [], environment: [String: String], workingDirectory: String? = nil
+    ) {
+        self.path = path
+        self.arguments = arguments
+        self.environment = environment
+        self.workingDirectory = workingDirectory
+    }
+
+    /// A command as people write it: a name is looked up in the `PATH` of `environment`, a path is taken from
+    /// `workingDirectory`.
+    ///
+    /// - Throws: ``StartFailure``, for a program or a folder that isn't there.
+    public init(
+        command: [String], environment: [String: String], workingDirectory: String? = nil
+    ) throws(StartFailure) {
+        guard let name = command.first, !name.isEmpty else { throw StartFailure("the command is empty") }
+        // C's strings end at the first such character, and the program would be another one.
+        let words = command + environment.map { "\($0.key)=\($0.value)" } + [workingDirectory ?? ""]
+        guard !words.contains(where: { $0.utf8.contains(0) }) else {
+            throw StartFailure("the command or its environment holds a NUL character")
+        }
+        if let workingDirectory, !Self.has(S_IFDIR, at: workingDirectory) {
+            throw StartFailure("there is no folder \(workingDirectory)")
+        }
+        let found: String?
+        if name.contains("/") {
+            let path = name.hasPrefix("/") ? name : "\(workingDirectory ?? ".")/\(name)"
+            found = Self.isExecutable(path) ? path : nil
+        } else {
+            found = Self.find(name, in: environment["PATH"])
+        }
+        guard let found else {
+            let place = name.contains("/") ? "" : " in PATH"
+            throw StartFailure("there is no program \(name)\(place) that may be run")
+        }
+        self.init(
+            path: found, arguments: Array(command.dropFirst()), environment: environment,
+            workingDirectory: workingDirectory)
+    }
+
+    /// Where the program `name` is, as `searchPath` has it. Relative folders don't count: a program in the current folder
+    /// must not run by accident.
+    public static func find(
+        _ name: String, in searchPath: String?, where isExecutable: (String) -> Bool = Self.isExecutable
+    ) -> String? {
+        let folders = searchPath.flatMap { $0.isEmpty ? nil : $0 } ?? "/usr/local/bin:/usr/bin:/bin"
+        return folders.split(separator: ":").filter { $0.hasPrefix("/") }.map { "\($0)/\(name)" }
+            .first(where: isExecutable)
+    }
+
+    /// Whether there is a file at `path` that this user may run.
+    public static func isExecutable(_ path: String) -> Bool { access(path, X_OK) == 0 && !has(S_IFDIR, at: path) }
+
+    /// A clean environment: `PATH`, `HOME` and `LANG` of this process, and `more`. Nothing else of this process's, where
+    /// keys and tokens of other programs may be.
+    public static func cleanEnvironment(adding more: [String: String] = [:]) -> [String: String] {
+        ProcessInfo.processInfo.environment.filter { ["PATH", "HOME", "LANG"].contains($0.key) }
+            .merging(more) { _, given in given }
+    }
+
+    private static func has(_ type: mode_t, at path: String) -> Bool {
+        var status = stat()
+        return stat(path, &status) == 0 && status.st_mode & S_IFMT == type
+    }
+}
+
+/// A program that could not be started.
+@_spi(ChappieInternals) public struct StartFailure: Error, Sendable, Hashable {
+    /// One clause, without a final stop.
+    public let reason: String
+
+    /// A failure for this reason.
+    public init(_ reason: String) { self.reason = reason }
+}

@@ -1,0 +1,90 @@
+import CSpawn
+import Dispatch
+import Synchronization
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// A child of this process, watched on a thread of its own for as long as it lives, and reaped at its end.
+///
+/// It has a session of its own, without a terminal: an interrupt from the keyboard does not reach it, and it can't read what
+/// the user types. Of this process's open files it has the three that it was given.
+@_spi(ChappieInternals) public final class StartedChild: Sendable {
+    /// Its process and its process group.
+    private let id: pid_t
+    /// From then on the number may be another program's.
+    private let isReaped = Mutex(false)
+
+    /// Starts the program.
+    ///
+    /// - Parameters:
+    ///   - endsGroup: whether what it leaves running is killed at its end. Default `false`.
+    ///   - onExit: gets its exit code, 128 and the number of the signal that ended it, or -1 when another part of this process
+    ///     has reaped it.
+    public init(
+        _ program: ProgramInvocation, input: FileDescriptor, output: FileDescriptor, errors: FileDescriptor,
+        endsGroup: Bool = false, onExit: @escaping @Sendable (Int32) -> Void
+    ) throws(StartFailure) {
+        var id: pid_t = 0
+        let arguments = ([program.path] + program.arguments).map { strdup($0) } + [nil]
+        let variables = program.environment.map { strdup("\($0.key)=\($0.value)") } + [nil]
+        let status = cspawn_start(
+            program.path, arguments, variables, program.workingDirectory, input.number, output.number, errors.number,
+            &id)
+        for text in arguments + variables { free(text) }
+        guard status == 0 else { throw StartFailure(String(cString: strerror(status))) }
+        self.id = id
+        DispatchQueue(label: "chappie.child").async { onExit(self.waitToTheEnd(endsGroup: endsGroup)) }
+    }
+
+    /// Sends a signal to it and everything in its session's first process group, unless it has ended.
+    public func signalGroup(_ number: Int32) { isReaped.withLock { if !$0 { _ = killpg(id, number) } } }
+
+    private func waitToTheEnd(endsGroup: Bool) -> Int32 {
+        var information = siginfo_t()
+        while waitid(P_PID, id_t(id), &information, WEXITED | WNOWAIT) != 0, errno == EINTR {}
+        return isReaped.withLock { isReaped in
+            // The group's number is still its own: it has not been reaped.
+            if endsGroup { _ = killpg(id, SIGKILL) }
+            isReaped = true
+            var status: CInt = 0
+            guard waitpid(id, &status, 0) == id else { return -1 }
+            let signal = status & 0x7F
+            return signal == 0 ? (status >> 8) & 0xFF : 128 + signal
+        }
+    }
+}
+
+/// One open file, closed with the last reference to it.
+@_spi(ChappieInternals) public final class FileDescriptor: Sendable {
+    /// The system's number for it.
+    public let number: Int32
+
+    /// Takes over `number`; a negative one is the answer of a call that failed.
+    public init(_ number: Int32) { self.number = number }
+
+    deinit { if isOpen { close(number) } }
+
+    /// Whether there is a file.
+    public var isOpen: Bool { number >= 0 }
+
+    /// A file without a name and without content.
+    public static func memory() -> FileDescriptor { FileDescriptor(cspawn_memory_file()) }
+
+    /// A pipe whose ends no program inherits by itself.
+    ///
+    /// - Throws: ``StartFailure``, with the system's words.
+    public static func pipe() throws(StartFailure) -> (reader: FileDescriptor, writer: FileDescriptor) {
+        var ends: [CInt] = [-1, -1]
+        guard cspawn_pipe(&ends) == 0 else { throw StartFailure(String(cString: strerror(errno))) }
+        return (FileDescriptor(ends[0]), FileDescriptor(ends[1]))
+    }
+
+    /// Makes reading and writing return at once instead of waiting. The other end of a pipe is not concerned.
+    func stopBlocking() { _ = fcntl(number, F_SETFL, fcntl(number, F_GETFL) | O_NONBLOCK) }
+}
