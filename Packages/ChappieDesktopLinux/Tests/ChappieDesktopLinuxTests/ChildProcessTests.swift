@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import ChappieDesktopLinux
+@_spi(ChappieInternals) import ChappieProcess
 
 struct ChildProcessTests {
     private static let input = [UInt8](repeating: 0x61, count: 1 << 20)

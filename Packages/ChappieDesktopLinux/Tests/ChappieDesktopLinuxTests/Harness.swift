@@ -5,6 +5,7 @@ import TestFixtures
 import Testing
 
 @testable import ChappieDesktopLinux
+@_spi(ChappieInternals) import ChappieProcess
 
 extension SystemProgram {
     static let xclip = SystemProgram("xclip", packages: "xclip")

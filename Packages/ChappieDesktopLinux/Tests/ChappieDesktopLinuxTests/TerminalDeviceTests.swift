@@ -3,6 +3,7 @@ import TestFixtures
 import Testing
 
 @testable import ChappieDesktopLinux
+@_spi(ChappieInternals) import ChappieProcess
 
 struct TerminalDeviceTests {
     @Test func writesToATerminalByItsPathOrADescriptor() throws {
