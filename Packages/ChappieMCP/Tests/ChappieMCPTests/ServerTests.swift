@@ -140,7 +140,7 @@ struct BadServerTests {
         -> ChappieMCPServer
     {
         var limits = MCPSession.Limits()
-        (limits.line, limits.unread) = (1 << 20, 200_000)
+        (limits.line, limits.unread) = (1 << 20, 150_000)
         return ChappieMCPServer(
             command: ["/bin/sh", "-c", script], environment: ["ONLY": "1"], name: name, startTimeout: limit,
             limits: limits)
