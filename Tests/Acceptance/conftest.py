@@ -7,6 +7,7 @@ import os
 import pathlib
 import re
 import secrets
+import signal
 import subprocess
 import time
 
@@ -18,6 +19,8 @@ from counterparts import PATIENCE, Keyring, Simulator, TLSFront, private_file
 ROOT = pathlib.Path(__file__).parents[2]
 USAGE, BAD_DATA, UNAVAILABLE, USAGE_LIMIT, SIGN_IN_NEEDED, HUNG_UP, INTERRUPTED = 64, 65, 69, 75, 77, 129, 130
 QUESTION = "a quiet evening 🌙 with äöü"
+# The program outlives its terminal where nohup wants it; what starts these tests may have wanted that for itself.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 TURN = {"method": "POST", "path": "/backend-api/codex/responses"}
 
 

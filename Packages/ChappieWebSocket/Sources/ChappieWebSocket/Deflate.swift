@@ -13,8 +13,10 @@ final class Inflater {
     /// A message's size is checked each time so much has come out.
     static let bufferBytes = 16 << 10
 
-    /// - Parameter windowBits: as negotiated, 8 to 15. Peers whose deflate is zlib's use 9 when they are asked for 8.
-    init(windowBits: Int) throws(WebSocketError) {
+    /// - Parameter windowBits: 8 to 15, which is taken as 9 at least, as zlib's deflate does. A connection takes the largest,
+    ///   whatever was negotiated: with a smaller one, zlib's verdict on a peer that reaches back too far would depend on how
+    ///   the bytes were cut.
+    init(windowBits: Int = 15) throws(WebSocketError) {
         stream = .allocate(capacity: 1)
         stream.initialize(to: z_stream())
         buffer = .allocate(byteCount: Self.bufferBytes, alignment: 16)

@@ -201,7 +201,7 @@ struct WebSocketCodec {
     }
 
     private mutating func decompress(_ piece: UnsafeRawBufferPointer, isLast: Bool) throws(WebSocketError) {
-        if inflater == nil { inflater = try Inflater(windowBits: compression?.serverMaxWindowBits ?? 15) }
+        if inflater == nil { inflater = try Inflater() }
         try inflater?.decompress(piece, endsMessage: isLast, into: &payload, limit: limits.messageBytes)
         if isLast, compression?.serverNoContextTakeover == true { inflater = nil }
     }

@@ -108,6 +108,18 @@ import Testing
         #expect(codec.receive(hex("41 08 00 02 00 fd ff c3 28 00")).end == .failure(.invalidUTF8))
     }
 
+    /// A fuzzer found it: zlib looks only now and then whether a distance is inside the window.
+    @Test func aPeerThatReachesBackBeyondItsWindowIsTreatedTheSameHoweverItsBytesCome() throws {
+        var generator = SplitMix64(seed: 3)
+        let noise = (0..<2000).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
+        let wire = WebSocketFrames.frame(2, try compressed(noise + noise), reserved: 4)
+        let negotiated = DeflateParameters(serverMaxWindowBits: 9)
+        for chunks in [[wire], wire.map { [$0] }] {
+            var codec = WebSocketCodec.test(compression: negotiated)
+            #expect(codec.receive(chunks).messages == [.binary(noise + noise)])
+        }
+    }
+
     // MARK: Sizes
 
     private func compressed(_ payload: [UInt8]) throws -> [UInt8] {
