@@ -251,6 +251,8 @@ public struct ChappieErrorTable: Sendable, Hashable, Codable {
         /// The backend has lost the thread of a WebSocket conversation; the sign-in is fine: the whole request on a new
         /// connection fixes it.
         case conversationLost
+        /// Reasoning that was sent back can't be decrypted: the request without it may succeed.
+        case unreadableReasoning
     }
 
     /// Meanings by `error.code` or `error.type`, lower case.
@@ -278,6 +280,7 @@ public struct ChappieErrorTable: Sendable, Hashable, Codable {
         "server_is_overloaded": .overloaded,
         "cyber_policy": .refused, "bio_policy": .refused, "misalignment_policy_violation": .refused,
         "invalid_prompt": .refused,
+        "invalid_encrypted_content": .unreadableReasoning,
         "websocket_connection_limit_reached": .conversationLost, "previous_response_not_found": .conversationLost,
     ])
 }

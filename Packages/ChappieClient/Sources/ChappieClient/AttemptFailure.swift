@@ -24,6 +24,8 @@ struct AttemptFailure: Error {
         case rateLimited(resetsIn: TimeInterval?)
         /// The message is larger than the backend takes over WebSocket; nothing was sent.
         case messageTooLarge
+        /// Encrypted items of the conversation can't be read: the request without them may succeed.
+        case unreadableReasoning
     }
 
     var kind: Kind
@@ -146,6 +148,7 @@ struct BackendErrors: Sendable {
             case .contextWindowExceeded: (.final, .contextWindowExceeded)
             case .rateLimited: (.rateLimited(resetsIn: nil), unmapped)
             case .conversationLost: (.stale, unmapped)
+            case .unreadableReasoning: (.unreadableReasoning, unmapped)
             case .overloaded, .refused: (.final, unmapped)
             case nil: (kind, unmapped)
             }

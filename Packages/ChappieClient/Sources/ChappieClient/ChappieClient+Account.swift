@@ -70,6 +70,16 @@ extension ChappieClient {
         try await models(filter: filter).first { $0.slug != slug }
     }
 
+    /// Whether `model` wants its tools as the first item of the input. The list of models says; where it can't be had, the
+    /// usual form is taken.
+    func wantsToolsInInput(_ model: String) async -> Bool {
+        guard model != Self.defaultModel else { return false }
+        let all = ChappieModelFilter(includesHidden: true)
+        var known = modelList?.models
+        if known == nil { known = try? await models(filter: all) }
+        return known?.first { $0.slug == model }?.usesResponsesLite ?? false
+    }
+
     /// How much of the account's limits is used. A 429 is tried again as the configuration's backoff policy says.
     ///
     /// - Throws: ``ChappieClientError``; `CancellationError`.

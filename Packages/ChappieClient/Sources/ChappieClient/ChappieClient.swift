@@ -31,6 +31,10 @@ public actor ChappieClient {
     let clock: any ChappieClock
     let middleware: [any HTTPMiddleware]
     let log: TurnLog
+    private let tools: [ChappieHostTool]
+    private let toolProviders: [any ChappieToolProvider]
+    private let approvalHandler: ChappieToolApprovalHandler?
+    private let toolLedger = ToolLedger()
 
     private let queue = AsyncLock()
     /// The turns that were asked for and are not over, in the order in which they were asked for.
@@ -42,6 +46,8 @@ public actor ChappieClient {
     private var model: String
     /// `nil` before the first turn.
     private var conversation: Conversation?
+    /// The conversation that the next turn goes on with, where it is not ``conversation``.
+    private var resumed: ChappieClientContext?
     /// The models as they were listed last, and the tag they came with.
     var modelList: (account: ChappieAccountInfo, tag: String, models: [ChappieModel])?
 
@@ -51,6 +57,9 @@ public actor ChappieClient {
     /// of the configuration's credential slot, shared with its session; `clock` is for pauses and dates, `entropy` for ids.
     ///
     /// - Parameters:
+    ///   - tools: the model may call them. Default none.
+    ///   - toolProviders: asked for more tools at the beginning of every turn. Default none.
+    ///   - toolApprovalHandler: asks the user where a tool's policy is `.ask`. Without it such calls are denied.
     ///   - modelCache: keeps model lists between runs. Default none.
     ///   - middleware: sees every HTTP exchange with the backend, the first one outermost: turns over server-sent events,
     ///     models, usage. Not the messages of a WebSocket. It works on requests before the sign-in's header fields are
@@ -60,8 +69,10 @@ public actor ChappieClient {
     public init(
         configuration: ChappieConfiguration = ChappieConfiguration(), transport: any HTTPTransport,
         webSocket: (any WebSocketTransport)? = nil, credentials: CredentialManager,
-        clock: any ChappieClock = SystemClock(), entropy: any Entropy = SystemEntropy(),
-        modelCache: (any ChappieModelCache)? = nil, middleware: [any HTTPMiddleware] = [], logger: Logger? = nil
+        tools: [ChappieHostTool] = [], toolProviders: [any ChappieToolProvider] = [],
+        toolApprovalHandler: ChappieToolApprovalHandler? = nil, clock: any ChappieClock = SystemClock(),
+        entropy: any Entropy = SystemEntropy(), modelCache: (any ChappieModelCache)? = nil,
+        middleware: [any HTTPMiddleware] = [], logger: Logger? = nil
     ) {
         self.configuration = configuration
         self.modelCache = modelCache
@@ -72,6 +83,9 @@ public actor ChappieClient {
         self.transport = transport
         self.webSocket = webSocket
         self.entropy = entropy
+        self.tools = tools
+        self.toolProviders = toolProviders
+        approvalHandler = toolApprovalHandler
         model = configuration.model
         let connection = ConversationConnection(
             lifetime: configuration.endpoints.profile.webSocket?.lifetime ?? .zero)
@@ -103,12 +117,7 @@ public actor ChappieClient {
     ///
     /// - Throws: ``ChappieClientError``; `CancellationError`.
     public func response(_ request: ChappieResponseRequest) async throws -> ChappieResponse {
-        let (_, task) = begin(request, endsWithItsStream: false)
-        return try await withTaskCancellationHandler {
-            try await task.value
-        } onCancel: {
-            task.cancel()
-        }
+        try await result(of: .turn(request))
     }
 
     /// Asks and streams the answer. The turn starts now; letting go of the stream ends it.
@@ -129,13 +138,62 @@ public actor ChappieClient {
     public nonisolated func streamResponse(
         _ request: ChappieResponseRequest
     ) -> AsyncThrowingStream<ChappieStreamEvent, any Error> {
-        begin(request, endsWithItsStream: true).events
+        begin(.turn(request), endsWithItsStream: true).events
     }
 
     /// Asks and gives a handle on the running turn, which goes on when its events are not read.
     public nonisolated func startStream(_ message: ChappieInputMessage) -> ChappieStreamHandle {
-        let (events, task) = begin(ChappieResponseRequest(messages: [message]), endsWithItsStream: false)
+        let (events, task) = begin(.turn(ChappieResponseRequest(messages: [message])), endsWithItsStream: false)
         return ChappieStreamHandle(events: events, task: task)
+    }
+
+    /// Asks for an answer of a type's form: the backend holds the model to `schema`, and the answer is checked against it.
+    ///
+    /// ```swift
+    /// struct Town: Decodable { var name: String; var people: Int }
+    /// let town = try await client.send("The capital of France?", as: Town.self, schema: .derived(from: Town.self))
+    /// ```
+    /// - Throws: ``ChappieClientError``: `invalidStructuredOutput` names the place that does not fit; `responseFailed` for an
+    ///   answer that ended early, and for one that the model refused; `CancellationError`. ``ChappieJSONSchemaError`` for a
+    ///   schema that can't be used: nothing is sent then.
+    public func send<Output: Decodable & Sendable>(
+        _ text: String, as type: Output.Type, schema: ChappieJSONSchema
+    ) async throws -> Output {
+        try schema.check()
+        let response = try await response(ChappieResponseRequest(messages: [.user(text)], outputSchema: schema))
+        let answer = response.outputText
+        guard response.status != .incomplete, !answer.isEmpty else { throw ChappieClientError.responseFailed(response) }
+        func misfit(_ path: String, _ message: String) -> ChappieClientError {
+            .invalidStructuredOutput(ChappieSchemaViolation(path: path, message: message), answer)
+        }
+        guard let json = try? ChappieJSON(parsing: answer) else { throw misfit("", "It is not JSON.") }
+        if let violation = try schema.violations(in: json).first {
+            throw ChappieClientError.invalidStructuredOutput(violation, answer)
+        }
+        do { return try JSONDecoder().decode(type, from: Data(answer.utf8)) } catch let error as DecodingError {
+            throw misfit(error.path, error.sentence)
+        }
+    }
+
+    /// The same for a type that knows its schema.
+    public func send<Output: Decodable & ChappieJSONSchemaProviding & Sendable>(
+        _ text: String, as type: Output.Type
+    ) async throws -> Output { try await send(text, as: type, schema: Output.jsonSchema) }
+
+    /// Goes on with a turn that waited for approval, in this process or in another.
+    ///
+    /// - Parameter decisions: the user's answers by call id. A question without one is asked of the approval handler.
+    /// - Throws: as ``response(_:)``; `approvalPending` again where an answer is deferred once more. A turn that fails may be
+    ///   resumed again by this client: calls that ran are not repeated.
+    public func resume(
+        _ pending: ChappiePendingTurn, decisions: [String: ChappieApprovalDecision] = [:]
+    ) async throws -> ChappieResponse { try await result(of: .resume(pending, decisions)) }
+
+    /// The same as a stream.
+    public nonisolated func streamResuming(
+        _ pending: ChappiePendingTurn, decisions: [String: ChappieApprovalDecision] = [:]
+    ) -> AsyncThrowingStream<ChappieStreamEvent, any Error> {
+        begin(.resume(pending, decisions), endsWithItsStream: true).events
     }
 
     /// Ends the newest turn, whether it runs, waits, or was asked for a moment ago. Those before it go on; a further call
@@ -143,7 +201,73 @@ public actor ChappieClient {
     public func cancel() { turns.withLock { $0.popLast() }?.task.cancel() }
 
     /// Uses another model from the next turn on. The slug is not checked against the list.
-    public func selectModel(_ slug: String) { model = slug }
+    ///
+    /// Reasoning is encrypted for the model that wrote it, so another model does without it.
+    @discardableResult
+    public func selectModel(_ slug: String) -> ChappieClientContext {
+        model = slug
+        return context()
+    }
+
+    // MARK: The context
+
+    /// The conversation as it is now, as a value to keep.
+    public func context() -> ChappieClientContext {
+        if let resumed { return resumed }
+        if let conversation { return conversation.context(model: model) }
+        // The first turn takes the id that is named here.
+        let now = clock.now
+        let new = ChappieClientContext(
+            sessionID: UUIDv7.make(now: now, entropy: entropy), model: model, createdAt: now)
+        resumed = new
+        return new
+    }
+
+    /// How much of a window of `contextWindow` tokens the conversation takes.
+    public func contextSize(contextWindow: Int) -> ChappieContextSize {
+        ChappieContextSize(estimatedTokens: context().estimatedTokens, contextWindow: contextWindow)
+    }
+
+    /// Begins a new conversation, with ids of its own. A turn that is running ends as it would, and is not kept.
+    @discardableResult
+    public func clearContext() -> ChappieClientContext {
+        (conversation, resumed) = (nil, nil)
+        toolLedger.reset()
+        return context()
+    }
+
+    /// Goes on with a conversation that was kept, from the next turn on, with its model.
+    public func resumeContext(_ context: ChappieClientContext) {
+        (conversation, resumed) = (nil, context)
+        model = context.model
+        toolLedger.reset()
+    }
+
+    /// Puts a summary in the place of everything said so far.
+    @discardableResult
+    public func compactContext(summary: String) -> ChappieClientContext {
+        let item = ChappieInputMessage.developer(Compaction.introduction + summary).inputItem
+        if conversation == nil {
+            var new = context()
+            new = ChappieClientContext(
+                sessionID: new.sessionID, model: model, items: [item], compactedSummary: summary,
+                createdAt: new.createdAt, updatedAt: clock.now)
+            resumed = new
+        } else {
+            conversation?.compact(into: [item], summary: summary, model: model, now: clock.now)
+        }
+        return context()
+    }
+
+    /// Has the model compact the conversation, in a turn of its own; where the backend has no compaction, or it fails, the
+    /// model is asked for a summary in words. The user's own messages of some 64,000 tokens stay as they are.
+    ///
+    /// - Throws: ``ChappieClientError``; `CancellationError`. The conversation is then as it was.
+    @discardableResult
+    public func compactContext() async throws -> ChappieClientContext {
+        _ = try await result(of: .compaction)
+        return context()
+    }
 
     // MARK: The connection
 
@@ -156,10 +280,8 @@ public actor ChappieClient {
         guard prewarming == nil, turns.withLock(\.isEmpty) else { return }
         let task = Task { @concurrent in
             // Without a sign-in there is nothing to warm.
-            guard let (runner, body) = try? await prepare([], ChappieMessageOptions()),
-                body["input"]?.array?.isEmpty == false
-            else { return }
-            await runner.prewarm(body)
+            guard let turn = try? await prepare([], RequestFrame(model: model), emit: { _ in }) else { return }
+            await turn.prewarm()
         }
         prewarming = task
         await withTaskCancellationHandler {
@@ -183,10 +305,26 @@ public actor ChappieClient {
 
     // MARK: A turn
 
+    /// The work that waits in the client's queue.
+    private enum Job: Sendable {
+        case turn(ChappieResponseRequest)
+        case resume(ChappiePendingTurn, [String: ChappieApprovalDecision])
+        case compaction
+    }
+
+    private func result(of job: Job) async throws -> ChappieResponse {
+        let (_, task) = begin(job, endsWithItsStream: false)
+        return try await withTaskCancellationHandler {
+            try await task.value
+        } onCancel: {
+            task.cancel()
+        }
+    }
+
     /// Starts a turn. Its events wait in the stream, unbounded: at most one decoded answer, and a turn must be able to
     /// finish (and let the next one start) although its reader has stopped reading.
     private nonisolated func begin(
-        _ request: ChappieResponseRequest, endsWithItsStream: Bool
+        _ job: Job, endsWithItsStream: Bool
     ) -> (events: AsyncThrowingStream<ChappieStreamEvent, any Error>, task: Task<ChappieResponse, any Error>) {
         let (events, continuation) = AsyncThrowingStream<ChappieStreamEvent, any Error>.makeStream()
         // A stream that ends with its last owner ends the turn. A handle's stream is owned by the turn as well, so that
@@ -202,7 +340,7 @@ public actor ChappieClient {
                 }
                 do {
                     try await queue.enter(ticket)
-                    let response = try await run(request) { continuation.yield($0) }
+                    let response = try await run(job) { continuation.yield($0) }
                     continuation.finish()
                     return response
                 } catch {
@@ -226,38 +364,90 @@ public actor ChappieClient {
     /// Not on this actor: it stays free for others while the answer comes in.
     @concurrent
     private nonisolated func run(
-        _ request: ChappieResponseRequest, emit: @escaping @Sendable (ChappieStreamEvent) -> Void
+        _ job: Job, emit: @escaping @Sendable (ChappieStreamEvent) -> Void
     ) async throws -> ChappieResponse {
         await endPrewarm()
-        // The request's own options go before those of its last message.
-        var options = request.messages.last?.options ?? request.options
-        if request.options.reasoningEffort != .automatic { options.reasoningEffort = request.options.reasoningEffort }
-        options.verbosity = request.options.verbosity ?? options.verbosity
-        let (runner, body) = try await prepare(request.messages, options)
-        let response = try await runner.run(body, emit: emit)
-        try Task.checkCancellation()
-        if let call = response.items.first(where: \.isToolCall) {
-            throw ChappieClientError.missingToolHandler(call.name ?? "")
+        var turn: Turn
+        let response: ChappieResponse
+        switch job {
+        case .turn(let request):
+            try await compactIfDue()
+            turn = try await prepare(request.messages.map(\.inputItem), frame(of: request), emit: emit)
+            do { response = try await turn.run() } catch ChappieClientError.contextWindowExceeded
+                where configuration.automaticCompaction != nil
+            {
+                try await compact()
+                turn = try await prepare(request.messages.map(\.inputItem), frame(of: request), emit: emit)
+                response = try await turn.run()
+            }
+        case .resume(let waiting, let decisions):
+            await goOn(with: waiting)
+            turn = try await prepare(waiting.items, waiting.frame, round: waiting.round, emit: emit)
+            response = try await turn.run(resuming: (waiting, decisions))
+            toolLedger.forgetResults()
+        case .compaction:
+            try await compact()
+            response = ChappieResponse()
+            emit(.completed(response))
+            return response
         }
-        await keep(request.messages, response)
+        try Task.checkCancellation()
+        await keep(turn)
         emit(.completed(response))
         return response
     }
 
-    private func keep(_ messages: [ChappieInputMessage], _ response: ChappieResponse) {
-        conversation?.append(messages, answer: response)
+    /// The request's own options go before those of its last message.
+    private func frame(of request: ChappieResponseRequest) -> RequestFrame {
+        var options = request.messages.last?.options ?? request.options
+        if request.options.reasoningEffort != .automatic { options.reasoningEffort = request.options.reasoningEffort }
+        options.verbosity = request.options.verbosity ?? options.verbosity
+        var frame = RequestFrame(model: request.model ?? model, options: options)
+        frame.outputSchema = request.outputSchema
+        return frame
     }
 
-    /// The parts of a turn: the request's body, and a runner that sends it in the conversation's account alone.
+    /// Adds a turn to the conversation that it was asked in; another one may have begun since.
+    private func keep(_ turn: Turn) {
+        guard conversation?.id == turn.conversationID else { return }
+        if turn.hasDroppedReasoning { conversation?.dropReasoning() }
+        conversation?.append(
+            turn.items, model: turn.frame.model, measuredTokens: turn.measuredTokens, now: clock.now)
+    }
+
+    private func goOn(with pending: ChappiePendingTurn) {
+        guard conversation?.id != pending.context.sessionID else { return }
+        (conversation, resumed) = (nil, pending.context)
+    }
+
+    /// The parts of a turn: its request, and a runner that sends it in the conversation's account alone.
     private func prepare(
-        _ messages: [ChappieInputMessage], _ options: ChappieMessageOptions
-    ) async throws -> (TurnRunner, ChappieJSONObject) {
+        _ items: [ChappieJSON], _ frame: RequestFrame, round: Int = 0,
+        emit: @escaping @Sendable (ChappieStreamEvent) -> Void
+    ) async throws -> Turn {
+        var provided: [ChappieHostTool] = []
+        for provider in toolProviders { provided += try await provider.tools() }
+        let toolbox = try Toolbox(harness: configuration.harness, tools: tools, provided: provided)
+        var frame = frame
+        frame.tools = toolbox.declared(as: configuration.endpoints.profile.toolEnvelope)
+        if !frame.tools.isEmpty { frame.wantsToolsInInput = await wantsToolsInInput(frame.model) }
+        _ = try await currentConversation()
+        conversation?.dropReasoning(unreadableBy: frame.model)
+        let runner = try await runner()
+        return Turn(
+            runner: runner, frame: frame,
+            tools: ToolRound(
+                toolbox: toolbox, approvalHandler: approvalHandler,
+                failureBehavior: configuration.toolFailureBehavior, ledger: toolLedger, clock: clock, emit: emit),
+            toolLoopLimit: configuration.toolLoopLimit, items: items, round: round)
+    }
+
+    private func runner() async throws -> TurnRunner {
         let conversation = try await currentConversation()
-        let runner = TurnRunner(
+        return TurnRunner(
             configuration: configuration, http: transport, middleware: middleware, webSocket: webSocket,
             authorization: credentials.authorization(onlyFor: conversation.account), conversation: conversation,
             connection: connection, clock: clock, entropy: entropy, log: log)
-        return (runner, conversation.body(asking: messages, model: model, options: options))
     }
 
     /// The conversation to go on with: a new one at first, and when another account has signed in.
@@ -272,11 +462,37 @@ public actor ChappieClient {
             guard !conversation.account.isSameAccount(as: account) else { return conversation }
             // Whichever transport the new one takes, the earlier account's connection is of no more use.
             if let retired = connection.retire() { Task { await retired.close(.normal) } }
+            toolLedger.reset()
         }
-        let id = UUIDv7.make(now: clock.now, entropy: entropy)
-        let new = Conversation(account: account, id: id, configuration: configuration)
-        conversation = new
+        let now = clock.now
+        let id = UUIDv7.make(now: now, entropy: entropy)
+        let new =
+            resumed.map {
+                Conversation($0, account: account, newID: id, now: now, configuration: configuration)
+            } ?? Conversation(account: account, id: id, now: now, configuration: configuration)
+        (conversation, resumed) = (new, nil)
         return new
+    }
+
+    // MARK: Compaction
+
+    private func compactIfDue() async throws {
+        guard let share = configuration.automaticCompaction, let conversation, !conversation.items.isEmpty else {
+            return
+        }
+        let window = modelList?.models.first { $0.slug == model }?.contextWindow ?? Compaction.usualWindow
+        guard Double(conversation.context(model: model).estimatedTokens) >= share * Double(window) else { return }
+        // A conversation that can't be compacted just now may still be answered.
+        do { try await compact() } catch is CancellationError { throw CancellationError() } catch {}
+    }
+
+    private func compact() async throws {
+        let turn = try await prepare([], RequestFrame(model: model), emit: { _ in })
+        guard let before = conversation, !before.items.isEmpty else { return }
+        let (items, summary) = try await Compaction(turn: turn, conversation: before).run()
+        try Task.checkCancellation()
+        guard conversation?.id == before.id else { return }
+        conversation?.compact(into: items, summary: summary, model: model, now: clock.now)
     }
 }
 

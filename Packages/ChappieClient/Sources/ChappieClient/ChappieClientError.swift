@@ -15,11 +15,11 @@ public enum ChappieClientError: Error, Sendable, Hashable {
     case usageLimitReached(ChappieUsageLimit)
     /// The model called a tool that the program has not given; the string is its name.
     case missingToolHandler(String)
-    /// A tool call was refused by policy or by the user: the tool's name and the reason. For tools, which follow.
+    /// A tool call was refused by policy or by the user: the tool's name and the reason.
     case toolApprovalDenied(String, String)
-    /// A tool's handler threw: the tool's name and the error's message. For tools, which follow.
+    /// A tool's handler threw: the tool's name and the error's message.
     case toolExecutionFailed(String, String)
-    /// The model kept calling tools beyond this many rounds. For tools, which follow.
+    /// The model kept calling tools beyond this many rounds.
     case toolLoopLimitExceeded(Int)
     /// The response ended in an error, and asking again did not help; or it ended early, where the whole text was asked for.
     /// The response holds what the backend said, and the text as far as it came.
@@ -32,6 +32,12 @@ public enum ChappieClientError: Error, Sendable, Hashable {
     case httpError(Int, String)
     /// A successful answer that can't be understood.
     case invalidResponse
+    /// A tool call waits for the user, who can't answer now; ``ChappieClient/resume(_:decisions:)`` goes on.
+    case approvalPending(ChappiePendingTurn)
+    /// The model's answer does not fit the schema that was asked for: where, why, and the answer's text.
+    case invalidStructuredOutput(ChappieSchemaViolation, String)
+    /// A tool can't be declared to the model: its name, and why. Nothing was sent.
+    case invalidTool(String, String)
     /// The exchange broke before the answer was whole.
     case transportFailed(ChappieTransportError)
     /// The conversation is longer than the model's context window.
@@ -61,6 +67,11 @@ extension ChappieClientError: LocalizedError {
         case .responseFailed(let response): describe(response)
         case .httpError(let status, let body): describe(status: status, body: body)
         case .invalidResponse: "The server sent an answer that could not be understood."
+        case .approvalPending(let turn):
+            "The turn waits for your approval of \(turn.approvals.map { "\"\($0.call.name)\"" }.joined(separator: ", "))."
+        case .invalidStructuredOutput(let violation, _):
+            "The answer does not have the form that was asked for, at \(violation.path.isEmpty ? "/" : violation.path): \(violation.message)"
+        case .invalidTool(let name, let reason): "The tool \"\(name)\" can't be used: \(reason)."
         case .transportFailed(let error): error.errorDescription
         case .contextWindowExceeded: "The conversation is longer than the model can take in."
         case .messageTooLarge(let bytes, let limit): "The request is \(bytes) bytes long; \(limit) are allowed."
@@ -88,6 +99,9 @@ extension ChappieClientError: LocalizedError {
         case .httpError(let status, _):
             status >= 500 ? "The service has a problem; try again in a moment." : "Check the request and the address."
         case .invalidResponse: "Check that the configured address is the right service."
+        case .approvalPending: "Approve or deny the call, then go on with the turn."
+        case .invalidStructuredOutput: "Ask again, or make the schema simpler."
+        case .invalidTool: "Change the tool's declaration."
         case .transportFailed(let error): error.recoverySuggestion
         case .contextWindowExceeded: "Start a new conversation, or shorten this one."
         case .messageTooLarge: "Send less at once."

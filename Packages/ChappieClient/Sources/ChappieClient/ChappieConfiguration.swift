@@ -19,6 +19,13 @@ public struct ChappieConfiguration: Sendable, Hashable {
     public var rateLimitBackoff: ChappieRateLimitBackoffPolicy
     /// How answers travel. Default: WebSocket first, then server-sent events.
     public var streamingTransportPolicy: ChappieStreamingTransportPolicy
+    /// How many rounds of tool calls one turn may take. Default 16; values below 0 become 0.
+    public var toolLoopLimit: Int
+    /// What becomes of a turn when a tool call is denied or fails. Default ``ChappieToolFailureBehavior/automatic``.
+    public var toolFailureBehavior: ChappieToolFailureBehavior
+    /// The share of the model's context window, above 0 and at most 1, from which on a conversation is compacted before
+    /// the next turn. Default `nil`: never by itself.
+    public var automaticCompaction: Double?
     /// The issuer, the backend, and what they look like on the wire. Default ``ChappieEndpoints/chatGPT``.
     public var endpoints: ChappieEndpoints
     /// Proxy, trust and deadlines of every connection. Default ``ChappieNetworkPolicy/default``.
@@ -31,7 +38,8 @@ public struct ChappieConfiguration: Sendable, Hashable {
         keychainAccessibility: ChappieKeychainAccessibility = .whenUnlockedThisDeviceOnly,
         model: String = ChappieClient.defaultModel, harness: ChappieHarness = .default,
         rateLimitBackoff: ChappieRateLimitBackoffPolicy = .default,
-        streamingTransportPolicy: ChappieStreamingTransportPolicy = .default,
+        streamingTransportPolicy: ChappieStreamingTransportPolicy = .default, toolLoopLimit: Int = 16,
+        toolFailureBehavior: ChappieToolFailureBehavior = .automatic, automaticCompaction: Double? = nil,
         endpoints: ChappieEndpoints = .chatGPT, network: ChappieNetworkPolicy = .default
     ) {
         self.keychainService = keychainService
@@ -42,6 +50,9 @@ public struct ChappieConfiguration: Sendable, Hashable {
         self.harness = harness
         self.rateLimitBackoff = rateLimitBackoff
         self.streamingTransportPolicy = streamingTransportPolicy
+        self.toolLoopLimit = max(toolLoopLimit, 0)
+        self.toolFailureBehavior = toolFailureBehavior
+        self.automaticCompaction = automaticCompaction
         self.endpoints = endpoints
         self.network = network
     }
@@ -93,49 +104,15 @@ public struct ChappieStreamingTransportPolicy: Sendable, Hashable, Codable {
         prefersWebSocket: false, maxWebSocketReconnectionAttempts: 0)
 }
 
-/// The assistant's role inside the host app: the first item of every transcript.
-///
-/// ```swift
-/// let harness: ChappieHarness = "Answer in one sentence."
-/// ```
-public struct ChappieHarness: Sendable, Hashable, Codable, ExpressibleByStringLiteral {
-    /// For people; the model does not see it.
-    public var name: String
-    /// One sentence for people; the model does not see it.
-    public var summary: String
-    /// The instructions to the model. Empty: no item is sent.
-    public var instructions: String
-    /// The assistant's abilities, one phrase each; told to the model as a list below the instructions.
-    public var capabilities: [String]
+/// What becomes of a turn when a tool call is denied or fails; unknown values count as ``automatic``.
+public struct ChappieToolFailureBehavior: RawRepresentable, Sendable, Hashable, Codable {
+    public let rawValue: String
+    public init(rawValue: String) { self.rawValue = rawValue }
 
-    /// A harness of its parts.
-    public init(name: String, summary: String = "", instructions: String, capabilities: [String] = []) {
-        self.name = name
-        self.summary = summary
-        self.instructions = instructions
-        self.capabilities = capabilities
-    }
-
-    /// Instructions only; the name is `Inline Harness`.
-    public init(stringLiteral value: String) { self.init(name: "Inline Harness", instructions: value) }
-
-    /// A plain assistant that says what it is, and nothing else.
-    public static let `default` = ChappieHarness(
-        name: "Chappie", summary: "A plain assistant inside an app.",
-        instructions: """
-            You are an assistant inside an application that uses the person's own ChatGPT account. \
-            Answer the person directly. Do not present yourself as the Codex app, a coding agent or any other \
-            OpenAI product surface, and do not claim abilities that the conversation does not show.
-            """)
-
-    /// No instructions at all.
-    public static let none = ChappieHarness(name: "None", instructions: "")
-
-    /// The first input item, or `nil` when there is nothing to say. The same harness always gives the same bytes.
-    var inputItem: ChappieJSON? {
-        let list = capabilities.map { "- \($0)" }.joined(separator: "\n")
-        let parts = [instructions, list.isEmpty ? "" : "You can:\n\(list)"].filter { !$0.isEmpty }
-        guard !parts.isEmpty else { return nil }
-        return ChappieInputMessage.developer(parts.joined(separator: "\n\n")).inputItem
-    }
+    /// The call of a tool whose policy is `.deny` ends the turn; of everything else the model is told.
+    public static let automatic = ChappieToolFailureBehavior(rawValue: "automatic")
+    /// The model is told, and the turn goes on.
+    public static let tellModel = ChappieToolFailureBehavior(rawValue: "tell_model")
+    /// The turn ends with `toolApprovalDenied` or `toolExecutionFailed`.
+    public static let throwError = ChappieToolFailureBehavior(rawValue: "throw_error")
 }

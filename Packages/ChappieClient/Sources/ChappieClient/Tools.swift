@@ -1,3 +1,4 @@
+import ChappieAuth
 @_spi(ChappieInternals) public import ChappieCore
 
 /// A tool that the host runs for the model.
@@ -76,4 +77,108 @@ public protocol ChappieToolProvider: Sendable {
     ///
     /// - Throws: anything; the turn then fails before a request is sent.
     func tools() async throws -> [ChappieHostTool]
+}
+
+/// Asks the user whether a tool may be run. It may take as long as the user does; cancelling the turn cancels its task.
+public typealias ChappieToolApprovalHandler = @Sendable (ChappieApprovalRequest) async -> ChappieApprovalDecision
+
+/// The tools of one turn: what the model is told, and what runs.
+struct Toolbox: Sendable {
+    /// What identifies a tool in a call.
+    private struct Key: Hashable {
+        var namespace: String?
+        var name: String
+    }
+
+    private var order: [Key] = []
+    private var declarations: [Key: ChappieHarnessTool] = [:]
+    private var handlers: [Key: ChappieHostTool] = [:]
+
+    /// Of tools with one name the first counts: the harness's declaration, then the host's tools, then the providers'.
+    ///
+    /// - Throws: ``ChappieClientError/invalidTool(_:_:)``: a name that the backend refuses, or a schema that can't be used.
+    init(harness: ChappieHarness, tools: [ChappieHostTool], provided: [ChappieHostTool] = []) throws(ChappieClientError)
+    {
+        for tool in harness.allTools { try declare(tool, in: nil) }
+        for tool in tools + provided {
+            let key = Key(namespace: tool.namespace, name: tool.name)
+            guard handlers[key] == nil else { continue }
+            handlers[key] = tool
+            try declare(
+                ChappieHarnessTool(name: tool.name, description: tool.description, inputSchema: tool.inputSchema),
+                in: tool.namespace)
+        }
+    }
+
+    private mutating func declare(_ tool: ChappieHarnessTool, in namespace: String?) throws(ChappieClientError) {
+        let key = Key(namespace: namespace, name: tool.name)
+        guard declarations[key] == nil else { return }
+        try Self.check(tool)
+        declarations[key] = tool
+        order.append(key)
+    }
+
+    /// Refuses what the backend would refuse, and what the arguments could not be checked against.
+    static func check(_ tool: ChappieHarnessTool) throws(ChappieClientError) {
+        let isName = tool.name.utf8.allSatisfy { byte in
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"), UInt8(ascii: "-"):
+                true
+            default: false
+            }
+        }
+        guard isName, (1...64).contains(tool.name.utf8.count) else {
+            throw .invalidTool(tool.name, "a name has 1 to 64 letters, digits, _ and -")
+        }
+        guard tool.inputSchema["type"]?.string == "object" else {
+            throw .invalidTool(tool.name, "the schema must be of type object")
+        }
+        do throws(ChappieJSONSchemaError) { try ChappieJSONSchema(tool.inputSchema).check() } catch {
+            throw .invalidTool(tool.name, "the schema can't be used, at \(error.path): \(error.reason)")
+        }
+    }
+
+    var isEmpty: Bool { order.isEmpty }
+
+    /// The tools as a request declares them, always in the same order.
+    func declared(as envelope: ChappieEndpointProfile.ToolEnvelope) -> [ChappieJSON] {
+        var namespaces: [String] = []
+        for key in order { if let name = key.namespace, !namespaces.contains(name) { namespaces.append(name) } }
+        func list(_ namespace: String?) -> [ChappieJSON] {
+            order.filter { $0.namespace == namespace }.compactMap { declarations[$0]?.declared(as: envelope) }
+        }
+        return list(nil)
+            + namespaces.map { name in
+                [
+                    "type": "namespace", "name": .string(name), "description": .string("Tools of \(name)."),
+                    "tools": .array(list(name)),
+                ]
+            }
+    }
+
+    /// The tool that carries `call` out; its schema is what the model was told.
+    func tool(for call: ChappieToolCall) -> ChappieHostTool? {
+        let key = Key(namespace: call.namespace == "functions" ? nil : call.namespace, name: call.name)
+        guard var tool = handlers[key] else { return nil }
+        if let declared = declarations[key] {
+            tool.inputSchema = declared.inputSchema
+            if !declared.description.isEmpty { tool.description = declared.description }
+        }
+        return tool
+    }
+}
+
+extension ChappieHarnessTool {
+    fileprivate func declared(as envelope: ChappieEndpointProfile.ToolEnvelope) -> ChappieJSON {
+        let function = ChappieJSONObject([
+            ("name", .string(name)), ("description", .string(description)), ("strict", false),
+            ("parameters", inputSchema),
+        ])
+        switch envelope {
+        case .flatFunction:
+            return .object(ChappieJSONObject(members: [.init(name: "type", value: "function")] + function.members))
+        case .nestedFunction: return ["type": "function", "function": .object(function)]
+        }
+    }
 }

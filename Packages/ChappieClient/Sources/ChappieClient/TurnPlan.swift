@@ -56,7 +56,7 @@ struct TurnPlan: Sendable {
         case .unreachable where hasDelivered || hasReconnected, .upgradeFailed where hasReconnected, .stale, .broken:
             return reconnect(failure, jitter: jitter)
         case .upgradeFailed, .silent, .messageTooLarge: return fallBack(failure)
-        case .unreachable, .final: return .fail(failure.error)
+        case .unreachable, .unreadableReasoning, .final: return .fail(failure.error)
         }
     }
 

@@ -15,7 +15,7 @@ struct TurnRunner: Sendable {
     let webSocket: (any WebSocketTransport)?
     /// For the conversation's account alone.
     let authorization: Authorization
-    let conversation: Conversation
+    var conversation: Conversation
     let connection: ConversationConnection
     let clock: any ChappieClock
     let entropy: any Entropy
@@ -28,11 +28,15 @@ struct TurnRunner: Sendable {
     private var deadlines: ChappieDeadlines { configuration.network.deadlines }
     private var errors: BackendErrors { BackendErrors(configuration.endpoints.profile) }
 
-    /// - Throws: ``ChappieClientError``, what the transport throws, `CancellationError`.
+    /// - Parameter turnState: what the backend wants to be told with every request of the turn.
+    /// - Throws: ``ChappieClientError``, what the transport throws, `CancellationError`; an ``AttemptFailure`` for encrypted
+    ///   items that can't be read.
     func run(
-        _ body: ChappieJSONObject, emit: @escaping (ChappieStreamEvent) -> Void
+        _ body: ChappieJSONObject, turnState: inout String?, emit: @escaping (ChappieStreamEvent) -> Void
     ) async throws -> ChappieResponse {
         var turn = TurnAccumulator(emit: emit)
+        turn.received(turnState: turnState)
+        defer { turnState = turn.turnState }
         var plan = TurnPlan(
             kind: firstKind, policy: configuration.streamingTransportPolicy, backoff: configuration.rateLimitBackoff)
         var request: HTTPExchangeRequest?
@@ -52,6 +56,8 @@ struct TurnRunner: Sendable {
                     log.sentPlain()
                     continue
                 }
+                // The turn repairs it: it knows which of its items can't be read.
+                guard failure.kind != .unreadableReasoning else { throw failure }
                 let step = plan.next(after: failure, hasDelivered: turn.hasDelivered, jitter: try jitter())
                 if kind == .webSocket, plan.hasGivenUpWebSocket { connection.gaveUp(at: clock.elapsed) }
                 switch step {

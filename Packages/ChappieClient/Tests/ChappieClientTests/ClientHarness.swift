@@ -128,6 +128,29 @@ func answering(_ text: String, id: String = "resp_1") -> [String] {
     return all.map { $0.serialized() }
 }
 
+/// The events of an answer that calls tools, or any other items, and says nothing.
+func items(_ items: [ChappieJSON], id: String = "resp_1", isWhole: Bool = true) -> [String] {
+    let done = items.enumerated().map { index, item -> ChappieJSON in
+        ["type": "response.output_item.done", "output_index": .integer(index), "item": item]
+    }
+    let completed: ChappieJSON = [
+        "type": "response.completed",
+        "response": [
+            "id": .string(id), "status": "completed",
+            "usage": ["input_tokens": 10, "output_tokens": 5, "total_tokens": 15],
+        ],
+    ]
+    return (done + (isWhole ? [completed] : [])).map { $0.serialized() }
+}
+
+/// The call of a function.
+func call(_ name: String, _ arguments: String = "{}", id: String = "call_1") -> ChappieJSON {
+    [
+        "id": .string("fc_\(id)"), "type": "function_call", "status": "completed", "call_id": .string(id),
+        "name": .string(name), "arguments": .string(arguments),
+    ]
+}
+
 /// A signed-in client whose requests are answered by `replies` in order, whichever way they travel. Pauses pass at once.
 struct ClientHarness: Sendable {
     let http: ScriptedHTTPTransport
@@ -147,7 +170,9 @@ struct ClientHarness: Sendable {
         backoff: ChappieRateLimitBackoffPolicy = .default, policy: ChappieStreamingTransportPolicy? = nil,
         profile: ChappieWebSocketProfile? = .chatGPT, clock: (any ChappieClock)? = nil,
         handshake: ScriptedGate? = nil, modelCache: (any ChappieModelCache)? = nil,
-        middleware: [any HTTPMiddleware] = [], logger: Logger? = nil
+        middleware: [any HTTPMiddleware] = [], logger: Logger? = nil, tools: [ChappieHostTool] = [],
+        providers: [any ChappieToolProvider] = [], approval: ChappieToolApprovalHandler? = nil,
+        configure: (inout ChappieConfiguration) -> Void = { _ in }
     ) {
         let left = Mutex((replies: replies[...], others: others[...], openings: openings[...]))
         // Receivers' and the sign-in's deadlines stand still: silence is scripted.
@@ -176,10 +201,13 @@ struct ClientHarness: Sendable {
             : CredentialManager(
                 slot: slot, store: InMemoryCredentialStore(), transport: http, endpoints: endpoints,
                 lock: NoCredentialLock(), clock: still)
+        var configuration = ChappieConfiguration(
+            harness: harness, rateLimitBackoff: backoff, streamingTransportPolicy: policy ?? wire.policy,
+            endpoints: endpoints)
+        configure(&configuration)
         client = ChappieClient(
-            configuration: ChappieConfiguration(
-                harness: harness, rateLimitBackoff: backoff, streamingTransportPolicy: policy ?? wire.policy,
-                endpoints: endpoints), transport: http, webSocket: webSocket, credentials: credentials,
+            configuration: configuration, transport: http, webSocket: webSocket, credentials: credentials,
+            tools: tools, toolProviders: providers, toolApprovalHandler: approval,
             clock: clock ?? self.clock, entropy: FixedEntropy(), modelCache: modelCache, middleware: middleware,
             logger: logger)
         if let logger { credentials.log(to: logger) }

@@ -12,7 +12,7 @@ import Testing
         _ harness: ChappieHarness = .none, _ profile: ChappieEndpointProfile = ChappieEndpoints.chatGPT.profile
     ) -> Conversation {
         Conversation(
-            account: ChappieAccountInfo(), id: "id",
+            account: ChappieAccountInfo(), id: "id", now: Date(timeIntervalSince1970: 0),
             configuration: ChappieConfiguration(harness: harness, endpoints: ChappieEndpoints(profile: profile)))
     }
 
@@ -160,5 +160,19 @@ import Testing
         #expect(connection.mayTry(at: now))
         connection.gaveUp(at: now)
         #expect(connection.mayTry(at: now + .seconds(30)))
+    }
+}
+
+extension Conversation {
+    /// A request of these messages.
+    fileprivate func body(
+        asking messages: [ChappieInputMessage], model: String, options: ChappieMessageOptions
+    ) -> ChappieJSONObject { body(adding: messages.map(\.inputItem), RequestFrame(model: model, options: options)) }
+
+    /// Keeps a turn without tools.
+    fileprivate mutating func append(_ messages: [ChappieInputMessage], answer: ChappieResponse) {
+        append(
+            messages.map(\.inputItem) + Self.kept(of: answer), model: "m", measuredTokens: nil,
+            now: Date(timeIntervalSince1970: 0))
     }
 }

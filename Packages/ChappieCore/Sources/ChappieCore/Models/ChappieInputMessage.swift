@@ -65,14 +65,18 @@ public struct ChappieResponseRequest: Sendable, Hashable, Codable {
     public var options: ChappieMessageOptions
     /// The slug of the model for this turn alone; `nil`, the default, means the client's.
     public var model: String?
+    /// The JSON that the answer must be, in the backend's strict mode. Default `nil`: text.
+    public var outputSchema: ChappieJSONSchema?
 
     /// A turn of these messages.
     public init(
-        messages: [ChappieInputMessage], options: ChappieMessageOptions = ChappieMessageOptions(), model: String? = nil
+        messages: [ChappieInputMessage], options: ChappieMessageOptions = ChappieMessageOptions(),
+        model: String? = nil, outputSchema: ChappieJSONSchema? = nil
     ) {
         self.messages = messages
         self.options = options
         self.model = model
+        self.outputSchema = outputSchema
     }
 }
 

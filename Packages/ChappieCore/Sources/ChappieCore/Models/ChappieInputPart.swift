@@ -23,7 +23,8 @@ extension ChappieInputMessage.Part: Codable {
     /// Encodes the part as a user's; ``ChappieInputMessage/role`` decides what text is called in a request.
     public func encode(to encoder: any Encoder) throws { try json(isAssistant: false).encode(to: encoder) }
 
-    init(_ json: ChappieJSON) {
+    /// A part as the Responses API writes it.
+    @_spi(ChappieInternals) public init(_ json: ChappieJSON) {
         self = .other(json)
         guard let known = Self.known(json), let object = json.object else { return }
         // A part with members that the known one would lose is kept as it came.

@@ -1,0 +1,137 @@
+@_spi(ChappieInternals) public import ChappieCore
+
+/// A conversation as a value: keep it, and go on with it later by ``ChappieClient/resumeContext(_:)``.
+///
+/// Items of the backend are kept as they came, unknown ones included, and their bytes survive encoding: the prompt cache
+/// of a resumed conversation still hits. Reasoning and compactions are encrypted for one account; in another one they are
+/// left out.
+public struct ChappieClientContext: Sendable, Hashable, Codable {
+    /// Names the session, and the prompt cache, to the backend.
+    public var sessionID: String
+    /// Names the thread to the backend; the same as ``sessionID`` here.
+    public var threadID: String
+    /// The model that the next turn uses.
+    public var model: String
+    /// What a compaction made of the earlier conversation, where it is text; one that the model wrote is encrypted.
+    public var compactedSummary: String?
+    /// When the conversation began.
+    public var createdAt: Date
+    /// When its last turn ended.
+    public var updatedAt: Date
+    /// The size as the backend counted it after the last turn, if it did.
+    public var measuredTokens: Int?
+    /// The account that the conversation belongs to; `nil` before its first turn.
+    public var accountID: String?
+    /// The model whose reasoning is among the items.
+    var reasoningModel: String?
+    /// All items, as JSON text: the order of members is part of a prompt that is cached.
+    private var itemText: String
+
+    /// A conversation of these messages, to show or to go on with.
+    public init(
+        sessionID: String, threadID: String? = nil, model: String = ChappieClient.defaultModel,
+        messages: [ChappieInputMessage] = [], compactedSummary: String? = nil, createdAt: Date, updatedAt: Date? = nil
+    ) {
+        self.init(
+            sessionID: sessionID, model: model, items: messages.map(\.inputItem), compactedSummary: compactedSummary,
+            createdAt: createdAt, updatedAt: updatedAt ?? createdAt)
+        self.threadID = threadID ?? sessionID
+    }
+
+    init(
+        sessionID: String, model: String, items: [ChappieJSON], compactedSummary: String?, createdAt: Date,
+        updatedAt: Date, measuredTokens: Int? = nil, accountID: String? = nil, reasoningModel: String? = nil
+    ) {
+        self.sessionID = sessionID
+        threadID = sessionID
+        self.model = model
+        self.compactedSummary = compactedSummary
+        self.createdAt = createdAt
+        self.updatedAt = updatedAt
+        self.measuredTokens = measuredTokens
+        self.accountID = accountID
+        self.reasoningModel = reasoningModel
+        itemText = ChappieJSON.array(items).serialized()
+    }
+
+    /// Everything said so far, as the backend takes it: messages, reasoning, tool calls and their results.
+    public var items: [ChappieJSONValue] { (try? ChappieJSON(parsing: itemText))?.array ?? [] }
+
+    /// The messages among ``items``.
+    public var messages: [ChappieInputMessage] { items.compactMap(ChappieInputMessage.init(item:)) }
+
+    /// How many messages there are.
+    public var messageCount: Int { items.count { $0["type"]?.string == "message" } }
+
+    /// The size in tokens: as the backend counted it, or else some four bytes of text to a token.
+    public var estimatedTokens: Int { measuredTokens ?? Conversation.estimatedTokens(of: items) }
+}
+
+/// How much of a model's context window a conversation takes.
+public struct ChappieContextSize: Sendable, Hashable, Codable {
+    /// The conversation's size.
+    public var estimatedTokens: Int
+    /// The window's size, in tokens.
+    public var contextWindow: Int
+
+    /// A size with the given properties; negative values become 0.
+    public init(estimatedTokens: Int, contextWindow: Int) {
+        self.estimatedTokens = max(estimatedTokens, 0)
+        self.contextWindow = max(contextWindow, 0)
+    }
+
+    /// What is left of the window; never below 0.
+    public var remainingTokens: Int { max(contextWindow - estimatedTokens, 0) }
+    /// How much of the window is used, 0 to 100; 100 where there is no window.
+    public var usedPercent: Double {
+        contextWindow == 0 ? 100 : min(Double(estimatedTokens) / Double(contextWindow) * 100, 100)
+    }
+}
+
+extension ChappieInputMessage {
+    /// A message as an item of the conversation; `nil` for other items.
+    fileprivate init?(item: ChappieJSON) {
+        guard item["type"]?.string == "message", let role = item["role"]?.string else { return nil }
+        let parts = (item["content"]?.array ?? []).map { part -> Part in
+            // Annotations and the like are in the item; a reader of messages wants the text.
+            if part["type"]?.string == "output_text", let text = part["text"]?.string { return .text(text) }
+            return Part(part)
+        }
+        self.init(role: Role(rawValue: role), parts: parts)
+    }
+}
+
+extension DecodingError {
+    private var context: Context? {
+        switch self {
+        case .typeMismatch(_, let context), .valueNotFound(_, let context), .keyNotFound(_, let context),
+            .dataCorrupted(let context):
+            context
+        @unknown default: nil
+        }
+    }
+
+    /// The place in the document, as a JSON Pointer (RFC 6901).
+    var path: String {
+        (context?.codingPath ?? []).map { "/\($0.intValue.map(String.init) ?? $0.stringValue)" }.joined()
+    }
+
+    /// The place as programmers write it: `tools[1].name`; for a missing member its own.
+    var keyPath: String {
+        var keys = context?.codingPath ?? []
+        if case .keyNotFound(let key, _) = self { keys.append(key) }
+        return keys.reduce("") { path, key in
+            if let index = key.intValue { return "\(path)[\(index)]" }
+            return path.isEmpty ? key.stringValue : "\(path).\(key.stringValue)"
+        }
+    }
+
+    /// A sentence about what is wrong there.
+    var sentence: String {
+        switch self {
+        case .keyNotFound(let key, _): "The member \(key.stringValue) is missing."
+        case .typeMismatch(let type, _), .valueNotFound(let type, _): "A value of the kind \(type) is expected here."
+        default: "This value can't be used."
+        }
+    }
+}

@@ -1,0 +1,92 @@
+@_spi(ChappieInternals) import ChappieCore
+
+/// Makes a long conversation short: by the backend's own compaction, or by a summary in words.
+struct Compaction: Sendable {
+    let turn: Turn
+    let conversation: Conversation
+
+    static let introduction = "This is a summary of the conversation so far:\n\n"
+    /// The window of a model that the list does not know, in tokens: that of the backend's own fallback.
+    static let usualWindow = 272_000
+    /// How much of the user's own words stays, in tokens.
+    private static let keptWords = 64_000
+    /// How often a summary is asked for with half of what was said, where the whole is too long.
+    private static let halvings = 4
+
+    private static let question = """
+        Summarise the conversation so far for yourself, so that you can go on without it: what the user wants, what was \
+        decided and done, what tools said, names and numbers that matter, and what is still to do. Answer with the \
+        summary alone.
+        """
+
+    /// - Returns: what takes the place of the conversation's items, and the summary where it is words.
+    /// - Throws: ``ChappieClientError``, `CancellationError`.
+    func run() async throws -> (items: [ChappieJSON], summary: String?) {
+        do { return (try await compacted(), nil) } catch {
+            guard Self.mayBeSummarised(error) else { throw error }
+            let summary = try await summarised()
+            return ([ChappieInputMessage.developer(Self.introduction + summary).inputItem], summary)
+        }
+    }
+
+    /// A request whose last item asks for it (protocol of the Codex CLI 0.163.0, "v2"): the answer is one encrypted item.
+    private func compacted() async throws -> [ChappieJSON] {
+        let response = try await turn.answer(
+            to: ["type": "compaction_trigger"], after: conversation.items, toolChoice: "auto")
+        let made = response.items.filter { $0.type == "compaction" && $0.json["encrypted_content"]?.string != nil }
+        guard response.status == .completed, made.count == 1 else { throw ChappieClientError.invalidResponse }
+        return Self.words(of: conversation.items) + made.map(\.json)
+    }
+
+    /// The newest messages of the user and the program, as far as they go into the budget.
+    private static func words(of items: [ChappieJSON]) -> [ChappieJSON] {
+        var left = keptWords
+        let kept = items.reversed().filter { item in
+            guard item["type"]?.string == "message", item["role"]?.string != "assistant" else { return false }
+            left -= Conversation.estimatedTokens(of: [item])
+            return left >= 0
+        }
+        return kept.reversed()
+    }
+
+    /// A summary in words. A conversation that is too long to be summarised whole loses its older half first.
+    private func summarised() async throws -> String {
+        var items = conversation.items
+        for attempt in 0...Self.halvings {
+            do {
+                let response = try await turn.answer(
+                    to: ChappieInputMessage.user(Self.question).inputItem, after: items, toolChoice: "none")
+                guard response.status == .completed, !response.outputText.isEmpty else {
+                    throw ChappieClientError.responseFailed(response)
+                }
+                return response.outputText
+            } catch  where Self.isTooLong(error) && attempt < Self.halvings {
+                // A turn stays whole: a tool's result without its call is refused.
+                let middle = items.count / 2
+                let start = items.indices.dropFirst(middle).first { items[$0]["role"]?.string == "user" }
+                guard let start, start > 0 else { throw error }
+                items.removeFirst(start)
+            }
+        }
+        throw ChappieClientError.contextWindowExceeded
+    }
+
+    private static func isTooLong(_ error: any Error) -> Bool {
+        switch ChappieClientError.wrapping(error) as? ChappieClientError {
+        case .contextWindowExceeded, .messageTooLarge: true
+        default: false
+        }
+    }
+
+    /// Whether a plain request may succeed where the compaction did not. A limit, a missing sign-in and a lost network
+    /// stand in the way of both.
+    private static func mayBeSummarised(_ error: any Error) -> Bool {
+        switch ChappieClientError.wrapping(error) as? ChappieClientError {
+        case .httpError(429, _): false
+        case .httpError, .responseFailed, .invalidResponse, .contextWindowExceeded, .messageTooLarge,
+            .streamingTransportReplayDiverged:
+            true
+        default: false
+        }
+    }
+}

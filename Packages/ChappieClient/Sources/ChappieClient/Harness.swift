@@ -1,0 +1,313 @@
+@_spi(ChappieInternals) public import ChappieCore
+
+/// The assistant's role inside the host app: the first item of every transcript.
+///
+/// ```swift
+/// let harness: ChappieHarness = "Answer in one sentence."
+/// let shop = ChappieHarness(name: "Shop", instructions: "Help with orders.", tools: [lookUp])
+/// ```
+public struct ChappieHarness: Sendable, Hashable, Codable, ExpressibleByStringLiteral {
+    /// For people; the model does not see it.
+    public var name: String
+    /// One sentence for people; the model does not see it.
+    public var summary: String
+    /// The instructions to the model. Empty: none.
+    public var instructions: String
+    /// The assistant's abilities, one phrase each; told to the model as a list below the instructions.
+    public var capabilities: [String]
+    /// The tools that the model may call. The client needs a ``ChappieHostTool`` of the same name for each.
+    public var tools: [ChappieHarnessTool]
+    /// Additions, told to the model in this order.
+    public var plugins: [ChappieHarnessPlugin]
+
+    /// A harness of its parts; without `instructions` it has those of ``default``.
+    public init(
+        name: String, summary: String = "", instructions: String = ChappieHarness.defaultInstructions,
+        capabilities: [String] = [], tools: [ChappieHarnessTool] = [], plugins: [ChappieHarnessPlugin] = []
+    ) {
+        self.name = name
+        self.summary = summary
+        self.instructions = instructions
+        self.capabilities = capabilities
+        self.tools = tools
+        self.plugins = plugins
+    }
+
+    /// Instructions only; the name is `Inline Harness`.
+    public init(stringLiteral value: String) { self.init(name: "Inline Harness", instructions: value) }
+
+    /// Decodes a document in which everything but `name` may be missing.
+    public init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: CodingKeys.self)
+        self.init(
+            name: try values.decode(String.self, forKey: .name),
+            summary: try values.decodeIfPresent(String.self, forKey: .summary) ?? "",
+            instructions: try values.decodeIfPresent(String.self, forKey: .instructions) ?? Self.defaultInstructions,
+            capabilities: try values.decodeIfPresent([String].self, forKey: .capabilities) ?? [],
+            tools: try values.decodeIfPresent([ChappieHarnessTool].self, forKey: .tools) ?? [],
+            plugins: try values.decodeIfPresent([ChappieHarnessPlugin].self, forKey: .plugins) ?? [])
+    }
+
+    /// The instructions of ``default``: a plain assistant that says what it is.
+    public static let defaultInstructions = """
+        You are an assistant inside an application that uses the person's own ChatGPT account. \
+        Answer the person directly. Do not present yourself as the Codex app, a coding agent or any other \
+        OpenAI product surface, and do not claim abilities that the conversation does not show.
+        """
+
+    /// A plain assistant that says what it is, and nothing else.
+    public static let `default` = ChappieHarness(name: "Chappie", summary: "A plain assistant inside an app.")
+
+    /// No instructions at all.
+    public static let none = ChappieHarness(name: "None", instructions: "")
+
+    /// All tools: those of the harness, then those of its plugins. Of two with one name the first counts.
+    public var allTools: [ChappieHarnessTool] { (tools + plugins.flatMap(\.tools)).uniqued() }
+
+    /// The first input item, or `nil` when there is nothing to say. The same harness always gives the same bytes.
+    var inputItem: ChappieJSON? {
+        let list = capabilities.map { "- \($0)" }.joined(separator: "\n")
+        let parts =
+            [instructions, list.isEmpty ? "" : "You can:\n\(list)"]
+            + plugins.map { $0.instructions.isEmpty ? "" : "# \($0.name)\n\($0.instructions)" }
+        let said = parts.filter { !$0.isEmpty }
+        guard !said.isEmpty else { return nil }
+        return ChappieInputMessage.developer(said.joined(separator: "\n\n")).inputItem
+    }
+}
+
+/// A tool as a harness declares it to the model; a ``ChappieHostTool`` of the same name carries it out.
+public struct ChappieHarnessTool: Sendable, Hashable, Codable {
+    /// The name that the model calls.
+    public var name: String
+    /// Tells the model what the tool does.
+    public var description: String
+    /// The JSON Schema of the arguments.
+    public var inputSchema: ChappieJSONValue
+
+    /// A declaration; without a schema the tool takes no arguments.
+    public init(name: String, description: String = "", inputSchema: ChappieJSONValue = Self.noArguments) {
+        self.name = name
+        self.description = description
+        self.inputSchema = inputSchema
+    }
+
+    /// Decodes a document in which everything but `name` may be missing.
+    public init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: CodingKeys.self)
+        self.init(
+            name: try values.decode(String.self, forKey: .name),
+            description: try values.decodeIfPresent(String.self, forKey: .description) ?? "",
+            inputSchema: try values.decodeIfPresent(ChappieJSONValue.self, forKey: .inputSchema) ?? Self.noArguments)
+    }
+
+    /// The schema of a tool without arguments.
+    public static let noArguments: ChappieJSONValue = ["type": "object", "properties": [:]]
+}
+
+/// An addition to a harness: more instructions and more tools.
+public struct ChappieHarnessPlugin: Sendable, Hashable, Codable {
+    /// The heading of its instructions.
+    public var name: String
+    /// One sentence for people; the model does not see it.
+    public var summary: String
+    /// Told to the model below the harness's own. Empty: none.
+    public var instructions: String
+    /// The tools that it adds.
+    public var tools: [ChappieHarnessTool]
+
+    /// A plugin with the given properties.
+    public init(name: String, summary: String = "", instructions: String = "", tools: [ChappieHarnessTool] = []) {
+        self.name = name
+        self.summary = summary
+        self.instructions = instructions
+        self.tools = tools
+    }
+
+    /// Decodes a document in which everything but `name` may be missing.
+    public init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: CodingKeys.self)
+        self.init(
+            name: try values.decode(String.self, forKey: .name),
+            summary: try values.decodeIfPresent(String.self, forKey: .summary) ?? "",
+            instructions: try values.decodeIfPresent(String.self, forKey: .instructions) ?? "",
+            tools: try values.decodeIfPresent([ChappieHarnessTool].self, forKey: .tools) ?? [])
+    }
+}
+
+/// A harness as a file describes it, with what is added to it.
+///
+/// ```json
+/// {"name": "shop", "version": "1.0",
+///  "harness": {"name": "Shop", "instructions": "Help with orders."},
+///  "tools": [{"name": "look_up", "description": "Finds an order.", "inputSchema": {"type": "object"}}],
+///  "plugins": [{"name": "Returns", "instructions": "Returns take 14 days."}]}
+/// ```
+public struct ChappiePluginManifest: Sendable, Hashable, Codable {
+    /// The manifest's own name.
+    public var name: String
+    /// The manifest's version, in any spelling. Default empty.
+    public var version: String
+    /// What everything else is added to. Default ``ChappieHarness/default``.
+    public var harness: ChappieHarness
+    /// Tools that are added; one whose name the harness has already is left out.
+    public var tools: [ChappieHarnessTool]
+    /// Plugins that are appended to the harness's own.
+    public var plugins: [ChappieHarnessPlugin]
+
+    /// A manifest with the given properties.
+    public init(
+        name: String, version: String = "", harness: ChappieHarness = .default, tools: [ChappieHarnessTool] = [],
+        plugins: [ChappieHarnessPlugin] = []
+    ) {
+        self.name = name
+        self.version = version
+        self.harness = harness
+        self.tools = tools
+        self.plugins = plugins
+    }
+
+    /// Decodes a document in which everything but `name` may be missing.
+    public init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: CodingKeys.self)
+        self.init(
+            name: try values.decode(String.self, forKey: .name),
+            version: try values.decodeIfPresent(String.self, forKey: .version) ?? "",
+            harness: try values.decodeIfPresent(ChappieHarness.self, forKey: .harness) ?? .default,
+            tools: try values.decodeIfPresent([ChappieHarnessTool].self, forKey: .tools) ?? [],
+            plugins: try values.decodeIfPresent([ChappieHarnessPlugin].self, forKey: .plugins) ?? [])
+    }
+
+    /// Reads a manifest's JSON.
+    ///
+    /// - Throws: ``ChappieManifestError``, which names the key path: no JSON, a missing or mistyped member, a tool whose
+    ///   schema can't be used.
+    public init(json: [UInt8]) throws(ChappieManifestError) {
+        do { self = try JSONDecoder().decode(ChappiePluginManifest.self, from: Data(json)) } catch {
+            throw ChappieManifestError(error)
+        }
+        let lists =
+            [("harness.tools", harness.tools), ("tools", tools)]
+            + harness.plugins.enumerated().map { ("harness.plugins[\($0)].tools", $1.tools) }
+            + plugins.enumerated().map { ("plugins[\($0)].tools", $1.tools) }
+        for (path, tools) in lists {
+            for (index, tool) in tools.enumerated() {
+                do throws(ChappieClientError) { try Toolbox.check(tool) } catch {
+                    throw ChappieManifestError(
+                        keyPath: "\(path)[\(index)]", reason: error.errorDescription ?? "The tool can't be used.")
+                }
+            }
+        }
+    }
+
+    /// Reads a manifest from a file of at most 1 MiB.
+    ///
+    /// - Throws: ``ChappieManifestError``.
+    public init(contentsOf url: URL) throws(ChappieManifestError) {
+        let data: Data
+        do { data = try Data(contentsOf: url) } catch {
+            throw ChappieManifestError(keyPath: "", reason: "\(url.path) can't be read.")
+        }
+        guard data.count <= 1 << 20 else {
+            throw ChappieManifestError(keyPath: "", reason: "\(url.path) is larger than 1 MiB.")
+        }
+        try self.init(json: Array(data))
+    }
+
+    /// The harness with all that the manifest adds: of tools with one name the base harness's counts, plugins come after
+    /// its own.
+    public var resolvedHarness: ChappieHarness {
+        var harness = harness
+        harness.tools = (harness.tools + tools).uniqued()
+        harness.plugins += plugins
+        return harness
+    }
+}
+
+/// Why a manifest can't be used, and where in it.
+public struct ChappieManifestError: Error, Sendable, Hashable, LocalizedError {
+    /// The place, such as `tools[1].inputSchema`; empty for the whole file.
+    public var keyPath: String
+    /// A sentence.
+    public var reason: String
+
+    /// An error with the given properties.
+    public init(keyPath: String, reason: String) {
+        self.keyPath = keyPath
+        self.reason = reason
+    }
+
+    public var errorDescription: String? {
+        keyPath.isEmpty
+            ? "The manifest can't be used: \(reason)" : "The manifest can't be used, at \(keyPath): \(reason)"
+    }
+
+    fileprivate init(_ error: any Error) {
+        guard let error = error as? DecodingError, !error.keyPath.isEmpty else {
+            self.init(keyPath: "", reason: "It is not JSON.")
+            return
+        }
+        self.init(keyPath: error.keyPath, reason: error.sentence)
+    }
+}
+
+/// Four harnesses to begin with.
+public enum ChappieHarnessSamples {
+    /// Answers questions about a stock of goods, through two tools that the host provides.
+    public static let inventory = ChappieHarness(
+        name: "Inventory", summary: "Answers questions about a stock of goods.",
+        instructions: """
+            You help with an inventory. Look items up before you say anything about them, and say so when something is \
+            not there. Never invent a quantity.
+            """,
+        capabilities: ["find items by name or number", "tell how many are in stock"],
+        tools: [
+            ChappieHarnessTool(
+                name: "find_items", description: "Finds items whose name or number contains a text.",
+                inputSchema: [
+                    "type": "object", "properties": ["text": ["type": "string"]], "required": ["text"],
+                    "additionalProperties": false,
+                ]),
+            ChappieHarnessTool(
+                name: "stock_level", description: "Tells how many of an item are in stock.",
+                inputSchema: [
+                    "type": "object", "properties": ["item": ["type": "string"]], "required": ["item"],
+                    "additionalProperties": false,
+                ]),
+        ])
+
+    /// Answers customers from what the host puts into the conversation.
+    public static let support = ChappieHarness(
+        name: "Support", summary: "Answers customers.",
+        instructions: """
+            You answer a product's customers. Use only what the conversation tells you about the product. When it does \
+            not tell, say that you don't know and offer to pass the question on.
+            """)
+
+    /// Improves texts without changing what they say.
+    public static let writing = ChappieHarness(
+        name: "Writing", summary: "Improves texts.",
+        instructions: """
+            You edit texts. Keep the meaning, the language and the author's voice; fix grammar, spelling and clumsy \
+            sentences. Answer with the edited text alone, unless you are asked for reasons.
+            """)
+
+    /// Explains step by step, and lets the learner do the last one.
+    public static let tutor = ChappieHarness(
+        name: "Tutor", summary: "Explains things step by step.",
+        instructions: """
+            You are a patient tutor. Explain in small steps, check after each whether it was understood, and give hints \
+            before you give solutions.
+            """)
+
+    /// All samples.
+    public static let all = [inventory, support, writing, tutor]
+}
+
+extension [ChappieHarnessTool] {
+    /// The tools, of those with one name the first.
+    fileprivate func uniqued() -> [ChappieHarnessTool] {
+        var names: Set<String> = []
+        return filter { names.insert($0.name).inserted }
+    }
+}

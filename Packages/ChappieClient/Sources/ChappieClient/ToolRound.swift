@@ -1,0 +1,240 @@
+@_spi(ChappieInternals) import ChappieCore
+import Synchronization
+
+/// Carries out the tool calls of one answer: looks the tools up, asks the user, runs them, and gives the results in the
+/// order of the calls.
+struct ToolRound: Sendable {
+    let toolbox: Toolbox
+    let approvalHandler: ChappieToolApprovalHandler?
+    let failureBehavior: ChappieToolFailureBehavior
+    let ledger: ToolLedger
+    /// Whether the turn goes on from a ``ChappiePendingTurn``: what ran for it before, in this process, does not run again.
+    var isResumed = false
+    let clock: any ChappieClock
+    let emit: @Sendable (ChappieStreamEvent) -> Void
+
+    /// How a round ended.
+    struct Outcome: Sendable {
+        /// The calls that are over, in the order of the calls.
+        var results: [ChappieToolExecutionResult] = []
+        /// The questions that could not be answered now.
+        var open: [ChappieApprovalRequest] = []
+    }
+
+    /// What is to become of one call.
+    private enum Verdict: Sendable {
+        case run(ChappieHostTool, ChappieToolCall)
+        case over(ChappieToolExecutionResult)
+        case open(ChappieApprovalRequest)
+    }
+
+    private static let noHandler = "The program has nobody to ask for approval."
+
+    /// Nothing runs before every call has a verdict; each call runs once at most.
+    ///
+    /// - Parameter decisions: answers that were given before, by call id.
+    /// - Throws: ``ChappieClientError``: `missingToolHandler`, and `toolApprovalDenied` or `toolExecutionFailed` where the
+    ///   configuration wants these to end the turn; `CancellationError`.
+    func carryOut(
+        _ calls: [ChappieToolCall], round: Int, decisions: [String: ChappieApprovalDecision] = [:]
+    ) async throws -> Outcome {
+        var known: [(call: ChappieToolCall, tool: ChappieHostTool)] = []
+        for call in calls {
+            guard let tool = toolbox.tool(for: call) else { throw ChappieClientError.missingToolHandler(call.name) }
+            known.append((call, tool))
+        }
+        var verdicts: [Verdict] = []
+        for (call, tool) in known {
+            if let result = isResumed ? ledger.result(of: call.callID) : nil {
+                verdicts.append(.over(result))
+                continue
+            }
+            emit(.toolCallRequested(ChappieToolExecutionRequest(call: call, round: round)))
+            verdicts.append(try await verdict(call, tool, decisions[call.callID]))
+            if case .over(let result) = verdicts.last { emit(.toolCallCompleted(result)) }
+            try Task.checkCancellation()
+        }
+        let results = try await run(verdicts)
+        return Outcome(
+            results: results,
+            open: verdicts.compactMap { if case .open(let request) = $0 { request } else { nil } })
+    }
+
+    // MARK: Verdicts
+
+    private func verdict(
+        _ call: ChappieToolCall, _ tool: ChappieHostTool, _ decided: ChappieApprovalDecision?
+    ) async throws -> Verdict {
+        if let result = try misfit(call, tool) { return .over(result) }
+        switch tool.policy {
+        case .automatic: return .run(tool, call)
+        case .ask:
+            if decided == nil, ledger.isApproved(call) { return .run(tool, call) }
+            let request = ChappieApprovalRequest(
+                call: call, toolDescription: tool.description, inputSchema: tool.inputSchema)
+            return try await verdict(call, tool, request, decided)
+        default:
+            let reason = "The program does not allow it."
+            guard failureBehavior == .tellModel else { throw ChappieClientError.toolApprovalDenied(call.name, reason) }
+            return .over(Self.denied(call, reason))
+        }
+    }
+
+    private func verdict(
+        _ call: ChappieToolCall, _ tool: ChappieHostTool, _ request: ChappieApprovalRequest,
+        _ decided: ChappieApprovalDecision?
+    ) async throws -> Verdict {
+        let decision: ChappieApprovalDecision
+        if let decided {
+            decision = decided
+        } else {
+            emit(.approvalRequested(request))
+            decision = await approvalHandler?(request) ?? .denied(reason: Self.noHandler)
+        }
+        switch decision {
+        case .approved(let arguments, let scope):
+            if scope == .session { ledger.approve(call) }
+            guard let arguments else { return .run(tool, call) }
+            var edited = call
+            edited.arguments = call.isCustom ? arguments.string ?? arguments.serialized() : arguments.serialized()
+            return try misfit(edited, tool).map(Verdict.over) ?? .run(tool, edited)
+        case .denied(let reason):
+            guard failureBehavior != .throwError else { throw ChappieClientError.toolApprovalDenied(call.name, reason) }
+            return .over(Self.denied(call, reason))
+        case .answered(let output):
+            return .over(ChappieToolExecutionResult(call: call, outcome: .answered, result: .init(output: output)))
+        case .deferred: return .open(request)
+        }
+    }
+
+    private static func denied(_ call: ChappieToolCall, _ reason: String) -> ChappieToolExecutionResult {
+        ChappieToolExecutionResult(
+            call: call, outcome: .denied, result: .init(output: "The call was denied: \(reason)", isError: true))
+    }
+
+    /// Why the arguments can't be given to the tool; `nil` when they can.
+    private func misfit(_ call: ChappieToolCall, _ tool: ChappieHostTool) throws -> ChappieToolExecutionResult? {
+        guard !call.isCustom else { return nil }
+        guard let arguments = call.argumentsJSON else { return try failed(call, "The arguments are not JSON.") }
+        let violations = try ChappieJSONSchema(tool.inputSchema).violations(in: arguments)
+        guard !violations.isEmpty else { return nil }
+        let list = violations.prefix(5).map { "\($0.path.isEmpty ? "/" : $0.path): \($0.message)" }
+        return try failed(call, "The arguments don't fit: \(list.joined(separator: "; "))")
+    }
+
+    private func failed(_ call: ChappieToolCall, _ message: String) throws -> ChappieToolExecutionResult {
+        guard failureBehavior != .throwError else { throw ChappieClientError.toolExecutionFailed(call.name, message) }
+        return ChappieToolExecutionResult(
+            call: call, outcome: .failed, result: .init(output: "The tool failed: \(message)", isError: true))
+    }
+
+    // MARK: Running
+
+    /// Neighbours run side by side; a tool that runs alone has the others wait.
+    private func run(_ verdicts: [Verdict]) async throws -> [ChappieToolExecutionResult] {
+        var results: [Int: ChappieToolExecutionResult] = [:]
+        var batch: [(index: Int, tool: ChappieHostTool, call: ChappieToolCall)] = []
+        func flush() async throws {
+            guard !batch.isEmpty else { return }
+            try await withThrowingTaskGroup(of: (Int, ChappieToolExecutionResult).self) { group in
+                for (index, tool, call) in batch {
+                    group.addTask { (index, try await result(of: call, tool)) }
+                }
+                for try await (index, result) in group { results[index] = result }
+            }
+            batch = []
+        }
+        for (index, verdict) in verdicts.enumerated() {
+            switch verdict {
+            case .over(let result): results[index] = result
+            case .open: break
+            case .run(let tool, let call):
+                if tool.runsAlone { try await flush() }
+                batch.append((index, tool, call))
+                if tool.runsAlone { try await flush() }
+            }
+        }
+        try await flush()
+        return verdicts.indices.compactMap { results[$0] }
+    }
+
+    private func result(of call: ChappieToolCall, _ tool: ChappieHostTool) async throws -> ChappieToolExecutionResult {
+        let result: ChappieToolExecutionResult
+        do {
+            let output = try await output(of: call, tool)
+            result = ChappieToolExecutionResult(
+                call: call, outcome: output.isError ? .failed : .succeeded, result: output)
+        } catch {
+            try Task.checkCancellation()
+            result = try failed(call, Self.message(of: error))
+        }
+        if isResumed { ledger.record(result) }
+        emit(.toolCallCompleted(result))
+        return result
+    }
+
+    /// A handler that does not listen to its cancellation holds nothing up: its late result is dropped.
+    private func output(of call: ChappieToolCall, _ tool: ChappieHostTool) async throws -> ChappieToolResult {
+        let promise = Promise<ChappieToolResult>()
+        let work = Task {
+            do { promise.fulfil(.success(try await tool.handler(call))) } catch { promise.fulfil(.failure(error)) }
+        }
+        let timer = Task {
+            try await clock.sleep(for: tool.timeout)
+            promise.fulfil(.failure(ToolTimedOut(limit: tool.timeout)))
+            work.cancel()
+        }
+        defer { timer.cancel() }
+        return try await withTaskCancellationHandler {
+            try await promise.value()
+        } onCancel: {
+            work.cancel()
+        }
+    }
+
+    private struct ToolTimedOut: LocalizedError {
+        let limit: Duration
+        var errorDescription: String? { "It took longer than \(limit.words)." }
+    }
+
+    /// What the model is told of a handler's error.
+    private static func message(of error: any Error) -> String {
+        let text =
+            switch error {
+            case let error as any LocalizedError: error.errorDescription ?? String(describing: error)
+            case is CancellationError: "It was cancelled."
+            default: String(describing: error)
+            }
+        return String(text.prefix(2000))
+    }
+}
+
+/// What a client remembers of its tools from round to round.
+final class ToolLedger: Sendable {
+    private struct State {
+        var approved: Set<[String]> = []
+        var results: [String: ChappieToolExecutionResult] = [:]
+    }
+
+    private let state = Mutex(State())
+
+    /// Whether the user has approved the tool for the whole session.
+    func isApproved(_ call: ChappieToolCall) -> Bool { state.withLock { $0.approved.contains(Self.key(call)) } }
+
+    func approve(_ call: ChappieToolCall) { state.withLock { _ = $0.approved.insert(Self.key(call)) } }
+
+    /// The result of a call that ran for a pending turn: should that turn fail and be resumed once more, it stands.
+    func result(of callID: String) -> ChappieToolExecutionResult? { state.withLock { $0.results[callID] } }
+
+    func record(_ result: ChappieToolExecutionResult) {
+        state.withLock { $0.results[result.call.callID] = result }
+    }
+
+    /// The resumed turn has ended well, and nothing asks for its calls again.
+    func forgetResults() { state.withLock { $0.results = [:] } }
+
+    /// Another conversation begins.
+    func reset() { state.withLock { $0 = State() } }
+
+    private static func key(_ call: ChappieToolCall) -> [String] { [call.namespace ?? "", call.name] }
+}

@@ -1,0 +1,173 @@
+@_spi(ChappieInternals) public import ChappieCore
+
+/// One turn: requests and rounds of tool calls, until the model has nothing more to call.
+struct Turn: Sendable {
+    private var runner: TurnRunner
+    let frame: RequestFrame
+    private var tools: ToolRound
+    /// How many rounds of tool calls there may be.
+    let toolLoopLimit: Int
+    /// What the turn adds to the conversation: its messages, then what every round brought.
+    private(set) var items: [ChappieJSON]
+    /// Rounds of tool calls so far.
+    private var round = 0
+    private var turnState: String?
+    /// Whether the backend could not read the conversation's encrypted items, which were left out then.
+    private(set) var hasDroppedReasoning = false
+    private var usage: ChappieTokenUsage?
+
+    init(
+        runner: TurnRunner, frame: RequestFrame, tools: ToolRound, toolLoopLimit: Int, items: [ChappieJSON],
+        round: Int = 0
+    ) {
+        self.runner = runner
+        self.frame = frame
+        self.tools = tools
+        self.toolLoopLimit = toolLoopLimit
+        self.items = items
+        self.round = round
+    }
+
+    /// Runs the turn to its end.
+    ///
+    /// - Parameter pending: the round to go on with, and what the user has decided since.
+    /// - Returns: the last answer, with the tokens of all of them.
+    mutating func run(
+        resuming pending: (turn: ChappiePendingTurn, decisions: [String: ChappieApprovalDecision])? = nil
+    ) async throws -> ChappieResponse {
+        if let pending {
+            for result in pending.turn.completed { tools.ledger.record(result) }
+            tools.isResumed = true
+            try await carryOut(pending.turn.calls, pending.decisions)
+            tools.isResumed = false
+        }
+        while true {
+            var response = try await ask()
+            let ownUsage = response.usage
+            usage = usage.map { $0.adding(response.usage) } ?? response.usage
+            items += Conversation.kept(of: response)
+            let calls = response.items.filter(\.isToolCall)
+            guard !calls.isEmpty, response.status == .completed else {
+                measuredTokens = ownUsage?.totalTokens
+                response.usage = usage
+                return response
+            }
+            guard round < toolLoopLimit else { throw ChappieClientError.toolLoopLimitExceeded(toolLoopLimit) }
+            round += 1
+            try await carryOut(
+                try calls.map { item in
+                    guard let call = ChappieToolCall(item) else { throw ChappieClientError.invalidResponse }
+                    return call
+                })
+        }
+    }
+
+    var conversationID: String { runner.conversation.id }
+
+    /// Sends what every turn of the conversation begins with, so that the next one is quick.
+    func prewarm() async {
+        let body = runner.conversation.body(adding: [], frame)
+        guard body["input"]?.array?.isEmpty == false else { return }
+        await runner.prewarm(body)
+    }
+
+    /// One request without tools, of a conversation cut to `items`, for a compaction.
+    func answer(
+        to question: ChappieJSON, after items: [ChappieJSON], toolChoice: String
+    ) async throws -> ChappieResponse {
+        var runner = runner
+        runner.conversation.compact(into: items, summary: nil, model: frame.model, now: runner.conversation.updatedAt)
+        var frame = frame
+        frame.toolChoice = toolChoice
+        var state: String?
+        let body = runner.conversation.body(adding: [question], frame)
+        return try await runner.run(body, turnState: &state, emit: { _ in })
+    }
+
+    private mutating func ask() async throws -> ChappieResponse {
+        do {
+            let body = runner.conversation.body(adding: items, frame)
+            return try await runner.run(body, turnState: &turnState, emit: tools.emit)
+        } catch let failure as AttemptFailure where failure.kind == .unreadableReasoning && !hasDroppedReasoning {
+            hasDroppedReasoning = true
+            runner.conversation.dropReasoning()
+            items.removeAll(where: Conversation.isEncrypted)
+            return try await ask()
+        }
+    }
+
+    /// The size of the conversation after the turn, as the backend counted it.
+    private(set) var measuredTokens: Int?
+
+    private mutating func carryOut(
+        _ calls: [ChappieToolCall], _ decisions: [String: ChappieApprovalDecision] = [:]
+    ) async throws {
+        let outcome = try await tools.carryOut(calls, round: round, decisions: decisions)
+        guard outcome.open.isEmpty else {
+            throw ChappieClientError.approvalPending(
+                ChappiePendingTurn(
+                    approvals: outcome.open, completed: outcome.results, calls: calls,
+                    context: runner.conversation.context(model: frame.model), items: items, round: round, frame: frame))
+        }
+        items += outcome.results.map(\.item)
+    }
+}
+
+/// A turn that waits for the user's approval of a tool call. It is a value: keep it, in a file if need be, and go on with
+/// it in any process with ``ChappieClient/resume(_:decisions:)``.
+///
+/// It holds the conversation, so keep it as you would keep that. Calls that need no approval have been carried out and are
+/// not carried out again. Resume it once: a copy that is resumed a second time, in another process, makes the approved
+/// calls a second time.
+public struct ChappiePendingTurn: Sendable, Hashable, Codable {
+    /// The questions that are open.
+    public let approvals: [ChappieApprovalRequest]
+    /// The calls of the same round that are over.
+    public let completed: [ChappieToolExecutionResult]
+    /// The conversation as it was before the turn.
+    public let context: ChappieClientContext
+    let calls: [ChappieToolCall]
+    /// The turn so far, as JSON text: the order of members is part of a prompt that is cached.
+    private let itemText: String
+    let round: Int
+    let frame: RequestFrame
+
+    init(
+        approvals: [ChappieApprovalRequest], completed: [ChappieToolExecutionResult], calls: [ChappieToolCall],
+        context: ChappieClientContext, items: [ChappieJSON], round: Int, frame: RequestFrame
+    ) {
+        self.approvals = approvals
+        self.completed = completed
+        self.calls = calls
+        self.context = context
+        itemText = ChappieJSON.array(items).serialized()
+        self.round = round
+        self.frame = frame.withoutTools
+    }
+
+    var items: [ChappieJSON] { (try? ChappieJSON(parsing: itemText))?.array ?? [] }
+}
+
+extension ChappieTokenUsage {
+    fileprivate func adding(_ other: ChappieTokenUsage?) -> ChappieTokenUsage {
+        guard let other else { return self }
+        // The counts are a peer's: they may be anything.
+        return ChappieTokenUsage(
+            inputTokens: inputTokens &+ other.inputTokens,
+            cachedInputTokens: cachedInputTokens &+ other.cachedInputTokens,
+            outputTokens: outputTokens &+ other.outputTokens,
+            reasoningTokens: reasoningTokens &+ other.reasoningTokens, totalTokens: totalTokens &+ other.totalTokens)
+    }
+}
+
+extension ChappieToolExecutionResult {
+    /// The result as an input item of the Responses API.
+    fileprivate var item: ChappieJSON {
+        let text: ChappieJSON = .string(result.output)
+        let parts: [ChappieJSON] = [["type": "input_text", "text": text]] + result.parts
+        return [
+            "type": call.isCustom ? "custom_tool_call_output" : "function_call_output", "call_id": .string(call.callID),
+            "output": result.parts.isEmpty ? text : .array(parts),
+        ]
+    }
+}
