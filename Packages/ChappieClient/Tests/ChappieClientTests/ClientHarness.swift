@@ -208,9 +208,9 @@ struct ClientHarness: Sendable {
         client = ChappieClient(
             configuration: configuration, transport: http, webSocket: webSocket, credentials: credentials,
             tools: tools, toolProviders: providers, toolApprovalHandler: approval,
-            clock: clock ?? self.clock, entropy: FixedEntropy(), modelCache: modelCache, middleware: middleware,
-            logger: logger)
-        if let logger { credentials.log(to: logger) }
+            // Tools have deadlines, which must not pass at once.
+            clock: clock ?? (tools.isEmpty && providers.isEmpty ? self.clock : SystemClock()), entropy: FixedEntropy(),
+            modelCache: modelCache, middleware: middleware, logger: logger)
     }
 
     private static func unscripted(_ what: String) -> ChappieTransportError {

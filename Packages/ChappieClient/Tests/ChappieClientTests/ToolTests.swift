@@ -125,7 +125,7 @@ import Testing
             }
             let calls = (1...count).map { call("weather", test.arguments, id: "call_\($0)") }
             let harness = ClientHarness(
-                arrival.wire, arrival.replies(calls), clock: test.timeout < .seconds(1) ? nil : SystemClock(),
+                arrival.wire, arrival.replies(calls), clock: test.timeout < .seconds(1) ? HastyClock() : nil,
                 tools: [tool], approval: Self.handler(test.decision),
                 configure: { $0.toolFailureBehavior = test.behavior })
             var (requested, results, answer, thrown) = ([String](), [ChappieToolExecutionResult](), "", "")
@@ -172,7 +172,7 @@ import Testing
         }
         let harness = ClientHarness(
             wire, [Reply(steps: [.events(items([call("weather")]))]), .answer("next", id: "r2")],
-            clock: SystemClock(), tools: [tool])
+            tools: [tool])
         let handle = harness.client.startStream(.user("Hi"))
         try await started.pass()
         handle.cancel()
@@ -219,7 +219,7 @@ import Testing
         let calls = ["side", "side", "alone", "side"].enumerated().map { call($1, id: "call_\($0)") }
         let harness = ClientHarness(
             .serverSentEvents, [Reply(steps: [.events(items(calls))]), .answer("done")],
-            clock: SystemClock(), tools: [tool("side", alone: false), tool("alone", alone: true)])
+            tools: [tool("side", alone: false), tool("alone", alone: true)])
         #expect(await harness.ask().text == "done")
     }
 
