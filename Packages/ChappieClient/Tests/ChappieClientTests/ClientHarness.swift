@@ -211,6 +211,7 @@ struct ClientHarness: Sendable {
             // Tools have deadlines, which must not pass at once.
             clock: clock ?? (tools.isEmpty && providers.isEmpty ? self.clock : SystemClock()), entropy: FixedEntropy(),
             modelCache: modelCache, middleware: middleware, logger: logger)
+        if let logger { credentials.log(to: logger) }
     }
 
     private static func unscripted(_ what: String) -> ChappieTransportError {
