@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from conftest import USAGE
+from conftest import BAD_DATA, USAGE
 
 PIXEL = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
 
@@ -58,6 +58,16 @@ def test_the_first_code_block_alone(ask, tmp_path):
     assert target.read_text() == "print(7)\n"
     without = ask("-x", "reply: nothing but words")
     assert without.output == "nothing but words\n" and "no code block" in without.errors
+
+
+def test_an_answer_must_fit_the_schema(ask, tmp_path):
+    schema = write(tmp_path / "schema.json", '{"type":"object","properties":{"town":{"type":"string"}},"required":["town"]}')
+    target = tmp_path / "town.json"
+    ask("--schema", schema, "-o", str(target), 'reply: {"town":"Bonn"}')
+    assert target.read_text() == '{"town":"Bonn"}\n'
+    ask("--schema", schema, "-o", str(target), 'reply: {"town":7}', status=BAD_DATA, says="/town")
+    assert target.read_text() == '{"town":"Bonn"}\n'
+    ask("--schema", '{"type":"town"}', "x", status=USAGE, says="can't be used")
 
 
 def test_templates_have_settings_variables_and_defaults(ask, tmp_path):

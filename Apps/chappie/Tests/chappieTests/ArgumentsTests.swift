@@ -35,7 +35,7 @@ import Testing
         "auth export --remove f", "auth import f", "doctor --timeout 3",
         "simulator --port 8080 --auto-approve --rate 3",
         "ask --account me --verbose --simulate -",
-        "ask -m m -s be -i a -i b -f c -o d -x -t e -p f=g --verbosity low x",
+        "ask --schema g -m m -s be -i a -i b -f c -o d -x -t e -p f=g --verbosity low x",
     ])
     func everyCommandParses(_ line: String) throws {
         let command = try ChappieCommand.parseAsRoot(line.split(separator: " ").map(String.init))

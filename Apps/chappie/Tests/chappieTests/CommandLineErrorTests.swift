@@ -32,6 +32,10 @@ import Testing
             (ChappieClientError.usageLimitReached(ChappieUsageLimit()), 75, "usage_limit_reached", nil),
             (ChappieClientError.httpError(429, ""), 69, "http_error", nil),
             (ChappieClientError.invalidResponse, 65, "invalid_response", nil),
+            (
+                ChappieClientError.invalidStructuredOutput(ChappieSchemaViolation(path: "/a", message: "must be"), ""),
+                65, "invalid_structured_output", "schema"
+            ),
             (ChappieAttachmentError.unsupportedImage("a"), 64, "attachment", "PNG"),
             (ChappieClientError.contextWindowExceeded, 69, "context_window_exceeded", nil),
             (ChappieClientError.messageTooLarge(bytes: 2, limit: 1), 64, "message_too_large", nil),

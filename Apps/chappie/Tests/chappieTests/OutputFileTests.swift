@@ -72,3 +72,32 @@ import Testing
         #expect(throws: CommandLineError.self) { try Attachment.image("https://[") }
     }
 }
+
+@Suite struct SchemaOptionTests {
+    private let folder = TemporaryFolder()
+    private static let text = #"{"type":"object","properties":{"town":{"type":"string"}},"required":["town"]}"#
+
+    @Test func aSchemaIsAFileOrTheArgumentItself() throws {
+        let path = folder.path + "/schema.json"
+        try Data(Self.text.utf8).write(to: URL(filePath: path))
+        #expect(try Ask.schema(path) == Ask.schema(Self.text))
+    }
+
+    @Test(arguments: ["{", #"{"type":"town"}"#, #"{"unevaluatedItems":false}"#])
+    func whatIsNoSchemaIsWrongUsage(_ text: String) throws {
+        let error = try #require(throws: CommandLineError.self) { try Ask.schema(text) }
+        #expect(error.status == .usage && error.message.count > 30, "\(error.message)")
+    }
+
+    @Test(arguments: [("town: Bonn", ""), (#"{"town":7}"#, "/town"), ("{}", ""), ("", "")])
+    func anAnswerThatDoesNotFitIsAnErrorWithItsPlace(_ answer: String, _ path: String) throws {
+        let schema = try Ask.schema(Self.text)
+        try Ask.check(#"{"town":"Bonn"}"#, against: schema)
+        do {
+            try Ask.check(answer, against: schema)
+            Issue.record("it was taken to fit")
+        } catch ChappieClientError.invalidStructuredOutput(let violation, let text) {
+            #expect(violation.path == path && text == answer)
+        }
+    }
+}

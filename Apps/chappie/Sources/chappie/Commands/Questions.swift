@@ -1,5 +1,6 @@
 import ArgumentParser
 import ChappieSDK
+import FoundationEssentials
 
 /// How to answer; shared by the commands that ask.
 struct AnswerOptions: ParsableArguments {
@@ -90,6 +91,13 @@ struct Ask: ProgramCommand {
     var system: String?
 
     @Option(
+        help: ArgumentHelp(
+            "The JSON Schema that the answer must fit: a file, or the schema itself. An answer that does not is an error (65).",
+            valueName: "file"),
+        completion: .file())
+    var schema: String?
+
+    @Option(
         name: .shortAndLong,
         help: ArgumentHelp(
             "An image to ask about: PNG, JPEG, GIF or WebP, a file or an address (repeatable).", valueName: "file"),
@@ -133,6 +141,7 @@ struct Ask: ProgramCommand {
         guard template != nil || parameters.isEmpty else {
             throw CommandLineError.usage("-p gives a template's variables.", suggestion: "Name one: --template NAME.")
         }
+        let schema = try schema.map(Self.schema)
         let attachments = try image.map(Attachment.image) + file.map(Attachment.file)
         let target = try output.flatMap { $0 == "-" ? nil : try OutputFile($0) }
         let question = try await Self.question(
@@ -150,11 +159,40 @@ struct Ask: ProgramCommand {
         let request = ChappieResponseRequest(
             // The service takes no system messages; a developer's say the same.
             messages: (system.map { [.developer($0)] } ?? [])
-                + [ChappieInputMessage(role: .user, parts: parts, options: answerOptions.messageOptions)])
+                + [ChappieInputMessage(role: .user, parts: parts, options: answerOptions.messageOptions)],
+            outputSchema: schema)
         let client = program.client(answerOptions)
         let showsText = target == nil && !extract
         guard let response = try await answerOptions.ask(request, client, program, showsText: showsText) else { return }
+        if let schema { try Self.check(response.outputText, against: schema) }
         try deliver(response.outputText, to: target, program)
+    }
+
+    /// Reads the schema from a file, or from the argument itself, which then begins with a brace.
+    static func schema(_ argument: String) throws -> ChappieJSONSchema {
+        let isInline = argument.first == "{"
+        let bytes = isInline ? Array(argument.utf8) : try SmallFile.read(argument)
+        do {
+            let schema = ChappieJSONSchema(try ChappieJSON(parsing: bytes))
+            try schema.check()
+            return schema
+        } catch {
+            let reason = (error as? any LocalizedError)?.errorDescription ?? "It is no JSON Schema."
+            throw CommandLineError.usage(
+                "\(isInline ? "The schema" : argument) can't be used. \(reason)",
+                suggestion: "Give a JSON Schema (draft 2020-12).")
+        }
+    }
+
+    /// The backend holds the model to the schema; what it gave is checked all the same.
+    static func check(_ answer: String, against schema: ChappieJSONSchema) throws {
+        guard let json = try? ChappieJSON(parsing: answer) else {
+            throw ChappieClientError.invalidStructuredOutput(
+                ChappieSchemaViolation(path: "", message: "It is not JSON."), answer)
+        }
+        if let violation = try schema.violations(in: json).first {
+            throw ChappieClientError.invalidStructuredOutput(violation, answer)
+        }
     }
 
     /// Gives the part of the answer that was asked for to where it was asked for.

@@ -83,6 +83,7 @@ struct CommandLineError: Error {
         case is AuthorizationError, ChappieClientError.missingCredential, ChappieClientError.missingRefreshToken,
             ChappieClientError.missingAccountID, ChappieClientError.reauthenticationRequired:
             (.signInNeeded, "sign_in_needed")
+        case ChappieClientError.invalidStructuredOutput: (.badData, "invalid_structured_output")
         case ChappieClientError.usageLimitReached: (.usageLimit, "usage_limit_reached")
         case ChappieClientError.httpError: (.unavailable, "http_error")
         case ChappieClientError.contextWindowExceeded: (.unavailable, "context_window_exceeded")
