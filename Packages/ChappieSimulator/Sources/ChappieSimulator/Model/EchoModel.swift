@@ -88,7 +88,9 @@ enum EchoModel {
     /// Makes up arguments that fit a JSON schema: the required members of objects, the first of an enumeration.
     private static func sample(of schema: ChappieJSON) -> ChappieJSON {
         if let given = schema["const"] ?? schema["enum"]?[0] ?? schema["default"] { return given }
-        switch schema["type"]?.string {
+        if let first = schema["anyOf"]?[0] { return sample(of: first) }
+        // Of several types the first is the one that says something: the others are for what is missing.
+        switch schema["type"]?.string ?? schema["type"]?[0]?.string {
         case "string": return "example"
         case "integer", "number": return schema["minimum"] ?? 1
         case "boolean": return true
@@ -107,6 +109,9 @@ enum EchoModel {
         if !prompt.toolOutputs.isEmpty { return TextPieces.split(report(of: prompt.toolOutputs)) }
         if case .repeatWords(let count) = directives.first {
             return (0..<count).map { vocabulary[$0 % vocabulary.count] }
+        }
+        if directives.isEmpty, let schema = prompt.outputSchema {
+            return TextPieces.split(sample(of: schema).serialized())
         }
         let text =
             switch directives.first {

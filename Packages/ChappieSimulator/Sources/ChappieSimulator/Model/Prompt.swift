@@ -45,6 +45,11 @@ struct Prompt: Sendable, Hashable {
     var toolChoice: ChappieJSON { body["tool_choice"] ?? "auto" }
     /// `nil` when no reasoning is asked for.
     var reasoningEffort: String? { body["reasoning"]?["effort"]?.string.flatMap { $0 == "none" ? nil : $0 } }
+    /// The schema that the answer must fit; `nil` for text.
+    var outputSchema: ChappieJSON? {
+        let format = body["text"]?["format"]
+        return format?["type"] == "json_schema" ? format?["schema"] : nil
+    }
     /// Whether the last item asks for the conversation to be compacted.
     var wantsCompaction: Bool { items.last?["type"] == "compaction_trigger" }
     /// Bytes of all text in the input: what input tokens are estimated from.
