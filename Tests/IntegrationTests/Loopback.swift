@@ -130,13 +130,14 @@ struct Tenant: Sendable {
 
     /// A new conversation.
     func client(
-        _ policy: ChappieStreamingTransportPolicy = webSocketOnly, credentials: CredentialManager? = nil
+        _ policy: ChappieStreamingTransportPolicy = webSocketOnly, credentials: CredentialManager? = nil,
+        tools: [ChappieHostTool] = []
     ) -> ChappieClient {
         var configuration = configuration
         configuration.streamingTransportPolicy = policy
         return ChappieClient(
             configuration: configuration, transport: http, webSocket: webSocket, credentials: credentials ?? manager,
-            clock: clock)
+            tools: tools, clock: clock)
     }
 
     /// Signs in to this tenant's slot, as `other` where one is given; returns the code that was shown.

@@ -170,7 +170,9 @@ public actor ChappieClient {
         if let violation = try schema.violations(in: json).first {
             throw ChappieClientError.invalidStructuredOutput(violation, answer)
         }
-        do { return try JSONDecoder().decode(type, from: Data(answer.utf8)) } catch let error as DecodingError {
+        do {
+            return try ChappieJSONSchema.decoder.decode(type, from: Data(answer.utf8))
+        } catch let error as DecodingError {
             throw misfit(error.path, error.sentence)
         }
     }

@@ -62,15 +62,20 @@ public enum Chappie {
     /// let answer = try await Chappie.client().send("Hello")
     /// ```
     /// - Parameters:
+    ///   - tools: the model may call them; see ``ChappieHostTool``.
+    ///   - toolProviders: tools that come and go, such as those of a Model Context Protocol server.
+    ///   - toolApprovalHandler: asks the user where a tool's policy is `.ask`. Without it such calls are denied.
     ///   - store: the one that the session has: `.keyring`, `.encryptedFile(passphrase:)`, `.memory` or any
     ///     `CredentialStore`.
     ///   - middleware: sees the HTTP exchanges with the backend, before the sign-in's header fields are added. Not the
     ///     messages of a WebSocket.
     public static func client(
         configuration: ChappieConfiguration = ChappieConfiguration(),
+        tools: [ChappieHostTool] = [], toolProviders: [any ChappieToolProvider] = [],
         store: ChappieCredentialStorage = .keyring, logger: Logger? = nil,
         middleware: [any HTTPMiddleware] = [], rateLimitBackoff: ChappieRateLimitBackoffPolicy? = nil,
-        streamingTransportPolicy: ChappieStreamingTransportPolicy? = nil
+        streamingTransportPolicy: ChappieStreamingTransportPolicy? = nil,
+        toolApprovalHandler: ChappieToolApprovalHandler? = nil
     ) -> ChappieClient {
         var configuration = configuration
         if let rateLimitBackoff { configuration.rateLimitBackoff = rateLimitBackoff }
@@ -79,6 +84,7 @@ public enum Chappie {
         return ChappieClient(
             configuration: configuration, transport: transports.http, webSocket: transports.webSocket,
             credentials: PlatformComposition.shared.credentials(for: configuration, in: store, logger: logger),
+            tools: tools, toolProviders: toolProviders, toolApprovalHandler: toolApprovalHandler,
             modelCache: PlatformComposition.shared.modelCache, middleware: middleware, logger: logger)
     }
 
@@ -87,15 +93,18 @@ public enum Chappie {
     /// A function of its own, so that `.none` is ``ChappieHarness/none`` and not a missing harness.
     public static func client(
         configuration: ChappieConfiguration = ChappieConfiguration(), harness: ChappieHarness,
+        tools: [ChappieHostTool] = [], toolProviders: [any ChappieToolProvider] = [],
         store: ChappieCredentialStorage = .keyring, logger: Logger? = nil,
         middleware: [any HTTPMiddleware] = [], rateLimitBackoff: ChappieRateLimitBackoffPolicy? = nil,
-        streamingTransportPolicy: ChappieStreamingTransportPolicy? = nil
+        streamingTransportPolicy: ChappieStreamingTransportPolicy? = nil,
+        toolApprovalHandler: ChappieToolApprovalHandler? = nil
     ) -> ChappieClient {
         var configuration = configuration
         configuration.harness = harness
         return client(
-            configuration: configuration, store: store, logger: logger, middleware: middleware,
-            rateLimitBackoff: rateLimitBackoff, streamingTransportPolicy: streamingTransportPolicy)
+            configuration: configuration, tools: tools, toolProviders: toolProviders, store: store, logger: logger,
+            middleware: middleware, rateLimitBackoff: rateLimitBackoff,
+            streamingTransportPolicy: streamingTransportPolicy, toolApprovalHandler: toolApprovalHandler)
     }
 }
 
@@ -118,25 +127,30 @@ extension Chappie {
 
     /// A client over a store of the program's own.
     public static func client(
-        configuration: ChappieConfiguration = ChappieConfiguration(), store: any CredentialStore, logger: Logger? = nil,
+        configuration: ChappieConfiguration = ChappieConfiguration(), tools: [ChappieHostTool] = [],
+        toolProviders: [any ChappieToolProvider] = [], store: any CredentialStore, logger: Logger? = nil,
         middleware: [any HTTPMiddleware] = [], rateLimitBackoff: ChappieRateLimitBackoffPolicy? = nil,
-        streamingTransportPolicy: ChappieStreamingTransportPolicy? = nil
+        streamingTransportPolicy: ChappieStreamingTransportPolicy? = nil,
+        toolApprovalHandler: ChappieToolApprovalHandler? = nil
     ) -> ChappieClient {
         client(
-            configuration: configuration, store: .custom(store), logger: logger, middleware: middleware,
-            rateLimitBackoff: rateLimitBackoff, streamingTransportPolicy: streamingTransportPolicy)
+            configuration: configuration, tools: tools, toolProviders: toolProviders, store: .custom(store),
+            logger: logger, middleware: middleware, rateLimitBackoff: rateLimitBackoff,
+            streamingTransportPolicy: streamingTransportPolicy, toolApprovalHandler: toolApprovalHandler)
     }
 
     /// A client over a store of the program's own, with this harness instead of the configuration's.
     public static func client(
         configuration: ChappieConfiguration = ChappieConfiguration(), harness: ChappieHarness,
-        store: any CredentialStore, logger: Logger? = nil, middleware: [any HTTPMiddleware] = [],
+        tools: [ChappieHostTool] = [], toolProviders: [any ChappieToolProvider] = [], store: any CredentialStore,
+        logger: Logger? = nil, middleware: [any HTTPMiddleware] = [],
         rateLimitBackoff: ChappieRateLimitBackoffPolicy? = nil,
-        streamingTransportPolicy: ChappieStreamingTransportPolicy? = nil
+        streamingTransportPolicy: ChappieStreamingTransportPolicy? = nil,
+        toolApprovalHandler: ChappieToolApprovalHandler? = nil
     ) -> ChappieClient {
         client(
-            configuration: configuration, harness: harness, store: .custom(store), logger: logger,
-            middleware: middleware, rateLimitBackoff: rateLimitBackoff,
-            streamingTransportPolicy: streamingTransportPolicy)
+            configuration: configuration, harness: harness, tools: tools, toolProviders: toolProviders,
+            store: .custom(store), logger: logger, middleware: middleware, rateLimitBackoff: rateLimitBackoff,
+            streamingTransportPolicy: streamingTransportPolicy, toolApprovalHandler: toolApprovalHandler)
     }
 }

@@ -33,7 +33,7 @@ public struct ChappieToolCall: Sendable, Hashable, Codable {
     ///
     /// - Throws: `DecodingError`, with the coding path of what does not fit.
     public func decode<Value: Decodable>(_ type: Value.Type = Value.self) throws -> Value {
-        try JSONDecoder().decode(type, from: Data((arguments.isEmpty ? "{}" : arguments).utf8))
+        try ChappieJSONSchema.decoder.decode(type, from: Data((arguments.isEmpty ? "{}" : arguments).utf8))
     }
 }
 
