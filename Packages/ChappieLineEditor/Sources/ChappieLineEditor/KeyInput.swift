@@ -44,6 +44,14 @@ struct KeyInput {
         }
     }
 
+    /// Waits until the other descriptor is readable, for a while, and empties it.
+    func awaitAttention(milliseconds: CInt) {
+        var waited = pollfd(fd: attention, events: Int16(POLLIN), revents: 0)
+        while poll(&waited, 1, milliseconds) < 0, errno == EINTR {}
+        var piece = [UInt8](repeating: 0, count: 64)
+        _ = read(attention, &piece, piece.count)
+    }
+
     /// The next character of those bytes; U+FFFD for what is not UTF-8, and `nil` where its rest has not come yet.
     private mutating func decoded() -> Unicode.Scalar? {
         guard next < bytes.count else { return nil }

@@ -63,7 +63,7 @@ public final class LineEditor: @unchecked Sendable {
     public init?(name: String, historyLimit: Int = 500) {
         guard isatty(STDIN_FILENO) == 1, isatty(STDOUT_FILENO) == 1, let history = history_init() else { return nil }
         TerminalState.remember()
-        input = KeyInput(descriptor: STDIN_FILENO, attention: Resizing.reader)
+        input = KeyInput(descriptor: STDIN_FILENO, attention: Attention.reader)
         let reader: el_rfunc_t = { editor, character in LineEditor.of(editor)?.read(character) ?? 0 }
         let shown: @convention(c) (OpaquePointer?) -> UnsafeMutablePointer<CChar>? = { LineEditor.of($0)?.shownPrompt }
         guard let editor = ceditline_open(name, reader, shown) else {
@@ -94,7 +94,10 @@ public final class LineEditor: @unchecked Sendable {
             self.prompt = prompt
             isInterrupted = false
             free(shownPrompt)
-            shownPrompt = strdup(prompt.isBold ? "\u{1}\u{1B}[1m\u{1}\(prompt.text)\u{1}\u{1B}[0m\u{1}" : prompt.text)
+            // The editor ties a style to the character behind it, so that none may stand at the end.
+            let (head, last) = (prompt.text.dropLast(), prompt.text.suffix(1))
+            shownPrompt = strdup(
+                prompt.isBold ? "\u{1}\u{1B}[1m\u{1}\(head)\u{1}\u{1B}[0m\u{1}\(last)" : prompt.text)
             // As a paste, so that nothing in it is a key.
             if !prompt.initial.isEmpty { input.push("\u{1B}[200~\(prompt.initial)\u{1B}[201~") }
             TerminalState.isEditing = true
@@ -117,7 +120,7 @@ public final class LineEditor: @unchecked Sendable {
         while true {
             switch input.event() {
             case .end: return 0
-            case .attention: resize()
+            case .attention: takeBack()
             case .key(let scalar):
                 character?.pointee = wchar_t(bitPattern: scalar.value)
                 return 1
@@ -203,6 +206,8 @@ public final class LineEditor: @unchecked Sendable {
         print("\n")
         // The whole job, as the terminal would do it: a pipeline's other programs stop as well.
         kill(0, SIGTSTP)
+        // The signal may reach another thread first. Where there is no job control it stops nothing.
+        input.awaitAttention(milliseconds: 500)
         TerminalState.isEditing = true
         ceditline_prepare(editor, 1)
         ceditline_redraw(editor)
@@ -226,8 +231,11 @@ public final class LineEditor: @unchecked Sendable {
 
     // MARK: The screen
 
-    /// The terminal has broken the rows anew: goes up to the first, and draws all again.
-    private func resize() {
+    /// The terminal has broken the rows anew, or the shell has had it meanwhile: goes up to the first row, and draws all
+    /// again.
+    private func takeBack() {
+        ceditline_prepare(editor, 0)
+        ceditline_prepare(editor, 1)
         let columns = TerminalState.size?.columns ?? 80
         let up = ceditline_rows_above(editor, CInt(prompt.text.count), CInt(columns))
         print("\r" + (up > 0 ? "\u{1B}[\(up)A" : "") + "\u{1B}[J")
@@ -239,8 +247,8 @@ public final class LineEditor: @unchecked Sendable {
     private func print(_ text: String) { _ = write(STDOUT_FILENO, text, text.utf8.count) }
 }
 
-/// A terminal that has changed its size makes a descriptor readable.
-private enum Resizing {
+/// A terminal that has changed its size, and a shell that gives it back, make a descriptor readable.
+private enum Attention {
     /// A signal handler may do little more than write.
     private static let pipe: (reader: CInt, writer: CInt) = {
         var ends: [CInt] = [-1, -1]
@@ -252,17 +260,17 @@ private enum Resizing {
         return (ends[0], ends[1])
     }()
 
-    /// The descriptor; the signal is handled from here on.
+    /// The descriptor; the signals are handled from here on.
     static let reader: CInt = {
         guard pipe.reader >= 0 else { return -1 }
         var action = sigaction()
         action.sa_flags = SA_RESTART
         action.__sigaction_handler.sa_handler = { _ in
             let reason = errno
-            _ = write(Resizing.pipe.writer, "w", 1)
+            _ = write(Attention.pipe.writer, "w", 1)
             errno = reason
         }
-        sigaction(SIGWINCH, &action, nil)
+        for number in [SIGWINCH, SIGCONT] { sigaction(number, &action, nil) }
         return pipe.reader
     }()
 }

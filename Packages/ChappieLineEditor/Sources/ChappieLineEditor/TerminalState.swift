@@ -6,6 +6,7 @@ public enum TerminalState {
     private struct State {
         var original: termios?
         var isEditing = false
+        var hasEdited = false
     }
 
     private static let state = Mutex(State())
@@ -16,6 +17,9 @@ public enum TerminalState {
         guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else { return nil }
         return (Int(size.ws_col), Int(size.ws_row))
     }
+
+    /// Whether lines are edited on this terminal, and none is at the moment.
+    public static var isBetweenLines: Bool { state.withLock { $0.hasEdited && !$0.isEditing } }
 
     /// Shows what the user types while nothing reads it, or not; the line editor shows it itself. What is typed is kept.
     public static func echo(_ shows: Bool) {
@@ -52,7 +56,7 @@ public enum TerminalState {
         set {
             state.withLock { state in
                 guard state.isEditing != newValue else { return }
-                state.isEditing = newValue
+                (state.isEditing, state.hasEdited) = (newValue, true)
                 announce(newValue ? "\u{1B}[?2004h" : "\u{1B}[?2004l")
             }
         }

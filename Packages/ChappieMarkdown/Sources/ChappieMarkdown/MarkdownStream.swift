@@ -74,7 +74,7 @@ public struct MarkdownStream: Sendable {
 
     /// The line is longer by `bytes`, and not whole.
     private mutating func growLine(by bytes: [UInt8], _ output: inout String) {
-        guard block?.isFence != true else { return }
+        guard height != nil, block?.isFence != true else { return }
         if line.count <= 64 {
             // The beginning may show already that the block above is over.
             if let block, let start = LineStart.certainlyInterrupts(line[...]), !block.continues(with: start) {

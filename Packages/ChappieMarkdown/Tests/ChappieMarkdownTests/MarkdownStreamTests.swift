@@ -200,6 +200,19 @@ private let everything = """
         #expect(seconds(4 * kilobytes) < 10 * short + 1)
     }
 
+    @Test(arguments: [nil, 24]) func aLineInManyDeltasTakesATimeThatGrowsWithItsLength(height: Int?) {
+        func seconds(_ count: Int) -> Double {
+            var markdown = MarkdownStream(width: 80, height: height)
+            let before = processorSeconds
+            var length = 0
+            for _ in 0..<count { length += markdown.append("ab cd").utf8.count }
+            #expect(length <= 7 * count)
+            return processorSeconds - before
+        }
+        let short = max(seconds(2000), 0.005)
+        #expect(seconds(20_000) < 40 * short)
+    }
+
     /// Of this thread alone: tests run beside each other.
     private var processorSeconds: Double {
         var time = timespec()

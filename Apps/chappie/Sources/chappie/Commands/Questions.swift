@@ -35,25 +35,31 @@ struct AnswerOptions: ParsableArguments {
             valueName: "transport"))
     var transport = Transport.auto
 
+    @Option(
+        help: ArgumentHelp("Draw the answer's Markdown: auto (on a terminal), always or never.", valueName: "when"))
+    var markdown = MarkdownChoice.auto
+
     var messageOptions: ChappieMessageOptions {
         ChappieMessageOptions(
             fastMode: fast, reasoningEffort: effort.map(ChappieReasoningEffort.init(rawValue:)) ?? .automatic,
             verbosity: verbosity.map(ChappieVerbosity.init(rawValue:)))
     }
 
-    /// Asks `text` in the conversation of `client`, and prints the answer.
-    func ask(_ text: String, _ client: ChappieClient, _ program: Program) async throws {
-        let message = ChappieInputMessage(role: .user, parts: [.text(text)], options: messageOptions)
-        try await ask(ChappieResponseRequest(messages: [message]), client, program)
+    /// `text` as a message.
+    func message(_ text: String) -> ChappieInputMessage {
+        ChappieInputMessage(role: .user, parts: [.text(text)], options: messageOptions)
     }
 
+    /// Asks in the conversation of `client`, and prints the answer.
+    ///
     /// - Parameter showsText: `false` leaves the text to the caller.
     /// - Returns: the whole response.
     @discardableResult
     func ask(
         _ request: ChappieResponseRequest, _ client: ChappieClient, _ program: Program, showsText: Bool = true
     ) async throws -> ChappieResponse? {
-        var printer = AnswerPrinter(program.console, program.options, showsText: showsText)
+        var printer = AnswerPrinter(
+            program.console, program.options, markdown: markdown.stream(on: program.console), showsText: showsText)
         defer { program.lastAnswer?.keep(printer.transport) }
         try await printer.print(client.streamResponse(request))
         return printer.response
@@ -242,36 +248,5 @@ struct Ask: ProgramCommand {
                 suggestion: "Give the question as arguments, or pipe it in: chappie ask \"What is RFC 6455?\"")
         }
         return parts.joined(separator: "\n\n")
-    }
-}
-
-struct Chat: ProgramCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "chat",
-        abstract: "Have a conversation: a line is a message, end of file ends it.",
-        discussion: "With --json: the lines of chappie ask, turn after turn.")
-
-    @OptionGroup var options: GlobalOptions
-    @OptionGroup var answerOptions: AnswerOptions
-
-    func run(in program: Program) async throws {
-        let (client, console) = (program.client(answerOptions), program.console)
-        let isInteractive = console.terminals.input && console.terminals.output && !options.json
-        let echoes = !isInteractive && !options.json
-        if isInteractive { console.note("Type a message and press Return; Ctrl-D ends the conversation.") }
-        // Connects while the user types.
-        let prewarm = Task { await client.prewarm() }
-        defer { prewarm.cancel() }
-        var input = StandardInput()
-        while true {
-            if isInteractive { console.write("\n> ") }
-            guard let line = try await input.readLine() else { break }
-            guard line.contains(where: { !$0.isWhitespace }) else { continue }
-            if echoes { console.line("> \(line)\n") }
-            try await answerOptions.ask(line, client, program)
-            if echoes { console.line() }
-        }
-        if isInteractive { console.line() }
-        await client.disconnect()
     }
 }

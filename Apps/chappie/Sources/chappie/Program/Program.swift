@@ -115,12 +115,15 @@ struct Program: Sendable {
     }
 
     /// A client for one conversation.
-    func client(_ answer: AnswerOptions? = nil) -> ChappieClient {
+    func client(
+        _ answer: AnswerOptions? = nil, approving: ChappieToolApprovalHandler? = nil
+    ) -> ChappieClient {
         var configuration = settings.configuration
         if let model = answer?.model { configuration.model = model }
         if let answer { configuration.streamingTransportPolicy = answer.transport.policy }
         return ChappieClient(
             configuration: configuration, transport: transport, webSocket: webSocket, credentials: credentials,
+            toolApprovalHandler: approving,
             modelCache: options.simulate ? nil : ChappieFileModelCache { environment[$0] })
     }
 

@@ -112,6 +112,9 @@ final class Interruption: Sendable {
         return (ends[0], ends[1])
     }()
 
+    /// What Ctrl-C ends in the place of the program; it says whether there was anything to end.
+    static let takesCtrlC = Mutex<(@Sendable () -> Bool)?>(nil)
+
     private let first = Atomic<CInt>(0)
     /// Fulfilled at the first signal.
     let received = Promise<Void>()
@@ -144,6 +147,7 @@ final class Interruption: Sendable {
     }
 
     private func handle(_ number: CInt) {
+        if number == SIGINT, exitStatus == nil, Self.takesCtrlC.withLock({ $0 })?() == true { return }
         if first.compareExchange(expected: 0, desired: number, ordering: .acquiringAndReleasing).exchanged {
             received.fulfil(.success(()))
         } else if number != SIGHUP {

@@ -1,3 +1,6 @@
+import ArgumentParser
+import ChappieLineEditor
+import ChappieMarkdown
 import ChappieSDK
 import FoundationEssentials
 import Glibc
@@ -6,7 +9,11 @@ import Glibc
 struct AnswerPrinter {
     private let console: Console
     private let options: GlobalOptions
+    /// Draws the text; `nil` writes it as it is.
+    private var markdown: MarkdownStream?
     private let showsText: Bool
+    private let showsTools: Bool
+    private let onApproval: (@Sendable (ChappieApprovalRequest) -> Void)?
     /// `nil` while the answer is not whole.
     private(set) var response: ChappieResponse?
     private(set) var transport = TransportSummary()
@@ -14,9 +21,18 @@ struct AnswerPrinter {
     private var hasText = false
     private var limits: ChappieUsageLimitSnapshot?
 
-    /// - Parameter showsText: `false` keeps the text back: the caller prints what it wants of it.
-    init(_ console: Console, _ options: GlobalOptions, showsText: Bool = true) {
+    /// - Parameters:
+    ///   - markdown: draws the text; `nil` writes it as it is.
+    ///   - showsText: `false` keeps the text back: the caller prints what it wants of it.
+    ///   - showsTools: whether calls of tools are noted.
+    ///   - onApproval: told of a question to the user, as soon as all that came before is written.
+    init(
+        _ console: Console, _ options: GlobalOptions, markdown: MarkdownStream? = nil, showsText: Bool = true,
+        showsTools: Bool = false, onApproval: (@Sendable (ChappieApprovalRequest) -> Void)? = nil
+    ) {
+        self.onApproval = onApproval
         (self.console, self.options, self.showsText) = (console, options, showsText)
+        (self.markdown, self.showsTools) = (options.json || !showsText ? nil : markdown, showsTools)
     }
 
     /// Prints the whole stream.
@@ -41,6 +57,7 @@ struct AnswerPrinter {
         case .textDelta where !showsText:
             if !hasText { showStatus("Writing…") }
             hasText = true
+        case .textDelta(let text) where markdown != nil: draw(text)
         case .textDelta(let text):
             isAtLineStart = text.utf8.last == UInt8(ascii: "\n")
             console.write(text)
@@ -49,13 +66,32 @@ struct AnswerPrinter {
             showStatus("The connection broke; trying again (\(attempt) of \(maximum))…")
         case .transport(.fellBack): showStatus("Going on without WebSocket…")
         case .transport(.waiting(let attempt, let maximum, let delay)):
+            if markdown != nil { finishLine() }
             console.note(
                 "chappie: rate limited; trying again in \(Int(delay.seconds.rounded(.up))) s (\(attempt) of \(maximum))"
             )
+        case .approvalRequested(let request):
+            finishLine()
+            onApproval?(request)
+        case .toolCallRequested(let request) where showsTools:
+            finishLine()
+            console.note("· \(request.call.name) \(request.call.arguments)")
+        case .toolCallCompleted(let result) where showsTools && result.outcome != .succeeded:
+            finishLine()
+            console.note("· \(result.call.name): \(result.outcome.rawValue)")
         case .usageLimits(let snapshot): limits = snapshot
         case .completed(let response): finish(response)
         default: break
         }
+    }
+
+    /// The terminal may have another size by now.
+    private mutating func draw(_ text: String) {
+        if console.terminals.output, let size = TerminalState.size {
+            markdown?.resize(width: size.columns, height: console.terminals.styles ? size.rows : nil)
+        }
+        console.draw(markdown?.append(text) ?? "")
+        isAtLineStart = markdown?.isAtLineStart ?? true
     }
 
     private mutating func finish(_ response: ChappieResponse) {
@@ -79,8 +115,26 @@ struct AnswerPrinter {
 
     private mutating func finishLine() {
         guard !options.json else { return }
+        if let rest = markdown?.finish() {
+            isAtLineStart = true
+            if !rest.isEmpty { return console.draw(rest) }
+        }
         if isAtLineStart { console.clearStatus() } else { console.line() }
         isAtLineStart = true
+    }
+}
+
+/// Whether Markdown is drawn.
+enum MarkdownChoice: String, ExpressibleByArgument, CaseIterable {
+    case auto, always, never
+
+    /// `nil` where the text is to be written as it is.
+    func stream(on console: Console) -> MarkdownStream? {
+        let terminals = console.terminals
+        guard self == .always || self == .auto && terminals.output && terminals.styles else { return nil }
+        let size = terminals.output ? TerminalState.size : nil
+        return MarkdownStream(
+            width: size?.columns ?? 80, height: terminals.styles ? size?.rows : nil, isStyled: terminals.styles)
     }
 }
 

@@ -17,6 +17,8 @@ final class Console: Sendable {
         /// Standard error is a terminal that moves its cursor: neither `NO_COLOR` (no-color.org) nor `TERM=dumb` forbids it.
         var draws = false
         var error = false
+        /// Neither `NO_COLOR` nor `TERM=dumb` forbids styles in what goes to standard output.
+        var styles = false
     }
 
     private struct Queue {
@@ -54,8 +56,9 @@ final class Console: Sendable {
     /// The standard streams of this process.
     convenience init(environment: ProgramEnvironment) {
         let (input, output, error) = (isatty(0) == 1, isatty(1) == 1, isatty(2) == 1)
-        let draws = error && environment["NO_COLOR"] == nil && environment["TERM"] != "dumb"
-        self.init(Terminals(input: input, output: output, draws: draws, error: error)) { stream, bytes in
+        let styles = environment["NO_COLOR"] == nil && environment["TERM"] != "dumb"
+        let terminals = Terminals(input: input, output: output, draws: error && styles, error: error, styles: styles)
+        self.init(terminals) { stream, bytes in
             bytes.withUnsafeBytes { ChappieCore.writeAll($0, to: stream.rawValue) }
         }
     }
@@ -63,6 +66,9 @@ final class Console: Sendable {
     /// Writes data. A terminal gets no control characters, because the text comes from models and servers as well; in a file
     /// or a pipe they stay.
     func write(_ text: String) { enqueue(terminals.output ? UntrustedText.forTerminal(text) : text, .output) }
+
+    /// Writes data that may move the cursor: it was made here, and what came from elsewhere is clean in it.
+    func draw(_ text: String) { enqueue(text, .output) }
 
     func line(_ text: String = "") { write(text + "\n") }
 

@@ -1,5 +1,6 @@
 import ChappieAuth
 import ChappieCrypto
+import ChappieLineEditor
 import ChappieSDK
 import Glibc
 import Synchronization
@@ -83,6 +84,7 @@ enum TerminalEcho {
 
     /// Does nothing where nothing is silenced. The program calls it before every `_exit`.
     static func restore() {
+        TerminalState.restore()
         silenced.withLock { silenced in
             guard var old = silenced else { return }
             tcsetattr(old.terminal, TCSAFLUSH, &old.settings)

@@ -42,7 +42,9 @@
     public static func forTerminal(_ text: String) -> String {
         guard text.unicodeScalars.contains(where: { isObeyed($0) || isDropped($0) }) else { return text }
         var safe = String.UnicodeScalarView()
-        for scalar in text.unicodeScalars where !isDropped(scalar) { safe.append(isObeyed(scalar) ? "\u{FFFD}" : scalar) }
+        for scalar in text.unicodeScalars where !isDropped(scalar) {
+            safe.append(isObeyed(scalar) ? "\u{FFFD}" : scalar)
+        }
         return String(safe)
     }
 

@@ -1,0 +1,84 @@
+import ArgumentParser
+import ChappieLineEditor
+import ChappieSDK
+
+struct Chat: ProgramCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "chat",
+        abstract: "Have a conversation: a line is a message, end of file ends it.",
+        discussion: """
+            On a terminal lines are edited and remembered (in $XDG_STATE_HOME/chappie), answers are drawn as they come, \
+            Ctrl-C stops one, and lines that begin with a slash are commands: /help lists them. From a pipe each line is \
+            a message or a command, and the answers are printed as they are.
+
+            With --json: the lines of chappie ask, turn after turn; every line is a message.
+            """)
+
+    @OptionGroup var options: GlobalOptions
+    @OptionGroup var answerOptions: AnswerOptions
+
+    func run(in program: Program) async throws {
+        let console = program.console
+        let isInteractive = console.terminals.input && console.terminals.output && !options.json
+        let terminal = program.environment["TERM"] ?? "dumb"
+        let editor =
+            isInteractive && terminal != "dumb" ? LineEditor(name: "chappie", historyLimit: ChatHistory.limit) : nil
+        let approvals = editor.map { editor in
+            ChatApprovals(console) { prompt in try await onThread { editor.read(prompt) } }
+        }
+        let client = program.client(answerOptions, approving: approvals.map { approvals in approvals.decide })
+        // Connects while the user types.
+        let prewarm = Task { await client.prewarm() }
+        defer { prewarm.cancel() }
+        var session = ChatSession(client, program, answerOptions, approvals, isInteractive: isInteractive)
+        if let editor {
+            try await edit(with: editor, &session, program)
+        } else {
+            try await read(&session, program, isInteractive: isInteractive)
+        }
+        await session.disconnect()
+    }
+
+    /// Lines as they come from a pipe, or from a terminal that can do nothing else.
+    private func read(_ session: inout ChatSession, _ program: Program, isInteractive: Bool) async throws {
+        let console = program.console
+        let echoes = !isInteractive && !options.json
+        var input = StandardInput()
+        while true {
+            if isInteractive { console.write("\n> ") }
+            guard let line = try await input.readLine() else { break }
+            guard line.contains(where: { !$0.isWhitespace }) else { continue }
+            if echoes { console.line("> \(line)\n") }
+            if options.json {
+                try await session.ask(line)
+            } else if try await !session.handle(line) {
+                break
+            }
+            if echoes { console.line() }
+        }
+        if isInteractive { console.line() }
+    }
+
+    private func edit(with editor: LineEditor, _ session: inout ChatSession, _ program: Program) async throws {
+        let console = program.console
+        let history = options.simulate ? ChatHistory(path: nil) : ChatHistory(environment: program.environment)
+        for entry in history.entries() { editor.remember(entry) }
+        console.note("Type a message. /help lists the commands, Ctrl-D ends the conversation.")
+        let models = session.modelCompletions()
+        let prompt = LineEditor.Prompt("> ", isBold: console.terminals.styles) { text in
+            ChatCommand.completions(of: text, models: models)
+        }
+        while true {
+            console.line()
+            try await console.drained()
+            switch try await onThread({ editor.read(prompt) }) {
+            case .end: return
+            case .interrupted: console.note("Ctrl-D or /quit ends the conversation.")
+            case .text(let text):
+                guard text.contains(where: { !$0.isWhitespace }) else { continue }
+                if history.add(text) { editor.remember(text) }
+                guard try await session.handle(text) else { return }
+            }
+        }
+    }
+}

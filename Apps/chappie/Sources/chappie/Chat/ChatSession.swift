@@ -1,0 +1,211 @@
+@_spi(ChappieInternals) import ChappieCore
+import ChappieLineEditor
+import ChappieSDK
+import FoundationEssentials
+import Glibc
+import Synchronization
+
+/// A conversation on the command line: what becomes of a line.
+struct ChatSession: Sendable {
+    private let client: ChappieClient
+    private let program: Program
+    private let options: AnswerOptions
+    /// Whether a person sits at it: an error does not end it then, and Ctrl-C ends the turn.
+    private let isInteractive: Bool
+    private let approvals: ChatApprovals?
+    private(set) var model: String
+    private let running = RunningTurn()
+    private var transcript = ChatTranscript()
+    private var transport: TransportSummary?
+
+    private var console: Console { program.console }
+
+    init(
+        _ client: ChappieClient, _ program: Program, _ options: AnswerOptions, _ approvals: ChatApprovals?,
+        isInteractive: Bool
+    ) {
+        self.approvals = approvals
+        (self.client, self.program, self.options) = (client, program, options)
+        self.isInteractive = isInteractive
+        if isInteractive { Interruption.takesCtrlC.withLock { [running] in $0 = { running.stop() } } }
+        model = options.model ?? program.settings.configuration.model
+    }
+
+    /// Does what the line asks for.
+    ///
+    /// - Returns: whether the conversation goes on.
+    /// - Throws: what ends it: every error where no person sits at it, else a missing sign-in and `CancellationError`.
+    mutating func handle(_ text: String) async throws -> Bool {
+        do {
+            guard let command = ChatCommand(text) else {
+                try await ask(text)
+                return true
+            }
+            if command == .quit { return false }
+            try await perform(command)
+        } catch {
+            guard isInteractive else { throw error }
+            try Task.checkCancellation()
+            if error is CancellationError {
+                console.note("Stopped. The conversation goes on without it.")
+                return true
+            }
+            let told = CommandLineError(error)
+            guard told.status != .signInNeeded else { throw error }
+            console.note("chappie: \(told.message)")
+            if let suggestion = told.suggestion { console.note("         \(suggestion)") }
+        }
+        return true
+    }
+
+    /// Asks, and prints the answer.
+    mutating func ask(_ text: String) async throws {
+        let (client, program, options) = (client, program, options)
+        let printed = try await stoppable { [isInteractive, approvals] in
+            var printer = AnswerPrinter(
+                program.console, program.options, markdown: options.markdown.stream(on: program.console),
+                showsTools: isInteractive,
+                onApproval: { approvals?.announce($0) })
+            defer { program.lastAnswer?.keep(printer.transport) }
+            try await printer.print(client.stream(options.message(text)))
+            return printer
+        }
+        transport = printed.transport
+        transcript.add(question: text, answer: printed.response?.outputText ?? "", by: model)
+    }
+
+    func disconnect() async {
+        Interruption.takesCtrlC.withLock { $0 = nil }
+        await client.disconnect()
+    }
+
+    /// Runs `work` so that Ctrl-C ends it alone, where a person sits at it.
+    private func stoppable<Result: Sendable>(
+        _ work: @escaping @Sendable () async throws -> Result
+    ) async throws -> Result {
+        guard isInteractive else { return try await work() }
+        let task = Task { try await work() }
+        running.begins { task.cancel() }
+        TerminalState.echo(false)
+        defer {
+            TerminalState.echo(true)
+            running.ends()
+        }
+        return try await withTaskCancellationHandler {
+            try await task.value
+        } onCancel: {
+            task.cancel()
+        }
+    }
+
+    // MARK: Commands
+
+    private mutating func perform(_ command: ChatCommand) async throws {
+        switch command {
+        case .model(let slug?):
+            model = slug
+            await client.selectModel(slug)
+            console.note("The conversation goes on with \(slug).")
+        case .model(nil): console.line("\(model)\n/model SLUG goes on with another: chappie models lists yours.")
+        case .usage: try await showUsage()
+        case .compact: try await compact()
+        case .clear:
+            await client.clearContext()
+            transcript = ChatTranscript()
+            console.note("A new conversation begins.")
+        case .save(let path): try save(to: path)
+        case .tools: console.line("The model has no tools here.")
+        case .transport:
+            console.line(transport.map { TransportSummary.words($0.json) } ?? "No answer has come yet.")
+        case .help: console.line(ChatCommand.helpText)
+        case .unknown(let name): console.note(ChatCommand.correction(of: name))
+        case .quit: break
+        }
+    }
+
+    private func compact() async throws {
+        let client = client
+        guard await client.context().messageCount > 0 else { return console.note("There is nothing to sum up yet.") }
+        let context = try await stoppable { try await client.compactContext() }
+        console.note("The conversation is summed up; it takes about \(context.estimatedTokens) tokens now.")
+    }
+
+    private func showUsage() async throws {
+        let (client, model) = (client, model)
+        let usage = try await stoppable { try await client.usageLimits() }
+        for line in Usage.lines(usage, isTerminal: console.terminals.output) { console.line(line) }
+        // Without its list of models the service does not say how large a window is.
+        let listed = try? await stoppable { try await client.models(filter: ChappieModelFilter(includesHidden: true)) }
+        guard let window = listed?.first(where: { $0.slug == model })?.contextWindow, window > 0 else {
+            return console.line("Context: about \(await client.context().estimatedTokens) tokens.")
+        }
+        let size = await client.contextSize(contextWindow: window)
+        let percent = Int(size.usedPercent.rounded(.up))
+        console.line("Context: \(percent) % of \(window) tokens, about \(size.estimatedTokens).")
+    }
+
+    private func save(to path: String?) throws {
+        guard !transcript.isEmpty else { return console.note("There is nothing to save yet.") }
+        let home = program.environment["HOME"] ?? ""
+        let name = path ?? "chappie-\(Date().localMinute.replacing(" ", with: "-").replacing(":", with: "")).md"
+        let file = name.hasPrefix("~/") ? home + name.dropFirst() : name
+        guard PrivateFile.create(file, with: Array(transcript.markdown.utf8)) else {
+            throw CommandLineError.usage(
+                "\(file) can't be written: \(String(cString: strerror(errno))).",
+                suggestion: "Name another: /save FILE.")
+        }
+        console.note("The conversation is in \(file).")
+    }
+
+    /// The models that Tab offers, asked for when it first needs them. It blocks the caller for two seconds at most.
+    func modelCompletions() -> @Sendable () -> [String] {
+        let (client, known) = (client, Known<[String]>())
+        return { known.value(within: 2) { try await client.models().map(\.slug) } ?? [] }
+    }
+}
+
+/// What Ctrl-C ends in the place of the program.
+private final class RunningTurn: Sendable {
+    private struct State {
+        var cancel: (@Sendable () -> Void)?
+        var isStopped = false
+        var hasEnded = false
+    }
+
+    private let state = Mutex(State())
+
+    func begins(_ cancel: @escaping @Sendable () -> Void) { state.withLock { $0 = State(cancel: cancel) } }
+
+    func ends() { state.withLock { $0 = State(hasEnded: true) } }
+
+    /// - Returns: whether the program is to go on. A second Ctrl-C, where the first has not helped, ends it. One that comes
+    ///   too late, between the end of the answer and the prompt, was meant for the answer.
+    func stop() -> Bool {
+        state.withLock { state in
+            defer { (state.isStopped, state.hasEnded) = (true, false) }
+            guard let cancel = state.cancel else { return state.hasEnded && TerminalState.isBetweenLines }
+            if state.isStopped { return false }
+            cancel()
+            return true
+        }
+    }
+}
+
+/// The questions and answers of a conversation, for a file.
+struct ChatTranscript {
+    private var turns: [(question: String, answer: String, model: String)] = []
+
+    var isEmpty: Bool { turns.isEmpty }
+
+    mutating func add(question: String, answer: String, by model: String) { turns.append((question, answer, model)) }
+
+    var markdown: String {
+        turns.map { turn in
+            "## You\n\n\(turn.question.trimmedEnd)\n\n## \(turn.model)\n\n\(turn.answer.trimmedEnd)\n"
+        }.joined(separator: "\n")
+    }
+}
+
+extension String {
+    fileprivate var trimmedEnd: String { String(reversed().drop(while: \.isWhitespace).reversed()) }
+}

@@ -1,0 +1,332 @@
+"""The chat in a real terminal (tmux): what is typed, what stands on the screen, and the terminal afterwards."""
+
+import os
+import re
+import shlex
+import signal
+import stat
+import subprocess
+
+import pytest
+
+from conftest import INTERRUPTED, User
+from counterparts import Counterpart, wait_until
+
+PROMPT, ENDED = "> ", "ended with"
+ANSWER = """reply: # A *heading*
+
+A paragraph with **bold** words, `code` and [a link](https://example.com), which is longer than one row of the screen is.
+
+- one
+  - nested
+- two
+
+| Name | 数 |
+|------|---:|
+| 漢字 | 1 |
+| b | 22 |
+
+```swift
+let answer = 42
+```
+
+The end"""
+DRAWN = """A heading
+
+A paragraph with bold words, code and a link
+(https://example.com), which is longer than one row of the
+screen is.
+
+• one
+  ◦ nested
+• two
+
+Name │ 数
+─────┼───
+漢字 │  1
+b    │ 22
+
+  swift
+    let answer = 42
+
+The end
+"""
+
+
+class Terminal(Counterpart):
+    """A program in a terminal of its own. Afterwards a line says how it ended, and below it stand the terminal's settings."""
+
+    def __init__(self, user, *words, columns=60, rows=40, **settings):
+        super().__init__()
+        self.socket, self.user = str(self.folder / "tmux"), user
+        self.callback(subprocess.run, ["tmux", "-S", self.socket, "kill-server"], stderr=subprocess.DEVNULL)
+        command = f"trap : INT; {shlex.join([user.program, *words])}; echo '{ENDED}' $?; stty -a; exec sleep 1000"
+        environment = {**user.environment, "PATH": os.environ["PATH"], "TERM": "tmux-256color", **settings}
+        variables = [f"{name}={value}" for name, value in environment.items() if value is not None]
+        self.tmux("new-session", "-d", "-x", str(columns), "-y", str(rows),
+                  shlex.join(["env", "-i", *variables, "sh", "-c", command]), start=True)
+
+    def tmux(self, *words, start=False, input=None):
+        configuration = ["-f", "/dev/null"] if start else []
+        return subprocess.run(["tmux", "-u", "-S", self.socket, *configuration, *words], input=input, check=True,
+                              capture_output=True, text=True, encoding="utf-8").stdout
+
+    def type(self, text, *keys):
+        """Types the text, and then presses keys by tmux's names for them."""
+        if text:
+            self.tmux("send-keys", "-l", text)
+        if keys:
+            self.tmux("send-keys", *keys)
+
+    def paste(self, text):
+        self.tmux("load-buffer", "-", input=text)
+        self.tmux("paste-buffer", "-p")
+
+    def resize(self, columns, rows=40):
+        self.tmux("resize-window", "-x", str(columns), "-y", str(rows))
+
+    @property
+    def screen(self):
+        """With what has scrolled away above it."""
+        lines = self.tmux("capture-pane", "-p", "-S", "-").split("\n")
+        return "\n".join(line.rstrip() for line in lines).rstrip("\n") + "\n"
+
+    @property
+    def styled(self):
+        return self.tmux("capture-pane", "-p", "-e", "-S", "-")
+
+    def shows(self, text, count=1):
+        """Waits until the text is there so many times, and gives the screen."""
+        wait_until(lambda: self.screen.count(text) >= count, lambda: f"{text!r} in {self.screen}", 30)
+        return self.screen
+
+    def prompts(self, count=1):
+        """Waits until the program asks for the next line: an empty prompt is the last row, and there were so many before."""
+        is_asking = lambda: self.screen.rstrip("\n").split("\n")[-1].rstrip() == ">"
+        wait_until(lambda: is_asking() and len(re.findall("^>", self.screen, re.M)) >= count, lambda: f"a prompt in {self.screen}", 30)
+        return self.screen
+
+    def ends(self, status):
+        """Waits until it has ended so, with the terminal as it was."""
+        screen = self.shows("-iexten" if " -iexten" in self.screen else "iexten")
+        assert f"{ENDED} {status}" in screen, screen
+        settings = screen.split(ENDED)[1].split()
+        assert {"icanon", "echo", "isig", "icrnl", "opost"} <= set(settings), screen
+        return screen
+
+
+@pytest.fixture
+def chat(simulate, user, passphrase, stack):
+    """`chat()`, `chat("--model", "x", deltasPerSecond=20)`: a chat with a simulator of these settings, at its first prompt."""
+    def start(*words, columns=60, rows=40, environment=None, again=None, **settings):
+        person = again.user if again else user(simulate(**settings), CHAPPIE_CREDENTIAL_STORE="file", **passphrase("open")).sign_in()
+        terminal = stack.enter_context(Terminal(person, "chat", *words, columns=columns, rows=rows, **(environment or {})))
+        terminal.prompts()
+        return terminal
+    return start
+
+
+def test_an_answer_is_drawn_and_looks_the_same_at_any_speed(chat):
+    for speed in (50, 20_000):
+        terminal = chat(deltasPerSecond=speed)
+        terminal.paste(ANSWER)
+        terminal.shows("The end")
+        terminal.type("", "Enter")
+        screen = terminal.prompts(2)
+        assert DRAWN in screen, screen
+        styled = terminal.styled
+        assert "\x1b[1mbold" in styled and "\x1b[36mcode" in styled and "**" not in styled.split("heading")[-1], styled
+        terminal.type("", "C-d")
+        terminal.ends(0)
+
+
+def test_ctrl_c_stops_an_answer_and_clears_a_line_and_the_conversation_goes_on(chat):
+    terminal = chat(deltasPerSecond=20)
+    terminal.type("reply: remembered", "Enter")
+    terminal.prompts(2)
+    terminal.type("repeat 5000 words", "Enter")
+    terminal.shows("word after word")
+    terminal.type("", "C-c")
+    terminal.shows("Stopped")
+    terminal.prompts(3)
+    terminal.type("half a line", "C-c")
+    terminal.prompts(3)
+    terminal.type("", "C-c")
+    terminal.shows("Ctrl-D or /quit")
+    terminal.prompts(4)
+    terminal.type("and now?", "Enter")
+    # The simulator counts the turns that it sees: the stopped one is not among them.
+    terminal.shows("Turn: 2")
+    terminal.prompts(5)
+    terminal.type("/quit", "Enter")
+    terminal.ends(0)
+
+
+def test_lines_are_edited_remembered_and_pasted(chat):
+    terminal = chat()
+    terminal.type("reply: hällo 漢字!")
+    terminal.type("", "Left", "BSpace")
+    terminal.type("語", "Enter")
+    assert "\nhällo 漢語!\n" in terminal.prompts(2)
+    terminal.paste("reply: one\ntwo\n")
+    terminal.type(" and \\", "Enter")
+    terminal.type("three", "M-Enter")
+    terminal.type("four", "Enter")
+    assert "\none\ntwo and\nthree\nfour\n" in terminal.prompts(3)
+    terminal.type("", "Up", "Up", "Enter")
+    terminal.shows("\nhällo 漢語!\n", 2)
+    terminal.prompts(4)
+    terminal.type(" reply: a secret", "Enter")
+    terminal.prompts(5)
+    terminal.type("", "C-d")
+    terminal.ends(0)
+    path = os.path.join(terminal.user.environment["XDG_STATE_HOME"], "chappie", "chat-history.jsonl")
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+    with open(path, encoding="utf-8") as lines:
+        assert [line[:15] for line in lines] == ['"reply: hällo 漢', '"reply: one\\ntw', '"reply: hällo 漢']
+    # The next chat knows them.
+    terminal = chat(again=terminal)
+    terminal.type("", "Up", "Enter")
+    assert "\nhällo 漢語!\n" in terminal.prompts(2)
+
+
+def test_a_paste_longer_than_the_screen_is_one_message(chat):
+    terminal = chat(rows=10)
+    lines = [f"line number {number}" for number in range(60)]
+    terminal.paste("reply: " + "\n".join(lines))
+    terminal.shows("line number 59")
+    terminal.type("", "Enter")
+    # Of the paste, the editor shows as much as there is room for.
+    terminal.shows("\nline number 0\n")
+    assert "\n".join(lines) + "\n\n>\n" in terminal.prompts()
+
+
+def test_commands(chat, tmp_path):
+    terminal, path = chat(), tmp_path / "kept.md"
+    terminal.type("/transport", "Enter")
+    terminal.shows("No answer has come yet.")
+    terminal.prompts(2)
+    terminal.type("reply: **saved**", "Enter")
+    terminal.prompts(3)
+    terminal.type("/transport", "Enter")
+    terminal.shows("0 reconnects")
+    terminal.prompts(4)
+    terminal.type("/mo", "Tab")
+    terminal.shows("> /model")
+    terminal.type("gpt-5.4", "Enter")
+    terminal.shows("goes on with gpt-5.4")
+    terminal.prompts(5)
+    terminal.type("which?", "Enter")
+    terminal.shows("Model: gpt-5.4")
+    terminal.prompts(6)
+    terminal.type(f"/save {path}", "Enter")
+    terminal.shows("The conversation is in")
+    assert path.read_text().startswith("## You\n\nreply: **saved**\n\n## gpt-5.5\n\n**saved**\n\n## You\n\nwhich?\n\n## gpt-5.4\n\n")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    terminal.prompts(7)
+    terminal.type("/clear", "Enter")
+    terminal.shows("A new conversation begins.")
+    terminal.prompts(8)
+    terminal.type("again", "Enter")
+    terminal.shows("Turn: 1")
+    terminal.prompts(9)
+    terminal.type("/usage", "Enter")
+    terminal.shows("Context: ")
+    for number, (command, says) in enumerate({"/compact": "is summed up", "/tools": "no tools", "/help": "/compact", "/modle x": "Did you mean /model"}.items()):
+        terminal.prompts(10 + number)
+        terminal.type(command, "Enter")
+        terminal.shows(says)
+    terminal.type("", "C-d")
+    terminal.ends(0)
+
+
+@pytest.mark.parametrize("columns", [30, 100])
+def test_a_terminal_that_is_resized_shows_every_line_once(columns, chat):
+    terminal = chat(deltasPerSecond=30)
+    terminal.type("a question that is so long that it takes two rows of the screen")
+    terminal.resize(columns)
+    terminal.type(", or more", "C-c")
+    screen = terminal.prompts()
+    assert "question" not in screen and screen.count("\n>") == 1, screen
+    words = [f"w{number}" for number in range(60)]
+    terminal.type("reply: " + " ".join(words), "Enter")
+    terminal.shows("w20")
+    terminal.resize(60)
+    # The editor breaks what is typed anywhere, the renderer between words.
+    question, answer, end = terminal.prompts(2).split("w59")
+    assert (answer + "w59").split() == words and end.split() == [">"], question + answer
+
+
+def test_ctrl_z_gives_the_terminal_to_the_shell_and_fg_takes_it_back(user, stack):
+    # The program is bash's job here.
+    person = user()
+    shell = User("bash", person.account, {**person.environment, "PS1": "shell$ "})
+    terminal = stack.enter_context(Terminal(shell, "--norc", "--noprofile", "-i"))
+    terminal.shows("shell$")
+    terminal.type(f"{shlex.quote(person.program)} chat --simulate", "Enter")
+    terminal.prompts()
+    terminal.type("half a question", "C-z")
+    terminal.shows("Stopped")
+    terminal.type("echo is the shell$((40 + 2))", "Enter")
+    terminal.shows("is the shell42")
+    terminal.type("fg", "Enter")
+    terminal.shows("> half a question", 2)
+    terminal.type("", "C-c")
+    terminal.prompts()
+    terminal.type("reply: still here", "Enter")
+    terminal.shows("\nstill here\n")
+    terminal.prompts()
+    terminal.type("", "C-d")
+    terminal.type("exit", "Enter")
+    terminal.ends(0)
+
+
+@pytest.mark.parametrize("number, status", [(signal.SIGTERM, 143), (signal.SIGINT, INTERRUPTED)])
+def test_the_terminal_is_as_it_was_after_a_signal(number, status, chat):
+    for is_answering in (False, True):
+        terminal = chat(deltasPerSecond=20)
+        if is_answering:
+            terminal.type("repeat 5000 words", "Enter")
+            terminal.shows("word after word")
+        process = subprocess.run(["pgrep", "-P", terminal.tmux("display", "-p", "#{pane_pid}").strip()], check=True, capture_output=True, text=True)
+        os.kill(int(process.stdout), number)
+        if is_answering and number == signal.SIGINT:
+            terminal.shows("Stopped")
+            terminal.prompts(2)
+            os.kill(int(process.stdout), number)
+        terminal.ends(status)
+
+
+@pytest.mark.parametrize("setting", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_a_terminal_without_styles_gets_the_text_as_it_is(setting, chat):
+    terminal = chat(environment=setting)
+    terminal.type("reply: **bold** `code`", "Enter")
+    terminal.shows("\n**bold** `code`\n")
+    assert "\x1b[" not in terminal.styled
+
+
+def test_what_a_terminal_would_obey_is_harmless(chat):
+    terminal = chat()
+    terminal.paste("reply: a&#27;[2Jb \u202Eevil `c&#x9b;31m`\n\n| x&#27;]0;title&#7; |\n|---|\n| \u2066y |")
+    terminal.type("", "Enter")
+    screen = terminal.prompts(2)
+    assert "a\N{REPLACEMENT CHARACTER}[2Jb \N{REPLACEMENT CHARACTER}evil" in screen, screen
+    assert not {"\u202E", "\u2066"} & set(screen.split("> reply")[1].split("\n\n", 1)[1]), screen
+    assert terminal.tmux("display", "-p", "#{pane_title}").strip() != "title"
+
+
+def test_from_a_pipe_each_line_is_a_message_or_a_command(user):
+    outcome = user().run("--simulate", "chat", input="reply: **one**\n\n/model other\nwhich?\n/quit\nnever\n")
+    assert outcome.output.startswith("> reply: **one**\n\n**one**\n\n> /model other\n") and "\x1b" not in outcome.output, outcome
+    assert "Model: `other`" in outcome.output and "never" not in outcome.output, outcome
+    assert user().run("--simulate", "chat", input="reply: hi").output == "> reply: hi\n\nhi\n\n"
+
+
+def test_ask_draws_on_a_terminal_or_where_it_is_told_to(user, stack):
+    person = user(TERM="xterm", NO_COLOR=None)
+    terminal = stack.enter_context(Terminal(person, "--simulate", "ask", "reply: # A **b**"))
+    assert "\nA b\n" in "\n" + terminal.ends(0)
+    run = lambda *options: person.run("--simulate", "ask", *options, "reply: **b**").output
+    assert run() == run("--markdown", "never") == "**b**\n"
+    assert run("--markdown", "always") == "\x1b[0;1mb\x1b[0m\n"
+    assert person.having(NO_COLOR="1").run("--simulate", "ask", "--markdown", "always", "reply: **b**").output == "b\n"
