@@ -131,10 +131,11 @@ struct Tenant: Sendable {
     /// A new conversation.
     func client(
         _ policy: ChappieStreamingTransportPolicy = webSocketOnly, credentials: CredentialManager? = nil,
-        tools: [ChappieHostTool] = []
+        tools: [ChappieHostTool] = [], configure: (inout ChappieConfiguration) -> Void = { _ in }
     ) -> ChappieClient {
         var configuration = configuration
         configuration.streamingTransportPolicy = policy
+        configure(&configuration)
         return ChappieClient(
             configuration: configuration, transport: http, webSocket: webSocket, credentials: credentials ?? manager,
             tools: tools, clock: clock)
