@@ -2,7 +2,7 @@ public import ChappieAuth
 @_spi(ChappieInternals) public import ChappieCore
 
 /// Everything that a session and a client are made of. Give the same value to both: that is how they share a credential.
-public struct ChappieConfiguration: Sendable, Hashable {
+public struct ChappieConfiguration: Sendable, Hashable, Codable {
     /// The namespace of all stored items. Default `com.chappie.sdk`.
     public var keychainService: String
     /// The host app's user: each gets a credential of their own. Default `default`.

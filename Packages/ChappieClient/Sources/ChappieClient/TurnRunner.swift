@@ -131,7 +131,7 @@ struct TurnRunner: Sendable {
 
         func intercept(
             _ request: HTTPExchangeRequest,
-            next: @Sendable (HTTPExchangeRequest) async throws -> HTTPExchangeResponse
+            next: @concurrent @Sendable (HTTPExchangeRequest) async throws -> HTTPExchangeResponse
         ) async throws -> HTTPExchangeResponse { try await next(signed(request)) }
     }
 

@@ -22,7 +22,7 @@ import Testing
 
         func intercept(
             _ request: HTTPExchangeRequest,
-            next: @Sendable (HTTPExchangeRequest) async throws -> HTTPExchangeResponse
+            next: @concurrent @Sendable (HTTPExchangeRequest) async throws -> HTTPExchangeResponse
         ) async throws -> HTTPExchangeResponse {
             seen.withLock { $0.append(request) }
             var request = request

@@ -118,6 +118,17 @@ import Testing
         #expect(ChappieConfiguration().model == "gpt-5.5")
     }
 
+    @Test func aConfigurationIsASetting() throws {
+        var other = configuration
+        other.harness = "Be brief."
+        other.rateLimitBackoff = .disabled
+        other.network.proxy = .url("socks5h://localhost:1", excluding: "localhost")
+        for configuration in [ChappieConfiguration(), other] {
+            let data = try JSONEncoder().encode(configuration)
+            #expect(try JSONDecoder().decode(ChappieConfiguration.self, from: data) == configuration)
+        }
+    }
+
     @Test func aStreamIsReadAndCancelledAsDocumented() async throws {
         let transport = ScriptedHTTPTransport(answers: [ScriptedHTTPAnswer(body: [.stall])])
         let client = ChappieClient(transport: transport, credentials: SeededAuth().manager(transport: transport))

@@ -166,7 +166,7 @@ import Testing
 
         func intercept(
             _ request: HTTPExchangeRequest,
-            next: @Sendable (HTTPExchangeRequest) async throws -> HTTPExchangeResponse
+            next: @concurrent @Sendable (HTTPExchangeRequest) async throws -> HTTPExchangeResponse
         ) async throws -> HTTPExchangeResponse {
             count.withLock { $0 += 1 }
             return try await next(request)

@@ -10,7 +10,7 @@ struct RequestLog: HTTPMiddleware {
 
     func intercept(
         _ request: HTTPExchangeRequest,
-        next: @Sendable (HTTPExchangeRequest) async throws -> HTTPExchangeResponse
+        next: @concurrent @Sendable (HTTPExchangeRequest) async throws -> HTTPExchangeResponse
     ) async throws -> HTTPExchangeResponse {
         let size = request.body.map { " of \($0.bytes.count) bytes" } ?? ""
         return try await logged("\(request.method.rawValue)\(size)", request.url) {

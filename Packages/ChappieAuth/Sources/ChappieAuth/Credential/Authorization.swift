@@ -98,7 +98,7 @@ extension Authorization: HTTPMiddleware {
     ///   401.
     public func intercept(
         _ request: HTTPExchangeRequest,
-        next: @Sendable (HTTPExchangeRequest) async throws -> HTTPExchangeResponse
+        next: @concurrent @Sendable (HTTPExchangeRequest) async throws -> HTTPExchangeResponse
     ) async throws -> HTTPExchangeResponse {
         guard let origin = Origin(request.url), origin == backendOrigin else {
             throw AuthorizationError.foreignOrigin(request.url.hostAndPort)

@@ -85,12 +85,29 @@ public struct HTTPExchangeResponse: Sendable {
 // MARK: Middleware
 
 /// A layer between a caller and an ``HTTPTransport``: adds headers, retries, logs.
+///
+/// `next` is `@concurrent` so that a program in Swift's default mode writes it without that word; one that is built with
+/// `NonisolatedNonsendingByDefault` spells it out.
+///
+/// A complete one:
+/// ```swift
+/// struct Named: HTTPMiddleware {
+///     func intercept(
+///         _ request: HTTPExchangeRequest,
+///         next: @Sendable (HTTPExchangeRequest) async throws -> HTTPExchangeResponse
+///     ) async throws -> HTTPExchangeResponse {
+///         var request = request
+///         request.headerFields[.from] = "me@example.com"
+///         return try await next(request)
+///     }
+/// }
+/// ```
 public protocol HTTPMiddleware: Sendable {
     /// Handles `request`, calling `next` as often as it needs: not at all, once, or again after a refresh. Throws what
     /// `next` throws, and the middleware's own documented errors.
     func intercept(
         _ request: HTTPExchangeRequest,
-        next: @Sendable (HTTPExchangeRequest) async throws -> HTTPExchangeResponse
+        next: @concurrent @Sendable (HTTPExchangeRequest) async throws -> HTTPExchangeResponse
     ) async throws -> HTTPExchangeResponse
 }
 

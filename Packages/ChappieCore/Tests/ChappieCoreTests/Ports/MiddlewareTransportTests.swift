@@ -28,7 +28,8 @@ import Testing
         var times = 1
 
         func intercept(
-            _ request: HTTPExchangeRequest, next: @Sendable (HTTPExchangeRequest) async throws -> HTTPExchangeResponse
+            _ request: HTTPExchangeRequest,
+            next: @concurrent @Sendable (HTTPExchangeRequest) async throws -> HTTPExchangeResponse
         ) async throws -> HTTPExchangeResponse {
             var request = request
             request.headerFields[.userAgent] = (request.headerFields[.userAgent] ?? "") + name
