@@ -6,3 +6,8 @@ import Testing
     #expect(ChappieClient.defaultModel == "gpt-5.5")
     #expect(SeededAuth().email == "person@example.com")
 }
+
+@MainActor @Test func aSignedInSessionAndAnAnswerTakeALineEach() async throws {
+    #expect(SeededAuth().session().state.isSignedIn)
+    #expect(try await ChappieClient.answering("Hello").send("Hi") == "Hello")
+}
