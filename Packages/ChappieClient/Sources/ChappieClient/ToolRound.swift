@@ -89,7 +89,11 @@ struct ToolRound: Sendable {
             decision = decided
         } else {
             emit(.approvalRequested(request))
-            decision = await approvalHandler?(request) ?? .denied(reason: Self.noHandler)
+            decision =
+                if let approvalHandler {
+                    // The user may take any time.
+                    try await abandoning { await approvalHandler(request) }
+                } else { .denied(reason: Self.noHandler) }
         }
         switch decision {
         case .approved(let arguments, let scope):
@@ -173,18 +177,27 @@ struct ToolRound: Sendable {
         return result
     }
 
-    /// A handler that does not listen to its cancellation holds nothing up: its late result is dropped.
     private func output(of call: ChappieToolCall, _ tool: ChappieHostTool) async throws -> ChappieToolResult {
-        let promise = Promise<ChappieToolResult>()
+        try await abandoning(within: tool.timeout) { try await tool.handler(call) }
+    }
+
+    /// What the host's code gives. Code that does not listen to its cancellation holds nothing up: its late result is
+    /// dropped.
+    private func abandoning<Value: Sendable>(
+        within limit: Duration? = nil, _ operation: @escaping @Sendable () async throws -> Value
+    ) async throws -> Value {
+        let promise = Promise<Value>()
         let work = Task {
-            do { promise.fulfil(.success(try await tool.handler(call))) } catch { promise.fulfil(.failure(error)) }
+            do { promise.fulfil(.success(try await operation())) } catch { promise.fulfil(.failure(error)) }
         }
-        let timer = Task {
-            try await clock.sleep(for: tool.timeout)
-            promise.fulfil(.failure(ToolTimedOut(limit: tool.timeout)))
-            work.cancel()
+        let timer = limit.map { limit in
+            Task {
+                try await clock.sleep(for: limit)
+                promise.fulfil(.failure(ToolTimedOut(limit: limit)))
+                work.cancel()
+            }
         }
-        defer { timer.cancel() }
+        defer { timer?.cancel() }
         return try await withTaskCancellationHandler {
             try await promise.value()
         } onCancel: {

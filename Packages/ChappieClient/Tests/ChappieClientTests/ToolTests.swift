@@ -182,6 +182,24 @@ import Testing
         #expect(await harness.ask("again").text == "next")
     }
 
+    @Test(arguments: Wire.allCases) func aTurnThatIsCancelledWhileTheUserIsAskedEndsAtOnce(wire: Wire) async throws {
+        let asked = ScriptedGate()
+        let tool = ChappieHostTool(name: "weather", policy: .ask) { _ in "sun" }
+        let harness = ClientHarness(
+            wire, [Reply(steps: [.events(items([call("weather")]))]), .answer("next", id: "r2")], tools: [tool],
+            approval: { _ in
+                asked.open()
+                // A dialogue that nobody closes.
+                await withUnsafeContinuation { (_: UnsafeContinuation<Void, Never>) in }
+                return .approved()
+            })
+        let handle = harness.client.startStream(.user("Hi"))
+        try await asked.pass()
+        handle.cancel()
+        await #expect(throws: CancellationError.self) { try await handle.response() }
+        #expect(await harness.ask("again").text == "next")
+    }
+
     @Test(arguments: Wire.allCases) func roundsFollowUntilTheLimit(wire: Wire) async throws {
         let replies = (1...4).map { Reply(steps: [.events(items([call("count", id: "call_\($0)")], id: "r\($0)"))]) }
         let runs = Mutex(0)
