@@ -124,7 +124,8 @@ let package = Package(
         // Tests of one package
         tests(of: "ChappieCore", [httpTypes]),
         tests(of: "ChappieAuth", ["ChappieCore", "ChappieHTTP", "ChappieTesting", "ChappieSimulator", httpTypes]),
-        tests(of: "ChappieClient", ["ChappieCore", "ChappieAuth", "ChappieTesting", httpTypes, logging, inMemoryLogging]),
+        tests(
+            of: "ChappieClient", ["ChappieCore", "ChappieAuth", "ChappieTesting", httpTypes, logging, inMemoryLogging]),
         tests(
             of: "ChappieCurl",
             [

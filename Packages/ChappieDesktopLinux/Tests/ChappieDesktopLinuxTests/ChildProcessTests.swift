@@ -1,8 +1,8 @@
+@_spi(ChappieInternals) import ChappieProcess
 import Foundation
 import Testing
 
 @testable import ChappieDesktopLinux
-@_spi(ChappieInternals) import ChappieProcess
 
 struct ChildProcessTests {
     private static let input = [UInt8](repeating: 0x61, count: 1 << 20)

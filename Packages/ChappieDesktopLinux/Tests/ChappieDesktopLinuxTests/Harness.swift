@@ -1,11 +1,11 @@
 import ChappieAuth
+@_spi(ChappieInternals) import ChappieProcess
 import Foundation
 import Synchronization
 import TestFixtures
 import Testing
 
 @testable import ChappieDesktopLinux
-@_spi(ChappieInternals) import ChappieProcess
 
 extension SystemProgram {
     static let xclip = SystemProgram("xclip", packages: "xclip")

@@ -1,9 +1,9 @@
+@_spi(ChappieInternals) import ChappieProcess
 import Foundation
 import TestFixtures
 import Testing
 
 @testable import ChappieDesktopLinux
-@_spi(ChappieInternals) import ChappieProcess
 
 struct TerminalDeviceTests {
     @Test func writesToATerminalByItsPathOrADescriptor() throws {
