@@ -105,7 +105,8 @@ let package = Package(
             name: "chappie",
             dependencies: [
                 "ChappieSDK", "ChappieCore", "ChappieAuth", "ChappieClient", "ChappieCurl", "ChappieHTTP",
-                "ChappieWebSocket", "ChappieKeychainLinux", "ChappieCrypto", "ChappieDesktopLinux", "CSpawn",
+                "ChappieWebSocket", "ChappieKeychainLinux", "ChappieCrypto", "ChappieDesktopLinux", "ChappieProcess",
+                "ChappieMCP", "CSpawn",
                 "ChappieMarkdown", "ChappieLineEditor", "ChappieSimulator", httpTypes, argumentParser,
             ],
             path: "Apps/chappie/Sources/chappie"),
@@ -157,8 +158,8 @@ let package = Package(
         .testTarget(
             name: "chappieTests",
             dependencies: [
-                "chappie", "ChappieCore", "ChappieAuth", "ChappieCurl", "ChappieSDK", "ChappieSimulator",
-                argumentParser,
+                "chappie", "ChappieCore", "ChappieAuth", "ChappieCurl", "ChappieProcess", "ChappieSDK",
+                "ChappieSimulator", argumentParser,
             ],
             path: "Apps/chappie/Tests/chappieTests"),
         // Tests that cross packages

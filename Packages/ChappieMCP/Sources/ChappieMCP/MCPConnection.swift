@@ -67,7 +67,7 @@ final class MCPConnection: Sendable {
     /// Ends the program: by the end of its input, by SIGTERM, by SIGKILL.
     func end(because error: ChappieMCPError) {
         perform { ($0.session.end(because: error), ()) }
-        program.withLock(\.self)?.end(grace: Self.grace)
+        program.withLock(\.self)?.end(patience: Self.grace, grace: Self.grace)
     }
 
     /// Whether calls can be made.
@@ -121,7 +121,7 @@ final class MCPConnection: Sendable {
             state.withLock { $0.words = Array(($0.words + bytes).suffix(Self.wordsLimit)) }
         case .outputEnded:
             // Its exit code, which comes in a moment or not at all, says more.
-            program.withLock(\.self)?.end(grace: Self.grace)
+            program.withLock(\.self)?.end(patience: Self.grace, grace: Self.grace)
         case .ended(let code):
             let cause = code > 128 ? "by the signal \(code - 128)" : "with the exit code \(code)"
             perform { ($0.session.end(because: error(.ended, "it has ended, \(cause)")), ()) }
@@ -158,7 +158,7 @@ final class MCPConnection: Sendable {
             return (finished, isOver, value)
         }
         for (answer, result) in finished { answer.fulfil(result) }
-        if isOver { program.withLock(\.self)?.end(grace: Self.grace) }
+        if isOver { program.withLock(\.self)?.end(patience: Self.grace, grace: Self.grace) }
         return value
     }
 

@@ -12,7 +12,7 @@ import Synchronization
 /// A program that runs beside this one and is spoken to through pipes: its input, its output, its standard error.
 ///
 /// One thread of its own reads and writes. It keeps this value alive until the program has ended, so the owner ends the
-/// program: with ``end(grace:)``, or ``kill()``.
+/// program: with ``end(patience:grace:)``, or ``kill()``.
 @_spi(ChappieInternals) public final class PipedProgram: Sendable {
     /// What the thread tells; it waits for the one who is told.
     public enum Event: Sendable, Hashable {
@@ -33,6 +33,7 @@ import Synchronization
         var closesInput = false
         /// The signals to come, each at its time, soonest first.
         var signals: [(at: ContinuousClock.Instant, number: Int32)] = []
+        var isEnding = false
         var exitCode: Int32?
         /// The thread's, which takes them: a reference left here would keep them open.
         var pipes: Pipes?
@@ -92,14 +93,15 @@ import Synchronization
         wake()
     }
 
-    /// Lets it end by itself: its input ends; it gets SIGTERM after `grace`, and SIGKILL after as long again, its whole group
-    /// with it.
-    public func end(grace: Duration) {
+    /// Lets it end by itself: its input ends; it gets SIGTERM after `patience`, and SIGKILL `grace` later, its whole group
+    /// with it. A second call changes nothing.
+    public func end(patience: Duration, grace: Duration) {
         let now = ContinuousClock.now
         state.withLock { state in
             state.closesInput = true
-            guard state.signals.isEmpty else { return }
-            state.signals = [(now + grace, SIGTERM), (now + grace * 2, SIGKILL)]
+            guard !state.isEnding else { return }
+            state.isEnding = true
+            state.signals = [(now + patience, SIGTERM), (now + patience + grace, SIGKILL)]
         }
         wake()
     }

@@ -105,7 +105,7 @@ struct PipedProgramTests {
         let listener = Listener()
         let program = try listener.start(script)
         #expect(try await listener.line() == "up")
-        program.end(grace: code == 0 ? Patience.limit : .milliseconds(50))
+        program.end(patience: code == 0 ? Patience.limit : .milliseconds(50), grace: .milliseconds(50))
         #expect(try await listener.exitCode() == code)
     }
 

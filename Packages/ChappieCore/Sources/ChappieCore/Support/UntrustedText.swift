@@ -95,6 +95,19 @@
         return isMixed || word.utf8.count >= 64
     }
 
+    /// `text` for a person who has to judge it: everything that moves a cursor, or turns or hides text, is written out, as
+    /// `\u{202E}`. Line feed and tab stay.
+    public static func writtenOut(_ text: String) -> String {
+        guard text.unicodeScalars.contains(where: isInvisible) else { return text }
+        return text.unicodeScalars.reduce(into: "") { safe, scalar in
+            if isInvisible(scalar), scalar != "\n", scalar != "\t" {
+                safe += "\\u{\(String(scalar.value, radix: 16, uppercase: true))}"
+            } else {
+                safe.unicodeScalars.append(scalar)
+            }
+        }
+    }
+
     /// Controls, and the characters that turn or hide text (bidirectional marks, zero-width and tag characters).
     private static func isInvisible(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.properties.generalCategory {

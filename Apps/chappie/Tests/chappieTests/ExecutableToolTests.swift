@@ -1,0 +1,135 @@
+@_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) import ChappieProcess
+import ChappieSDK
+import FoundationEssentials
+import Glibc
+import Synchronization
+import Testing
+
+@testable import chappie
+
+struct ExecutableToolTests {
+    private static func tool(_ script: String, folder: TemporaryFolder? = nil) -> ExecutableTool {
+        let shell = ProgramInvocation(
+            path: "/bin/sh", arguments: ["-c", script], environment: ["PATH": "/usr/bin:/bin"],
+            workingDirectory: folder?.path)
+        return ExecutableTool(name: "t", invocation: shell, outputLimit: 1000)
+    }
+
+    @Test(
+        arguments: [
+            ("cat", "{\"a\":\"b\"}\n", false), ("exit 0", "", false), ("printf 'a\\377b'", "a\u{FFFD}b", false),
+            // It does not read what it was given.
+            ("exec <&-; echo done", "done\n", false), ("echo words >&2; echo out", "out\n", false),
+            (
+                "echo part; echo one >&2; echo two >&2; exit 3",
+                "The tool failed with the exit code 3.\none\ntwo\npart\n", true
+            ),
+            ("kill -9 $$", "The tool was ended by the signal 9.", true),
+            (
+                "yes", String(repeating: "y\n", count: 500) + "\n[The tool was ended: its output is over 1000 bytes.]",
+                true
+            ),
+            (
+                "trap '' TERM; yes",
+                String(repeating: "y\n", count: 500) + "\n[The tool was ended: its output is over 1000 bytes.]", true
+            ),
+            (
+                "seq 2000 | sed 's/$/ and so on/' >&2; exit 1",
+                "The tool failed with the exit code 1.\n"
+                    + (1981...2000).map { "\($0) and so on" }.joined(separator: "\n"), true
+            ),
+        ])
+    func theOutputIsTheResultAndAFailureSaysWhy(script: String, output: String, isError: Bool) async throws {
+        let result = try await Self.tool(script).run(["a": "b"])
+        #expect(result == ChappieToolResult(output: output, isError: isError))
+    }
+
+    @Test func whatIsNoProgramIsAFailure() async throws {
+        let nothing = ProgramInvocation(path: "/nowhere/program", environment: [:])
+        let result = try await ExecutableTool(name: "t", invocation: nothing).run([:])
+        #expect(
+            result == ChappieToolResult(output: "The tool can't be started: No such file or directory.", isError: true))
+    }
+
+    @Test(arguments: ["", "trap '' TERM; "])
+    func aToolThatHangsIsGoneWhenItsCallIsCancelled(trap: String) async throws {
+        let folder = TemporaryFolder()
+        let tool = Self.tool(trap + "echo $$ > id.new; mv id.new id; while :; do sleep 1000; done", folder: folder)
+        let task = Task { try await tool.run([:]) }
+        while access(folder.path + "/id", R_OK) != 0 { await Task.yield() }
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        let text = try String(contentsOfFile: folder.path + "/id", encoding: .utf8)
+        let id = try #require(pid_t(text.filter(\.isNumber)))
+        // A zombie could still be sent a signal, and so could what it has started.
+        #expect(kill(id, 0) != 0 && errno == ESRCH)
+    }
+}
+
+struct ToolApprovalTests {
+    private static let call = ChappieToolCall(
+        name: "delete", namespace: "files", callID: "c", arguments: #"{"path":"/a\u202eb","deep":{"x":1}}"#)
+
+    /// The decision when the user types these lines, and everything that was shown.
+    private static func decide(
+        _ answers: [String], about call: ChappieToolCall = call, approvesAll: Bool = false
+    ) async -> (ChappieApprovalDecision, String) {
+        let rest = LockedLines(answers)
+        let approval = ToolApproval(approvesAll: approvesAll) { rest.answer($0) }
+        return (await approval.decide(ChappieApprovalRequest(call: call)), rest.shown)
+    }
+
+    @Test(
+        arguments: [
+            (["y"], .approved()), (["YES "], .approved()), (["n"], .denied(reason: "The user said no.")),
+            (["a"], .approved(scope: .session)), (["", "what?", "no"], .denied(reason: "The user said no.")),
+            (["e", #"{"path":"/b"}"#], .approved(arguments: ["path": "/b"])),
+            (["e", "[]", "e", "{}"], .approved(arguments: [:])), (["e", "{", "y"], .approved()),
+            (["v", "y"], .approved()),
+        ] as [([String], ChappieApprovalDecision)])
+    func theAnswerDecides(answers: [String], decision: ChappieApprovalDecision) async {
+        #expect(await Self.decide(answers).0 == decision)
+    }
+
+    @Test func withoutATerminalTheCallIsDeniedUnlessAllAreApproved() async {
+        guard case .denied(let reason) = await Self.decide([]).0 else {
+            Issue.record("not denied")
+            return
+        }
+        #expect(reason.contains("no terminal") && reason.contains("--approve-tools"))
+        let (decision, shown) = await Self.decide([], approvesAll: true)
+        #expect(decision == .approved() && shown == "")
+    }
+
+    @Test func theQuestionShowsWhatWouldDeceiveTheEye() async {
+        let (_, shown) = await Self.decide(["y"])
+        #expect(
+            shown.hasPrefix("\nThe model wants to run files/delete:\n  path: \"/a\\u{202E}b\"\n  deep: {\"x\":1}\n"),
+            "\(shown)")
+    }
+
+    @Test func longArgumentsAreShownWhenTheUserAsks() async {
+        let long = ChappieToolCall(
+            name: "t", callID: "c", arguments: #"{"x":"\#(String(repeating: "a", count: 2000))end"}"#)
+        let (_, short) = await Self.decide(["y"], about: long)
+        #expect(short.contains("aaa… (1005 more characters)\n") && !short.contains("end"))
+        let (_, whole) = await Self.decide(["v", "y"], about: long)
+        #expect(whole.contains("aaaend\"\n"))
+    }
+}
+
+private final class LockedLines: Sendable {
+    private let state: Mutex<(answers: [String], shown: String)>
+
+    init(_ answers: [String]) { state = Mutex((answers, "")) }
+
+    var shown: String { state.withLock(\.shown) }
+
+    func answer(_ question: String) -> String? {
+        state.withLock { state in
+            state.shown += question
+            return state.answers.isEmpty ? nil : state.answers.removeFirst()
+        }
+    }
+}
