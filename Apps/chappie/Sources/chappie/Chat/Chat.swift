@@ -26,7 +26,7 @@ struct Chat: ProgramCommand {
         let approvals = editor.map { editor in
             ChatApprovals(console) { prompt in try await onThread { editor.read(prompt) } }
         }
-        let client = program.client(answerOptions, approving: approvals.map { approvals in approvals.decide })
+        let client = try program.client(answerOptions, approving: approvals.map { approvals in approvals.decide })
         // Connects while the user types.
         let prewarm = Task { await client.prewarm() }
         defer { prewarm.cancel() }

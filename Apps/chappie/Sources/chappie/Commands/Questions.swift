@@ -39,6 +39,15 @@ struct AnswerOptions: ParsableArguments {
         help: ArgumentHelp("Draw the answer's Markdown: auto (on a terminal), always or never.", valueName: "when"))
     var markdown = MarkdownChoice.auto
 
+    @Option(
+        help: ArgumentHelp(
+            "A manifest of tools that the model may call: programs and MCP servers (repeatable).", valueName: "file"),
+        completion: .file())
+    var tools: [String] = []
+
+    @Flag(help: "Run every tool that the model calls without asking, but for those whose policy is deny.")
+    var approveTools = false
+
     var messageOptions: ChappieMessageOptions {
         ChappieMessageOptions(
             fastMode: fast, reasoningEffort: effort.map(ChappieReasoningEffort.init(rawValue:)) ?? .automatic,
@@ -85,6 +94,12 @@ struct Ask: ProgramCommand {
             gives. Without $input the question comes below the prompt; $$ is a dollar. The file may begin with settings \
             between two lines of three hyphens: model, system, effort, verbosity, each followed by a colon and its \
             value, and $name: VALUE for a variable's default. A value goes on in the lines below it that are indented.
+
+            --tools FILE names tools, as {"tools": [{"name": "t", "description": "…", "inputSchema": {…}, \
+            "command": "./t", "args": []}], "mcpServers": {"name": {"command": "server", "args": []}}}. A program gets \
+            the arguments as JSON on its standard input; its output is the result. Every entry may also have env, \
+            passEnv (names of variables to pass on), cwd, policy (ask, automatic or deny) and timeout in seconds. You \
+            are asked before a tool runs; without a terminal it is denied, unless its policy is automatic.
 
             With --json: one object a line: connected, created, reasoning_summary_delta, text_delta, item, \
             usage_limits, waiting, reconnecting, fell_back, and last completed or error.
@@ -167,7 +182,7 @@ struct Ask: ProgramCommand {
             messages: (system.map { [.developer($0)] } ?? [])
                 + [ChappieInputMessage(role: .user, parts: parts, options: answerOptions.messageOptions)],
             outputSchema: schema)
-        let client = program.client(answerOptions)
+        let client = try program.client(answerOptions)
         let showsText = target == nil && !extract
         guard let response = try await answerOptions.ask(request, client, program, showsText: showsText) else { return }
         if let schema { try Self.check(response.outputText, against: schema) }

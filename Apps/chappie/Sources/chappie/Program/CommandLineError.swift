@@ -1,4 +1,5 @@
 import ChappieAuth
+import ChappieMCP
 import ChappieSDK
 import ChappieSimulator
 import FoundationEssentials
@@ -111,6 +112,7 @@ struct CommandLineError: Error {
         case let error as SimulatorError where [.portInUse, .listenFailed].contains(error.code):
             (.unavailable, "simulator_unavailable")
         case is SimulatorError: (.usage, "simulator_settings")
+        case is ChappieMCPError: (.unavailable, "tool_server")
         default: (.internalError, "internal")
         }
     }

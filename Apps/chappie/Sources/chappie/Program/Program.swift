@@ -21,6 +21,8 @@ struct Program: Sendable {
     let webSocket: any WebSocketTransport
     let store: any CredentialStore
     let credentials: CredentialManager
+    /// Those that were started; they end with the command.
+    let toolServers = ToolServers()
     /// Runs in this process when `--simulate` asks for it.
     let simulator: Simulator?
 
@@ -115,15 +117,23 @@ struct Program: Sendable {
     }
 
     /// A client for one conversation.
+    ///
+    /// - Parameter approving: asks the user before a tool runs; `nil` asks at the terminal.
+    /// - Throws: ``CommandLineError`` for a manifest of tools that can't be used.
     func client(
         _ answer: AnswerOptions? = nil, approving: ChappieToolApprovalHandler? = nil
-    ) -> ChappieClient {
+    ) throws -> ChappieClient {
         var configuration = settings.configuration
         if let model = answer?.model { configuration.model = model }
         if let answer { configuration.streamingTransportPolicy = answer.transport.policy }
+        let tools = try CommandLineTools(
+            manifests: answer?.tools ?? [], approvesAll: answer?.approveTools ?? false, environment, console)
+        toolServers.add(tools.servers)
         return ChappieClient(
             configuration: configuration, transport: transport, webSocket: webSocket, credentials: credentials,
-            toolApprovalHandler: approving,
+            tools: tools.tools, toolProviders: tools.providers,
+            toolApprovalHandler: tools.approval.approvesAll
+                ? tools.approval.decide : approving ?? tools.approval.decide,
             modelCache: options.simulate ? nil : ChappieFileModelCache { environment[$0] })
     }
 

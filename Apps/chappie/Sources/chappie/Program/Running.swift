@@ -64,6 +64,7 @@ extension ProgramCommand {
             result = .failure(naming(program.settings.issuerWords, error))
         }
         await settle(program)
+        await program.toolServers.end()
         try result.get()
     }
 

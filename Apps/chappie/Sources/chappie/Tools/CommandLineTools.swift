@@ -1,0 +1,73 @@
+import ChappieMCP
+import ChappieSDK
+import Synchronization
+
+/// What the model may call in one run of a command, from all manifests, and who is asked.
+struct CommandLineTools: Sendable {
+    let tools: [ChappieHostTool]
+    let servers: [ChappieMCPServer]
+    let providers: [any ChappieToolProvider]
+    let approval: ToolApproval
+
+    /// - Throws: ``CommandLineError`` for a manifest that can't be used, and for a name that two of them have.
+    init(manifests: [String], approvesAll: Bool, _ environment: ProgramEnvironment, _ console: Console) throws {
+        var (tools, servers): ([ChappieHostTool], [ChappieMCPServer]) = ([], [])
+        for path in manifests {
+            let manifest = try ToolManifest(path: path, environment: environment)
+            for tool in manifest.tools {
+                guard !tools.contains(where: { $0.name == tool.name }) else {
+                    throw CommandLineError.usage("\(path): an earlier manifest has the tool \(tool.name) as well.")
+                }
+                tools.append(tool.hostTool)
+            }
+            for server in manifest.servers {
+                guard !servers.contains(where: { $0.name == server.name }) else {
+                    throw CommandLineError.usage("\(path): an earlier manifest has the server \(server.name) as well.")
+                }
+                servers.append(
+                    ChappieMCPServer(
+                        command: server.command, environment: server.environment,
+                        workingDirectory: server.workingDirectory, name: server.name, policy: server.policy,
+                        callTimeout: server.timeout))
+            }
+        }
+        self.tools = tools
+        self.servers = servers
+        providers = servers.map { NotedServer(server: $0, console: console) }
+        approval = ToolApproval(approvesAll: approvesAll, console: console)
+    }
+}
+
+/// A server whose tools that can't be used are told to the user, once each.
+private final class NotedServer: ChappieToolProvider {
+    private let server: ChappieMCPServer
+    private let console: Console
+    private let told = Mutex<Set<ChappieMCPSkippedTool>>([])
+
+    init(server: ChappieMCPServer, console: Console) {
+        self.server = server
+        self.console = console
+    }
+
+    func tools() async throws -> [ChappieHostTool] {
+        let tools = try await server.tools()
+        for skipped in server.skippedTools where told.withLock({ $0.insert(skipped).inserted }) {
+            console.note("chappie: the tool \(skipped.name) of \(server.name) is left out. \(skipped.reason)")
+        }
+        return tools
+    }
+}
+
+/// The servers that a command has started.
+final class ToolServers: Sendable {
+    private let servers = Mutex<[ChappieMCPServer]>([])
+
+    func add(_ more: [ChappieMCPServer]) { servers.withLock { $0 += more } }
+
+    /// Ends them, all at once, and waits for that. In a task of its own: Ctrl-C may have cancelled this one.
+    func end() async {
+        let servers = servers.withLock(\.self)
+        for server in servers { server.close() }
+        await Task { for server in servers { await server.closed() } }.value
+    }
+}

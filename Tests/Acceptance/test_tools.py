@@ -1,0 +1,66 @@
+"""Tools from a manifest file, against the simulator, which calls a tool when the question says so."""
+
+import json
+import pathlib
+import sys
+
+from conftest import USAGE, UNAVAILABLE
+
+SERVER = pathlib.Path(__file__).parents[2] / "Packages/ChappieMCP/Tests/Fakes/server.py"
+CALL = 'call up {"a":"b"}'
+SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}
+
+
+def manifest(folder, policy="ask", **rest):
+    tool = folder / "up"
+    tool.write_text('#!/bin/sh\nprintf "it got %s" "$(cat)"\n')
+    tool.chmod(0o700)
+    path = folder / "tools.json"
+    path.write_text(json.dumps({"tools": [{"name": "up", "command": "./up", "inputSchema": SCHEMA, "policy": policy}], **rest}))
+    return str(path)
+
+
+def result(outcome):
+    return next((event["outcome"], event["output"]) for event in outcome.events if event["type"] == "tool_result")
+
+
+def ask(user, path, *options, question=CALL, **expected):
+    return user().run("--simulate", "ask", "--json", "--tools", path, *options, question, **expected)
+
+
+def test_a_program_is_called_where_its_policy_or_an_option_says_so(user, tmp_path):
+    assert result(ask(user, manifest(tmp_path, policy="automatic"))) == ("succeeded", 'it got {"a":"b"}')
+    assert result(ask(user, manifest(tmp_path), "--approve-tools")) == ("succeeded", 'it got {"a":"b"}')
+
+
+def test_without_a_terminal_a_tool_is_denied(user, tmp_path):
+    outcome, output = result(ask(user, manifest(tmp_path)))
+    assert outcome == "denied" and "there is no terminal" in output
+
+
+def test_the_user_is_asked_at_the_terminal(user, tmp_path):
+    path = manifest(tmp_path)
+    answers = {"y\r": 'it got {"a":"b"}', "n\r": "The user said no."}
+    for answer, expected in answers.items():
+        status, shown = user().converse("--simulate", "ask", "--tools", path, CALL, answers=[("Run it?", answer)], echoing=["Run it?"])
+        assert status == 0 and "The model wants to run up:" in shown and 'a: "b"' in shown and expected in shown, shown
+    edited = [("Run it?", "e\r"), ("in one line:", '{"a":"c"}\r')]
+    status, shown = user().converse("--simulate", "ask", "--tools", path, CALL, answers=edited, echoing=["Run it?", "in one line:"])
+    assert status == 0 and 'it got {"a":"c"}' in shown, shown
+
+
+def test_a_server_of_the_official_package_is_called_and_ends_with_the_program(user, tmp_path):
+    path = manifest(tmp_path, mcpServers={"fixture": {"command": sys.executable, "args": [str(SERVER), str(tmp_path)]}})
+    question = 'call add {"first":40,"second":2}'
+    assert result(ask(user, path, "--approve-tools", question=question)) == ("succeeded", "42")
+    outcome, output = result(ask(user, path, "--approve-tools", question="call die {}"))
+    assert outcome == "failed" and "it has ended, with the exit code 3" in output
+    lines = [process.read_bytes() for process in pathlib.Path("/proc").glob("[0-9]*/cmdline")]
+    assert not any(str(tmp_path).encode() in line and b"server.py" in line for line in lines)
+
+
+def test_what_is_wrong_with_a_manifest_is_said_before_anything_is_sent(user, tmp_path):
+    ask(user, manifest(tmp_path, policy="maybe"), status=USAGE, says="tools[0].policy must be")
+    ask(user, str(tmp_path / "nothing"), status=USAGE, says="can't be read")
+    broken = manifest(tmp_path, mcpServers={"broken": {"command": "false"}})
+    ask(user, broken, status=UNAVAILABLE, says="the tool server broken: it has ended, with the exit code 1")
