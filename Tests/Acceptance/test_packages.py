@@ -1,6 +1,7 @@
 """The packages from outside. A copy of the tree as it stands, in a repository of another name, is used by a package that asks
 for single modules by URL. All builds share one folder, so that swift-nio is compiled once, and none may give a warning."""
 
+import os
 import shutil
 import subprocess
 
@@ -31,15 +32,35 @@ def build(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def consumer(tmp_path_factory):
-    """`consumer(requirement)`: Tests/Consumer with every Swift block of the README, which asks so for a copy of the tree."""
-    copy, package = tmp_path_factory.mktemp("published") / "some-copy", tmp_path_factory.mktemp("consumer")
+def published(tmp_path_factory):
+    """A copy of the tree as it stands, in a repository of another name, with a version."""
+    copy = tmp_path_factory.mktemp("published") / "some-copy"
     copy.mkdir()
     subprocess.run(f"git ls-files -z -co --exclude-standard | tar --null --ignore-failed-read -cf - -T - 2>/dev/null | tar -xf - -C '{copy}'",
                    shell=True, check=True, cwd=ROOT)
     as_consumer = ["-c", "user.name=consumer", "-c", "user.email=consumer@localhost", "-c", "commit.gpgsign=false"]
     for words in (["init", "-q", "-b", "trunk"], ["add", "-A"], [*as_consumer, "commit", "-qm", "As it stands"], ["tag", "1.2.3"]):
         subprocess.run(["git", "-C", copy, *words], check=True)
+    return copy
+
+
+@pytest.fixture(scope="session")
+def examples(tmp_path_factory, published):
+    """Examples, which asks for the copy by URL and version."""
+    package = tmp_path_factory.mktemp("outside") / "examples"
+    shutil.copytree(ROOT / "Examples", package, ignore=shutil.ignore_patterns(".build"))
+    manifest = (package / "Package.swift").read_text()
+    by_path, by_name = '.package(name: "chappie", path: "..")', 'package: "chappie"'
+    assert by_path in manifest and by_name in manifest
+    manifest = manifest.replace(by_path, f'.package(url: "file://{published}", from: "1.2.0")').replace(by_name, f'package: "{published.name}"')
+    (package / "Package.swift").write_text(manifest)
+    return package
+
+
+@pytest.fixture(scope="session")
+def consumer(tmp_path_factory, published):
+    """`consumer(requirement)`: Tests/Consumer with every Swift block of the README, which asks so for a copy of the tree."""
+    package = tmp_path_factory.mktemp("consumer")
     shutil.copytree(ROOT / "Tests/Consumer", package, dirs_exist_ok=True)
     for info, start, lines in blocks():
         if info.split()[:1] == ["swift"]:
@@ -50,7 +71,7 @@ def consumer(tmp_path_factory):
 
     def ask_for(requirement):
         manifest = (package / "Package.swift.in").read_text()
-        for key, value in {"URL": f"file://{copy}", "REQUIREMENT": requirement, "IDENTITY": copy.name}.items():
+        for key, value in {"URL": f"file://{published}", "REQUIREMENT": requirement, "IDENTITY": published.name}.items():
             manifest = manifest.replace(f"@{key}@", value)
         (package / "Package.swift").write_text(manifest)
         return package
@@ -76,6 +97,42 @@ def test_the_sdk_builds_with_the_readme_and_its_testing_product(build, consumer,
     assert compile('let secret = Secret("a"); print(secret.count)').returncode == 0
     assert "not to be put into text" in compile('let secret = Secret("a"); print("\\(secret)")').stderr
     assert "does not conform to protocol 'Encodable'" in compile('struct Note: Encodable { let secret = Secret("a") }').stderr
+
+
+def test_the_documentation_builds_without_a_warning(build, consumer, tmp_path):
+    """Every DocC catalogue, with the symbols of its module: each link leads somewhere, each list of parameters is whole. The
+    symbols are taken from what is built already, which takes a second for each module."""
+    modules = build(consumer('from: "1.2.0"'), "--build-tests")
+    maps = [*modules.glob("*.build/module.modulemap"), *modules.parent.glob("checkouts/**/include/module.modulemap")]
+    target = run("swift", "-print-target-info").stdout.split('"triple": "')[1].split('"')[0]
+    catalogues = sorted(ROOT.glob("Packages/*/Sources/*/*.docc"))
+    assert catalogues
+    for catalogue in catalogues:
+        graphs = tmp_path / catalogue.stem
+        graphs.mkdir()
+        done = run("swift", "symbolgraph-extract", "-module-name", catalogue.stem, "-target", target, "-I", modules / "Modules",
+                   "-output-dir", graphs, "-minimum-access-level", "public", *(f"-Xcc=-fmodule-map-file={path}" for path in maps))
+        assert done.returncode == 0, done.stderr
+        done = run("docc", "convert", catalogue, "--additional-symbol-graph-dir", graphs, "--output-path", tmp_path / "archive",
+                   "--fallback-display-name", catalogue.stem, "--fallback-bundle-identifier", catalogue.stem, "--warnings-as-errors")
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_examples_build_from_outside_and_run(build, examples, simulate):
+    built = build(examples, "--build-tests")
+    tested = run("swift", "test", "--skip-build", "--package-path", examples, "--scratch-path", built.parent)
+    assert tested.returncode == 0, tested.stdout[-3000:] + tested.stderr[-3000:]
+    simulator = simulate()
+    order = 'call order {"article": "tea", "count": 3}'
+    for example, lines, expected in [
+            ("chat", ["reply: one", "reply: two", "/quit"], ["Signed in as", "one\ntwo"]),
+            ("many-users", [], ["user-1 got: for the first\nuser-2 got: for the second", "user-3 has to link"]),
+            ("tool-approval", [order, "yes", order, "one", order, "no", order, "always", order],
+             ["ordered: 3 × tea", "ordered: 1 × tea", "[order: denied]", "[order: succeeded]"]),
+            ("custom-store", [], ["found in the table", "the table is empty"])]:
+        done = subprocess.run([built / example], input="".join(line + "\n" for line in lines), capture_output=True, text=True,
+                              timeout=60, env={**os.environ, **simulator.settings})
+        assert done.returncode == 0 and all(part in done.stdout for part in expected), done
 
 
 @pytest.mark.parametrize("package", ["ChappieSDK", "ChappieTesting"])

@@ -1,0 +1,27 @@
+// swift-tools-version: 6.2
+// Small programs on Chappie. Copy one: in a package of your own the dependency is
+//     .package(url: "https://…/chappie", from: "0.1.0")
+import PackageDescription
+
+let sdk = Target.Dependency.product(name: "ChappieSDK", package: "chappie")
+
+let package = Package(
+    name: "examples",
+    platforms: [.macOS(.v15)],
+    dependencies: [.package(name: "chappie", path: "..")],
+    targets: [
+        .executableTarget(name: "chat", dependencies: [sdk, "Playground"]),
+        .executableTarget(name: "many-users", dependencies: [sdk, "Playground"]),
+        .executableTarget(name: "tool-approval", dependencies: [sdk, "Playground"]),
+        .executableTarget(
+            name: "custom-store",
+            dependencies: [sdk, .product(name: "ChappieAuth", package: "chappie"), "Playground"]),
+        // An app's own code, and its tests.
+        .target(name: "Notes", dependencies: [sdk]),
+        .testTarget(
+            name: "NotesTests",
+            dependencies: ["Notes", sdk, .product(name: "ChappieSDKTesting", package: "chappie")]),
+        // Where the programs sign in: the service, or a simulator that the environment names.
+        .target(name: "Playground", dependencies: [sdk]),
+    ]
+)
