@@ -48,6 +48,7 @@ public struct ChappieRegistration: Sendable, Hashable, Codable {
     ///   - clientID: default is the public client of the ChatGPT device flow.
     ///   - originator: default `chappie`. Never another program's name.
     ///   - userAgent: default ``defaultUserAgent``. Characters that no header may hold are replaced by `_`.
+    ///   - hostID: see ``hostID``. Default `nil`.
     public init(
         clientID: String = "app_EMoamEEZ73f0CkXaXp7hrann", originator: String = "chappie",
         userAgent: String = ChappieRegistration.defaultUserAgent, hostID: String? = nil

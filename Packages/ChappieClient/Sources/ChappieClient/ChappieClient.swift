@@ -53,13 +53,18 @@ public actor ChappieClient {
 
     /// Composes a client of its parts; `Chappie.client()` does it with the platform's own.
     ///
-    /// Authorization is added here. Without a `webSocket` answers come as server-sent events. `credentials` is the manager
-    /// of the configuration's credential slot, shared with its session; `clock` is for pauses and dates, `entropy` for ids.
+    /// Authorization is added here.
     ///
     /// - Parameters:
+    ///   - configuration: the model, the harness, the endpoints and the rest. Default: that of the service.
+    ///   - transport: carries everything but WebSockets.
+    ///   - webSocket: opens WebSockets. Default none: answers come as server-sent events.
+    ///   - credentials: the manager of the configuration's credential slot, shared with its session.
     ///   - tools: the model may call them. Default none.
     ///   - toolProviders: asked for more tools at the beginning of every turn. Default none.
     ///   - toolApprovalHandler: asks the user where a tool's policy is `.ask`. Without it such calls are denied.
+    ///   - clock: for pauses and dates.
+    ///   - entropy: for ids.
     ///   - modelCache: keeps model lists between runs. Default none.
     ///   - middleware: sees every HTTP exchange with the backend, the first one outermost: turns over server-sent events,
     ///     models, usage. Not the messages of a WebSocket. It works on requests before the sign-in's header fields are
@@ -154,7 +159,7 @@ public actor ChappieClient {
     /// let town = try await client.send("The capital of France?", as: Town.self, schema: .derived(from: Town.self))
     /// ```
     /// - Throws: ``ChappieClientError``: `invalidStructuredOutput` names the place that does not fit; `responseFailed` for an
-    ///   answer that ended early, and for one that the model refused; `CancellationError`. ``ChappieJSONSchemaError`` for a
+    ///   answer that ended early, and for one that the model refused; `CancellationError`. `ChappieJSONSchemaError` for a
     ///   schema that can't be used: nothing is sent then.
     public func send<Output: Decodable & Sendable>(
         _ text: String, as type: Output.Type, schema: ChappieJSONSchema
@@ -184,7 +189,9 @@ public actor ChappieClient {
 
     /// Goes on with a turn that waited for approval, in this process or in another.
     ///
-    /// - Parameter decisions: the user's answers by call id. A question without one is asked of the approval handler.
+    /// - Parameters:
+    ///   - pending: what `approvalPending` brought.
+    ///   - decisions: the user's answers by call id. A question without one is asked of the approval handler.
     /// - Throws: as ``response(_:)``; `approvalPending` again where an answer is deferred once more. A turn that fails may be
     ///   resumed again by this client: calls that ran are not repeated.
     public func resume(

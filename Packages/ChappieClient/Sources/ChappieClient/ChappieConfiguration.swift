@@ -26,9 +26,9 @@ public struct ChappieConfiguration: Sendable, Hashable, Codable {
     /// The share of the model's context window, above 0 and at most 1, from which on a conversation is compacted before
     /// the next turn. Default `nil`: never by itself.
     public var automaticCompaction: Double?
-    /// The issuer, the backend, and what they look like on the wire. Default ``ChappieEndpoints/chatGPT``.
+    /// The issuer, the backend, and what they look like on the wire. Default `ChappieEndpoints.chatGPT`.
     public var endpoints: ChappieEndpoints
-    /// Proxy, trust and deadlines of every connection. Default ``ChappieNetworkPolicy/default``.
+    /// Proxy, trust and deadlines of every connection. Default `ChappieNetworkPolicy.default`.
     public var network: ChappieNetworkPolicy
 
     /// Every parameter has the default of its property.

@@ -6,7 +6,7 @@ public import Logging
 /// The front door: sessions and clients over the platform's own adapters.
 ///
 /// On Linux these are libcurl for the network, the Secret Service for credentials, and the desktop's notifications.
-/// Use the initialisers of ``ChappieAuthSession`` and ``ChappieClient`` to bring other adapters.
+/// Use the initialisers of `ChappieAuthSession` and `ChappieClient` to bring other adapters.
 ///
 /// Everything that is given the same configuration and `store:` shares one credential manager, so that a token is
 /// refreshed once and not once per object. Two stores are the same when they name the same place, when they are one
@@ -24,10 +24,13 @@ public enum Chappie {
     /// print("Enter \(code.userCode) at \(code.verificationURL)")
     /// ```
     ///
-    /// It blocks the main thread while the store is read, as ``ChappieAuthSession`` says;
+    /// It blocks the main thread while the store is read, as `ChappieAuthSession` says;
     /// `loadedAuthSession` does not.
     ///
-    /// - Parameter store: `.keyring`, `.encryptedFile(passphrase:)`, `.memory` or any `CredentialStore`.
+    /// - Parameters:
+    ///   - configuration: the same as the client's.
+    ///   - store: `.keyring`, `.encryptedFile(passphrase:)`, `.memory` or any `CredentialStore`.
+    ///   - logger: see ``Chappie``. Default none.
     @MainActor
     public static func authSession(
         configuration: ChappieConfiguration = ChappieConfiguration(),
@@ -62,13 +65,17 @@ public enum Chappie {
     /// let answer = try await Chappie.client().send("Hello")
     /// ```
     /// - Parameters:
-    ///   - tools: the model may call them; see ``ChappieHostTool``.
+    ///   - configuration: the model, the harness, the endpoints and the rest.
+    ///   - tools: the model may call them.
     ///   - toolProviders: tools that come and go, such as those of a Model Context Protocol server.
-    ///   - toolApprovalHandler: asks the user where a tool's policy is `.ask`. Without it such calls are denied.
     ///   - store: the one that the session has: `.keyring`, `.encryptedFile(passphrase:)`, `.memory` or any
     ///     `CredentialStore`.
+    ///   - logger: see ``Chappie``. Default none.
     ///   - middleware: sees the HTTP exchanges with the backend, before the sign-in's header fields are added. Not the
     ///     messages of a WebSocket.
+    ///   - rateLimitBackoff: what happens after a 429.
+    ///   - streamingTransportPolicy: WebSocket or server-sent events.
+    ///   - toolApprovalHandler: asks the user where a tool's policy is `.ask`. Without it such calls are denied.
     public static func client(
         configuration: ChappieConfiguration = ChappieConfiguration(),
         tools: [ChappieHostTool] = [], toolProviders: [any ChappieToolProvider] = [],
@@ -90,7 +97,7 @@ public enum Chappie {
 
     /// A client for one conversation with this harness instead of the configuration's.
     ///
-    /// A function of its own, so that `.none` is ``ChappieHarness/none`` and not a missing harness.
+    /// A function of its own, so that `.none` is `ChappieHarness.none` and not a missing harness.
     public static func client(
         configuration: ChappieConfiguration = ChappieConfiguration(), harness: ChappieHarness,
         tools: [ChappieHostTool] = [], toolProviders: [any ChappieToolProvider] = [],

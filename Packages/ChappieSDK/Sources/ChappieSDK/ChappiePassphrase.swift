@@ -45,7 +45,7 @@ public struct ChappiePassphrase: Sendable, ExpressibleByStringLiteral {
     /// Asks the user, once in the life of a store.
     ///
     /// - Parameter ask: gives the passphrase; `nil` when the user has none to give. `isNew`: the file is being made, and a
-    ///   person should be asked twice. What it throws ends in ``CredentialStoreError/noPassphrase(_:)``.
+    ///   person should be asked twice. What it throws ends in `CredentialStoreError.noPassphrase(_:)`.
     public static func asking(
         _ ask: @escaping @Sendable (_ isNew: Bool) async throws -> String?
     ) -> ChappiePassphrase { ChappiePassphrase(Asked(ask: ask)) }

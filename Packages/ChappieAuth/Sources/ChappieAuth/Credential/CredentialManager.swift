@@ -7,7 +7,7 @@ import Synchronization
 ///
 /// One manager per slot and store in a process, shared by the session and every client of that slot; two managers would
 /// each try to use up the same single-use refresh token. Other processes are kept out by a ``CredentialLock``. All
-/// decisions are ``CredentialLifecycle``'s; this carries them out.
+/// decisions are `CredentialLifecycle`'s; this carries them out.
 public final class CredentialManager: Sendable {
     /// Where the credential is stored: the slot given, for this issuer and backend alone.
     public let slot: CredentialSlot
@@ -35,7 +35,10 @@ public final class CredentialManager: Sendable {
     /// - Parameters:
     ///   - slot: its ``CredentialSlot/issuer`` is set from `endpoints`.
     ///   - store: the keyring, or another ``CredentialStore``. Read at the first use, not here.
+    ///   - transport: carries the requests to the issuer.
+    ///   - endpoints: whose credential it is. Default `.chatGPT`.
     ///   - lock: a ``FileCredentialLock``, or ``NoCredentialLock`` for a store that no other process can see.
+    ///   - clock: tells when a token is due.
     ///   - logger: told at level `debug` why tokens are renewed, and at `warning` why that failed; never a token. Default
     ///     none.
     public init(

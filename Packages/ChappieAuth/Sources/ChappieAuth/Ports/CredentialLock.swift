@@ -71,8 +71,10 @@ public struct FileCredentialLock: CredentialLock {
     private static let maximumNote = 64 << 10
     private let clock: any ChappieClock
 
-    /// - Parameter directory: the same for all processes that share the credential, and for them alone, however the user has
-    ///   logged in; made where it is missing. `nil`, where there is no home directory, makes ``acquire(_:within:)`` fail.
+    /// - Parameters:
+    ///   - directory: the same for all processes that share the credential, and for them alone, however the user has logged
+    ///     in; made where it is missing. `nil`, where there is no home directory, makes ``acquire(_:within:)`` fail.
+    ///   - clock: for pauses between attempts.
     public init(directory: String?, clock: any ChappieClock = SystemClock()) {
         self.directory = directory
         self.clock = clock

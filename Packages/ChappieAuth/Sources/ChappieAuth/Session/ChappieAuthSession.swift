@@ -66,6 +66,7 @@ public final class ChappieAuthSession {
     /// and the late result still arrives through ``stateUpdates``.
     ///
     /// - Parameters:
+    ///   - credentials: the manager of the credential slot, shared with its clients.
     ///   - notifier: tells the user to come back once the account is linked. Default none.
     ///   - loadDeadline: default 6 s, a little over the deadline of the keyring adapters themselves. Zero does not wait.
     public convenience init(
