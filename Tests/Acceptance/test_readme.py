@@ -53,7 +53,7 @@ def test_a_command_works(line, program, tmp_path):
             f'#!/usr/bin/env bash\nprogram={shlex.quote(program)}\ncase " $* " in\n*" simulator "*) exec "$program" "$@" --help ;;\n'
             '" -"* | *" --simulate "*) exec "$program" "$@" ;;\n*) exec "$program" "$1" --simulate "${@:2}" ;;\nesac\n')
         (tmp_path / "chappie").chmod(0o755)
-        done = output(["bash", "-o", "pipefail", "-c", line], cwd=ROOT, env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"})
+        done = output(["bash", "-o", "pipefail", "-c", line], cwd=ROOT, env={**os.environ, "HOME": str(tmp_path), "PATH": f"{tmp_path}:{os.environ['PATH']}"})
         assert done.returncode == 0, done
     elif first.removeprefix("./").startswith(("Scripts/", ".ci/")):
         printed = output([ROOT / first, "--help"]).stdout
