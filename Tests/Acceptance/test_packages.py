@@ -111,7 +111,7 @@ def test_the_documentation_builds_without_a_warning(build, consumer, tmp_path):
         graphs = tmp_path / catalogue.stem
         graphs.mkdir()
         done = run("swift", "symbolgraph-extract", "-module-name", catalogue.stem, "-target", target, "-I", modules / "Modules",
-                   "-output-dir", graphs, "-minimum-access-level", "public", *(f"-Xcc=-fmodule-map-file={path}" for path in maps))
+                   "-output-dir", graphs, "-minimum-access-level", "public", *(word for path in maps for word in ("-Xcc", f"-fmodule-map-file={path}")))
         assert done.returncode == 0, done.stderr
         done = run("docc", "convert", catalogue, "--additional-symbol-graph-dir", graphs, "--output-path", tmp_path / "archive",
                    "--fallback-display-name", catalogue.stem, "--fallback-bundle-identifier", catalogue.stem, "--warnings-as-errors")
