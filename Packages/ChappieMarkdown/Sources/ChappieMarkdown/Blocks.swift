@@ -1,4 +1,5 @@
 import CCMark
+import Synchronization
 
 /// Draws one block of Markdown as lines of a width.
 struct BlockDrawing {
@@ -44,15 +45,20 @@ struct BlockDrawing {
 
     // MARK: Parsing
 
+    /// The library keeps its extensions' special characters in global tables, which each parser changes and puts back.
+    private static let parsing = Mutex<Void>(())
+
     private static func withDocument(_ source: [UInt8], _ body: (OpaquePointer) -> [Line]) -> [Line] {
-        guard let parser = ccmark_parser_new() else { return [] }
-        defer { cmark_parser_free(parser) }
-        source.withUnsafeBytes { bytes in
-            cmark_parser_feed(parser, bytes.baseAddress?.assumingMemoryBound(to: CChar.self), bytes.count)
+        parsing.withLock { _ in
+            guard let parser = ccmark_parser_new() else { return [] }
+            defer { cmark_parser_free(parser) }
+            source.withUnsafeBytes { bytes in
+                cmark_parser_feed(parser, bytes.baseAddress?.assumingMemoryBound(to: CChar.self), bytes.count)
+            }
+            guard let document = cmark_parser_finish(parser) else { return [] }
+            defer { cmark_node_free(document) }
+            return body(document)
         }
-        guard let document = cmark_parser_finish(parser) else { return [] }
-        defer { cmark_node_free(document) }
-        return body(document)
     }
 
     // MARK: Blocks
