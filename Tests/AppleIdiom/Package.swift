@@ -23,7 +23,8 @@ let package = Package(
         .target(name: "Combine", dependencies: ["OpenCombine"]),
         // Links to the packages' own sources.
         .target(name: "ChappieCore", dependencies: [httpTypes], swiftSettings: settings),
-        .target(name: "ChappieAuth", dependencies: ["ChappieCore", "Combine", httpTypes, logging], swiftSettings: settings),
+        .target(
+            name: "ChappieAuth", dependencies: ["ChappieCore", "Combine", httpTypes, logging], swiftSettings: settings),
         .target(
             name: "ChappieClient", dependencies: ["ChappieCore", "ChappieAuth", "Combine", httpTypes, logging],
             swiftSettings: settings),
