@@ -1,5 +1,6 @@
 """The chat in a real terminal (tmux): what is typed, what stands on the screen, and the terminal afterwards."""
 
+import json
 import os
 import re
 import shlex
@@ -159,6 +160,35 @@ def test_ctrl_c_stops_an_answer_and_clears_a_line_and_the_conversation_goes_on(c
     terminal.shows("Turn: 2")
     terminal.prompts(5)
     terminal.type("/quit", "Enter")
+    terminal.ends(0)
+
+
+def test_a_tool_is_asked_for_at_the_prompt(chat, tmp_path):
+    tool = tmp_path / "up"
+    tool.write_text('#!/bin/sh\nprintf "it got %s" "$(cat)"\n')
+    tool.chmod(0o700)
+    manifest = tmp_path / "tools.json"
+    manifest.write_text(json.dumps({"tools": [{"name": "up", "description": "Says what it got.", "command": "./up"}]}))
+    terminal = chat("--tools", str(manifest))
+    terminal.type("/tools", "Enter")
+    assert "up: Says what it got. (asks first)" in terminal.prompts(2)
+    terminal.type('call up {"a":"b"}', "Enter")
+    assert 'The model wants to run up:\n  a: "b"' in terminal.shows("Run it?")
+    terminal.type("y", "Enter")
+    assert 'it got {"a":"b"}' in terminal.prompts(3)
+    terminal.type('call up {"a":"c"}', "Enter")
+    terminal.shows("Run it?", 2)
+    terminal.type("n", "Enter")
+    screen = terminal.prompts(4)
+    assert "The user said no." in screen and 'it got {"a":"c"}' not in screen, screen
+    terminal.type('call up {"a":"d"}', "Enter")
+    terminal.shows("Run it?", 3)
+    terminal.type("", "C-c")
+    assert "Stopped" in terminal.prompts(5)
+    terminal.type("reply: still there", "Enter")
+    terminal.shows("still there", 2)
+    terminal.prompts(6)
+    terminal.type("", "C-d")
     terminal.ends(0)
 
 

@@ -218,6 +218,15 @@ public actor ChappieClient {
         return context()
     }
 
+    /// The tools that the client can carry out in the next turn: the host's own, then the providers' as they are now.
+    ///
+    /// - Throws: what a provider throws.
+    public func availableTools() async throws -> [ChappieHostTool] {
+        var all = tools
+        for provider in toolProviders { all += try await provider.tools() }
+        return all
+    }
+
     // MARK: The context
 
     /// The conversation as it is now, as a value to keep.
@@ -434,9 +443,7 @@ public actor ChappieClient {
         _ items: [ChappieJSON], _ frame: RequestFrame, round: Int = 0,
         emit: @escaping @Sendable (ChappieStreamEvent) -> Void
     ) async throws -> Turn {
-        var provided: [ChappieHostTool] = []
-        for provider in toolProviders { provided += try await provider.tools() }
-        let toolbox = try Toolbox(harness: configuration.harness, tools: tools, provided: provided)
+        let toolbox = try Toolbox(harness: configuration.harness, tools: try await availableTools())
         var frame = frame
         frame.tools = toolbox.declared(as: configuration.endpoints.profile.toolEnvelope)
         if !frame.tools.isEmpty { frame.wantsToolsInInput = await wantsToolsInInput(frame.model) }

@@ -97,10 +97,9 @@ struct Toolbox: Sendable {
     /// Of tools with one name the first counts: the harness's declaration, then the host's tools, then the providers'.
     ///
     /// - Throws: ``ChappieClientError/invalidTool(_:_:)``: a name that the backend refuses, or a schema that can't be used.
-    init(harness: ChappieHarness, tools: [ChappieHostTool], provided: [ChappieHostTool] = []) throws(ChappieClientError)
-    {
+    init(harness: ChappieHarness, tools: [ChappieHostTool]) throws(ChappieClientError) {
         for tool in harness.allTools { try declare(tool, in: nil) }
-        for tool in tools + provided {
+        for tool in tools {
             let key = Key(namespace: tool.namespace, name: tool.name)
             guard handlers[key] == nil else { continue }
             handlers[key] = tool

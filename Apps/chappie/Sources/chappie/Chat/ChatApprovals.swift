@@ -7,7 +7,7 @@ import Synchronization
 final class ChatApprovals: Sendable {
     /// What the user may say to the question.
     enum Answer: Equatable {
-        case once, always, edit, no
+        case once, always, edit, view, no
         /// Not one of these.
         case unclear
 
@@ -16,6 +16,7 @@ final class ChatApprovals: Sendable {
             case "y", "yes": self = .once
             case "a", "always": self = .always
             case "e", "edit": self = .edit
+            case "v", "view": self = .view
             case "n", "no", "": self = .no
             default: self = .unclear
             }
@@ -59,12 +60,12 @@ final class ChatApprovals: Sendable {
     }
 
     private func question(_ request: ChappieApprovalRequest) async throws -> ChappieApprovalDecision {
-        console.note("The model wants to call \(request.call.name) \(request.call.arguments)")
+        console.note(ToolApproval.describe(request.call))
         if !request.toolDescription.isEmpty { console.note("  \(request.toolDescription)") }
         while true {
             try await console.drained()
             switch try await ask(
-                LineEditor.Prompt("Run it? [y]es, [n]o, [a]lways, [e]dit: ", endsWhenInterrupted: true))
+                LineEditor.Prompt("Run it? [y]es, [n]o, [a]lways, [e]dit, [v]iew all: ", endsWhenInterrupted: true))
             {
             case .end: return .denied(reason: "The user said no.")
             case .interrupted:
@@ -76,7 +77,8 @@ final class ChatApprovals: Sendable {
                 case .always: return .approved(scope: .session)
                 case .no: return .denied(reason: "The user said no.")
                 case .edit: if let edited = try await edit(request.call) { return edited }
-                case .unclear: console.note("Please answer y, n, a or e.")
+                case .view: console.note(ToolApproval.describe(request.call, limit: .max))
+                case .unclear: console.note("Please answer y, n, a, e or v.")
                 }
             }
         }

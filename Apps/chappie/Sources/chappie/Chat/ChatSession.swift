@@ -114,7 +114,7 @@ struct ChatSession: Sendable {
             transcript = ChatTranscript()
             console.note("A new conversation begins.")
         case .save(let path): try save(to: path)
-        case .tools: console.line("The model has no tools here.")
+        case .tools: try await showTools()
         case .transport:
             console.line(transport.map { TransportSummary.words($0.json) } ?? "No answer has come yet.")
         case .help: console.line(ChatCommand.helpText)
@@ -128,6 +128,19 @@ struct ChatSession: Sendable {
         guard await client.context().messageCount > 0 else { return console.note("There is nothing to sum up yet.") }
         let context = try await stoppable { try await client.compactContext() }
         console.note("The conversation is summed up; it takes about \(context.estimatedTokens) tokens now.")
+    }
+
+    private func showTools() async throws {
+        let client = client
+        let tools = try await stoppable { try await client.availableTools() }
+        guard !tools.isEmpty else {
+            return console.line("The model has no tools here. chappie chat --tools FILE gives it some.")
+        }
+        for tool in tools {
+            let name = (tool.namespace.map { "\($0)/" } ?? "") + tool.name
+            let text = tool.description.isEmpty ? name : "\(name): \(tool.description)"
+            console.line(UntrustedText.message(tool.policy == .ask ? "\(text) (asks first)" : text, limit: 500) ?? name)
+        }
     }
 
     private func showUsage() async throws {

@@ -35,7 +35,7 @@ struct ToolApproval: Sendable {
         let ticket = line.reserve()
         defer { line.leave(ticket) }
         guard (try? await line.enter(ticket)) != nil else { return .denied(reason: "The turn was cancelled.") }
-        var question = Self.describe(request.call, limit: Self.shownCharacters)
+        var question = "\n\(Self.describe(request.call))\n"
         while true {
             let prompt = question + "Run it? [y]es, [n]o, [a]lways, [e]dit, [v]iew all: "
             guard let answer = await ask(prompt) else {
@@ -47,7 +47,7 @@ struct ToolApproval: Sendable {
             case "y", "yes": return .approved()
             case "n", "no": return .denied(reason: "The user said no.")
             case "a", "always": return .approved(scope: .session)
-            case "v", "view": question = Self.describe(request.call, limit: .max)
+            case "v", "view": question = "\n\(Self.describe(request.call, limit: .max))\n"
             case "e", "edit":
                 guard let text = await ask("The arguments, as JSON in one line: ") else { continue }
                 if let arguments = try? ChappieJSON(parsing: text), arguments.object != nil {
@@ -60,18 +60,15 @@ struct ToolApproval: Sendable {
     }
 
     /// The tool and its arguments, with everything that could deceive the eye written out.
-    private static func describe(_ call: ChappieToolCall, limit: Int) -> String {
+    static func describe(_ call: ChappieToolCall, limit: Int = shownCharacters) -> String {
         let name = (call.namespace.map { "\($0)/" } ?? "") + call.name
-        var text = "\nThe model wants to run \(UntrustedText.writtenOut(name))"
-        if let members = call.argumentsJSON?.object?.members {
-            text += members.isEmpty ? " without arguments.\n" : ":\n"
-            for member in members {
-                text += "  \(shown(member.name, limit)): \(shown(member.value.serialized(), limit))\n"
-            }
-        } else {
-            text += ":\n  \(shown(call.arguments, limit))\n"
+        let text = "The model wants to run \(UntrustedText.writtenOut(name))"
+        guard let members = call.argumentsJSON?.object?.members else {
+            return "\(text):\n  \(shown(call.arguments, limit))"
         }
-        return text
+        guard !members.isEmpty else { return "\(text) without arguments." }
+        let lines = members.map { "  \(shown($0.name, limit)): \(shown($0.value.serialized(), limit))" }
+        return "\(text):\n\(lines.joined(separator: "\n"))"
     }
 
     private static func shown(_ text: String, _ limit: Int) -> String {
