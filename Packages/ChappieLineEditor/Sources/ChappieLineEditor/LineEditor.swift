@@ -8,8 +8,9 @@ import Synchronization
 /// paste. Ctrl-C clears the line, Ctrl-D on an empty one ends the input, Ctrl-Z suspends the program with the terminal as it
 /// was. The user's `.editrc` is read.
 ///
-/// Its calls block: make them from a thread that may. It is Sendable because one lock is held for as long as a call takes,
-/// and libedit calls back from within.
+/// Its calls block: make them from a thread that may. It is `@unchecked Sendable` because libedit's handle is no value for
+/// a `Mutex` (libedit calls back into this object from within a call): every call holds one lock from its beginning to its
+/// end, and all mutable state is read and written under it.
 public final class LineEditor: @unchecked Sendable {
     /// What the user has entered.
     public enum Entry: Equatable, Sendable {

@@ -5,7 +5,7 @@ import Synchronization
 
 /// Asks at the prompt whether a tool may be run.
 final class ChatApprovals: Sendable {
-    /// What the user may say to the question.
+    /// The user's answers to the question.
     enum Answer: Equatable {
         case once, always, edit, view, no
         /// Not one of these.
@@ -34,7 +34,7 @@ final class ChatApprovals: Sendable {
         (self.console, self.ask) = (console, ask)
     }
 
-    /// What came before the call is shown.
+    /// The answer before the call is on the screen.
     func announce(_ request: ChappieApprovalRequest) { promise(request.id).fulfil(.success(())) }
 
     private func promise(_ id: String) -> Promise<Void> {

@@ -1,4 +1,4 @@
-/// What a line of the chat asks of the chat itself.
+/// A line that is meant for the chat itself, and not for the model.
 enum ChatCommand: Equatable {
     case model(String?)
     case usage, compact, clear
@@ -53,7 +53,7 @@ enum ChatCommand: Equatable {
         }
     }
 
-    /// What to say to a word that is no command.
+    /// The sentence for a word that is no command.
     static func correction(of name: String) -> String {
         if names.contains(name.lowercased()) { return "\(name) takes nothing after it. /help lists the commands." }
         let similar = names.filter { $0.hasPrefix(name.prefix(3).lowercased()) && name.count > 2 }

@@ -3,7 +3,7 @@ import ChappieSDK
 import FoundationEssentials
 import Glibc
 
-/// What the user has typed in earlier chats: one JSON string a line, in a file that only they can read.
+/// The user's lines from earlier chats: one JSON string a line, in a file that only the user can read.
 struct ChatHistory {
     /// How many entries are kept.
     static let limit = 500

@@ -177,7 +177,7 @@ struct ChatSession: Sendable {
     }
 }
 
-/// What Ctrl-C ends in the place of the program.
+/// The turn that Ctrl-C ends in the place of the program.
 private final class RunningTurn: Sendable {
     private struct State {
         var cancel: (@Sendable () -> Void)?

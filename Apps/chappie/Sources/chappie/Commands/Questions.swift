@@ -156,7 +156,7 @@ struct Ask: ProgramCommand {
     var words: [String] = []
 
     func run(in program: Program) async throws {
-        // What can be wrong with arguments and files is said before standard input is waited for.
+        // The user hears of wrong arguments and files before the program waits for standard input.
         let template = try template.map { try Template(named: $0, program.environment) }
         let parameters = try Template.parameters(param)
         guard template != nil || parameters.isEmpty else {

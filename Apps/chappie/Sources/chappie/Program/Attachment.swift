@@ -1,7 +1,7 @@
 import ChappieSDK
 import FoundationEssentials
 
-/// What is named on the command line to be asked about, as parts of a message.
+/// Images and files of the command line, as parts of a message.
 enum Attachment {
     /// An image: a file, or an address that begins with `https:`, `http:` or `data:`.
     static func image(_ argument: String) throws -> ChappieInputMessage.Part {

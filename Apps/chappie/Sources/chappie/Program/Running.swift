@@ -113,7 +113,7 @@ final class Interruption: Sendable {
         return (ends[0], ends[1])
     }()
 
-    /// What Ctrl-C ends in the place of the program; it says whether there was anything to end.
+    /// Ctrl-C calls this in the place of ending the program; it says whether there was anything to end.
     static let takesCtrlC = Mutex<(@Sendable () -> Bool)?>(nil)
 
     private let first = Atomic<CInt>(0)

@@ -55,7 +55,7 @@ enum CodeBlock {
         else { return nil }
         let spaces = mark.dropFirst().prefix { $0 == " " }.count
         guard spaces > 0, !mark.dropFirst(1 + spaces).isEmpty else { return nil }
-        // What is indented further is code in the item.
+        // Text that is indented further is code in the item.
         return digits.count + 1 + (spaces > 4 ? 1 : spaces)
     }
 

@@ -2,7 +2,7 @@ import ChappieMCP
 import ChappieSDK
 import Synchronization
 
-/// What the model may call in one run of a command, from all manifests, and who is asked.
+/// The tools of all manifests in one run of a command, and the question to the user.
 struct CommandLineTools: Sendable {
     let tools: [ChappieHostTool]
     let servers: [ChappieMCPServer]

@@ -12,7 +12,7 @@ struct ExecutableTool: Sendable, Hashable {
     var policy = ChappieToolPolicy.ask
     var timeout = Duration.seconds(60)
     var runsAlone = false
-    /// What the model is given of its output, in bytes; a program that prints more is ended.
+    /// The output that the model is given, in bytes; a program that prints more is ended.
     var outputLimit = 256 << 10
 
     /// How long a program has to end after SIGTERM.
@@ -61,7 +61,7 @@ struct ExecutableTool: Sendable, Hashable {
     }
 }
 
-/// What a program has said.
+/// The output of a program so far, and its end.
 private final class Run: Sendable {
     private let said = Mutex<(output: [UInt8], errors: [UInt8])>(([], []))
     private let outputLimit: Int

@@ -10,7 +10,7 @@ struct ToolApproval: Sendable {
     /// How much of an argument is shown before the user asks for all of it, in characters.
     private static let shownCharacters = 1000
 
-    /// `--approve-tools`: nobody is asked.
+    /// `--approve-tools`: every call is approved without a question.
     let approvesAll: Bool
     let ask: Dialogue
     private let line = AsyncLock()
@@ -81,7 +81,7 @@ struct ToolApproval: Sendable {
         let terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)
         guard terminal >= 0 else { return nil }
         defer { close(terminal) }
-        // What was typed before the question was asked is no answer to it.
+        // Keys pressed before the question was asked are no answer to it.
         tcflush(terminal, TCIFLUSH)
         let text = Array(question.utf8)
         guard text.withUnsafeBytes({ ChappieCore.writeAll($0, to: terminal) }) == 0 else { return nil }

@@ -189,7 +189,7 @@ private struct ManifestNode {
         return .seconds(seconds)
     }
 
-    /// What is to be started; it is there and may be run.
+    /// The program to start; it is there and may be run.
     func invocation(_ folder: String, _ environment: ProgramEnvironment) throws -> ProgramInvocation {
         let command = try required("command")
         var program = try command.string()
