@@ -1,23 +1,67 @@
-import ChappieAuth
+@_spi(ChappieInternals) import ChappieAuth
 import ChappieClient
-import ChappieCore
+@_spi(ChappieInternals) import ChappieCore
 import ChappieSimulator
 import ChappieTesting
 import Foundation
 import Testing
 
-/// Every error that the documents name, by an exchange with the simulator, and with a sentence that a user can act on.
+/// Every case of ``ChappieClientError`` by an exchange with the simulator, caught as the documents catch it, with a sentence
+/// that a user can act on.
 @Suite(.timeLimit(.minutes(3))) struct ErrorTableTests {
+    /// The cases. No switch over them has a default, so that a new case does not compile before it has a row.
+    enum Name: String, CaseIterable {
+        case missingCredential, missingRefreshToken, missingAccountID, reauthenticationRequired, usageLimitReached
+        case missingToolHandler, toolApprovalDenied, toolExecutionFailed, toolLoopLimitExceeded, responseFailed
+        case streamingTransportReplayDiverged, httpError, invalidResponse, approvalPending, invalidStructuredOutput
+        case invalidTool, transportFailed, contextWindowExceeded, messageTooLarge, renewalFailed, credentialStoreFailed
+
+        init(_ error: ChappieClientError) {
+            self =
+                switch error {
+                case .missingCredential: .missingCredential
+                case .missingRefreshToken: .missingRefreshToken
+                case .missingAccountID: .missingAccountID
+                case .reauthenticationRequired: .reauthenticationRequired
+                case .usageLimitReached: .usageLimitReached
+                case .missingToolHandler: .missingToolHandler
+                case .toolApprovalDenied: .toolApprovalDenied
+                case .toolExecutionFailed: .toolExecutionFailed
+                case .toolLoopLimitExceeded: .toolLoopLimitExceeded
+                case .responseFailed: .responseFailed
+                case .streamingTransportReplayDiverged: .streamingTransportReplayDiverged
+                case .httpError: .httpError
+                case .invalidResponse: .invalidResponse
+                case .approvalPending: .approvalPending
+                case .invalidStructuredOutput: .invalidStructuredOutput
+                case .invalidTool: .invalidTool
+                case .transportFailed: .transportFailed
+                case .contextWindowExceeded: .contextWindowExceeded
+                case .messageTooLarge: .messageTooLarge
+                case .renewalFailed: .renewalFailed
+                case .credentialStoreFailed: .credentialStoreFailed
+                }
+        }
+    }
+
     /// An exchange, and the error that it must end in.
     struct Row: Sendable, CustomTestStringConvertible {
-        let testDescription: String
+        let name: Name
+        /// What tells it from the other rows of its error.
+        var note = ""
+        /// A built-in one's name, or one in JSON.
         var scenario: String?
-        var question = "Hello"
         var policy = ChappieStreamingTransportPolicy.httpSSEOnly
         var tool: ChappieHostTool?
         var isSignedIn = true
         var configure: @Sendable (inout ChappieConfiguration) -> Void = { _ in }
-        let matches: @Sendable (ChappieClientError) -> Bool
+        /// What becomes of the sign-in before the question is asked.
+        var prepare: @Sendable (Tenant) throws -> Void = { _ in }
+        var ask: @Sendable (ChappieClient) async throws -> String = { try await $0.send("Hello") }
+        /// Whether the error holds what the exchange was about; the catch clauses see to the rest.
+        var matches: @Sendable (ChappieClientError) -> Bool = { _ in true }
+
+        var testDescription: String { note.isEmpty ? name.rawValue : "\(name.rawValue), \(note)" }
     }
 
     private struct Broken: LocalizedError { var errorDescription: String? { "The sensor is broken." } }
@@ -26,75 +70,232 @@ import Testing
         ChappieHostTool(name: "weather", policy: policy) { _ in throw Broken() }
     }
 
-    private static let call = "call weather {}"
+    private static let call: @Sendable (ChappieClient) async throws -> String = {
+        try await $0.send("call weather {}")
+    }
 
-    static let rows: [Row] = [
-        Row(testDescription: "missingCredential", isSignedIn: false) { $0 == .missingCredential },
-        Row(testDescription: "reauthenticationRequired", scenario: "unauthorized-storm") {
-            if case .reauthenticationRequired(let reason) = $0 { !reason.isEmpty } else { false }
-        },
-        Row(testDescription: "usageLimitReached", scenario: "usage-limit") {
-            if case .usageLimitReached(let limit) = $0 { limit.plan == .plus && limit.resetsAt != nil } else { false }
-        },
-        Row(testDescription: "missingToolHandler", question: "force call weather {}") {
-            $0 == .missingToolHandler("weather")
-        },
-        Row(testDescription: "toolApprovalDenied", question: call, tool: weather(.deny)) {
-            if case .toolApprovalDenied("weather", let reason) = $0 { !reason.isEmpty } else { false }
-        },
-        Row(
-            testDescription: "toolExecutionFailed", question: call, tool: weather(),
-            configure: { $0.toolFailureBehavior = .throwError }
-        ) { $0 == .toolExecutionFailed("weather", "The sensor is broken.") },
-        Row(
-            testDescription: "toolLoopLimitExceeded", question: "keep calling weather {}", tool: weather(),
-            configure: { $0.toolLoopLimit = 2 }
-        ) { $0 == .toolLoopLimitExceeded(2) },
-        Row(testDescription: "responseFailed", scenario: "failed") {
-            if case .responseFailed(let response) = $0 { response.status == .failed } else { false }
-        },
-        Row(testDescription: "responseFailed, ended early", scenario: "incomplete") {
-            if case .responseFailed(let response) = $0 { !response.outputText.isEmpty } else { false }
-        },
-        Row(testDescription: "streamingTransportReplayDiverged", scenario: "diverge") {
-            if case .streamingTransportReplayDiverged(let partial) = $0 { !partial.isEmpty } else { false }
-        },
-        Row(testDescription: "httpError", scenario: "bad-request") {
-            if case .httpError(400, let body) = $0 { body.contains("Invalid prompt.") } else { false }
-        },
-        Row(testDescription: "invalidResponse", scenario: "html") { $0 == .invalidResponse },
-        Row(testDescription: "transportFailed", scenario: "hang-up") {
-            if case .transportFailed(let error) = $0 { error.code == .connectionLost } else { false }
-        },
-        Row(testDescription: "contextWindowExceeded", scenario: "failed-context-length") {
-            $0 == .contextWindowExceeded
-        },
-        Row(
-            testDescription: "messageTooLarge", policy: Tenant.webSocketOnly,
-            configure: { $0.endpoints.profile.webSocket?.messageLimit = 100 }
-        ) { if case .messageTooLarge(let bytes, 100) = $0 { bytes > 100 } else { false } },
-        Row(
-            testDescription: "invalidTool", tool: ChappieHostTool(name: "two words") { _ in "x" }
-        ) { if case .invalidTool("two words", _) = $0 { true } else { false } },
-    ]
+    /// A token in what the server says about an error; no error may hand it on.
+    static let leak = SeededAuth().accessToken
 
-    @Test(arguments: rows) func everyErrorOfTheTableCanHappenAndSaysWhatToDo(row: Row) async throws {
-        let scenario = try row.scenario.map { try SimulatorScenario(named: $0) }
+    static func rows(of name: Name) -> [Row] {
+        switch name {
+        case .missingCredential: [Row(name: name, isSignedIn: false)]
+        case .missingRefreshToken:
+            // The service gives no sign-in without a refresh token, so that only the store can have lost it.
+            [Row(name: name, scenario: "unauthorized-storm", prepare: { try $0.loseRefreshToken() })]
+        case .missingAccountID:
+            [Row(name: name, scenario: .scenario(.rule("/oauth/token", "\"body\":\(anonymous.tokenAnswer)")))]
+        case .reauthenticationRequired:
+            [
+                Row(name: name, note: "though renewed", scenario: "unauthorized-storm"),
+                Row(
+                    name: name, note: "revoked",
+                    scenario: .scenario(
+                        unauthorized, .rule("/oauth/token", #""refresh":"invalidated""#, bodyContains: "refresh_token")),
+                    matches: { $0 == .reauthenticationRequired("Your sign-in was revoked. Please sign in again.") }),
+            ]
+        case .usageLimitReached:
+            [
+                Row(
+                    name: name, scenario: "usage-limit",
+                    matches: { if case .usageLimitReached(let limit) = $0 { limit.resetsAt != nil } else { false } })
+            ]
+        case .missingToolHandler: [Row(name: name, ask: { try await $0.send("force call weather {}") })]
+        case .toolApprovalDenied: [Row(name: name, tool: weather(.deny), ask: call)]
+        case .toolExecutionFailed:
+            [
+                Row(
+                    name: name, tool: weather(), configure: { $0.toolFailureBehavior = .throwError }, ask: call,
+                    matches: { $0 == .toolExecutionFailed("weather", "The sensor is broken.") })
+            ]
+        case .toolLoopLimitExceeded:
+            [
+                Row(
+                    name: name, tool: weather(), configure: { $0.toolLoopLimit = 2 },
+                    ask: { try await $0.send("keep calling weather {}") })
+            ]
+        case .responseFailed:
+            [
+                Row(
+                    name: name, scenario: "failed",
+                    matches: {
+                        if case .responseFailed(let response) = $0 { response.status == .failed } else { false }
+                    }),
+                Row(
+                    name: name, note: "ended early", scenario: "incomplete",
+                    matches: {
+                        if case .responseFailed(let response) = $0 { !response.outputText.isEmpty } else { false }
+                    }),
+            ]
+        case .streamingTransportReplayDiverged: [Row(name: name, scenario: "diverge")]
+        case .httpError:
+            [
+                Row(
+                    name: name, note: "400", scenario: "bad-request",
+                    matches: {
+                        if case .httpError(400, let body) = $0 { body.contains("Invalid prompt.") } else { false }
+                    }),
+                Row(
+                    name: name, note: "500", scenario: "server-error-forever",
+                    matches: { if case .httpError(500, _) = $0 { true } else { false } }),
+                Row(
+                    name: name, note: "403 with a token",
+                    scenario: .scenario(
+                        .rule("/backend-api/codex/responses", #""status":403,"body":{"detail":"No: Bearer \#(leak)"}"#)),
+                    matches: { if case .httpError(403, _) = $0 { true } else { false } }),
+            ]
+        case .invalidResponse: [Row(name: name, scenario: "html")]
+        case .approvalPending: [Row(name: name, tool: weather(.ask), ask: call)]
+        case .invalidStructuredOutput:
+            [Row(name: name, ask: { "\(try await $0.send("reply: {}", as: [String: String].self, schema: town))" })]
+        case .invalidTool: [Row(name: name, tool: ChappieHostTool(name: "two words") { _ in "x" })]
+        case .transportFailed: [Row(name: name, scenario: "hang-up")]
+        case .contextWindowExceeded: [Row(name: name, scenario: "failed-context-length")]
+        case .messageTooLarge:
+            [
+                Row(
+                    name: name, policy: Tenant.webSocketOnly,
+                    configure: { $0.endpoints.profile.webSocket?.messageLimit = 100 })
+            ]
+        case .renewalFailed:
+            [
+                Row(
+                    name: name,
+                    scenario: .scenario(
+                        unauthorized, .rule("/oauth/token", #""status":503"#, bodyContains: "refresh_token")),
+                    matches: { $0 == .renewalFailed(.tokenExchangeFailed(statusCode: 503, body: "")) })
+            ]
+        case .credentialStoreFailed:
+            // The store is on this machine, where no server can make it fail; it is the testing product's.
+            [
+                Row(
+                    name: name, scenario: "unauthorized-storm",
+                    prepare: { $0.store.fail(.load, with: keyringIsLocked) })
+            ]
+        }
+    }
+
+    private static let unauthorized = String.rule("/backend-api/*", #""unauthorized":true"#)
+    private static let keyringIsLocked = CredentialStoreError.locked("the login keyring is locked")
+
+    /// Signed in with tokens that name no account.
+    private static let anonymous: SeededAuth = {
+        var seed = SeededAuth()
+        seed.accountID = nil
+        return seed
+    }()
+
+    private static let town: ChappieJSONSchema = ["type": "object", "required": ["town"]]
+
+    @Test(arguments: Name.allCases.flatMap(rows))
+    func everyErrorOfTheTableCanHappenAndSaysWhatToDo(row: Row) async throws {
+        let scenario = try row.scenario.map(SimulatorScenario.init(ofARow:))
         try await Loopback.run(scenario, signedIn: row.isSignedIn ? 1 : 0, clock: HastyClock()) { loopback in
             let tenant = loopback.tenants[0]
-            let client = tenant.client(row.policy, tools: row.tool.map { [$0] } ?? [], configure: row.configure)
+            let secrets = loopback.secrets + [Self.leak]
+            try row.prepare(tenant)
+            let client = tenant.client(
+                row.policy, tools: row.tool.map { [$0] } ?? [], approval: { _ in .deferred }, configure: row.configure)
             do {
-                let text = try await client.send(row.question)
+                let text = try await row.ask(client)
                 Issue.record("there was an answer: \(text)")
             } catch let error as ChappieClientError {
+                #expect(Self.caught { throw error } == row.name)
+                #expect(Name(error) == row.name)
                 #expect(row.matches(error), "\(error)")
-                // As the documents catch it: what no case was written for still has a sentence.
-                let anyError: any Error = error
-                #expect(anyError.localizedDescription == error.errorDescription)
-                #expect(
-                    error.errorDescription?.hasSuffix(".") == true || row.testDescription == "reauthenticationRequired")
-                #expect(error.recoverySuggestion?.isEmpty == false)
+                expectWords(of: error, without: secrets + loopback.secrets)
             }
         }
     }
+
+    @Test(arguments: Name.allCases) func everyErrorHasARow(_ name: Name) {
+        #expect(!Self.rows(of: name).isEmpty)
+    }
+
+    /// As the documents catch it: case by case, with what each holds.
+    private static func caught(_ work: () throws -> Void) -> Name? {
+        do { try work() } catch ChappieClientError.missingCredential {
+            return .missingCredential
+        } catch ChappieClientError.missingRefreshToken {
+            return .missingRefreshToken
+        } catch ChappieClientError.missingAccountID {
+            return .missingAccountID
+        } catch ChappieClientError.reauthenticationRequired(let message) where !message.isEmpty {
+            return .reauthenticationRequired
+        } catch ChappieClientError.usageLimitReached(let limit) where limit.type == "usage_limit_reached" {
+            return .usageLimitReached
+        } catch ChappieClientError.missingToolHandler(let name) where name == "weather" {
+            return .missingToolHandler
+        } catch ChappieClientError.toolApprovalDenied(let name, let reason) where name == "weather" && !reason.isEmpty {
+            return .toolApprovalDenied
+        } catch ChappieClientError.toolExecutionFailed(let name, let message)
+            where name == "weather" && !message.isEmpty
+        {
+            return .toolExecutionFailed
+        } catch ChappieClientError.toolLoopLimitExceeded(let limit) where limit == 2 {
+            return .toolLoopLimitExceeded
+        } catch ChappieClientError.responseFailed(let response) where response.status != .completed {
+            return .responseFailed
+        } catch ChappieClientError.streamingTransportReplayDiverged(let partial) where !partial.isEmpty {
+            return .streamingTransportReplayDiverged
+        } catch ChappieClientError.httpError(let status, let body) where status >= 400 && !body.isEmpty {
+            return .httpError
+        } catch ChappieClientError.invalidResponse {
+            return .invalidResponse
+        } catch ChappieClientError.approvalPending(let turn) where turn.approvals.count == 1 {
+            return .approvalPending
+        } catch ChappieClientError.invalidStructuredOutput(let violation, let answer)
+            where answer == "{}" && !violation.message.isEmpty
+        {
+            return .invalidStructuredOutput
+        } catch ChappieClientError.invalidTool(let name, let reason) where name == "two words" && !reason.isEmpty {
+            return .invalidTool
+        } catch ChappieClientError.transportFailed(let error) where error.code == .connectionLost {
+            return .transportFailed
+        } catch ChappieClientError.contextWindowExceeded {
+            return .contextWindowExceeded
+        } catch ChappieClientError.messageTooLarge(let bytes, let limit) where bytes > limit {
+            return .messageTooLarge
+        } catch ChappieClientError.renewalFailed(let error) where !error.requiresReauthentication {
+            return .renewalFailed
+        } catch ChappieClientError.credentialStoreFailed(let error) where error == keyringIsLocked {
+            return .credentialStoreFailed
+        } catch {}
+        return nil
+    }
+}
+
+extension String {
+    /// A scenario's JSON.
+    static func scenario(_ rules: String..., settings: String = "") -> String {
+        "{\"settings\":{\(settings)},\"rules\":[\(rules.joined(separator: ","))]}"
+    }
+
+    /// A rule for the requests of `path` whose body holds this text.
+    static func rule(_ path: String, _ effect: String, bodyContains text: String = "") -> String {
+        "{\"match\":{\"path\":\"\(path)\",\"bodyContains\":\"\(text)\"},\"effect\":{\(effect)}}"
+    }
+}
+
+extension SimulatorScenario {
+    /// A built-in one by its name, or one in JSON.
+    init(ofARow text: String) throws {
+        if text.hasPrefix("{") { try self.init(parsing: text) } else { try self.init(named: text) }
+    }
+}
+
+/// What the error says is two sentences for a user, by every way that an app may ask for them, and holds none of `secrets`.
+func expectWords(
+    of error: some LocalizedError, without secrets: [String], sourceLocation: SourceLocation = #_sourceLocation
+) {
+    // As the documents catch what no case was written for.
+    let anyError: any Error = error
+    #expect(anyError.localizedDescription == error.errorDescription, sourceLocation: sourceLocation)
+    for text in [error.errorDescription, error.recoverySuggestion] {
+        #expect(
+            text?.first?.isUppercase == true && text.map { [".", "!", "?"].contains($0.last) } == true,
+            "\(text ?? "nothing")", sourceLocation: sourceLocation)
+    }
+    let shown = "\(error) \(error.errorDescription ?? "") \(error.recoverySuggestion ?? "")"
+    #expect(!secrets.isEmpty && !secrets.contains { shown.contains($0) }, "\(shown)", sourceLocation: sourceLocation)
 }

@@ -31,15 +31,19 @@ struct Loopback: Sendable {
     /// says so.
     static let patience = ProcessInfo.processInfo.environment["TEST_PATIENCE"].flatMap(Int.init) ?? 1
 
-    /// - Parameter signedIn: how many accounts are signed in when `body` begins.
+    /// - Parameters:
+    ///   - signedIn: how many accounts are signed in when `body` begins.
+    ///   - clock: the clients'.
+    ///   - signInClock: the sessions' and the simulator's: what codes and tokens end by.
     static func run(
         _ scenario: SimulatorScenario? = nil, signedIn: Int = 1, silence: Duration? = nil,
-        clock: any ChappieClock = SystemClock(), _ body: (Loopback) async throws -> Void
+        clock: any ChappieClock = SystemClock(), signInClock: any ChappieClock = SystemClock(),
+        _ body: (Loopback) async throws -> Void
     ) async throws {
         let simulator = try await Simulator.start(
             SimulatorConfiguration(
                 pollInterval: 0, account: accounts[0], otherAccounts: [accounts[1]], scenario: scenario,
-                recordedRequestLimit: 4096))
+                recordedRequestLimit: 4096, clock: signInClock))
         var deadlines = ChappieDeadlines()
         if let silence {
             let limit = silence * patience
@@ -62,7 +66,7 @@ struct Loopback: Sendable {
             let newManager = { @Sendable (lock: any CredentialLock) in
                 CredentialManager(
                     slot: configuration.credentialSlot, store: store, transport: http,
-                    endpoints: configuration.endpoints, lock: lock)
+                    endpoints: configuration.endpoints, lock: lock, clock: signInClock)
             }
             let manager = newManager(locks)
             tenants.append(
@@ -104,6 +108,18 @@ struct Loopback: Sendable {
         requests("/backend-api/codex/responses").count { $0.method == "POST" } + simulator.receivedMessages.count
     }
 
+    /// Every token and id that a request has brought or the store holds.
+    var secrets: [String] {
+        let stored = tenants.compactMap(\.storedTokens).flatMap { tokens in
+            ["id_token", "access_token", "refresh_token"].compactMap { tokens[$0]?.string }
+        }
+        return simulator.receivedRequests.reduce(into: stored) { secrets, request in
+            if let bearer = request.header("authorization") { secrets.append(String(bearer.dropFirst(7))) }
+            let body = try? ChappieJSON(parsing: request.body)
+            secrets += ["refresh_token", "device_auth_id"].compactMap { body?[$0]?.string }
+        }
+    }
+
     /// How often `refreshToken` was spent.
     func refreshes(with refreshToken: String) -> Int {
         requests("/oauth/token").count { request in
@@ -131,14 +147,15 @@ struct Tenant: Sendable {
     /// A new conversation.
     func client(
         _ policy: ChappieStreamingTransportPolicy = webSocketOnly, credentials: CredentialManager? = nil,
-        tools: [ChappieHostTool] = [], configure: (inout ChappieConfiguration) -> Void = { _ in }
+        tools: [ChappieHostTool] = [], approval: ChappieToolApprovalHandler? = nil,
+        configure: (inout ChappieConfiguration) -> Void = { _ in }
     ) -> ChappieClient {
         var configuration = configuration
         configuration.streamingTransportPolicy = policy
         configure(&configuration)
         return ChappieClient(
             configuration: configuration, transport: http, webSocket: webSocket, credentials: credentials ?? manager,
-            tools: tools, clock: clock)
+            tools: tools, toolApprovalHandler: approval, clock: clock)
     }
 
     /// Signs in to this tenant's slot, as `other` where one is given; returns the code that was shown.
@@ -156,9 +173,22 @@ struct Tenant: Sendable {
     /// What the slot holds.
     var stored: Secret? { store[configuration.credentialSlot] }
 
+    /// The tokens in the slot.
+    var storedTokens: ChappieJSON? {
+        stored.flatMap { try? ChappieJSON(parsing: $0.withBytes(Array.init)) }?["tokens"]
+    }
+
     /// The refresh token in the slot.
-    var refreshToken: String? {
-        stored.flatMap { try? ChappieJSON(parsing: $0.withBytes(Array.init)) }?["tokens"]?["refresh_token"]?.string
+    var refreshToken: String? { storedTokens?["refresh_token"]?.string }
+
+    /// Takes the refresh token out of the slot.
+    func loseRefreshToken() throws {
+        let stored = try #require(stored)
+        var document = try #require(ChappieJSON(parsing: stored.withBytes(Array.init)).object)
+        var tokens = try #require(document["tokens"]?.object)
+        tokens["refresh_token"] = nil
+        document["tokens"] = .object(tokens)
+        store[configuration.credentialSlot] = Secret(ChappieJSON.object(document).serializedBytes())
     }
 }
 

@@ -1,4 +1,4 @@
-public import ChappieCore
+@_spi(ChappieInternals) public import ChappieCore
 
 /// Why signing in or refreshing failed.
 ///
@@ -48,7 +48,10 @@ extension ChappieAuthError {
 
 extension ChappieAuthError: LocalizedError {
     /// A sentence for the user.
-    public var errorDescription: String? {
+    public var errorDescription: String? { UntrustedText.sentence(words) }
+
+    /// The sentence, as far as others have written it without its stop.
+    private var words: String {
         switch self {
         case .expiredDeviceCode: "The code was not approved before it expired."
         case .cancelledSignIn: "Sign-in was cancelled."

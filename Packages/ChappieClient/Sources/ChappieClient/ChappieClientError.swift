@@ -52,7 +52,10 @@ public enum ChappieClientError: Error, Sendable, Hashable {
 
 extension ChappieClientError: LocalizedError {
     /// A sentence for people.
-    public var errorDescription: String? {
+    public var errorDescription: String? { words.map(UntrustedText.sentence) }
+
+    /// The sentence, as far as others have written it without its stop.
+    private var words: String? {
         switch self {
         case .missingCredential: "You are not signed in."
         case .missingRefreshToken: "The sign-in can't be renewed: there is no refresh token."
@@ -112,7 +115,7 @@ extension ChappieClientError: LocalizedError {
 
     private func describe(_ response: ChappieResponse) -> String {
         if response.status == .incomplete {
-            return "The answer ended early: \(response.incompleteReason ?? "the server gave no reason")."
+            return "The answer ended early: \(response.incompleteReason ?? "the server gave no reason")"
         }
         return response.error?.message.map { "The answer failed: \($0)" } ?? "The answer failed without a reason."
     }

@@ -14,6 +14,11 @@
         return text
     }
 
+    /// `text` as a sentence: with a stop at its end where it has none.
+    public static func sentence(_ text: String) -> String {
+        text.last.map { ".!?…".contains($0) } == false ? text + "." : text
+    }
+
     /// The mark in the place of a secret.
     public static let redacted = "‹redacted›"
 

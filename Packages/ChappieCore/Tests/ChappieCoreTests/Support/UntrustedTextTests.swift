@@ -3,6 +3,12 @@ import Testing
 
 @Suite struct UntrustedTextTests {
     @Test(arguments: [
+        ("", ""), ("No", "No."), ("No.", "No."), ("No!", "No!"), ("Why?", "Why?"), ("So long…", "So long…"),
+        ("a \"b\"", "a \"b\"."),
+    ])
+    func aSentenceHasAStop(_ text: String, _ sentence: String) { #expect(UntrustedText.sentence(text) == sentence) }
+
+    @Test(arguments: [
         ("Your refresh token has already been used.", "Your refresh token has already been used."),
         ("bad token eyJhbGciOiJub25lIn0.eyJleHAiOjF9.sig, sorry", "bad token ‹redacted›, sorry"),
         ("rt_fake_0 is gone", "‹redacted› is gone"), ("code=ac_0001&x=1", "code=‹redacted›&x=1"),
