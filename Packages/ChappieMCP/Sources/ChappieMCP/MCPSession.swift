@@ -153,7 +153,6 @@ struct MCPSession {
     mutating func receivedBytes(_ bytes: [UInt8]) -> [Action] {
         var actions: [Action] = []
         var rest = bytes[...]
-        unasked += bytes.count
         while !isOver, !rest.isEmpty {
             let end = rest.firstIndex(of: UInt8(ascii: "\n"))
             line += rest[..<(end ?? rest.endIndex)]
@@ -161,13 +160,13 @@ struct MCPSession {
             guard line.count <= limits.line else {
                 return actions + violation("it sent a line of more than \(limits.line) bytes")
             }
-            if end != nil {
-                actions += receivedLine(line)
-                line = []
+            guard end != nil else { break }
+            unasked += line.count
+            actions += receivedLine(line)
+            line = []
+            if unasked > limits.unasked, !isOver {
+                actions += violation("it sent \(limits.unasked >> 20) MiB that nothing had asked for")
             }
-        }
-        if unasked > limits.unasked, !isOver {
-            actions += violation("it sent \(limits.unasked >> 20) MiB that nothing had asked for")
         }
         return actions
     }

@@ -177,6 +177,10 @@ struct MCPSessionTests {
             [.start, .says(welcome)]
                 + Array(repeating: .says(#"{"jsonrpc":"2.0","method":"notifications/message"}"#), count: 30),
             opened + over(because: "protocolViolation it sent 0 MiB that nothing had asked for")),
+        Case(
+            "the same in one piece, behind an answer",
+            [.start, .says(welcome + String(repeating: "\n" + #"{"jsonrpc":"2.0","method":"x"}"#, count: 50))],
+            opened + over(because: "protocolViolation it sent 0 MiB that nothing had asked for")),
     ]
 
     @Test(arguments: cases)
@@ -186,7 +190,6 @@ struct MCPSessionTests {
 
     @Test(arguments: cases)
     func bytesMayBeCutAnywhere(_ table: Case) {
-        // A flood is noticed after each piece, a line of it or a byte.
         #expect(Self.run(table.inputs) { $0.map { [$0] } } == table.actions, "byte by byte")
         let longest = table.inputs.map { if case .says(let line) = $0 { line.utf8.count } else { 0 } }.max() ?? 0
         for split in 1...max(longest, 1) {
