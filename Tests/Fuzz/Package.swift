@@ -8,11 +8,19 @@ let package = Package(
     dependencies: [
         .package(path: "../../Packages/ChappieCore"),
         .package(path: "../../Packages/ChappieAuth"),
+        .package(path: "../../Packages/ChappieClient"),
+        .package(path: "../../Packages/ChappieMarkdown"),
+        .package(path: "../../Packages/ChappieMCP"),
         .package(path: "../../Packages/ChappieWebSocket"),
     ],
     targets: [
         .target(name: "CFuzzer"),
-        .executableTarget(name: "fuzz", dependencies: ["CFuzzer", "ChappieCore", "ChappieAuth", "ChappieWebSocket"]),
+        .executableTarget(
+            name: "fuzz",
+            dependencies: [
+                "CFuzzer", "ChappieCore", "ChappieAuth", "ChappieClient", "ChappieMarkdown", "ChappieMCP",
+                "ChappieWebSocket",
+            ]),
     ],
     swiftLanguageModes: [.v6],
     cLanguageStandard: .c11

@@ -1,9 +1,11 @@
-/// A terminal as far as the renderer needs one: rows, a cursor, and what has scrolled away above.
+@testable import ChappieMarkdown
+
+/// A terminal as far as the renderer needs one: rows, a cursor, and what has scrolled away above. A tab is a blank to it.
 struct Screen {
     let width: Int
     let height: Int
     /// All rows, those that have scrolled away first.
-    private var rows: [[Character]] = [[]]
+    private var rows: [[String]] = [[]]
     private var row = 0
     private var column = 0
     /// Sequences that are neither a style nor one of the three movements.
@@ -21,6 +23,7 @@ struct Screen {
                 (row, column) = (row + 1, 0)
                 if row == rows.count { rows.append([]) }
             case "\r": column = 0
+            case "\t": put(" ", 1)
             case "\u{1B}":
                 let sequence = rest.prefix { !("A"..."Z").contains($0) && !("a"..."z").contains($0) }
                 rest = rest[sequence.endIndex...]
@@ -28,7 +31,7 @@ struct Screen {
                 obey(String(sequence), final)
             default:
                 if scalar.value < 0x20 || (0x7F..<0xA0).contains(scalar.value) { surprises.append("\(scalar.value)") }
-                put(Character(scalar), scalar.value >= 0x1100 && scalar.properties.isIdeographic ? 2 : 1)
+                put(String(scalar), scalar.columns)
             }
         }
     }
@@ -44,7 +47,12 @@ struct Screen {
         }
     }
 
-    private mutating func put(_ character: Character, _ columns: Int) {
+    private mutating func put(_ character: String, _ columns: Int) {
+        guard columns > 0 else {
+            // It joins what is before it.
+            guard let last = rows[row][..<column].lastIndex(where: { !$0.isEmpty }) else { return }
+            return rows[row][last] += character
+        }
         if column + columns > width {
             (row, column) = (row + 1, 0)
             if row == rows.count { rows.append([]) }
@@ -52,16 +60,16 @@ struct Screen {
         while rows[row].count < column + columns { rows[row].append(" ") }
         rows[row][column] = character
         // The second half of a wide character.
-        if columns == 2 { rows[row][column + 1] = "\0" }
+        if columns == 2 { rows[row][column + 1] = "" }
         column += columns
     }
 
     /// What the user sees when they scroll up, without blanks at the ends of rows.
     var text: String {
         var lines = rows.map { row in
-            var row = row.filter { $0 != "\0" }
+            var row = row
             while row.last == " " { row.removeLast() }
-            return String(row)
+            return row.joined()
         }
         while lines.last == "" { lines.removeLast() }
         return lines.joined(separator: "\n")

@@ -10,7 +10,9 @@ struct Chunks {
         whole = Array(input.dropFirst())
     }
 
-    var cut: [[UInt8]] {
-        stride(from: 0, to: whole.count, by: size).map { Array(whole[$0..<min($0 + size, whole.count)]) }
+    var cut: [[UInt8]] { cut(whole) }
+
+    func cut<Element>(_ elements: [Element]) -> [[Element]] {
+        stride(from: 0, to: elements.count, by: size).map { Array(elements[$0..<min($0 + size, elements.count)]) }
     }
 }

@@ -21,5 +21,9 @@ let input: @convention(c) (UnsafePointer<UInt8>?, Int) -> CInt =
     case .frames: { readWebSocketFrames(UnsafeBufferPointer(start: $0, count: $1)) }
     case .upgrade: { readWebSocketUpgrade(UnsafeBufferPointer(start: $0, count: $1)) }
     case .deflate: { compressWebSocketMessages(UnsafeBufferPointer(start: $0, count: $1)) }
+    case .schema: { holdAgainstSchema(UnsafeBufferPointer(start: $0, count: $1)) }
+    case .mcp: { hearMCPServer(UnsafeBufferPointer(start: $0, count: $1)) }
+    case .markdown: { drawMarkdown(UnsafeBufferPointer(start: $0, count: $1)) }
+    case .manifest: { readManifest(UnsafeBufferPointer(start: $0, count: $1)) }
     }
 exit(LLVMFuzzerRunDriver(&count, &arguments, input))

@@ -1,0 +1,1 @@
+../../../../Packages/ChappieMarkdown/Tests/ChappieMarkdownTests/Screen.swift
