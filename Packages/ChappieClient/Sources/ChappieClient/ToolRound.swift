@@ -28,8 +28,6 @@ struct ToolRound: Sendable {
         case open(ChappieApprovalRequest)
     }
 
-    private static let noHandler = "The program has nobody to ask for approval."
-
     /// Nothing runs before every call has a verdict; each call runs once at most.
     ///
     /// - Parameter decisions: answers that were given before, by call id.
@@ -68,33 +66,15 @@ struct ToolRound: Sendable {
         if let result = try misfit(call, tool) { return .over(result) }
         switch tool.policy {
         case .automatic: return .run(tool, call)
-        case .ask:
-            if decided == nil, ledger.isApproved(call) { return .run(tool, call) }
-            let request = ChappieApprovalRequest(
-                call: call, toolDescription: tool.description, inputSchema: tool.inputSchema)
-            return try await verdict(call, tool, request, decided)
+        case .ask: if decided == nil, ledger.isApproved(call) { return .run(tool, call) }
         default:
             let reason = "The program does not allow it."
             guard failureBehavior == .tellModel else { throw ChappieClientError.toolApprovalDenied(call.name, reason) }
             return .over(Self.denied(call, reason))
         }
-    }
-
-    private func verdict(
-        _ call: ChappieToolCall, _ tool: ChappieHostTool, _ request: ChappieApprovalRequest,
-        _ decided: ChappieApprovalDecision?
-    ) async throws -> Verdict {
-        let decision: ChappieApprovalDecision
-        if let decided {
-            decision = decided
-        } else {
-            emit(.approvalRequested(request))
-            decision =
-                if let approvalHandler {
-                    // The user may take any time.
-                    try await abandoning { await approvalHandler(request) }
-                } else { .denied(reason: Self.noHandler) }
-        }
+        let request = ChappieApprovalRequest(
+            call: call, toolDescription: tool.description, inputSchema: tool.inputSchema)
+        let decision = if let decided { decided } else { try await answer(to: request) }
         switch decision {
         case .approved(let arguments, let scope):
             if scope == .session { ledger.approve(call) }
@@ -109,6 +89,13 @@ struct ToolRound: Sendable {
             return .over(ChappieToolExecutionResult(call: call, outcome: .answered, result: .init(output: output)))
         case .deferred: return .open(request)
         }
+    }
+
+    /// The user's answer, for which they may take any time.
+    private func answer(to request: ChappieApprovalRequest) async throws -> ChappieApprovalDecision {
+        emit(.approvalRequested(request))
+        guard let approvalHandler else { return .denied(reason: "The program has nobody to ask for approval.") }
+        return try await abandoning { await approvalHandler(request) }
     }
 
     private static func denied(_ call: ChappieToolCall, _ reason: String) -> ChappieToolExecutionResult {
