@@ -123,10 +123,11 @@ let package = Package(
             name: "autobahn", dependencies: ["ChappieCore", "ChappieWebSocket", httpTypes],
             path: "Tests/Autobahn/Sources/autobahn"),
         // Tests of one package
-        tests(of: "ChappieCore", [httpTypes]),
+        tests(of: "ChappieCore", ["TestFixtures", httpTypes]),
         tests(of: "ChappieAuth", ["ChappieCore", "ChappieHTTP", "ChappieTesting", "ChappieSimulator", httpTypes]),
         tests(
-            of: "ChappieClient", ["ChappieCore", "ChappieAuth", "ChappieTesting", httpTypes, logging, inMemoryLogging]),
+            of: "ChappieClient",
+            ["ChappieCore", "ChappieAuth", "ChappieTesting", "TestFixtures", httpTypes, logging, inMemoryLogging]),
         tests(
             of: "ChappieCurl",
             [

@@ -4,24 +4,15 @@ import ChappieTesting
 import FoundationEssentials
 import Glibc
 import HTTPTypes
+import TestFixtures
 import Testing
 
 /// Model lists outlive the program, and nothing about the files can fail a call.
 @Suite struct ModelCacheTests {
-    /// A folder that goes away with the test.
-    private final class Folder {
-        let path: String
-        init() {
-            let parent = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
-            var template = Array("\(parent)/chappie-models.XXXXXX".utf8CString)
-            path = mkdtemp(&template).map { String(cString: $0) } ?? "/nonexistent"
-        }
-        deinit { try? FileManager.default.removeItem(atPath: path) }
+    private let folder: TemporaryDirectory
+    init() throws { folder = try TemporaryDirectory() }
 
-        var files: [String] { (try? FileManager.default.contentsOfDirectory(atPath: path + "/chappie")) ?? [] }
-    }
-
-    private let folder = Folder()
+    private var files: [String] { (try? FileManager.default.contentsOfDirectory(atPath: folder.path("chappie"))) ?? [] }
     private var cache: ChappieFileModelCache? {
         ChappieFileModelCache { [path = folder.path] in ["HOME": "/x", "XDG_CACHE_HOME": path][$0] }
     }
@@ -42,14 +33,14 @@ import Testing
         let newer = ScriptedHTTPAnswer.response(headerFields: [.eTag: "\"v2\""], body: #"{"models":[{"slug":"b"}]}"#)
         #expect(try await run(newer) == (["b"], "W/\"v1\""))
         #expect(try await run(.response(status: .notModified)) == (["b"], "\"v2\""))
-        #expect(folder.files.count == 1)
+        #expect(files.count == 1)
     }
 
     @Test func theFileIsForItsOwnerAlone() async throws {
         _ = try await run(Self.list)
-        let name = try #require(folder.files.first)
+        let name = try #require(files.first)
         #expect(name.hasPrefix("models-") && name.hasSuffix(".json") && name.utf8.count == 7 + 16 + 5)
-        for (path, mode) in [(folder.path + "/chappie", 0o700), (folder.path + "/chappie/" + name, 0o600)] {
+        for (path, mode) in [(folder.path("chappie"), 0o700), (folder.path("chappie/" + name), 0o600)] {
             var facts = stat()
             #expect(stat(path, &facts) == 0 && Int(facts.st_mode & 0o777) == mode)
         }
@@ -63,8 +54,8 @@ import Testing
         ])
     func isIgnored(_ damage: String) async throws {
         _ = try await run(Self.list)
-        let path = folder.path + "/chappie/" + (try #require(folder.files.first))
-        var text = String(decoding: try Data(contentsOf: URL(filePath: path)), as: UTF8.self)
+        let name = "chappie/" + (try #require(files.first))
+        var text = try folder.read(name)
         let change = damage.split(separator: ">")
         if change.count == 2 {
             // Whose the list is stands in the file.
@@ -73,13 +64,13 @@ import Testing
         } else {
             text = damage
         }
-        try Data(text.utf8).write(to: URL(filePath: path))
+        try folder.write(text, to: name)
         #expect(try await run(Self.list) == (["a"], nil))
         #expect(try await run(.response(status: .notModified)) == (["a"], "W/\"v1\""))
     }
 
     @Test func aFolderThatCannotBeMadeFailsNoCall() async throws {
-        try Data().write(to: URL(filePath: folder.path + "/chappie"))
+        try folder.write("", to: "chappie")
         #expect(try await run(Self.list) == (["a"], nil))
         #expect(try await run(Self.list) == (["a"], nil))
     }
@@ -88,7 +79,7 @@ import Testing
         _ = try await run(.response(body: #"{"models":[{"slug":"a"}]}"#))
         let echo = #"{"models":[{"slug":"a","said":"Bearer abcdefghijklmnopqrstuvwxyz"}]}"#
         #expect(try await run(.response(headerFields: [.eTag: "\"v1\""], body: echo)) == (["a"], nil))
-        #expect(folder.files.isEmpty)
+        #expect(files.isEmpty)
     }
 
     @Test(arguments: [

@@ -1,6 +1,7 @@
 @_spi(ChappieInternals) import ChappieCore
 import FoundationEssentials
 import Glibc
+import TestFixtures
 import Testing
 
 @Suite struct ChappieAttachmentTests {
@@ -72,25 +73,22 @@ import Testing
     // MARK: Files
 
     @Test func readsFilesAndSaysWhyItCannot() throws {
-        let parent = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
-        var template = Array("\(parent)/chappie-attachments.XXXXXX".utf8CString)
-        let folder = try #require(mkdtemp(&template).map { String(cString: $0) })
-        defer { try? FileManager.default.removeItem(atPath: folder) }
-        let path = folder + "/a b.png"
+        let folder = try TemporaryDirectory()
+        let path = folder.path("a b.png")
         try Data(Self.png).write(to: URL(filePath: path))
         #expect(try ChappieImage(path: path) == ChappieImage(bytes: Self.png))
         #expect(try ChappieImage(url: URL(filePath: path), detail: .low) == ChappieImage(bytes: Self.png, detail: .low))
         #expect(try ChappieFile(path: path).name == "a b.png")
-        try #require(mkfifo(folder + "/pipe", 0o600) == 0)
+        try #require(mkfifo(folder.path("pipe"), 0o600) == 0)
         let size = Self.png.count
         let cases: [(String, Int, ChappieAttachmentError)] = [
-            ("/none", size, .notFound(folder + "/none")), ("/a b.png/x", size, .notFound(folder + "/a b.png/x")),
-            ("", size, .isDirectory(folder)), ("/pipe", size, .notAFile(folder + "/pipe")),
-            ("/a b.png", size - 1, .tooLarge(path, limit: size - 1)), ("\0", size, .notFound(folder + "\0")),
+            ("/none", size, .notFound(folder.path("none"))), ("/a b.png/x", size, .notFound(path + "/x")),
+            ("", size, .isDirectory(folder.path)), ("/pipe", size, .notAFile(folder.path("pipe"))),
+            ("/a b.png", size - 1, .tooLarge(path, limit: size - 1)), ("\0", size, .notFound(folder.path + "\0")),
         ]
         for (name, limit, error) in cases {
-            #expect(failure { _ = try ChappieImage(path: folder + name, limit: limit) } == error)
-            #expect(failure { _ = try ChappieFile(path: folder + name, limit: limit) } == error)
+            #expect(failure { _ = try ChappieImage(path: folder.path + name, limit: limit) } == error)
+            #expect(failure { _ = try ChappieFile(path: folder.path + name, limit: limit) } == error)
         }
         // A file that says it has no bytes, and has some.
         #expect(failure { _ = try ChappieImage(path: "/proc/self/status") } == .unsupportedImage("/proc/self/status"))
