@@ -1,10 +1,11 @@
-"""chappie against curl: bench.py CHAPPIE [--json] [--words N] [--codec PROGRAM]"""
+"""chappie against curl, and its own costs: bench.py CHAPPIE [--json] [--words N] [--memory PROGRAM] [--tools]"""
 
 import argparse
 import contextlib
 import json
 import os
 import pathlib
+import re
 import statistics
 import subprocess
 import tempfile
@@ -15,7 +16,10 @@ from test_codex import Codex
 from witnesses import Listener, frame, handshake, read_request
 
 RUNS, STARTS, TURNS = 11, 60, 40
-GOALS = {"start-up": 1.3, "CPU": 3.0, "Codex CLI": 8.0, "memory": 25.0}
+# Turns of the conversation with tools, and those of them that are looked at.
+LONG, LOOKED_AT = 200, (1, 20, 200)
+GOALS = {"start-up": 1.3, "CPU": 3.0, "Codex CLI": 8.0, "memory": 25.0, "tool round, ms": 1.0, "bytes, late / early": 1.05,
+         "memory, late / early": 1.25}
 
 
 class Packets(Listener):
@@ -132,25 +136,93 @@ def first_deltas(program, keyring, stack):
     return found
 
 
+def long_conversation(program, keyring, stack):
+    """{turn: {bytes, wire_bytes, memory, seconds}} of a conversation over one WebSocket whose every turn calls a tool: what the
+    simulator received in that turn, whole and as it came, compressed, and how much memory the program holds after it."""
+    folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="chappie-bench-")))
+    manifest = folder / "tools.json"
+    schema = {"type": "object", "properties": {"town": {"type": "string"}}, "required": ["town"]}
+    tool = {"name": "weather", "command": "true", "inputSchema": schema, "policy": "automatic"}
+    manifest.write_text(json.dumps({"tools": [tool]}))
+    simulator, found, seen = stack.enter_context(Simulator(program)), {}, 0
+    environment = sign_in(program, keyring, "tools", simulator)
+    requests = re.compile(r"POST /backend-api/codex/responses 200 \(websocket (\d+), .* (\d+) bytes(?: as (\d+))?\)")
+    with subprocess.Popen([program, "chat", "--json", "--transport", "websocket", "--tools", manifest], env=environment, text=True,
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as chat:
+        for turn in range(1, LONG + 1):
+            begin, kind = time.perf_counter(), ""
+            print('call weather {"town":"Graz"}', file=chat.stdin, flush=True)
+            while kind != "completed":
+                kind = json.loads(chat.stdout.readline())["type"]
+                assert kind != "error", f"turn {turn} failed"
+            seconds = time.perf_counter() - begin
+            lines = simulator.wait_for_log(lambda lines: sum(map(bool, map(requests.search, lines))) >= 2, since=seen)
+            seen += len(lines)
+            if turn in LOOKED_AT:
+                sizes = [match.groups() for match in map(requests.search, lines) if match]
+                status = pathlib.Path(f"/proc/{chat.pid}/status").read_text()
+                found[turn] = {"bytes": sum(int(plain) for _, plain, _ in sizes), "seconds": seconds,
+                               "wire_bytes": sum(int(wire or plain) for _, plain, wire in sizes),
+                               "memory": int(re.search(r"VmRSS:\s*(\d+)", status)[1]) / 1024}
+                assert len(sizes) == 2 and {socket for socket, *_ in sizes} == {"1"}, sizes
+        chat.stdin.close()
+    return found
+
+
+def in_memory(program, name=""):
+    """What the program measures whose work is in memory: the codec's rates, and the client's time for a tool call."""
+    printed = subprocess.run([program, "1", name], check=True, capture_output=True, text=True).stdout if program else ""
+    rows = {row.pop("measure"): row for row in map(json.loads, printed.splitlines())}
+    rates = {name: row["gigabytes_per_second"] for name, row in rows.items() if "gigabytes_per_second" in row}
+    return rates, {name: row for name, row in rows.items() if name not in rates}
+
+
+def print_tool_costs(rounds, turns):
+    def verdict(value, goal):
+        return f"goal ≤ {goal}" + (", CROSSED" if value > goal else "")
+
+    for name, row in rounds.items():
+        if "wall_ms" in row:
+            print(f"{name}, answer's end to next request: {row['wall_ms']:.3f} ms, CPU {row['cpu_ms']:.3f} ms "
+                  f"({verdict(row['cpu_ms'], GOALS['tool round, ms'])})")
+        else:
+            print(f"{name} (two requests), CPU: {row['cpu_ms']:.3f} ms; two turns without a call {row['plain_cpu_ms']:.3f} ms, "
+                  f"ratio {row['ratio']:.2f}")
+    for turn, row in turns.items():
+        print(f"turn {turn:3} of a conversation with tools over WebSocket: {row['bytes']:6} bytes sent ({row['wire_bytes']} compressed), "
+              f"{row['memory']:.1f} MB held, {row['seconds'] * 1000:.1f} ms with the tool's process")
+    for name, member in (("bytes", "bytes"), ("memory", "memory")):
+        ratio = turns[LOOKED_AT[-1]][member] / turns[LOOKED_AT[1]][member]
+        print(f"{name}, turn {LOOKED_AT[-1]} / turn {LOOKED_AT[1]}: {ratio:.2f} ({verdict(ratio, GOALS[name + ', late / early'])})")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program", type=os.path.abspath)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--words", type=int, default=20000)
-    parser.add_argument("--codec")
+    parser.add_argument("--memory", help="what measures in memory")
+    parser.add_argument("--tools", action="store_true")
     options = parser.parse_args()
+    if options.tools:
+        with contextlib.ExitStack() as stack, Keyring() as keyring:
+            turns = long_conversation(options.program, keyring, stack)
+        _, rounds = in_memory(options.memory, "tool round")
+        if options.json:
+            return print(json.dumps({"goals": GOALS, "tool_rounds": rounds, "turns": turns}))
+        return print_tool_costs(rounds, turns)
     ours, theirs = (measure([name, "--version"], None, STARTS)[0]["wall"] for name in (options.program, "curl"))
     with contextlib.ExitStack() as stack, Keyring() as keyring:
         rows = answers(options.program, options.words, keyring, stack)
         first = first_deltas(options.program, keyring, stack)
+        turns = long_conversation(options.program, keyring, stack)
+    rates, rounds = in_memory(options.memory)
     for way, row in rows.items():
         base = rows["curl -N, https" if "https" in way or "tls" in way else "curl -N, http"]
         row |= {"wall_ratio": row["wall"] / base["wall"], "CPU_ratio": row["CPU"] / base["CPU"]}
-    printed = subprocess.run([options.codec], check=True, capture_output=True, text=True).stdout if options.codec else ""
-    rates = {row["measure"]: row["gigabytes_per_second"] for row in map(json.loads, printed.splitlines())}
     if options.json:
         return print(json.dumps({"start_up": {"chappie": ours, "curl": theirs, "ratio": ours / theirs}, "words": options.words, "goals": GOALS,
-                                 "answers": rows, "first_delta_s": first, "codec_gb_per_s": rates}))
+                                 "answers": rows, "first_delta_s": first, "codec_gb_per_s": rates, "tool_rounds": rounds, "turns": turns}))
     print(f"start-up: chappie {ours * 1000:.1f} ms, curl {theirs * 1000:.1f} ms, ratio {ours / theirs:.2f} (goal ≤ {GOALS['start-up']})\n")
     print(f"{options.words} deltas             wall, s    CPU, s  peak, MB   wall/curl   CPU/curl  (goal: CPU ≤ {GOALS['CPU']})")
     for way, row in rows.items():
@@ -160,6 +232,8 @@ def main():
     print("\nfirst delta of a turn, through TLS: " + ", ".join(f"{way} {seconds * 1000:.2f} ms" for way, seconds in first.items()))
     for name, rate in rates.items():
         print(f"{name:56} {rate:8.2f} GB/s")
+    print()
+    print_tool_costs(rounds, turns)
 
 
 if __name__ == "__main__":

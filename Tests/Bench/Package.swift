@@ -1,5 +1,5 @@
 // swift-tools-version: 6.2
-// bench measures what the WebSocket codec does per byte, in memory. Release only, with the package's internals visible:
+// bench measures in memory what the WebSocket codec does per byte and the client per tool call. Release only, with the package's internals visible:
 //   swift run -c release -Xswiftc -enable-testing --package-path Tests/Bench bench
 import PackageDescription
 
@@ -8,10 +8,18 @@ let package = Package(
     platforms: [.macOS(.v15)],
     dependencies: [
         .package(path: "../../Packages/ChappieCore"),
+        .package(path: "../../Packages/ChappieAuth"),
+        .package(path: "../../Packages/ChappieClient"),
         .package(path: "../../Packages/ChappieWebSocket"),
+        .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
     ],
     targets: [
-        .executableTarget(name: "bench", dependencies: ["ChappieCore", "ChappieWebSocket"])
+        .executableTarget(
+            name: "bench",
+            dependencies: [
+                "ChappieCore", "ChappieAuth", "ChappieClient", "ChappieWebSocket",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+            ])
     ],
     swiftLanguageModes: [.v6]
 )

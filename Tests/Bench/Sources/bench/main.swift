@@ -1,5 +1,5 @@
 // Usage: bench [SECONDS [NAME]]: every measure whose name contains NAME, for that long each (default 1).
-// One JSON object a line: {"measure": …, "gigabytes_per_second": …}
+// One JSON object a line: {"measure": …, "gigabytes_per_second": …}; for tools {"measure": …, "wall_ms": …, "cpu_ms": …}
 import ChappieCore
 
 @testable import ChappieWebSocket
@@ -16,3 +16,4 @@ for size in [170, 64 << 10] {
     measures += [false, true].map { Encoding(size: size, isCompressed: $0) }
 }
 for measure in measures where name.isEmpty || measure.name.contains(name) { measure.measure(for: seconds) }
+if name.isEmpty || "tool round".contains(name) { try await ToolRounds.measure() }
