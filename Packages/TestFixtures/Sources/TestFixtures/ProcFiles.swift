@@ -59,8 +59,11 @@ public enum ProcessThreads {
     public static func contextSwitches(ofThreadsNamed name: String) throws -> Int? {
         let threads = try read("status").filter { $0.hasPrefix("Name:\t\(name)\n") }
         guard !threads.isEmpty else { return nil }
-        return threads.flatMap { $0.split(separator: "\n") }.filter { $0.contains("ctxt_switches") }
-            .compactMap { $0.split(separator: "\t").last.flatMap { Int($0) } }.reduce(0, +)
+        let lines: [Substring] = threads.flatMap { $0.split(separator: "\n") }
+        let counts: [Int] = lines.filter { $0.contains("ctxt_switches") }.compactMap { line in
+            line.split(separator: "\t").last.flatMap { Int($0) }
+        }
+        return counts.reduce(0, +)
     }
 
     private static func read(_ file: String) throws -> [String] {

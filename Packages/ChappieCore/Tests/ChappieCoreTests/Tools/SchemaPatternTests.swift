@@ -24,7 +24,7 @@ import Testing
             ("^(?=(?!b)a?)a", ["ab"], ["b"]), ("(?<year>\\d{4})", ["in 2026"], ["20 26"]),
             ("^(a*)*$", ["", "aaa"], ["b"]),
             ("^(|a){3}$", ["", "aaa"], ["aaaa"]), ("a(?!b)", ["ac", "a"], ["ab"]), ("^a\\.b\\$$", ["a.b$"], ["axb$"]),
-        ])
+        ] as [(String, [String], [String])])
     func matches(_ source: String, _ fitting: [String], _ others: [String]) throws {
         let pattern = try SchemaPattern(source)
         var fuel = 1_000_000
