@@ -15,8 +15,14 @@ pytestmark = [pytest.mark.packages, pytest.mark.slow, pytest.mark.xdist_group("p
 NOT_LINKED = ("libsecret", "libglib", "libFoundation.so", "libFoundationNetworking")
 
 
-def run(*command):
-    return subprocess.run(["nice", *command], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+def run(*command, **options):
+    return subprocess.run(["nice", *command], capture_output=True, text=True, stdin=subprocess.DEVNULL, **options)
+
+
+def module_maps(modules):
+    """The compiler's options to find the modules of C that a build has."""
+    maps = [*modules.glob("*.build/module.modulemap"), *modules.parent.glob("checkouts/**/include/module.modulemap")]
+    return [word for path in maps for word in ("-Xcc", f"-fmodule-map-file={path}")]
 
 
 @pytest.fixture(scope="session")
@@ -86,24 +92,37 @@ def test_core_alone_builds_runs_and_links_little(requirement, build, consumer):
     assert not [name for name in ("libcurl", "libzstd", *NOT_LINKED) if name in linked], linked
 
 
-def test_the_sdk_builds_with_the_readme_and_its_testing_product(build, consumer, tmp_path):
-    modules = build(consumer('from: "1.2.0"'), "--build-tests")
+def test_every_form_of_the_sdk_and_its_testing_product_compiles_and_runs_outside(build, consumer, tmp_path):
+    """With the README's blocks. The tests' user has a home of their own, and no keyring."""
+    package = consumer('from: "1.2.0"')
+    modules = build(package, "--build-tests")
+    alone = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    assert run(modules / "sdk-consumer", env=alone).stdout == "ChappieClient\n"
+    tested = run("swift", "test", "--skip-build", "--package-path", package, "--scratch-path", modules.parent, env=alone)
+    assert tested.returncode == 0 and "theDocumentsFormsRun() passed" in tested.stdout + tested.stderr, tested.stdout[-5000:] + tested.stderr[-3000:]
 
-    def compile(code):
+    def compile(*options):
+        return run("swiftc", "-typecheck", "-warnings-as-errors", "-I", modules / "Modules", "-I", modules, *module_maps(modules), *options)
+
+    # Programs in the language mode before this one, and those in which everything is the main actor's.
+    for options in (["-swift-version", "5"], ["-swift-version", "6", "-default-isolation", "MainActor"]):
+        forms = [path for path in package.glob("Tests/SDKConsumerTests/*.swift") if path.name != "DocumentsTests.swift"]
+        assert (done := compile(*options, "-parse-as-library", *forms)).returncode == 0, done.stderr[-5000:]
+
+    def write(code):
         (tmp_path / "secret.swift").write_text(f"import ChappieAuth\n{code}\n")
-        return run("swiftc", "-typecheck", "-warnings-as-errors", "-I", modules / "Modules", "-I", modules, tmp_path / "secret.swift")
+        return tmp_path / "secret.swift"
 
     # A program that puts a secret into text gets a warning, and one that encodes it doesn't compile.
-    assert compile('let secret = Secret("a"); print(secret.count)').returncode == 0
-    assert "not to be put into text" in compile('let secret = Secret("a"); print("\\(secret)")').stderr
-    assert "does not conform to protocol 'Encodable'" in compile('struct Note: Encodable { let secret = Secret("a") }').stderr
+    assert compile(write('let secret = Secret("a"); print(secret.count)')).returncode == 0
+    assert "not to be put into text" in compile(write('let secret = Secret("a"); print("\\(secret)")')).stderr
+    assert "does not conform to protocol 'Encodable'" in compile(write('struct Note: Encodable { let secret = Secret("a") }')).stderr
 
 
 def test_the_documentation_builds_without_a_warning(build, consumer, tmp_path):
     """Every DocC catalogue, with the symbols of its module: each link leads somewhere, each list of parameters is whole. The
     symbols are taken from what is built already, which takes a second for each module."""
     modules = build(consumer('from: "1.2.0"'), "--build-tests")
-    maps = [*modules.glob("*.build/module.modulemap"), *modules.parent.glob("checkouts/**/include/module.modulemap")]
     target = run("swift", "-print-target-info").stdout.split('"triple": "')[1].split('"')[0]
     catalogues = sorted(ROOT.glob("Packages/*/Sources/*/*.docc"))
     assert catalogues
@@ -111,7 +130,7 @@ def test_the_documentation_builds_without_a_warning(build, consumer, tmp_path):
         graphs = tmp_path / catalogue.stem
         graphs.mkdir()
         done = run("swift", "symbolgraph-extract", "-module-name", catalogue.stem, "-target", target, "-I", modules / "Modules",
-                   "-output-dir", graphs, "-minimum-access-level", "public", *(word for path in maps for word in ("-Xcc", f"-fmodule-map-file={path}")))
+                   "-output-dir", graphs, "-minimum-access-level", "public", *module_maps(modules))
         assert done.returncode == 0, done.stderr
         done = run("docc", "convert", catalogue, "--additional-symbol-graph-dir", graphs, "--output-path", tmp_path / "archive",
                    "--fallback-display-name", catalogue.stem, "--fallback-bundle-identifier", catalogue.stem, "--warnings-as-errors")

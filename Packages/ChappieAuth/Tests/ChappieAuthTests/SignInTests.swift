@@ -166,6 +166,19 @@ import Testing
         #expect(it.session.deviceLinkState == .failed(.authorizationDenied("The person refused.")))
     }
 
+    @Test func aCodeThatCantBeShownEndsTheSignIn() async {
+        struct NoScreen: Error, Equatable {}
+        let it = SessionHarness(nil, [Service.usercode: [.deviceCode], Service.poll: [.pending]])
+        await #expect(throws: NoScreen()) {
+            try await it.session.signIn { _ in
+                await Task.yield()
+                throw NoScreen()
+            }
+        }
+        #expect(it.session.state == .signedOut && it.session.deviceLinkState == .cancelled)
+        #expect(it.session.lastError == nil)
+    }
+
     // MARK: No tokens
 
     @Test(arguments: [

@@ -6,7 +6,7 @@
 /// let harness: ChappieHarness = "Answer in one sentence."
 /// let shop = ChappieHarness(name: "Shop", instructions: "Help with orders.", tools: [lookUp])
 /// ```
-public struct ChappieHarness: Sendable, Hashable, Codable, ExpressibleByStringLiteral {
+public struct ChappieHarness: Sendable, Hashable, Codable, ExpressibleByStringInterpolation {
     /// For people; the model does not see it.
     public var name: String
     /// One sentence for people; the model does not see it.

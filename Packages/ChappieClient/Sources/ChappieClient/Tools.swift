@@ -48,7 +48,7 @@ public struct ChappieHostTool: Sendable {
     }
 
     /// A tool whose arguments are a value of `Input`; the schema is the type's own.
-    public init<Input: Decodable & ChappieJSONSchemaProviding & Sendable>(
+    public init<Input: Decodable & ChappieJSONSchemaProviding & SendableMetatype>(
         name: String, description: String = "", input: Input.Type, policy: ChappieToolPolicy = .automatic,
         timeout: Duration = .seconds(300), runsAlone: Bool = false, namespace: String? = nil,
         handler: @escaping @Sendable (Input) async throws -> ChappieToolResult

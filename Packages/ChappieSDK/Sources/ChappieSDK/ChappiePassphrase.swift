@@ -2,7 +2,7 @@ import ChappieAuth
 public import ChappieCrypto
 
 /// Where the passphrase of an encrypted file comes from.
-public struct ChappiePassphrase: Sendable, ExpressibleByStringLiteral {
+public struct ChappiePassphrase: Sendable {
     /// What tells two of them apart.
     enum Identity: Hashable, Sendable {
         /// A hash, so that the text is not kept twice.
@@ -22,9 +22,6 @@ public struct ChappiePassphrase: Sendable, ExpressibleByStringLiteral {
 
     /// A passphrase that the program has already.
     public init(_ text: String) { self.init(FixedPassphrase(Secret(text)), .text(text.hashValue)) }
-
-    /// A passphrase in the source text, which is no secret: for tests.
-    public init(stringLiteral text: String) { self.init(text) }
 
     /// Any other source. Two values count as two sources: give session and client the same.
     public init(_ source: any PassphraseSource) {

@@ -45,6 +45,11 @@ public struct ChappieCredentialStorage: Sendable {
         return ChappieCredentialStorage(place: .encryptedFile(store, passphrase.identity))
     }
 
+    /// The same with a passphrase that the program has already. One in the source text is no secret: for tests.
+    public static func encryptedFile(passphrase: String, directory: String? = nil) -> ChappieCredentialStorage {
+        encryptedFile(passphrase: ChappiePassphrase(passphrase), directory: directory)
+    }
+
     /// The same with a passphrase that the program asks for. See ``ChappiePassphrase/asking(_:)``.
     public static func encryptedFile(
         directory: String? = nil, passphrase: @escaping @Sendable () async throws -> String?

@@ -1,5 +1,5 @@
-// Every call form of the documents that needs no SwiftUI, and those of a store, a logger and middleware of one's own:
-// compiled as somebody else's program, not run.
+// Every call form of the documents that needs no SwiftUI, and those of a store, a logger and middleware of one's own, in
+// another program; its tests run them.
 import ChappieAuth
 import ChappieCore
 import ChappieSDK
@@ -49,19 +49,22 @@ struct AppUser { let id: String }
     show(lastError, authSession.state.isSignedIn)
 }
 
-@MainActor func signIn() async throws {
-    let authSession = Chappie.authSession()
+/// - Parameter approve: stands for the user in a browser.
+@MainActor func signIn(
+    _ authSession: ChappieAuthSession, approve: @Sendable (ChappieDeviceCode) throws -> Void
+) async throws {
     let deviceCode = try await authSession.startDeviceCodeSignIn()
     print("User code:", deviceCode.userCode)
     print("Verification URL:", deviceCode.verificationURL)
-    try await authSession.startDeviceCodeSignIn()
-    try await authSession.refreshAuth()
-    authSession.cancelSignIn()
-    authSession.signOut()
-    try await authSession.signOutAndRevoke()
-    let account: ChappieAccountInfo = try await authSession.signIn { code in print(code.userCode) }
+    try approve(deviceCode)
     for await state in authSession.stateUpdates where state.isSignedIn { break }
     for await state in authSession.deviceLinkStateUpdates { if case .linked = state { break } }
+    try await authSession.refreshAuth()
+    authSession.signOut()
+    try await authSession.startDeviceCodeSignIn()
+    authSession.cancelSignIn()
+    try await authSession.signOutAndRevoke()
+    let account: ChappieAccountInfo = try await authSession.signIn { code in try approve(code) }
     await authSession.reload()
     await authSession.finishPendingWork()
     show(account)
@@ -112,6 +115,7 @@ struct AppUser { let id: String }
 }
 
 @MainActor func accounts(_ currentUser: AppUser) {
+    let authSession = Chappie.authSession()
     let shared = ChappieConfiguration(
         keychainAccount: currentUser.id,
         keychainAccessGroup: "TEAMID.com.example.shared"
@@ -139,7 +143,8 @@ struct AppUser { let id: String }
     let (retries, delays): (Int, (TimeInterval, TimeInterval)) = (
         policy.maxRetries, (policy.initialDelay, policy.maximumDelay)
     )
-    show(shared == config, whole, noBackoffClient, client, retries, delays, policy.respectsRetryAfterHeader)
+    show(
+        authSession, shared == config, whole, noBackoffClient, client, retries, delays, policy.respectsRetryAfterHeader)
 }
 
 // MARK: A client's errors

@@ -153,13 +153,21 @@ extension ChappieAuthSession {
 
     /// Signs in from start to end.
     ///
-    /// - Parameter show: shows the code to the user.
-    /// - Returns: the account that is signed in.
+    /// - Parameter show: shows the code to the user. The service is asked meanwhile whether the user has approved.
+    /// - Returns: the account that is signed in, when `show` has returned as well.
     /// - Throws: ``ChappieAuthError``: as ``startDeviceCodeSignIn()``, and `expiredDeviceCode`, `pollingTimeout` or
-    ///   `authorizationDenied` when the user has not approved. Cancelling the task cancels the sign-in.
-    public func signIn(_ show: @MainActor (ChappieDeviceCode) -> Void) async throws -> ChappieAccountInfo {
+    ///   `authorizationDenied` when the user has not approved; what `show` throws, which cancels the sign-in. Cancelling the
+    ///   task cancels the sign-in.
+    @discardableResult
+    public func signIn(
+        _ show: @MainActor (ChappieDeviceCode) async throws -> Void
+    ) async throws -> ChappieAccountInfo {
         let attempt = begin()
-        show(try await result(attempt.code, of: attempt))
+        let code = try await result(attempt.code, of: attempt)
+        do { try await show(code) } catch {
+            if self.attempt === attempt { cancelSignIn() }
+            throw error
+        }
         return try await result(attempt.account, of: attempt)
     }
 

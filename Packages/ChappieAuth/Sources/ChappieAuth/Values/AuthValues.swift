@@ -40,7 +40,7 @@ public enum ChappieDeviceLinkState: Sendable, Hashable {
 }
 
 /// The code and address with which the user approves a sign-in on another screen (RFC 8628, 3.3).
-public struct ChappieDeviceCode: Sendable, Hashable {
+public struct ChappieDeviceCode: Sendable, Hashable, Codable {
     /// The code to type, as the service spells it: printable ASCII, at most 64 characters.
     public let userCode: String
     /// The page to type it into.

@@ -55,7 +55,7 @@ extension ChappieJSON {
 
 // MARK: Literals
 
-extension ChappieJSON: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, ExpressibleByBooleanLiteral,
+extension ChappieJSON: ExpressibleByStringInterpolation, ExpressibleByIntegerLiteral, ExpressibleByBooleanLiteral,
     ExpressibleByNilLiteral, ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral, ExpressibleByFloatLiteral
 {
     public init(stringLiteral value: String) { self = .string(value) }
@@ -71,6 +71,10 @@ extension ChappieJSON: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, 
     public static func integer(_ value: Int) -> ChappieJSON { .number(ChappieJSONNumber(value)) }
     /// A double as a JSON number; `null` when it is not finite.
     public static func double(_ value: Double) -> ChappieJSON { ChappieJSON(floatLiteral: value) }
+    /// The same as ``integer(_:)``, in the words of the case.
+    public static func number(_ value: Int) -> ChappieJSON { integer(value) }
+    /// The same as ``double(_:)``, in the words of the case.
+    public static func number(_ value: Double) -> ChappieJSON { double(value) }
 }
 
 // MARK: Objects

@@ -35,6 +35,8 @@ public struct ChappieInputMessage: Sendable, Hashable, Codable {
         self.options = options
     }
 
+    /// A message of the user.
+    public static func user(_ text: String) -> Self { user(text, images: []) }
     /// A message of the user: images and files, then the text about them. `fastMode` asks for low reasoning effort.
     public static func user(
         _ text: String, images: [ChappieImage] = [], files: [ChappieFile] = [], fastMode: Bool = false
@@ -95,6 +97,12 @@ public struct ChappieMessageOptions: Sendable, Hashable, Codable {
     ) {
         self.reasoningEffort = fastMode && reasoningEffort == .automatic ? .low : reasoningEffort
         self.verbosity = verbosity
+    }
+
+    /// Whether ``reasoningEffort`` is low. Switching it off leaves the effort to the model.
+    public var fastMode: Bool {
+        get { reasoningEffort == .low }
+        set { if newValue != fastMode { reasoningEffort = newValue ? .low : .automatic } }
     }
 }
 

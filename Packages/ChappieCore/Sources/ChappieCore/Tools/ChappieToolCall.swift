@@ -53,7 +53,7 @@ public struct ChappieToolCall: Sendable, Hashable, Codable {
 /// ```swift
 /// ChappieToolResult(output: "21 °C")
 /// ```
-public struct ChappieToolResult: Sendable, Hashable, Codable, ExpressibleByStringLiteral {
+public struct ChappieToolResult: Sendable, Hashable, Codable, ExpressibleByStringInterpolation {
     /// The text that the model reads.
     public var output: String
     /// Images and other parts beside the text, as the Responses API takes them (`input_image`, …). Default none.

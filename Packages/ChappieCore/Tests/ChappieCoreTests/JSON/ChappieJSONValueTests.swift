@@ -11,6 +11,16 @@ import Testing
                 == #"{"model":"gpt-5.5","stream":true,"input":[1,2.5,null,{},[]],"quote":"\"\\\n\u0001"}"#)
     }
 
+    @Test func casesTakeSwiftsOwnValues() {
+        let (count, price, name) = (3, 2.5, "tea")
+        let value: ChappieJSON = .object([
+            "z": .array([.number(1), .number(2.5), .number(count), .number(price), .number(Double.nan)]),
+            "a": "a cup of \(name)", "b": .string(name), "c": .bool(true), "d": .null,
+        ])
+        #expect(
+            value.serialized() == #"{"z":[1,2.5,3,2.5,null],"a":"a cup of tea","b":"tea","c":true,"d":null}"#)
+    }
+
     @Test func keepsTheOrderOfMembers() throws {
         let text = #"{"z":1,"a":{"y":2,"b":3},"m":4}"#
         let value = try ChappieJSON(parsing: text)

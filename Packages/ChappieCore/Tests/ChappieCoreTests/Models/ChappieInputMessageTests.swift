@@ -37,6 +37,19 @@ import Testing
         #expect(ChappieInputMessage.user("x", fastMode: false).options.reasoningEffort == .automatic)
         #expect(ChappieInputMessage.user("x").options == ChappieMessageOptions())
         #expect(ChappieMessageOptions(fastMode: true, reasoningEffort: .high).reasoningEffort == .high)
+        var options = ChappieMessageOptions(fastMode: true)
+        #expect(options.fastMode)
+        options.fastMode = false
+        #expect(options == ChappieMessageOptions())
+        options.reasoningEffort = .high
+        options.fastMode = false
+        #expect(options.reasoningEffort == .high, "what was not fast stays as it was")
+        options.fastMode = true
+        #expect(options.reasoningEffort == .low)
+    }
+
+    @Test func textsBecomeMessages() {
+        #expect(["a", "b"].map(ChappieInputMessage.user) == [.user("a", fastMode: false), .user("b", images: [])])
     }
 
     @Test func aUsersImagesAndFilesComeBeforeTheText() {
