@@ -129,6 +129,21 @@ public struct ChappieJSONObject: Sendable, Hashable, ExpressibleByDictionaryLite
     }
 }
 
+extension ChappieJSONObject {
+    /// What the names stand for.
+    private var values: [String: ChappieJSON] {
+        Dictionary(members.map { ($0.name, $0.value) }, uniquingKeysWith: { _, last in last })
+    }
+
+    /// Whether both have the same names with the same values. The order does not count: an object is unordered (RFC 8259, 1),
+    /// and `JSONDecoder` keeps none. Compare ``members`` where it matters.
+    public static func == (one: ChappieJSONObject, other: ChappieJSONObject) -> Bool {
+        one.members == other.members || one.values == other.values
+    }
+
+    public func hash(into hasher: inout Hasher) { hasher.combine(values) }
+}
+
 // MARK: Numbers
 
 /// A JSON number, kept as it was written, so that integers of any size survive a round trip.

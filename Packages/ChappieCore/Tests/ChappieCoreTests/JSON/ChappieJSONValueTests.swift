@@ -59,4 +59,18 @@ import Testing
             #expect(try ChappieJSON(parsing: bytes) == value)
         }
     }
+
+    @Test func objectsAreEqualWhateverTheirOrder() throws {
+        let one: ChappieJSONValue = ["a": 1, "b": ["c": 2, "d": 3]]
+        let other: ChappieJSONValue = ["b": ["d": 3, "c": 2], "a": 1]
+        #expect(one == other && one.hashValue == other.hashValue)
+        #expect(one.serialized() != other.serialized() && one.object?.members != other.object?.members)
+        #expect(
+            one != ["a": 1, "b": ["c": 2, "d": 4]] && one != ["a": 1]
+                && one != ["a": 1, "b": ["c": 2, "d": 3], "e": 1])
+        // Of doubled names the last one counts.
+        #expect(try ChappieJSON(parsing: #"{"a":1,"a":2}"#) == ["a": 2])
+        let decoded = try JSONDecoder().decode(ChappieJSONValue.self, from: JSONEncoder().encode(other))
+        #expect(decoded == other)
+    }
 }
