@@ -41,16 +41,20 @@ let package = Package(
     platforms: [.macOS(.v15), .iOS(.v18)],
     products: [
         .library(name: "ChappieSDK", targets: ["ChappieSDK"]),
+        .library(name: "ChappieSDKRuntime", targets: ["ChappieSDKRuntime"]),
         .library(name: "ChappieSDKTesting", targets: ["ChappieSDKTesting", "ChappieTesting"]),
         .library(name: "ChappieCore", targets: ["ChappieCore"]),
         .library(name: "ChappieAuth", targets: ["ChappieAuth"]),
         .library(name: "ChappieClient", targets: ["ChappieClient"]),
+        .library(name: "ChappieRuntime", targets: ["ChappieRuntime"]),
+        .library(name: "ChappieThreadsSQLite", targets: ["ChappieThreadsSQLite"]),
         .library(name: "ChappieHTTP", targets: ["ChappieHTTP"]),
         .library(name: "ChappieWebSocket", targets: ["ChappieWebSocket"]),
         .library(name: "ChappieKeychainLinux", targets: ["ChappieKeychainLinux"]),
         .library(name: "ChappieCrypto", targets: ["ChappieCrypto"]),
         .library(name: "ChappieDesktopLinux", targets: ["ChappieDesktopLinux"]),
         .library(name: "ChappieMCP", targets: ["ChappieMCP"]),
+        .library(name: "ChappieThreadsPostgres", targets: ["ChappieThreadsPostgres"]),
         .library(name: "ChappieSimulator", targets: ["ChappieSimulator"]),
     ],
     dependencies: [
@@ -66,6 +70,7 @@ let package = Package(
         module("ChappieAuth", ["ChappieCore", httpTypes, logging]),
         // Application
         module("ChappieClient", ["ChappieCore", "ChappieAuth", httpTypes, logging]),
+        module("ChappieRuntime", ["ChappieCore", "ChappieAuth", "ChappieClient"]),
         // Adapters
         module("CCurl", []),
         module("CZstd", []),
@@ -77,10 +82,15 @@ let package = Package(
         module("ChappieKeychainLinux", ["ChappieCore", "ChappieAuth", "CSecret"]),
         module("COpenSSL", []),
         module("ChappieCrypto", ["ChappieCore", "ChappieAuth", "COpenSSL"]),
+        module("CSQLite", []),
+        module(
+            "ChappieThreadsSQLite", ["ChappieCore", "ChappieAuth", "ChappieRuntime", "ChappieCrypto", "CSQLite"]),
         module("CSpawn", in: "ChappieProcess", []),
         module("ChappieProcess", ["ChappieCore", "CSpawn"]),
         module("ChappieDesktopLinux", ["ChappieCore", "ChappieAuth", "ChappieProcess"]),
         module("ChappieMCP", ["ChappieCore", "ChappieAuth", "ChappieClient", "ChappieProcess"]),
+        module("CPostgres", []),
+        module("ChappieThreadsPostgres", ["ChappieCore", "ChappieAuth", "ChappieRuntime", "CPostgres"]),
         // Faces of the command line
         module("CCMark", []),
         module("ChappieMarkdown", ["ChappieCore", "CCMark"]),
@@ -93,20 +103,24 @@ let package = Package(
                 "ChappieCore", "ChappieAuth", "ChappieClient", "ChappieCurl", "ChappieHTTP", "ChappieWebSocket",
                 "ChappieKeychainLinux", "ChappieCrypto", "ChappieDesktopLinux", logging,
             ]),
+        module(
+            "ChappieSDKRuntime", in: "ChappieSDK",
+            ["ChappieAuth", "ChappieRuntime", "ChappieThreadsSQLite", "ChappieSDK"]),
         // Tools
         module("ChappieSimulator", ["ChappieCore", "CZstd", "CZlib"] + nio),
         module(
-            "ChappieTesting", ["ChappieCore", "ChappieAuth", "ChappieClient", "ChappieSimulator", httpTypes] + nio),
+            "ChappieTesting",
+            ["ChappieCore", "ChappieAuth", "ChappieClient", "ChappieRuntime", "ChappieSimulator", httpTypes] + nio),
         module("ChappieSDKTesting", in: "ChappieTesting", ["ChappieTesting", "ChappieSimulator"]),
         // Test support (no product: for our own tests)
         module("TestFixtures", ["ChappieCore"]),
-        // Programs (no product: see ARCHITECTURE.md, "Facts about SwiftPM")
+        // Programs (no product: see CONTRIBUTING.md, "Facts about SwiftPM")
         .executableTarget(
             name: "chappie",
             dependencies: [
                 "ChappieSDK", "ChappieCore", "ChappieAuth", "ChappieClient", "ChappieCurl", "ChappieHTTP",
                 "ChappieWebSocket", "ChappieKeychainLinux", "ChappieCrypto", "ChappieDesktopLinux", "ChappieProcess",
-                "ChappieMCP", "CSpawn",
+                "ChappieMCP", "ChappieRuntime", "ChappieThreadsSQLite", "CSpawn", "CSQLite",
                 "ChappieMarkdown", "ChappieLineEditor", "ChappieSimulator", httpTypes, argumentParser,
             ],
             path: "Apps/chappie/Sources/chappie"),
@@ -114,6 +128,10 @@ let package = Package(
         .executableTarget(
             name: "FileStoreWriter", dependencies: ["ChappieAuth", "ChappieCrypto"],
             path: "Packages/ChappieCrypto/Tests/FileStoreWriter"),
+        .executableTarget(
+            name: "ThreadStoreWriter",
+            dependencies: ["ChappieCore", "ChappieAuth", "ChappieRuntime", "ChappieCrypto", "ChappieThreadsSQLite"],
+            path: "Packages/ChappieThreadsSQLite/Tests/ThreadStoreWriter"),
         // A program that tests interrupt
         .executableTarget(
             name: "ExitWhileConnecting", dependencies: ["ChappieCore", "ChappieWebSocket", httpTypes],
@@ -140,16 +158,29 @@ let package = Package(
         tests(
             of: "ChappieWebSocket",
             ["ChappieCore", "ChappieTesting", "ChappieSimulator", "TestFixtures", "CZlib", httpTypes]),
+        tests(
+            of: "ChappieRuntime",
+            ["ChappieCore", "ChappieAuth", "ChappieClient", "ChappieTesting", "ChappieSimulator", httpTypes]),
         tests(of: "ChappieProcess", ["ChappieCore", "TestFixtures"]),
         tests(of: "ChappieDesktopLinux", ["ChappieAuth", "ChappieProcess", "TestFixtures"]),
         tests(of: "ChappieMCP", ["ChappieCore", "ChappieClient", "TestFixtures"]),
         tests(of: "ChappieMarkdown"),
         tests(of: "ChappieLineEditor"),
         tests(of: "ChappieKeychainLinux", ["ChappieCore", "ChappieAuth", "ChappieTesting", "TestFixtures"]),
+        tests(
+            of: "ChappieThreadsSQLite",
+            [
+                "ChappieCore", "ChappieAuth", "ChappieRuntime", "ChappieCrypto", "ChappieTesting", "TestFixtures",
+                "CSQLite", "ThreadStoreWriter",
+            ]),
         tests(of: "ChappieCrypto", ["ChappieAuth", "ChappieTesting", "TestFixtures", "FileStoreWriter"]),
+        tests(
+            of: "ChappieThreadsPostgres",
+            ["ChappieCore", "ChappieAuth", "ChappieRuntime", "ChappieTesting", "TestFixtures"]),
         tests(
             of: "ChappieSDK",
             [
+                "ChappieSDKRuntime",
                 "ChappieCore", "ChappieAuth", "ChappieClient", "ChappieTesting", "ChappieSimulator", "TestFixtures",
                 httpTypes, logging, inMemoryLogging,
             ]),
@@ -159,8 +190,9 @@ let package = Package(
         .testTarget(
             name: "chappieTests",
             dependencies: [
-                "chappie", "ChappieCore", "ChappieAuth", "ChappieCurl", "ChappieProcess", "ChappieSDK",
-                "ChappieSimulator", argumentParser,
+                "chappie", "ChappieCore", "ChappieAuth", "ChappieCurl", "ChappieMarkdown", "ChappieProcess",
+                "ChappieRuntime",
+                "ChappieSDK", "ChappieSimulator", "CSQLite", argumentParser,
             ],
             path: "Apps/chappie/Tests/chappieTests"),
         // Tests that cross packages

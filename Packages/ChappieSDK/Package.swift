@@ -5,7 +5,10 @@ import PackageDescription
 let package = Package(
     name: "ChappieSDK",
     platforms: [.macOS(.v15), .iOS(.v18)],
-    products: [.library(name: "ChappieSDK", targets: ["ChappieSDK"])],
+    products: [
+        .library(name: "ChappieSDK", targets: ["ChappieSDK"]),
+        .library(name: "ChappieSDKRuntime", targets: ["ChappieSDKRuntime"]),
+    ],
     dependencies: [
         .package(path: "../ChappieCore"),
         .package(path: "../ChappieAuth"),
@@ -16,6 +19,8 @@ let package = Package(
         .package(path: "../ChappieKeychainLinux"),
         .package(path: "../ChappieCrypto"),
         .package(path: "../ChappieDesktopLinux"),
+        .package(path: "../ChappieRuntime"),
+        .package(path: "../ChappieThreadsSQLite"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     ],
     targets: [
@@ -32,7 +37,15 @@ let package = Package(
                 "ChappieCrypto",
                 "ChappieDesktopLinux",
                 .product(name: "Logging", package: "swift-log"),
-            ])
+            ]),
+        .target(
+            name: "ChappieSDKRuntime",
+            dependencies: [
+                "ChappieAuth",
+                "ChappieRuntime",
+                "ChappieThreadsSQLite",
+                "ChappieSDK",
+            ]),
     ],
     swiftLanguageModes: [.v6],
     cLanguageStandard: .c11

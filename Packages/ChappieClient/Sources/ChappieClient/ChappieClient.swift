@@ -152,6 +152,21 @@ public actor ChappieClient {
         return ChappieStreamHandle(events: events, task: task)
     }
 
+    /// Asks, or goes on with a turn, and has every step recorded before the next one begins. An error of the recorder ends
+    /// the turn.
+    @_spi(ChappieInternals) public nonisolated func startStream(
+        _ work: RecordedTurn, recorder: @escaping TurnRecorder
+    ) -> ChappieStreamHandle {
+        let job: Job =
+            switch work {
+            case .new(let request): .turn(request)
+            case .resumed(let pending, let decisions): .resume(pending, decisions)
+            case .compaction: .compaction
+            }
+        let (events, task) = begin(job, recorder: recorder, endsWithItsStream: false)
+        return ChappieStreamHandle(events: events, task: task)
+    }
+
     /// Goes on with a turn that waited for approval, in this process or in another.
     ///
     /// - Parameters:
@@ -192,11 +207,17 @@ public actor ChappieClient {
         return all
     }
 
+    /// The model of the next turn.
+    @_spi(ChappieInternals) public var currentModel: String { model }
+
     // MARK: The context
 
     /// The conversation as it is now, as a value to keep.
     public func context() -> ChappieClientContext {
-        if let resumed { return resumed }
+        if var resumed {
+            resumed.model = model
+            return resumed
+        }
         if let conversation { return conversation.context(model: model) }
         // The first turn takes the id that is named here.
         let now = clock.now
@@ -307,7 +328,7 @@ public actor ChappieClient {
     /// Starts a turn. Its events wait in the stream, unbounded: at most one decoded answer, and a turn must be able to
     /// finish (and let the next one start) although its reader has stopped reading.
     private nonisolated func begin(
-        _ job: Job, endsWithItsStream: Bool
+        _ job: Job, recorder: @escaping TurnRecorder = { _ in }, endsWithItsStream: Bool
     ) -> (events: AsyncThrowingStream<ChappieStreamEvent, any Error>, task: Task<ChappieResponse, any Error>) {
         let (events, continuation) = AsyncThrowingStream<ChappieStreamEvent, any Error>.makeStream()
         // A stream that ends with its last owner ends the turn. A handle's stream is owned by the turn as well, so that
@@ -323,7 +344,7 @@ public actor ChappieClient {
                 }
                 do {
                     try await queue.enter(ticket)
-                    let response = try await run(job) { continuation.yield($0) }
+                    let response = try await run(job, recorder) { continuation.yield($0) }
                     continuation.finish()
                     return response
                 } catch {
@@ -347,34 +368,36 @@ public actor ChappieClient {
     /// Not on this actor: it stays free for others while the answer comes in.
     @concurrent
     private nonisolated func run(
-        _ job: Job, emit: @escaping @Sendable (ChappieStreamEvent) -> Void
+        _ job: Job, _ recorder: @escaping TurnRecorder, emit: @escaping @Sendable (ChappieStreamEvent) -> Void
     ) async throws -> ChappieResponse {
         await endPrewarm()
         var turn: Turn
         let response: ChappieResponse
         switch job {
         case .turn(let request):
-            try await compactIfDue()
-            turn = try await prepare(request.messages.map(\.inputItem), frame(of: request), emit: emit)
+            try await compactIfDue(recorder)
+            turn = try await prepare(request.messages.map(\.inputItem), frame(of: request), recorder, emit: emit)
             do { response = try await turn.run() } catch ChappieClientError.contextWindowExceeded
                 where configuration.automaticCompaction != nil
             {
-                try await compact()
-                turn = try await prepare(request.messages.map(\.inputItem), frame(of: request), emit: emit)
+                try await compact(recorder)
+                turn = try await prepare(request.messages.map(\.inputItem), frame(of: request), recorder, emit: emit)
                 response = try await turn.run()
             }
         case .resume(let waiting, let decisions):
             await goOn(with: waiting)
-            turn = try await prepare(waiting.items, waiting.frame, round: waiting.round, emit: emit)
+            turn = try await prepare(
+                waiting.progress.items, waiting.progress.frame, round: waiting.progress.round, recorder, emit: emit)
             response = try await turn.run(resuming: (waiting, decisions))
             toolLedger.forgetResults()
         case .compaction:
-            try await compact()
+            try await compact(recorder)
             response = ChappieResponse()
             emit(.completed(response))
             return response
         }
         try Task.checkCancellation()
+        try await recorder(.finished(turn.finished(with: response)))
         await keep(turn)
         emit(.completed(response))
         return response
@@ -405,7 +428,7 @@ public actor ChappieClient {
 
     /// The parts of a turn: its request, and a runner that sends it in the conversation's account alone.
     private func prepare(
-        _ items: [ChappieJSON], _ frame: RequestFrame, round: Int = 0,
+        _ items: [ChappieJSON], _ frame: RequestFrame, round: Int = 0, _ recorder: @escaping TurnRecorder = { _ in },
         emit: @escaping @Sendable (ChappieStreamEvent) -> Void
     ) async throws -> Turn {
         let toolbox = try Toolbox(harness: configuration.harness, tools: try await availableTools())
@@ -419,7 +442,8 @@ public actor ChappieClient {
             runner: runner, frame: frame,
             tools: ToolRound(
                 toolbox: toolbox, approvalHandler: approvalHandler,
-                failureBehavior: configuration.toolFailureBehavior, ledger: toolLedger, clock: clock, emit: emit),
+                failureBehavior: configuration.toolFailureBehavior, ledger: toolLedger, clock: clock, emit: emit,
+                record: recorder),
             toolLoopLimit: configuration.toolLoopLimit, items: items, round: round)
     }
 
@@ -457,23 +481,27 @@ public actor ChappieClient {
 
     // MARK: Compaction
 
-    private func compactIfDue() async throws {
+    private func compactIfDue(_ recorder: TurnRecorder) async throws {
         guard let share = configuration.automaticCompaction, let conversation, !conversation.items.isEmpty else {
             return
         }
         let window = modelList?.models.first { $0.slug == model }?.contextWindow ?? Compaction.usualWindow
         guard Double(conversation.context(model: model).estimatedTokens) >= share * Double(window) else { return }
         // A conversation that can't be compacted just now may still be answered.
-        do { try await compact() } catch is CancellationError { throw CancellationError() } catch {}
+        do { try await compact(recorder) } catch is CancellationError { throw CancellationError() } catch {}
     }
 
-    private func compact() async throws {
+    private func compact(_ recorder: TurnRecorder) async throws {
         let turn = try await prepare([], RequestFrame(model: model), emit: { _ in })
         guard let before = conversation, !before.items.isEmpty else { return }
         let (items, summary) = try await Compaction(turn: turn, conversation: before).run()
         try Task.checkCancellation()
         guard conversation?.id == before.id else { return }
-        conversation?.compact(into: items, summary: summary, model: model, now: clock.now)
+        var after = before
+        after.compact(into: items, summary: summary, model: model, now: clock.now)
+        try await recorder(.compacted(after.context(model: model)))
+        guard conversation?.id == before.id else { return }
+        conversation = after
     }
 }
 

@@ -23,7 +23,7 @@ public struct ChappieClientContext: Sendable, Hashable, Codable {
     /// The account that the conversation belongs to; `nil` before its first turn.
     public var accountID: String?
     /// The model whose reasoning is among the items.
-    var reasoningModel: String?
+    @_spi(ChappieInternals) public internal(set) var reasoningModel: String?
     /// All items, as JSON text: the order of members is part of a prompt that is cached.
     private var itemText: String
 
@@ -38,7 +38,8 @@ public struct ChappieClientContext: Sendable, Hashable, Codable {
         self.threadID = threadID ?? sessionID
     }
 
-    init(
+    /// A conversation of items as the backend takes them.
+    @_spi(ChappieInternals) public init(
         sessionID: String, model: String, items: [ChappieJSON], compactedSummary: String?, createdAt: Date,
         updatedAt: Date, measuredTokens: Int? = nil, accountID: String? = nil, reasoningModel: String? = nil
     ) {
@@ -90,7 +91,7 @@ public struct ChappieContextSize: Sendable, Hashable, Codable {
 
 extension ChappieInputMessage {
     /// A message as an item of the conversation; `nil` for other items.
-    fileprivate init?(item: ChappieJSON) {
+    @_spi(ChappieInternals) public init?(item: ChappieJSON) {
         guard item["type"]?.string == "message", let role = item["role"]?.string else { return nil }
         let parts = (item["content"]?.array ?? []).map { part -> Part in
             // Annotations and the like are in the item; a reader of messages wants the text.

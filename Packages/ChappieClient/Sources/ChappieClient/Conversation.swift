@@ -1,5 +1,5 @@
-import ChappieAuth
-@_spi(ChappieInternals) import ChappieCore
+public import ChappieAuth
+@_spi(ChappieInternals) public import ChappieCore
 import HTTPTypes
 
 /// What a request asks for beside its input.
@@ -232,8 +232,9 @@ extension HTTPField.Name {
 }
 
 /// Time-ordered ids (RFC 9562, 5.7), as the backend's other clients use for sessions and threads.
-enum UUIDv7 {
-    static func make(now: Date, entropy: any Entropy) -> String {
+@_spi(ChappieInternals) public enum UUIDv7 {
+    /// A new id.
+    public static func make(now: Date, entropy: any Entropy) -> String {
         let milliseconds = UInt64(max(now.timeIntervalSince1970 * 1000, 0)) << 16
         var bytes = withUnsafeBytes(of: milliseconds.bigEndian) { Array($0.prefix(6)) }
         // Ids are no secrets: when the system has no random bytes, the time alone has to do.

@@ -12,6 +12,7 @@ struct ToolRound: Sendable {
     var isResumed = false
     let clock: any ChappieClock
     let emit: @Sendable (ChappieStreamEvent) -> Void
+    var record: TurnRecorder = { _ in }
 
     /// How a round ended.
     struct Outcome: Sendable {
@@ -49,7 +50,10 @@ struct ToolRound: Sendable {
             }
             emit(.toolCallRequested(ChappieToolExecutionRequest(call: call, round: round)))
             verdicts.append(try await verdict(call, tool, decisions[call.callID]))
-            if case .over(let result) = verdicts.last { emit(.toolCallCompleted(result)) }
+            if case .over(let result) = verdicts.last {
+                try await record(.ran(result))
+                emit(.toolCallCompleted(result))
+            }
             try Task.checkCancellation()
         }
         let results = try await run(verdicts)
@@ -127,6 +131,7 @@ struct ToolRound: Sendable {
         var batch: [(index: Int, tool: ChappieHostTool, call: ChappieToolCall)] = []
         func flush() async throws {
             guard !batch.isEmpty else { return }
+            try await record(.running(batch.map(\.call)))
             try await withThrowingTaskGroup(of: (Int, ChappieToolExecutionResult).self) { group in
                 for (index, tool, call) in batch {
                     group.addTask { (index, try await result(of: call, tool)) }
@@ -160,6 +165,7 @@ struct ToolRound: Sendable {
             result = try failed(call, Self.message(of: error))
         }
         if isResumed { ledger.record(result) }
+        try await record(.ran(result))
         emit(.toolCallCompleted(result))
         return result
     }

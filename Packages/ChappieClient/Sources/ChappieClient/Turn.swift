@@ -1,3 +1,4 @@
+import ChappieAuth
 @_spi(ChappieInternals) public import ChappieCore
 
 /// One turn: requests and rounds of tool calls, until the model has nothing more to call.
@@ -38,7 +39,7 @@ struct Turn: Sendable {
         if let pending {
             for result in pending.turn.completed { tools.ledger.record(result) }
             tools.isResumed = true
-            try await carryOut(pending.turn.calls, pending.decisions)
+            try await carryOut(pending.turn.progress.calls, pending.decisions)
             tools.isResumed = false
         }
         while true {
@@ -54,15 +55,24 @@ struct Turn: Sendable {
             }
             guard round < toolLoopLimit else { throw ChappieClientError.toolLoopLimitExceeded(toolLoopLimit) }
             round += 1
-            try await carryOut(
-                try calls.map { item in
-                    guard let call = ChappieToolCall(item) else { throw ChappieClientError.invalidResponse }
-                    return call
-                })
+            let known = try calls.map { item in
+                guard let call = ChappieToolCall(item) else { throw ChappieClientError.invalidResponse }
+                return call
+            }
+            try await tools.record(.called(TurnProgress(calls: known, items: items, round: round, frame: frame)))
+            try await carryOut(known)
         }
     }
 
     var conversationID: String { runner.conversation.id }
+
+    /// The turn as it joins the conversation.
+    func finished(with response: ChappieResponse) -> FinishedTurn {
+        FinishedTurn(
+            items: items, response: response, model: frame.model, sessionID: runner.conversation.id,
+            accountID: runner.conversation.account.accountID, measuredTokens: measuredTokens,
+            hasDroppedReasoning: hasDroppedReasoning)
+    }
 
     /// Sends what every turn of the conversation begins with, so that the next one is quick.
     func prewarm() async {
@@ -106,8 +116,9 @@ struct Turn: Sendable {
         guard outcome.open.isEmpty else {
             throw ChappieClientError.approvalPending(
                 ChappiePendingTurn(
-                    approvals: outcome.open, completed: outcome.results, calls: calls,
-                    context: runner.conversation.context(model: frame.model), items: items, round: round, frame: frame))
+                    approvals: outcome.open, completed: outcome.results,
+                    context: runner.conversation.context(model: frame.model),
+                    progress: TurnProgress(calls: calls, items: items, round: round, frame: frame)))
         }
         items += outcome.results.map(\.item)
     }
@@ -126,26 +137,18 @@ public struct ChappiePendingTurn: Sendable, Hashable, Codable {
     public let completed: [ChappieToolExecutionResult]
     /// The conversation as it was before the turn.
     public let context: ChappieClientContext
-    let calls: [ChappieToolCall]
-    /// The turn so far, as JSON text: the order of members is part of a prompt that is cached.
-    private let itemText: String
-    let round: Int
-    let frame: RequestFrame
+    let progress: TurnProgress
 
-    init(
-        approvals: [ChappieApprovalRequest], completed: [ChappieToolExecutionResult], calls: [ChappieToolCall],
-        context: ChappieClientContext, items: [ChappieJSON], round: Int, frame: RequestFrame
+    /// A turn that goes on after `progress`; what is in `completed` has been carried out.
+    @_spi(ChappieInternals) public init(
+        approvals: [ChappieApprovalRequest], completed: [ChappieToolExecutionResult], context: ChappieClientContext,
+        progress: TurnProgress
     ) {
         self.approvals = approvals
         self.completed = completed
-        self.calls = calls
         self.context = context
-        itemText = ChappieJSON.array(items).serialized()
-        self.round = round
-        self.frame = frame.withoutTools
+        self.progress = progress
     }
-
-    var items: [ChappieJSON] { (try? ChappieJSON(parsing: itemText))?.array ?? [] }
 }
 
 extension ChappieTokenUsage {

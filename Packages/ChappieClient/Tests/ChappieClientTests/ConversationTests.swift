@@ -4,7 +4,7 @@ import FoundationEssentials
 import HTTPTypes
 import Testing
 
-@testable import ChappieClient
+@_spi(ChappieInternals) @testable import ChappieClient
 
 /// A conversation sends and keeps its items; a kept connection continues it.
 @Suite struct ConversationTests {

@@ -68,7 +68,7 @@ struct CredentialPlace: Sendable {
     ///
     /// - Throws: `unsafeFile`; `failed`, also when nothing may be written there.
     func prepare() throws(CredentialStoreError) {
-        try openOrMakeFolder().checkWritable()
+        try OpenFile.openOrMakeFolder(directory).checkWritable()
     }
 
     /// Replaces the file: the old or the new one is there, never neither, whenever the program or the machine stops. And
@@ -82,7 +82,7 @@ struct CredentialPlace: Sendable {
     func write(
         _ file: CredentialFile, isWanted: () -> Bool, isSound: (CredentialFile) throws(CredentialStoreError) -> Bool
     ) throws(CredentialStoreError) {
-        let folder = try openOrMakeFolder()
+        let folder = try OpenFile.openOrMakeFolder(directory)
         removeLeftovers(in: folder)
         let draft = try makeDraft(in: folder)
         let draftName = draft.name
@@ -117,29 +117,7 @@ struct CredentialPlace: Sendable {
         try folder.synchronize()
     }
 
-    // MARK: The folder, and unfinished files in it
-
-    private func openOrMakeFolder() throws(CredentialStoreError) -> OpenFile {
-        if let folder = try OpenFile.checked(directory, for: .credentialFolder) { return folder }
-        var made = ""
-        for part in directory.split(separator: "/") {
-            let parent = made.isEmpty ? "/" : made
-            made += "/" + part
-            if mkdir(made, 0o700) == 0 {
-                // The process's mask may have taken rights from us.
-                chmod(made, 0o700)
-                try OpenFile(parent, flags: O_RDONLY | O_DIRECTORY)?.synchronize()
-            } else if errno != EEXIST {
-                // A folder that exists may be refused with other words, on a file system that can't be written.
-                let reason = errno
-                guard access(made, F_OK) == 0 else { throw .system("the folder \(made) can't be made", reason) }
-            }
-        }
-        guard let folder = try OpenFile.checked(directory, for: .credentialFolder) else {
-            throw .failed("the folder \(directory) was removed while it was being used")
-        }
-        return folder
-    }
+    // MARK: Unfinished files
 
     /// A new file that this process has locked: `.`, 32 random hexadecimal digits, `.writing`. Before it is locked
     /// another process may take it for a leftover, and lock or remove it; then another one is made.

@@ -57,7 +57,13 @@ final class CredentialSealer: Sendable {
         }
         let kept: Key? = if let earlier { try key(of: earlier, at: place, passphrase: passphrase) } else { nil }
         let key =
-            if let kept, !kept.parameters.isWeaker(than: parameters) { kept } else {
+            if let kept, !kept.parameters.isWeaker(than: parameters) {
+                kept
+            } else if let last = lastKey.withLock({ $0 }), last.parameters == parameters, last.passphrase == passphrase
+            {
+                // Files of one passphrase share a key, so that a program that opens two derives it once.
+                last
+            } else {
                 try key(
                     for: passphrase, salt: Libcrypto.randomBytes(CredentialFile.saltCount), parameters: parameters)
             }

@@ -89,7 +89,8 @@ public final class EncryptedFileCredentialStore: CredentialStore {
     /// Replaces the secret in `slot`, 1 MiB at most.
     ///
     /// It is encrypted with a new nonce and read back before it takes the earlier one's place. The key stays the file's
-    /// own, unless its parameters are weaker than today's: then it is made anew, with a new salt.
+    /// own, unless its parameters are weaker than today's: then it is made anew, with a new salt,
+    /// or is that of another file of this passphrase.
     ///
     /// - Throws: `wrongPassphrase`, `noPassphrase`, `unsafeFile`, `notVerified`, `timedOut` or `failed`. The earlier
     ///   secret is then still there; after `timedOut` and a cancellation that come too late, the new one may be.

@@ -10,7 +10,7 @@ enum Libcrypto {
     static let tagCount = 16
 
     /// Without a clean-up at exit: a thread may still be deriving a key when the program ends.
-    private static let isReady = chappie_openssl_init() == 1
+    static let isReady = chappie_openssl_init() == 1
 
     private static func demand(_ isDone: Bool, _ words: String) throws(CredentialStoreError) {
         guard !isDone else { return }
@@ -79,6 +79,38 @@ enum Libcrypto {
         }
         try demand(isRight != nil, "can't decrypt")
         if isRight == true { return Secret(plaintext) }
+        ERR_clear_error()
+        return nil
+    }
+
+    /// The nonce, `plaintext` encrypted like that, the tag.
+    static func seal(
+        _ plaintext: [UInt8], key: Secret, authenticating header: [UInt8]
+    ) throws(CredentialStoreError) -> [UInt8] {
+        let nonce = try randomBytes(nonceCount)
+        var (tag, ciphertext) = ([UInt8](repeating: 0, count: tagCount), [UInt8](repeating: 0, count: plaintext.count))
+        let isDone = plaintext.withUnsafeBufferPointer {
+            run(.encrypting, $0, into: &ciphertext, key, nonce, header, &tag)
+        }
+        try demand(isDone == true, "can't encrypt")
+        return nonce + ciphertext + tag
+    }
+
+    /// What was sealed; `nil` when key, header and `sealed` don't belong together.
+    static func open(
+        _ sealed: [UInt8], key: Secret, authenticating header: [UInt8]
+    ) throws(CredentialStoreError) -> [UInt8]? {
+        guard sealed.count >= nonceCount + tagCount else { return nil }
+        let nonce = Array(sealed.prefix(nonceCount))
+        var tag = Array(sealed.suffix(tagCount))
+        var plaintext = [UInt8](repeating: 0, count: sealed.count - nonceCount - tagCount)
+        let isRight = sealed.withUnsafeBufferPointer {
+            let ciphertext = UnsafeBufferPointer(rebasing: $0[nonceCount..<sealed.count - tagCount])
+            return run(.decrypting, ciphertext, into: &plaintext, key, nonce, header, &tag)
+        }
+        if isRight == true { return plaintext }
+        wipe(&plaintext)
+        try demand(isRight != nil, "can't decrypt")
         ERR_clear_error()
         return nil
     }

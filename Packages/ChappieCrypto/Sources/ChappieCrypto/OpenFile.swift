@@ -1,4 +1,4 @@
-import ChappieAuth
+public import ChappieAuth
 
 #if canImport(Glibc)
     import Glibc
@@ -57,6 +57,31 @@ struct OpenFile: ~Copyable {
         throw .system("\(path) can't be opened", reason)
     }
 
+    /// Opens the folder `directory`, an absolute path, and makes it, with those above it, where it is missing.
+    ///
+    /// - Throws: `unsafeFile`; `failed`.
+    static func openOrMakeFolder(_ directory: String) throws(CredentialStoreError) -> OpenFile {
+        if let folder = try checked(directory, for: .credentialFolder) { return folder }
+        var made = ""
+        for part in directory.split(separator: "/") {
+            let parent = made.isEmpty ? "/" : made
+            made += "/" + part
+            if mkdir(made, 0o700) == 0 {
+                // The process's mask may have taken rights from us.
+                chmod(made, 0o700)
+                try OpenFile(parent, flags: O_RDONLY | O_DIRECTORY)?.synchronize()
+            } else if errno != EEXIST {
+                // A folder that exists may be refused with other words, on a file system that can't be written.
+                let reason = errno
+                guard access(made, F_OK) == 0 else { throw .system("the folder \(made) can't be made", reason) }
+            }
+        }
+        guard let folder = try checked(directory, for: .credentialFolder) else {
+            throw .failed("the folder \(directory) was removed while it was being used")
+        }
+        return folder
+    }
+
     /// The conditions that a file or folder has to meet before anything in it is believed.
     ///
     /// - Parameter status: Not of a link's target, where links are not followed.
@@ -65,7 +90,7 @@ struct OpenFile: ~Copyable {
         let kind = status.st_mode & S_IFMT
         guard kind != S_IFLNK else {
             throw .unsafeFile(
-                "\(path) is a symbolic link", remedy: "Remove the link, and name the place itself for the credentials.")
+                "\(path) is a symbolic link", remedy: "Remove the link, and name the place itself.")
         }
         guard kind == (purpose == .credentialFolder ? S_IFDIR : S_IFREG) else {
             throw .unsafeFile(
@@ -75,7 +100,7 @@ struct OpenFile: ~Copyable {
         guard status.st_uid == geteuid() || (purpose == .systemdPassphrase && status.st_uid == 0) else {
             throw .unsafeFile(
                 "\(path) belongs to user \(status.st_uid), and this program runs as user \(geteuid())",
-                remedy: "Run the program as the user whose credentials these are, or choose another folder.")
+                remedy: "Run the program as the user whose files these are, or choose another folder.")
         }
         guard status.st_mode & (purpose == .systemdPassphrase ? 0o037 : 0o077) == 0 else {
             let mode = String(status.st_mode & 0o7777 | 0o10000, radix: 8).dropFirst()
@@ -162,6 +187,35 @@ struct OpenFile: ~Copyable {
 
     /// Takes the file's advisory lock if it is free. It goes with the descriptor, and with the process.
     func lockIfFree() -> Bool { flock(number, LOCK_EX | LOCK_NB) == 0 }
+}
+
+/// Folders and files with the conditions of the credentials' own: the user's alone, and no links.
+@_spi(ChappieInternals) public enum PrivateFolder {
+    /// Whether there is a folder at `path`; one that is there is checked.
+    ///
+    /// - Throws: `unsafeFile`; `failed`.
+    public static func isThere(_ path: String) throws(CredentialStoreError) -> Bool {
+        try OpenFile.checked(path, for: .credentialFolder) != nil
+    }
+
+    /// Makes the folder at `path`, and those above it, where it is missing, and checks it.
+    ///
+    /// - Throws: `unsafeFile`; `failed`.
+    public static func make(_ path: String) throws(CredentialStoreError) { _ = try OpenFile.openOrMakeFolder(path) }
+
+    /// Whether there is a file at `path`, in a folder that was checked; one that is there is checked. It is not opened:
+    /// closing a file drops all locks that the process has on it.
+    ///
+    /// - Throws: `unsafeFile`; `failed`.
+    public static func hasFile(_ path: String) throws(CredentialStoreError) -> Bool {
+        var status = stat()
+        guard lstat(path, &status) == 0 else {
+            if errno == ENOENT { return false }
+            throw .system("\(path) can't be examined")
+        }
+        try OpenFile.check(status, for: .credential, path: path)
+        return true
+    }
 }
 
 extension CredentialStoreError {

@@ -20,7 +20,7 @@ struct BlockDrawing {
     static func lines(of source: [UInt8], width: Int, number: Int? = nil) -> [Line] {
         let width = max(8, width)
         guard source.count <= limit, !isHugeTable(source) else { return plain(source, width) }
-        let lines = withDocument(source) { document in
+        let lines = MarkdownParser.withDocument(source, else: []) { document in
             BlockDrawing(width: width, number: number).children(of: document, width, depth: 0)
         }
         // A definition draws nothing, and an answer must not lose a line.
@@ -34,31 +34,13 @@ struct BlockDrawing {
         return TextFlow.lines(of: [Run(text: text)], width: width)
     }
 
-    private static func isHugeTable(_ source: [UInt8]) -> Bool {
+    static func isHugeTable(_ source: [UInt8]) -> Bool {
         var (widest, columns, rows) = (0, 0, 1)
         for byte in source {
             if byte == UInt8(ascii: "|") { columns += 1 }
             if byte == UInt8(ascii: "\n") { (rows, widest, columns) = (rows + 1, max(widest, columns), 0) }
         }
         return max(widest, columns) * rows > cellLimit
-    }
-
-    // MARK: Parsing
-
-    /// The library keeps its extensions' special characters in global tables, which each parser changes and puts back.
-    private static let parsing = Mutex<Void>(())
-
-    private static func withDocument(_ source: [UInt8], _ body: (OpaquePointer) -> [Line]) -> [Line] {
-        parsing.withLock { _ in
-            guard let parser = ccmark_parser_new() else { return [] }
-            defer { cmark_parser_free(parser) }
-            source.withUnsafeBytes { bytes in
-                cmark_parser_feed(parser, bytes.baseAddress?.assumingMemoryBound(to: CChar.self), bytes.count)
-            }
-            guard let document = cmark_parser_finish(parser) else { return [] }
-            defer { cmark_node_free(document) }
-            return body(document)
-        }
     }
 
     // MARK: Blocks
@@ -151,6 +133,27 @@ extension Line {
         var line = Line("    ")
         line.append(String(text).visible, .code, columns: 0)
         return text.isEmpty ? Line() : line
+    }
+}
+
+enum MarkdownParser {
+    /// The library keeps its extensions' special characters in global tables, which each parser changes and puts back.
+    private static let parsing = Mutex<Void>(())
+
+    /// What `body` makes of the document; `failure` where there is no memory for one.
+    static func withDocument<Value: Sendable>(
+        _ source: [UInt8], else failure: Value, _ body: (OpaquePointer) -> Value
+    ) -> Value {
+        parsing.withLock { _ in
+            guard let parser = ccmark_parser_new() else { return failure }
+            defer { cmark_parser_free(parser) }
+            source.withUnsafeBytes { bytes in
+                cmark_parser_feed(parser, bytes.baseAddress?.assumingMemoryBound(to: CChar.self), bytes.count)
+            }
+            guard let document = cmark_parser_finish(parser) else { return failure }
+            defer { cmark_node_free(document) }
+            return body(document)
+        }
     }
 }
 

@@ -63,7 +63,7 @@ public struct ChappieCredentialStorage: Sendable {
     }
 
     /// The store at this place; one that can't be had says at every call why.
-    func store(_ accessibility: ChappieKeychainAccessibility) -> any CredentialStore {
+    @_spi(ChappieInternals) public func store(_ accessibility: ChappieKeychainAccessibility) -> any CredentialStore {
         switch place {
         case .keyring: SecretServiceCredentialStore(accessibility: accessibility)
         case .memory: Self.sharedMemory

@@ -10,7 +10,7 @@ import Synchronization
 import TestFixtures
 import Testing
 
-@testable import ChappieSDK
+@_spi(ChappieInternals) @testable import ChappieSDK
 
 /// `store:`, `logger:` and `middleware:` of the front door.
 @MainActor

@@ -1,4 +1,4 @@
-// The parts of libcrypto that Chappie uses: the EVP interface (ciphers, digests, scrypt), random bytes, comparing in constant
+// The parts of libcrypto that Chappie uses: the EVP interface (ciphers, digests, HMAC, scrypt), random bytes, comparing in constant
 // time and wiping. Nothing of the low-level interfaces, which OpenSSL 3 has deprecated.
 #ifndef COPENSSL_H
 #define COPENSSL_H
@@ -6,6 +6,7 @@
 #include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
+#include <openssl/params.h>
 #include <openssl/rand.h>
 
 /// Initialises libcrypto without its clean-up at exit. Call it before anything else uses libcrypto or libssl: `exit()`

@@ -35,6 +35,11 @@ public struct ChappieInputMessage: Sendable, Hashable, Codable {
         self.options = options
     }
 
+    /// The text of the message, its text parts joined.
+    public var text: String {
+        parts.reduce(into: "") { text, part in if case .text(let more) = part { text += more } }
+    }
+
     /// A message of the user.
     public static func user(_ text: String) -> Self { user(text, images: []) }
     /// A message of the user: images and files, then the text about them. `fastMode` asks for low reasoning effort.

@@ -1,0 +1,105 @@
+import COpenSSL
+public import ChappieAuth
+
+/// Seals records for a store that keeps many of them, with one key. Three keys are derived from it, so that none is used
+/// for two things: one encrypts, one makes the digests of words, one names the key.
+@_spi(ChappieInternals) public struct RecordSealer: Sendable {
+    /// What all of it is derived from: 32 bytes.
+    public let key: Secret
+    /// Tells keys apart, and says nothing of the key. Positive.
+    public let id: Int
+    private let encryption: Secret
+    private let words: Secret
+
+    /// The number of bytes of a key.
+    public static let keyCount = Libcrypto.keyCount
+
+    /// A sealer with a new key.
+    ///
+    /// - Throws: `failed` when libcrypto can't.
+    public init() throws(CredentialStoreError) { try self.init(Secret(Libcrypto.randomBytes(Libcrypto.keyCount))) }
+
+    /// A sealer with this key, which must have ``keyCount`` bytes.
+    ///
+    /// - Throws: `failed` when libcrypto can't.
+    public init(_ key: Secret) throws(CredentialStoreError) {
+        precondition(key.count == Self.keyCount, "A record sealer needs a key of 32 bytes.")
+        let derive = try MessageAuthenticator(key)
+        self.key = key
+        encryption = Secret(try derive.code(of: "chappie records: encryption"))
+        words = Secret(try derive.code(of: "chappie records: words"))
+        let name = try derive.code(of: "chappie records: id")
+        id = name.prefix(4).reduce(0) { $0 << 8 | Int($1) } | 1 << 32
+    }
+
+    /// `bytes` encrypted with AES-256-GCM under a new random nonce (NIST SP 800-38D), bound to `context`: 28 bytes more.
+    /// A key is good for 2³² records.
+    ///
+    /// - Throws: `failed` when libcrypto can't.
+    public func seal(_ bytes: [UInt8], for context: [UInt8]) throws(CredentialStoreError) -> [UInt8] {
+        try Libcrypto.seal(bytes, key: encryption, authenticating: context)
+    }
+
+    /// What ``seal(_:for:)`` sealed; `nil` when it was another key or another context, or `sealed` was changed.
+    ///
+    /// - Throws: `failed` when libcrypto can't.
+    public func open(_ sealed: [UInt8], for context: [UInt8]) throws(CredentialStoreError) -> [UInt8]? {
+        try Libcrypto.open(sealed, key: encryption, authenticating: context)
+    }
+
+    /// Digests of words that only this key's owner can make.
+    ///
+    /// - Throws: `failed` when libcrypto can't.
+    public func wordDigests() throws(CredentialStoreError) -> MessageAuthenticator { try MessageAuthenticator(words) }
+
+    /// SHA-256 (FIPS 180-4), which finds damage and no forgery: for records that are not encrypted.
+    ///
+    /// - Throws: `failed` when libcrypto can't.
+    public static func checksum(of bytes: [UInt8]) throws(CredentialStoreError) -> [UInt8] {
+        try Libcrypto.digest(of: bytes)
+    }
+}
+
+/// HMAC-SHA256 (FIPS 198-1) of many short messages with one key. For one task at a time.
+@_spi(ChappieInternals) public final class MessageAuthenticator {
+    private let context: OpaquePointer
+
+    init(_ key: Secret) throws(CredentialStoreError) {
+        let algorithm = Libcrypto.isReady ? EVP_MAC_fetch(nil, "HMAC", nil) : nil
+        defer { EVP_MAC_free(algorithm) }
+        let context = algorithm.flatMap { EVP_MAC_CTX_new($0) }
+        var digest = Array("SHA256".utf8CString)
+        let isDone = digest.withUnsafeMutableBufferPointer { name in
+            let parameters = [
+                OSSL_PARAM_construct_utf8_string("digest", name.baseAddress, 0), OSSL_PARAM_construct_end(),
+            ]
+            return context != nil && key.withBytes { EVP_MAC_init(context, $0.baseAddress, $0.count, parameters) == 1 }
+        }
+        guard isDone, let context else {
+            EVP_MAC_CTX_free(context)
+            throw Self.failure
+        }
+        self.context = context
+    }
+
+    deinit { EVP_MAC_CTX_free(context) }
+
+    /// The code of a message: 32 bytes.
+    ///
+    /// - Throws: `failed` when libcrypto can't.
+    public func code(of message: some StringProtocol) throws(CredentialStoreError) -> [UInt8] {
+        let message = Array(message.utf8)
+        var (code, count) = ([UInt8](repeating: 0, count: Libcrypto.digestCount), 0)
+        // Without a key it begins again with the one that it has.
+        let isDone =
+            EVP_MAC_init(context, nil, 0, nil) == 1 && EVP_MAC_update(context, message, message.count) == 1
+            && EVP_MAC_final(context, &code, &count, code.count) == 1
+        guard isDone else { throw Self.failure }
+        return code
+    }
+
+    private static var failure: CredentialStoreError {
+        ERR_clear_error()
+        return .failed("libcrypto can't compute an HMAC")
+    }
+}

@@ -1,0 +1,99 @@
+import CCMark
+
+/// Markdown for a web page: HTML that runs nothing and fetches nothing, whatever the source says.
+public enum MarkdownHTML {
+    /// What is rendered at most, in bytes: a few of the parser's rules take a time that grows with the square.
+    public static let limit = 64 << 10
+
+    /// The HTML of a text; `nil` for one that is too large, is a table of too many cells, or draws
+    /// nothing: show it as it is.
+    ///
+    /// HTML in the source is shown as text. An image becomes a link, unless it is in its `data:` address and of a kind that
+    /// browsers draw without running anything. Links to `javascript:` and the like lead nowhere.
+    ///
+    /// - Parameter headingLevel: what the source's first level becomes, where the page has headings above it.
+    public static func html(of source: String, headingLevel: Int = 1) -> String? {
+        let bytes = Array(source.utf8)
+        guard bytes.count <= limit, !BlockDrawing.isHugeTable(bytes) else { return nil }
+        return MarkdownParser.withDocument(bytes, else: nil) { document in
+            for node in allNodes(below: document) { makeHarmless(node, headingLevel) }
+            // Without CMARK_OPT_UNSAFE the renderer leaves out dangerous links as well.
+            guard let html = cmark_render_html(document, CMARK_OPT_DEFAULT, nil) else { return nil }
+            defer { cmark_get_default_mem_allocator().pointee.free(html) }
+            // A text of definitions alone draws nothing, and an answer must not be lost.
+            let text = String(cString: html)
+            return text.isEmpty ? nil : text
+        }
+    }
+
+    /// Whether what follows the text, after a blank line, stands on its own, and can't be taken for a part of it: no block
+    /// of code is left open, there is no HTML, and no heading of the two highest levels. A text that is too large to tell
+    /// counts as open.
+    public static func isClosed(_ source: String) -> Bool {
+        let end = "end"
+        let bytes = Array("\(source)\n\n\(end)\n".utf8)
+        guard bytes.count <= limit, !BlockDrawing.isHugeTable(bytes) else { return false }
+        return MarkdownParser.withDocument(bytes, else: false) { document in
+            guard let last = cmark_node_last_child(document), last.type == "paragraph",
+                let text = cmark_node_first_child(last)
+            else { return false }
+            guard text.literal == end, cmark_node_next(text) == nil else { return false }
+            return allNodes(below: document).allSatisfy { node in
+                switch node.type {
+                case "html_block", "html_inline": false
+                case "heading": cmark_node_get_heading_level(node) > 2
+                default: true
+                }
+            }
+        }
+    }
+
+    private static func allNodes(below document: OpaquePointer) -> [OpaquePointer] {
+        guard let iterator = cmark_iter_new(document) else { return [] }
+        defer { cmark_iter_free(iterator) }
+        var nodes: [OpaquePointer] = []
+        while true {
+            switch cmark_iter_next(iterator) {
+            case CMARK_EVENT_ENTER: if let node = cmark_iter_get_node(iterator) { nodes.append(node) }
+            case CMARK_EVENT_EXIT: continue
+            default: return nodes
+            }
+        }
+    }
+
+    private static func makeHarmless(_ node: OpaquePointer, _ headingLevel: Int) {
+        switch node.type {
+        case "heading":
+            let level = Int(cmark_node_get_heading_level(node)) + headingLevel - 1
+            cmark_node_set_heading_level(node, CInt(min(max(level, 1), 6)))
+        case "html_block": replace(node, by: cmark_node_new(CMARK_NODE_CODE_BLOCK), literal: node.literal)
+        case "html_inline": replace(node, by: cmark_node_new(CMARK_NODE_TEXT), literal: node.literal)
+        case "image":
+            let url = cmark_node_get_url(node).map { String(cString: $0) } ?? ""
+            let drawn = ["png", "jpeg", "gif", "webp"].contains { url.hasPrefix("data:image/\($0);base64,") }
+            guard !drawn, let link = cmark_node_new(CMARK_NODE_LINK) else { return }
+            cmark_node_set_url(link, url)
+            cmark_node_set_title(link, cmark_node_get_title(node))
+            if cmark_node_first_child(node) == nil, let name = cmark_node_new(CMARK_NODE_TEXT) {
+                cmark_node_set_literal(name, url)
+                cmark_node_append_child(link, name)
+            }
+            while let child = cmark_node_first_child(node) {
+                // What may stand in an image may stand in a link, links excepted.
+                guard cmark_node_append_child(link, child) != 0 else { break }
+            }
+            exchange(node, for: link)
+        default: break
+        }
+    }
+
+    private static func replace(_ node: OpaquePointer, by new: OpaquePointer?, literal: String?) {
+        guard let new else { return }
+        cmark_node_set_literal(new, literal ?? "")
+        exchange(node, for: new)
+    }
+
+    private static func exchange(_ node: OpaquePointer, for new: OpaquePointer) {
+        if cmark_node_replace(node, new) != 0 { cmark_node_free(node) } else { cmark_node_free(new) }
+    }
+}

@@ -1,0 +1,32 @@
+import ChappieCore
+import Synchronization
+
+/// Keeps threads for the life of the process: for tests, previews and programs that want none on disk.
+public final class ChappieInMemoryThreadStore: ChappieThreadStore {
+    private let threads = Mutex<[String: (summary: ChappieThreadSummary, records: [ChappieThreadRecord])]>([:])
+
+    /// An empty store.
+    public init() {}
+
+    public func summaries() -> [ChappieThreadSummary] { threads.withLock { $0.values.map(\.summary) } }
+
+    public func records(
+        of thread: String, from position: Int
+    ) throws(ChappieThreadStoreError) -> [ChappieThreadRecord] {
+        guard let kept = threads.withLock({ $0[thread]?.records }) else { throw .notFound(thread: thread) }
+        return Array(kept.dropFirst(max(position, 0)))
+    }
+
+    public func append(
+        _ records: [ChappieThreadRecord], to thread: ChappieThreadSummary, at position: Int
+    ) throws(ChappieThreadStoreError) {
+        let actual = threads.withLock { threads in
+            let kept = threads[thread.id]?.records ?? []
+            if kept.count == position { threads[thread.id] = (thread, kept + records) }
+            return kept.count
+        }
+        guard actual == position else { throw .conflict(thread: thread.id, expected: position, actual: actual) }
+    }
+
+    public func delete(_ thread: String) { threads.withLock { $0[thread] = nil } }
+}

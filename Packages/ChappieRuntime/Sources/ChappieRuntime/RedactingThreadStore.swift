@@ -1,0 +1,87 @@
+import ChappieCore
+
+/// Takes out of every record what should not be kept, before another store sees it.
+///
+/// ```swift
+/// let store = ChappieRedactingThreadStore(wrapping: ChappieFileThreadStore()) { text in
+///     text.replacing(/[\w.]+@[\w.]+/, with: "‹mail address›")
+/// }
+/// ```
+/// What is redacted is gone: a thread that is opened again goes on with the redacted words.
+public struct ChappieRedactingThreadStore: ChappieThreadStore {
+    private let store: any ChappieThreadStore
+    private let redact: @Sendable (ChappieThreadRecord) -> ChappieThreadRecord
+
+    /// Gives every text of a record to `redact`: what the user and the model said, arguments and outputs of tools, errors,
+    /// summaries, titles. Not the words of the protocol: ids, types, roles, names of tools, encrypted items.
+    public init(wrapping store: any ChappieThreadStore, redact: @escaping @Sendable (String) -> String) {
+        self.store = store
+        self.redact = { $0.mappingTexts(redact) }
+    }
+
+    /// Gives every record to `redact`, which may change its body and nothing else.
+    @_disfavoredOverload
+    public init(
+        wrapping store: any ChappieThreadStore,
+        redact: @escaping @Sendable (ChappieThreadRecord) -> ChappieThreadRecord
+    ) {
+        self.store = store
+        self.redact = { record in
+            ChappieThreadRecord(
+                position: record.position, kind: record.kind, date: record.date, body: redact(record).body)
+        }
+    }
+
+    public func append(
+        _ records: [ChappieThreadRecord], to thread: ChappieThreadSummary, at position: Int
+    ) async throws(ChappieThreadStoreError) {
+        let redacted = records.map(redact)
+        var summary =
+            try await store.summary(of: thread.id) ?? ChappieThreadSummary(id: thread.id, createdAt: thread.createdAt)
+        for record in redacted { summary.add(record) }
+        try await store.append(redacted, to: summary, at: position)
+    }
+
+    public func summaries() async throws(ChappieThreadStoreError) -> [ChappieThreadSummary] {
+        try await store.summaries()
+    }
+    public func records(
+        of thread: String, from position: Int
+    ) async throws(ChappieThreadStoreError) -> [ChappieThreadRecord] {
+        try await store.records(of: thread, from: position)
+    }
+    public func delete(_ thread: String) async throws(ChappieThreadStoreError) { try await store.delete(thread) }
+    public func summary(of thread: String) async throws(ChappieThreadStoreError) -> ChappieThreadSummary? {
+        try await store.summary(of: thread)
+    }
+    public func search(_ query: ChappieThreadQuery) async throws(ChappieThreadStoreError) -> [ChappieThreadHit] {
+        try await store.search(query)
+    }
+    public func usage() async throws(ChappieThreadStoreError) -> ChappieThreadStoreUsage { try await store.usage() }
+}
+
+extension ChappieThreadRecord {
+    /// Members whose values are words of the protocol; changing them would break the thread.
+    private static let protocolMembers: Set<String> = [
+        "turn", "id", "callID", "call_id", "type", "role", "name", "namespace", "model", "status", "session", "account",
+        "encrypted_content", "reasoningModel", "outcome",
+    ]
+
+    fileprivate func mappingTexts(_ change: (String) -> String) -> Self {
+        func map(_ json: ChappieJSON) -> ChappieJSON {
+            switch json {
+            case .string(let text): .string(change(text))
+            case .array(let elements): .array(elements.map(map))
+            case .object(let object):
+                .object(
+                    ChappieJSONObject(
+                        members: object.members.map { member in
+                            Self.protocolMembers.contains(member.name)
+                                ? member : .init(name: member.name, value: map(member.value))
+                        }))
+            default: json
+            }
+        }
+        return Self(position: position, kind: kind, date: date, body: map(body))
+    }
+}

@@ -1,0 +1,598 @@
+@_spi(ChappieInternals) public import ChappieAuth
+@_spi(ChappieInternals) public import ChappieClient
+@_spi(ChappieInternals) public import ChappieCore
+import Synchronization
+
+/// Conversations that outlive the process: every turn is kept in a store, step by step, before the next step begins.
+///
+/// ```swift
+/// let runtime = Chappie.client().runtime(store: ChappieFileThreadStore())
+/// print(try await runtime.send("Remember the number 7."))        // kept before this returns
+/// let thread = try await runtime.listThreads()[0]
+/// try await runtime.openThread(thread.id)                        // in the next process
+/// print(try await runtime.send("Which number?"))
+/// ```
+///
+/// The client belongs to its runtime: ask through the runtime alone. Turns run one at a time, in the order of the calls.
+/// Several processes may write to one thread: each goes on with what is there when its turn begins.
+///
+/// A turn that fails, is cancelled or is cut by a crash stays in the thread as what it is, and is no part of the
+/// conversation. One that was cut, waits for an approval, or failed after tools were called, is gone on with by
+/// ``resumeTurn(decisions:)``. Calls of tools are recorded before they run and after: what may have run already is not run
+/// again, and the model is told so.
+public actor ChappieRuntime {
+    private let client: ChappieClient
+    private let store: any ChappieThreadStore
+    private let clock: any ChappieClock
+    private let entropy: any Entropy
+    private let queue = AsyncLock()
+    private let writing = AsyncLock()
+    private let listeners = Mutex<(next: Int, all: [Int: AsyncStream<ChappieThreadEvent>.Continuation])>((0, [:]))
+    private let turns = Mutex<[(ticket: AsyncLock.Ticket, task: Task<ChappieResponse, any Error>)]>([])
+
+    /// The thread that turns go to; `nil` before the first one.
+    private var thread: ChappieThread?
+    /// Whether the client's conversation is that of ``thread``.
+    private var isClientReady = false
+    /// The turn that this runtime works on, and how often it had been resumed when it began.
+    private var own: (turn: String, resumptions: Int) = ("", 0)
+
+    /// A runtime of a client and a store.
+    ///
+    /// - Parameters:
+    ///   - client: asks, for this runtime alone.
+    ///   - store: keeps the threads.
+    ///   - clock: for the dates of records.
+    ///   - entropy: for ids.
+    public init(
+        client: ChappieClient, store: any ChappieThreadStore, clock: any ChappieClock = SystemClock(),
+        entropy: any Entropy = SystemEntropy()
+    ) {
+        self.client = client
+        self.store = store
+        self.clock = clock
+        self.entropy = entropy
+    }
+
+    deinit { listeners.withLock { $0.all.values.forEach { $0.finish() } } }
+
+    // MARK: Asking
+
+    /// Asks in the open thread, or in a new one, and gives the answer's text. The turn is kept when this returns.
+    ///
+    /// - Throws: `ChappieClientError`, as the client's `send`; ``ChappieThreadStoreError`` when the turn can't be kept;
+    ///   `CancellationError`.
+    @discardableResult
+    public func send(_ text: String) async throws -> String { try await send(.user(text)) }
+
+    /// Asks and gives the answer's text. See ``send(_:)-(String)``.
+    @discardableResult
+    public func send(_ message: ChappieInputMessage) async throws -> String {
+        let response = try await response(ChappieResponseRequest(messages: [message]))
+        guard response.status != .incomplete else { throw ChappieClientError.responseFailed(response) }
+        return response.outputText
+    }
+
+    /// Asks and gives the whole response. See ``send(_:)-(String)``.
+    public func response(_ request: ChappieResponseRequest) async throws -> ChappieResponse {
+        try await result(of: .new(request))
+    }
+
+    /// Asks and streams the answer; letting go of the stream ends the turn. See ``send(_:)-(String)``.
+    public nonisolated func stream(_ text: String) -> AsyncThrowingStream<ChappieStreamEvent, any Error> {
+        stream(.user(text))
+    }
+
+    /// Asks and streams the answer. See ``stream(_:)-(String)``.
+    public nonisolated func stream(
+        _ message: ChappieInputMessage
+    ) -> AsyncThrowingStream<ChappieStreamEvent, any Error> {
+        streamResponse(ChappieResponseRequest(messages: [message]))
+    }
+
+    /// Asks and streams the answer. See ``stream(_:)-(String)``.
+    public nonisolated func streamResponse(
+        _ request: ChappieResponseRequest
+    ) -> AsyncThrowingStream<ChappieStreamEvent, any Error> {
+        begin(.new(request), endsWithItsStream: true).events
+    }
+
+    /// Goes on with the open thread's last turn, which waits for an approval or was cut.
+    ///
+    /// Of several processes that try, one goes on with it. What may have been carried out before is not carried out again.
+    ///
+    /// - Parameter decisions: the user's answers, by the ids of the calls; what has none is asked for again.
+    /// - Throws: as ``send(_:)-(String)``; ``ChappieRuntimeError/nothingToResume``;
+    ///   ``ChappieThreadStoreError/conflict(thread:expected:actual:)`` when another process was faster.
+    @discardableResult
+    public func resumeTurn(decisions: [String: ChappieApprovalDecision] = [:]) async throws -> ChappieResponse {
+        try await result(of: .rest(decisions))
+    }
+
+    /// The same, streamed. See ``resumeTurn(decisions:)``.
+    public nonisolated func streamResumingTurn(
+        decisions: [String: ChappieApprovalDecision] = [:]
+    ) -> AsyncThrowingStream<ChappieStreamEvent, any Error> {
+        begin(.rest(decisions), endsWithItsStream: true).events
+    }
+
+    /// Makes the open thread's conversation shorter, as the client's `compactContext()` does; the thread keeps everything.
+    public func compact() async throws { _ = try await result(of: .compaction) }
+
+    /// Opens the conversation's connection, so that the next turn is quick; see the client's `prewarm()`.
+    public func prewarm() async {
+        let isFree: ()? = try? await alone { await makeClientReady() }
+        if isFree != nil { await client.prewarm() }
+    }
+
+    /// Ends the newest turn.
+    public nonisolated func cancel() { turns.withLock { $0.popLast() }?.task.cancel() }
+
+    /// Waits until everything that was asked before is kept, also of turns that were cancelled: for programs that end.
+    public func settle() async {
+        await Task { try? await alone {} }.value
+    }
+
+    /// Everything that happens in turns of this runtime from now on, for any number of readers. It ends with the runtime.
+    public nonisolated var events: AsyncStream<ChappieThreadEvent> {
+        let (events, continuation) = AsyncStream<ChappieThreadEvent>.makeStream()
+        let id = listeners.withLock { listeners in
+            listeners.next += 1
+            listeners.all[listeners.next] = continuation
+            return listeners.next
+        }
+        continuation.onTermination = { [weak self] _ in self?.listeners.withLock { _ = $0.all.removeValue(forKey: id) }
+        }
+        return events
+    }
+
+    // MARK: Threads
+
+    /// The thread that turns go to, as it is kept; `nil` before the first one.
+    public var currentThread: ChappieThread? { thread }
+
+    /// The threads, the one that was written last first.
+    public func listThreads(includeArchived: Bool = false) async throws -> [ChappieThreadSummary] {
+        try await store.summaries().filter { includeArchived || !$0.isArchived }.sorted {
+            ($0.updatedAt, $0.id) > ($1.updatedAt, $1.id)
+        }
+    }
+
+    /// Has the next turns go to a thread that is kept, with its model.
+    ///
+    /// - Throws: ``ChappieThreadStoreError``.
+    @discardableResult
+    public func openThread(_ id: String) async throws -> ChappieThread {
+        try await alone {
+            let thread = try ChappieThread(id: id, records: try await store.records(of: id, from: 0))
+            use(thread)
+            return thread
+        }
+    }
+
+    /// Has the next turns go to a new thread, which is kept from its first turn on.
+    ///
+    /// - Returns: its id.
+    @discardableResult
+    public func newThread() async throws -> String {
+        try await alone { newThreadHere().id }
+    }
+
+    /// Gives a thread that is kept a title; an empty one takes it away.
+    public func renameThread(_ id: String, to title: String) async throws {
+        try await change(id, .renamed, ["title": .string(title)])
+    }
+
+    /// Takes a thread out of the list. It stays as it is, and can be found, opened and taken back.
+    public func archiveThread(_ id: String) async throws { try await change(id, .archived) }
+
+    /// Takes a thread back into the list.
+    public func unarchiveThread(_ id: String) async throws { try await change(id, .unarchived) }
+
+    /// Removes a thread for good; one that is not there is no error. When it is the open one, the next turn begins a new one.
+    public func deleteThread(_ id: String) async throws {
+        try await alone {
+            try await store.delete(id)
+            if thread?.id == id { _ = newThreadHere() }
+        }
+    }
+
+    /// Copies a thread up to the end of a turn into a new one, and opens that.
+    ///
+    /// - Parameter turn: the turn's number, counted from 1; `nil`, the default, means all.
+    /// - Throws: ``ChappieThreadStoreError``; ``ChappieRuntimeError/noSuchTurn(_:of:)``.
+    @discardableResult
+    public func forkThread(_ id: String, at turn: Int? = nil) async throws -> ChappieThread {
+        try await alone {
+            let original = try ChappieThread(id: id, records: try await store.records(of: id, from: 0))
+            let fork = try original.forked(at: turn, id: makeID(), now: clock.now)
+            try await store.append(fork.records, to: fork.summary, at: 0)
+            use(fork)
+            return fork
+        }
+    }
+
+    /// Keeps a thread that was exported.
+    ///
+    /// - Throws: ``ChappieThreadStoreError/conflict(thread:expected:actual:)`` when a thread of its id is there.
+    public func importThread(_ thread: ChappieThread) async throws {
+        guard !thread.records.isEmpty else { return }
+        try await store.append(thread.records, to: thread.summary, at: 0)
+    }
+
+    /// The threads in which all words of the query occur, best first.
+    public func search(_ query: ChappieThreadQuery) async throws -> [ChappieThreadHit] { try await store.search(query) }
+
+    private func use(_ thread: ChappieThread) { (self.thread, isClientReady) = (thread, false) }
+
+    private func newThreadHere() -> ChappieThread {
+        let new = ChappieThread(id: makeID(), createdAt: clock.now)
+        use(new)
+        return new
+    }
+
+    private func makeID() -> String { UUIDv7.make(now: clock.now, entropy: entropy) }
+
+    /// Between two turns.
+    private func alone<Value>(_ work: () async throws -> Value) async throws -> Value {
+        let ticket = queue.reserve()
+        try await queue.enter(ticket)
+        defer { queue.leave(ticket) }
+        return try await work()
+    }
+
+    private func change(_ id: String, _ kind: ChappieThreadRecord.Kind, _ body: ChappieJSON = [:]) async throws {
+        try await alone {
+            if thread?.id == id, thread?.records.isEmpty == false { return try await add(kind, body) }
+            while true {
+                guard var summary = try await store.summary(of: id) else {
+                    throw ChappieThreadStoreError.notFound(thread: id)
+                }
+                let position = summary.recordCount
+                let record = ChappieThreadRecord(position: position, kind: kind, date: clock.now, body: body)
+                summary.add(record)
+                do { return try await store.append([record], to: summary, at: position) } catch {
+                    guard case .conflict(_, _, let end) = error as? ChappieThreadStoreError, end != position else {
+                        throw error
+                    }
+                    try Task.checkCancellation()
+                }
+            }
+        }
+    }
+
+    // MARK: A turn
+
+    private enum Job: Sendable {
+        case new(ChappieResponseRequest)
+        case rest([String: ChappieApprovalDecision])
+        case compaction
+    }
+
+    private func result(of job: Job) async throws -> ChappieResponse {
+        let (_, task) = begin(job, endsWithItsStream: false)
+        return try await withTaskCancellationHandler {
+            try await task.value
+        } onCancel: {
+            task.cancel()
+        }
+    }
+
+    /// Starts a turn, as the client does: events wait in the stream, and a turn finishes although nobody reads.
+    private nonisolated func begin(
+        _ job: Job, endsWithItsStream: Bool
+    ) -> (events: AsyncThrowingStream<ChappieStreamEvent, any Error>, task: Task<ChappieResponse, any Error>) {
+        let (events, continuation) = AsyncThrowingStream<ChappieStreamEvent, any Error>.makeStream()
+        let task = turns.withLock { turns in
+            let ticket = queue.reserve()
+            let task = Task<ChappieResponse, any Error> {
+                defer {
+                    queue.leave(ticket)
+                    self.turns.withLock { $0.removeAll { $0.ticket == ticket } }
+                }
+                do {
+                    try await queue.enter(ticket)
+                    let response = try await run(job) { continuation.yield($0) }
+                    continuation.finish()
+                    return response
+                } catch {
+                    let error = Task.isCancelled ? CancellationError() : error
+                    continuation.finish(throwing: error)
+                    throw error
+                }
+            }
+            turns.append((ticket, task))
+            return task
+        }
+        if endsWithItsStream {
+            continuation.onTermination = { reason in
+                guard case .cancelled = reason else { return }
+                continuation.finish(throwing: CancellationError())
+                task.cancel()
+            }
+        }
+        return (events, task)
+    }
+
+    private func run(
+        _ job: Job, emit: @escaping @Sendable (ChappieStreamEvent) -> Void
+    ) async throws -> ChappieResponse {
+        let id: String
+        let work: RecordedTurn
+        switch job {
+        case .new(let request): (id, work) = try await started(request)
+        case .rest(let decisions): (id, work) = try await resumed(decisions)
+        case .compaction:
+            if thread == nil { _ = newThreadHere() }
+            if thread?.records.isEmpty == false { try await readOn(to: .max) }
+            await makeClientReady()
+            (id, work) = ("", .compaction)
+        }
+        do {
+            try Task.checkCancellation()
+            return try await carryOut(work, of: id, emit: emit)
+        } catch {
+            guard !id.isEmpty else { throw error }
+            // The end of a turn is kept although its task is cancelled.
+            try await Task { try await self.ended(id, error) }.value
+            throw error
+        }
+    }
+
+    private func carryOut(
+        _ work: RecordedTurn, of id: String, emit: @escaping @Sendable (ChappieStreamEvent) -> Void
+    ) async throws -> ChappieResponse {
+        let handle = client.startStream(work) { [weak self] step in try await self?.record(step, of: id) }
+        do {
+            return try await withTaskCancellationHandler {
+                for try await event in handle.events {
+                    emit(event)
+                    tell(.progressed(event), id)
+                }
+                return try await handle.response()
+            } onCancel: {
+                handle.cancel()
+            }
+        } catch {
+            // What the client still records is of this turn, and of this thread.
+            _ = try? await handle.response()
+            throw error
+        }
+    }
+
+    /// A new turn, kept. What was cut before is settled: it is no part of what the model sees.
+    private func started(_ request: ChappieResponseRequest) async throws -> (id: String, work: RecordedTurn) {
+        if thread == nil { _ = newThreadHere() }
+        let id = makeID()
+        // As the client takes them.
+        var options = request.messages.last?.options ?? request.options
+        if request.options.reasoningEffort != .automatic { options.reasoningEffort = request.options.reasoningEffort }
+        options.verbosity = request.options.verbosity ?? options.verbosity
+        var body: ChappieJSONObject = [
+            "turn": .string(id), "messages": .array(request.messages.map(\.inputItem)),
+            "options": Records.json(options),
+        ]
+        if let schema = request.outputSchema { body["schema"] = schema.json }
+        while true {
+            await makeClientReady()
+            let model: String
+            if let own = request.model { model = own } else { model = await client.currentModel }
+            body["model"] = .string(model)
+            var events: [(ChappieThreadRecord.Kind, ChappieJSON)] = [(.turnStarted, .object(body))]
+            if let cut = thread?.turns.last, cut.status == .running {
+                events.insert((.turnInterrupted, ["turn": .string(cut.id)]), at: 0)
+            }
+            do {
+                try await append(events)
+                own = (id, 0)
+                tell(.started(request.messages, model: model), id)
+                return (id, .new(request))
+            } catch {
+                guard case .conflict(_, _, let end) = error as? ChappieThreadStoreError else { throw error }
+                try Task.checkCancellation()
+                try await readOn(to: end)
+            }
+        }
+    }
+
+    /// The last turn, taken over by this process.
+    private func resumed(_ decisions: [String: ChappieApprovalDecision]) async throws -> (
+        id: String, work: RecordedTurn
+    ) {
+        guard let thread, let turn = thread.resumableTurn else { throw ChappieRuntimeError.nothingToResume }
+        let work = try turn.remainder(in: thread.context, decisions)
+        await makeClientReady()
+        try await append([(.turnResumed, ["turn": .string(turn.id), "decisions": Records.json(decisions)])])
+        own = (turn.id, turn.resumptions + 1)
+        tell(.started(turn.messages, model: turn.model), turn.id)
+        return (turn.id, work)
+    }
+
+    private func makeClientReady() async {
+        guard let thread, !isClientReady else { return }
+        var context = thread.context
+        // A thread without a turn takes the client's model.
+        if thread.summary.model.isEmpty { context.model = await client.currentModel }
+        await client.resumeContext(context)
+        isClientReady = true
+    }
+
+    /// Another process has written to the thread, which ends at `end` now: goes on from there.
+    private func readOn(to end: Int) async throws {
+        guard let known = thread else { return }
+        // A shorter one has taken its place: it was deleted, and begun or imported again.
+        let isAnother = end < known.records.count
+        let more: [ChappieThreadRecord]
+        do { more = try await store.records(of: known.id, from: isAnother ? 0 : known.records.count) } catch {
+            guard case .notFound = error else { throw error }
+            return use(ChappieThread(id: known.id, createdAt: clock.now))
+        }
+        if isAnother { return use(try ChappieThread(id: known.id, records: more)) }
+        guard !more.isEmpty else { return }
+        for record in more { thread?.add(record) }
+        isClientReady = false
+    }
+
+    // MARK: Recording
+
+    /// Adds records at the end of the open thread, all or none.
+    ///
+    /// - Parameter anywhere: whether they count wherever the thread ends now, because they tell what has happened.
+    private func append(
+        _ events: [(kind: ChappieThreadRecord.Kind, body: ChappieJSON)], anywhere: Bool = false
+    ) async throws {
+        // Tools that run side by side end side by side.
+        let ticket = writing.reserve()
+        try await writing.enter(ticket)
+        defer { writing.leave(ticket) }
+        while true {
+            guard let thread else { return }
+            // Another program goes on with the turn: this one does no more for it. What has run is told all the same.
+            if anywhere, events.first?.kind != .toolFinished,
+                let turn = thread.turns.last(where: { $0.id == own.turn }),
+                events.first?.body["turn"]?.string == turn.id, turn.resumptions != own.resumptions
+            {
+                throw ChappieRuntimeError.turnTakenOver
+            }
+            let position = thread.records.count
+            var summary = thread.summary
+            let now = clock.now
+            let records = events.enumerated().map { index, event in
+                ChappieThreadRecord(position: position + index, kind: event.kind, date: now, body: event.body)
+            }
+            for record in records { summary.add(record) }
+            do {
+                try await store.append(records, to: summary, at: position)
+            } catch {
+                // A thread that was deleted is not begun again by the end of a turn.
+                guard anywhere, case .conflict(_, _, let end) = error, end > position else { throw error }
+                // What others said meanwhile joins before the next turn.
+                try await readOn(to: end)
+                continue
+            }
+            if self.thread?.id == thread.id { for record in records { self.thread?.add(record) } }
+            return
+        }
+    }
+
+    private func add(_ kind: ChappieThreadRecord.Kind, _ body: ChappieJSON) async throws {
+        try await append([(kind, body)], anywhere: true)
+    }
+
+    private func record(_ step: TurnStep, of id: String) async throws {
+        let turn: ChappieJSON = .string(id)
+        switch step {
+        case .compacted(let context):
+            var body: ChappieJSONObject = ["items": .array(context.items)]
+            if let summary = context.compactedSummary { body["summary"] = .string(summary) }
+            if let model = context.reasoningModel { body["reasoningModel"] = .string(model) }
+            // It stands for what this program knew; where others have written since, it would swallow that.
+            guard isClientReady else { throw ChappieRuntimeError.turnTakenOver }
+            try await append([(.compacted, ["context": .object(body)])])
+        case .called(let progress):
+            var body = added(progress.items, to: id)
+            body["round"] = .integer(progress.round)
+            body["calls"] = .array(progress.calls.map { Records.json($0) })
+            body["frame"] = (try? ChappieJSON(parsing: progress.frameText)) ?? [:]
+            try await add(.toolsCalled, .object(body))
+        case .running(let calls):
+            try await add(.toolsStarted, ["turn": turn, "calls": .array(calls.map { Records.json($0) })])
+        case .ran(let result): try await add(.toolFinished, ["turn": turn, "result": Records.json(result)])
+        case .finished(let finished):
+            guard !id.isEmpty else { return }
+            let earlier = thread?.accountID
+            try await add(.turnFinished, .object(body(of: finished, id)))
+            // Another account signed in meanwhile: both processes go on with what the thread has for it.
+            if earlier != nil, earlier != finished.accountID { isClientReady = false }
+        }
+    }
+
+    private func body(of finished: FinishedTurn, _ id: String) -> ChappieJSONObject {
+        let response = finished.response
+        var body = added(finished.items, to: id)
+        body["model"] = .string(finished.model)
+        body["text"] = .string(response.outputText)
+        body["output"] = .array(response.items.map(\.json))
+        body["response"] = .string(response.id)
+        if let usage = response.usage { body["usage"] = Records.json(usage) }
+        if let reason = response.incompleteReason { body["incompleteReason"] = .string(reason) }
+        if let tokens = finished.measuredTokens { body["measuredTokens"] = .integer(tokens) }
+        if let account = finished.accountID { body["account"] = .string(account) }
+        if finished.sessionID != thread?.id { body["session"] = .string(finished.sessionID) }
+        if finished.hasDroppedReasoning { body["droppedReasoning"] = true }
+        return body
+    }
+
+    /// The turn's items that are not kept yet, and where they begin.
+    private func added(_ items: [ChappieJSON], to id: String) -> ChappieJSONObject {
+        let known = thread?.turns.last { $0.id == id }?.items ?? []
+        let same = zip(known, items).prefix { $0 == $1 }.count
+        return ["turn": .string(id), "from": .integer(same), "items": .array(Array(items.dropFirst(same)))]
+    }
+
+    /// Keeps why a turn ended without an answer.
+    private func ended(_ id: String, _ error: any Error) async throws {
+        let turn: ChappieJSON = .string(id)
+        switch error {
+        case is CancellationError:
+            try? await add(.turnInterrupted, ["turn": turn])
+            tell(.interrupted, id)
+        case ChappieClientError.approvalPending(let pending):
+            try await add(
+                .approvalPending, ["turn": turn, "approvals": .array(pending.approvals.map { Records.json($0) })])
+            tell(.waiting(pending.approvals), id)
+        // The store has failed: what it has is all that can be kept.
+        case is ChappieThreadStoreError, is ChappieRuntimeError: tell(.failed(Self.sentence(of: error)), id)
+        default:
+            let sentence = Self.sentence(of: error)
+            // The turn's own error counts more than that it could not be kept.
+            try? await add(.turnFailed, ["turn": turn, "error": .string(sentence)])
+            tell(.failed(sentence), id)
+        }
+    }
+
+    private static func sentence(of error: any Error) -> String {
+        UntrustedText.withoutTokens((error as? any LocalizedError)?.errorDescription ?? "\(error)")
+    }
+
+    private func tell(_ event: ChappieTurnEvent, _ turn: String) {
+        guard let thread, !turn.isEmpty else { return }
+        let event = ChappieThreadEvent(threadID: thread.id, turnID: turn, event: event)
+        for listener in listeners.withLock({ Array($0.all.values) }) { listener.yield(event) }
+    }
+}
+
+/// Why a runtime could not do what it was asked, beside the errors of its client and its store.
+public enum ChappieRuntimeError: Error, Sendable, Hashable, LocalizedError {
+    /// The open thread's last turn is finished, or there is none.
+    case nothingToResume
+    /// The thread has fewer turns.
+    case noSuchTurn(Int, of: Int)
+    /// Another program has gone on with the turn, or written to the thread that was to be made shorter.
+    case turnTakenOver
+
+    /// A sentence for the user.
+    public var errorDescription: String? {
+        switch self {
+        case .nothingToResume: "There is no turn to go on with: the last one is finished."
+        case .noSuchTurn(let turn, let count): "There is no turn \(turn); the thread has \(count)."
+        case .turnTakenOver: "Another program goes on with this thread."
+        }
+    }
+
+    /// The user's next step.
+    public var recoverySuggestion: String? {
+        switch self {
+        case .nothingToResume: "Ask something new."
+        case .noSuchTurn: "Choose a turn between 1 and the last one."
+        case .turnTakenOver: "Open the thread again and go on from there."
+        }
+    }
+}
+
+extension ChappieClient {
+    /// A runtime that keeps this client's turns in `store`. Ask through the runtime alone from then on.
+    public nonisolated func runtime(store: any ChappieThreadStore) -> ChappieRuntime {
+        ChappieRuntime(client: self, store: store)
+    }
+}

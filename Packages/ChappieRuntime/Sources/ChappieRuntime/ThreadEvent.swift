@@ -1,0 +1,61 @@
+public import ChappieCore
+
+/// What happens in a thread, in one vocabulary for a turn that runs and for one that is read back.
+public struct ChappieThreadEvent: Sendable, Hashable {
+    /// The thread.
+    public var threadID: String
+    /// The turn.
+    public var turnID: String
+    /// What happened.
+    public var event: ChappieTurnEvent
+
+    /// An event with the given properties.
+    public init(threadID: String, turnID: String, event: ChappieTurnEvent) {
+        self.threadID = threadID
+        self.turnID = turnID
+        self.event = event
+    }
+}
+
+/// What happens in a turn. New cases may come: switch with a `default`.
+public enum ChappieTurnEvent: Sendable, Hashable {
+    /// The turn began with these messages, and is kept.
+    case started([ChappieInputMessage], model: String)
+    /// The turn came further. While it runs these are the client's own events; read back, the text comes in one piece, and
+    /// what only the wire knew is left out.
+    case progressed(ChappieStreamEvent)
+    /// The turn waits for the user's approval of these calls.
+    case waiting([ChappieApprovalRequest])
+    /// The turn ended in an error: its sentence.
+    case failed(String)
+    /// The turn was cut.
+    case interrupted
+}
+
+extension ChappieThread {
+    /// Everything that happened in the thread, as if it happened now.
+    public var events: [ChappieThreadEvent] {
+        turns.flatMap { turn in turn.events.map { ChappieThreadEvent(threadID: id, turnID: turn.id, event: $0) } }
+    }
+}
+
+extension ChappieTurn {
+    /// Everything that happened in the turn, as if it happened now. A finished turn ends with
+    /// `.progressed(.completed(response))`.
+    public var events: [ChappieTurnEvent] {
+        var events: [ChappieTurnEvent] = [.started(messages, model: model)]
+        for tool in toolCalls {
+            events.append(.progressed(.toolCallRequested(ChappieToolExecutionRequest(call: tool.call))))
+            if let result = tool.result { events.append(.progressed(.toolCallCompleted(result))) }
+        }
+        if status == .finished {
+            if !outputText.isEmpty { events.append(.progressed(.textDelta(outputText))) }
+            events += outputItems.map { .progressed(.item($0)) }
+            events.append(.progressed(.completed(response)))
+        }
+        if status == .waitingForApproval { events.append(.waiting(approvals)) }
+        if status == .failed { events.append(.failed(error ?? "")) }
+        if status == .interrupted { events.append(.interrupted) }
+        return events
+    }
+}

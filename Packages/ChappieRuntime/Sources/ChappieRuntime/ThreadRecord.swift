@@ -1,0 +1,198 @@
+@_spi(ChappieInternals) public import ChappieCore
+
+/// One thing that happened in a thread. A thread is the list of its records, in the order of their positions; a record is
+/// never changed.
+///
+/// Records are complete: what a turn sent and received is in their bodies as it came, members that this version does not
+/// know included. A store keeps `body` byte for byte as ``ChappieJSON/serialized()`` gives it.
+public struct ChappieThreadRecord: Sendable, Hashable {
+    /// What happened; unknown values survive.
+    public struct Kind: RawRepresentable, Sendable, Hashable, Codable {
+        public let rawValue: String
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        /// A turn began, with these messages.
+        public static let turnStarted = Kind(rawValue: "turn.started")
+        /// The model called tools; none of them has run yet.
+        public static let toolsCalled = Kind(rawValue: "tools.called")
+        /// These tools are about to run. What has no ``toolFinished`` after it may have run, or not.
+        public static let toolsStarted = Kind(rawValue: "tools.started")
+        /// A tool call is over.
+        public static let toolFinished = Kind(rawValue: "tool.finished")
+        /// The turn waits for the user's approval of tool calls.
+        public static let approvalPending = Kind(rawValue: "approval.pending")
+        /// A turn that was cut, or waited, goes on.
+        public static let turnResumed = Kind(rawValue: "turn.resumed")
+        /// The turn is over, and part of the conversation.
+        public static let turnFinished = Kind(rawValue: "turn.finished")
+        /// The turn ended in an error, and is no part of the conversation.
+        public static let turnFailed = Kind(rawValue: "turn.failed")
+        /// The turn was cut: its program ended, or its user did not want to wait.
+        public static let turnInterrupted = Kind(rawValue: "turn.interrupted")
+        /// The conversation was replaced by a shorter one.
+        public static let compacted = Kind(rawValue: "thread.compacted")
+        /// The thread has another title.
+        public static let renamed = Kind(rawValue: "thread.renamed")
+        /// The thread left the list.
+        public static let archived = Kind(rawValue: "thread.archived")
+        /// The thread came back into the list.
+        public static let unarchived = Kind(rawValue: "thread.unarchived")
+        /// The thread began as a copy of another; always its first record.
+        public static let forked = Kind(rawValue: "thread.forked")
+    }
+
+    /// The place in the thread, counted from 0 without gaps.
+    public let position: Int
+    /// What happened.
+    public let kind: Kind
+    /// When, in whole milliseconds.
+    public let date: Date
+    /// The rest, as the kind has it.
+    public let body: ChappieJSONValue
+
+    /// A record with the given properties; the date is rounded to milliseconds.
+    public init(position: Int, kind: Kind, date: Date, body: ChappieJSONValue = [:]) {
+        self.position = position
+        self.kind = kind
+        self.date = Date(timeIntervalSince1970: (date.timeIntervalSince1970 * 1000).rounded() / 1000)
+        self.body = body
+    }
+
+    /// The same at another place.
+    func moved(to position: Int) -> Self { Self(position: position, kind: kind, date: date, body: body) }
+
+    /// The id of the turn that the record is about.
+    public var turnID: String? { body["turn"]?.string }
+
+    /// What a search finds: the words of the user and of the model, and titles. `nil` for other records.
+    public var searchableText: String? {
+        if kind == .renamed { return body["title"]?.string }
+        let items: [ChappieJSON] =
+            switch kind {
+            case .turnStarted: body["messages"]?.array ?? []
+            case .turnFinished: (body["items"]?.array ?? []).filter { $0["role"]?.string == "assistant" }
+            default: []
+            }
+        let texts = items.flatMap { $0["content"]?.array ?? [] }.compactMap { $0["text"]?.string }
+        return texts.isEmpty ? nil : texts.joined(separator: "\n")
+    }
+}
+
+extension ChappieThreadRecord {
+    /// The body as a store keeps it.
+    ///
+    /// - Throws: `unavailable` for one that is nested too deep to be read again, as part of an exported thread too.
+    @_spi(ChappieInternals) public func storedBody() throws(ChappieThreadStoreError) -> [UInt8] {
+        let bytes = body.serializedBytes()
+        var (depth, isText, isEscaped) = (0, false, false)
+        for byte in bytes {
+            switch Unicode.Scalar(byte) {
+            case _ where isEscaped: isEscaped = false
+            case "\\": isEscaped = true
+            case "\"": isText.toggle()
+            case "[" where !isText, "{" where !isText: depth += 1
+            case "]" where !isText, "}" where !isText: depth -= 1
+            default: continue
+            }
+            guard depth <= 250 else { throw .unavailable("a record is nested too deep") }
+        }
+        return bytes
+    }
+}
+
+extension ChappieThreadRecord: Codable {
+    private enum CodingKeys: CodingKey { case position, kind, date, body }
+
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        let text = try container.decode(String.self, forKey: .body)
+        guard let body = try? ChappieJSON(parsing: text) else {
+            throw DecodingError.dataCorruptedError(
+                forKey: .body, in: container, debugDescription: "The body is no JSON text.")
+        }
+        self.init(
+            position: try container.decode(Int.self, forKey: .position),
+            kind: try container.decode(Kind.self, forKey: .kind),
+            date: try container.decode(Date.self, forKey: .date), body: body)
+    }
+
+    /// The body is encoded as its JSON text: encoders keep no order of members, and prompts depend on it.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(position, forKey: .position)
+        try container.encode(kind, forKey: .kind)
+        try container.encode(date, forKey: .date)
+        try container.encode(body.serialized(), forKey: .body)
+    }
+}
+
+/// What a list of threads shows. It follows from the records alone.
+public struct ChappieThreadSummary: Sendable, Hashable, Codable, Identifiable {
+    /// The thread's id: letters, digits and hyphens.
+    public let id: String
+    /// The title that the user gave; `nil` without one.
+    public var title: String?
+    /// The beginning of the first message, one line of at most 100 characters; empty before the first turn.
+    public var preview: String
+    /// The model of the last turn.
+    public var model: String
+    /// When the thread began.
+    public var createdAt: Date
+    /// When its last record was written.
+    public var updatedAt: Date
+    /// Whether lists leave the thread out.
+    public var isArchived: Bool
+    /// How many turns have begun.
+    public var turnCount: Int
+    /// How many records there are: the position of the next one.
+    public var recordCount: Int
+
+    /// A summary with the given properties.
+    public init(
+        id: String, title: String? = nil, preview: String = "", model: String = "", createdAt: Date,
+        updatedAt: Date? = nil, isArchived: Bool = false, turnCount: Int = 0, recordCount: Int = 0
+    ) {
+        self.id = id
+        self.title = title
+        self.preview = preview
+        self.model = model
+        self.createdAt = createdAt
+        self.updatedAt = updatedAt ?? createdAt
+        self.isArchived = isArchived
+        self.turnCount = turnCount
+        self.recordCount = recordCount
+    }
+
+    /// The summary of a thread of these records; `nil` when there is none.
+    public init?(id: String, records: [ChappieThreadRecord]) {
+        guard let first = records.first else { return nil }
+        self.init(id: id, createdAt: first.date)
+        for record in records { add(record) }
+    }
+
+    /// What the thread is called: its title, else its first words.
+    public var name: String { title ?? (preview.isEmpty ? "New thread" : preview) }
+
+    /// Follows a record that was added.
+    public mutating func add(_ record: ChappieThreadRecord) {
+        if record.position == 0 { (createdAt, updatedAt) = (record.date, record.date) }
+        updatedAt = max(updatedAt, record.date)
+        recordCount = record.position + 1
+        switch record.kind {
+        case .turnStarted:
+            turnCount += 1
+            if let model = record.body["model"]?.string { self.model = model }
+            if preview.isEmpty { preview = Self.line(record.searchableText ?? "") }
+        case .renamed: title = record.body["title"]?.string.flatMap { $0.isEmpty ? nil : $0 }
+        case .archived: isArchived = true
+        case .unarchived: isArchived = false
+        default: break
+        }
+    }
+
+    private static func line(_ text: String) -> String {
+        let words = text.unicodeScalars.prefix(1000).split { $0.properties.isWhitespace }
+        let line = words.map { String($0) }.joined(separator: " ")
+        return line.count <= 100 ? line : line.prefix(99) + "…"
+    }
+}

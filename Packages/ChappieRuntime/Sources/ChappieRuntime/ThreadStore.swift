@@ -1,0 +1,238 @@
+public import ChappieCore
+
+/// Keeps threads: on this machine, on a server, in memory.
+///
+/// Four requirements are enough for a store; the rest have defaults that work by these. Whatever a call of
+/// ``append(_:to:at:)`` has returned for is kept, whatever happens afterwards.
+///
+/// A complete store:
+/// ```swift
+/// actor Table: ChappieThreadStore {
+///     private var threads: [String: (summary: ChappieThreadSummary, records: [ChappieThreadRecord])] = [:]
+///     func summaries() -> [ChappieThreadSummary] { threads.values.map(\.summary) }
+///     func records(of thread: String, from position: Int) throws(ChappieThreadStoreError) -> [ChappieThreadRecord] {
+///         guard let found = threads[thread] else { throw .notFound(thread: thread) }
+///         return Array(found.records.dropFirst(position))
+///     }
+///     func append(
+///         _ records: [ChappieThreadRecord], to thread: ChappieThreadSummary, at position: Int
+///     ) throws(ChappieThreadStoreError) {
+///         let kept = threads[thread.id]?.records ?? []
+///         guard kept.count == position else {
+///             throw .conflict(thread: thread.id, expected: position, actual: kept.count)
+///         }
+///         threads[thread.id] = (thread, kept + records)
+///     }
+///     func delete(_ thread: String) { threads[thread] = nil }
+/// }
+/// ```
+/// `ThreadStoreContract` of the testing product says what every store must do.
+public protocol ChappieThreadStore: Sendable {
+    /// The summaries of all threads, archived ones included, in any order.
+    func summaries() async throws(ChappieThreadStoreError) -> [ChappieThreadSummary]
+
+    /// A thread's records from `position` on, in order; none when `position` is the thread's end or beyond it.
+    ///
+    /// - Throws: ``ChappieThreadStoreError/notFound(thread:)`` for a thread that is not there.
+    func records(
+        of thread: String, from position: Int
+    ) async throws(ChappieThreadStoreError) -> [ChappieThreadRecord]
+
+    /// Adds `records` at the end of a thread, all of them or none, and keeps `thread` as its summary; a thread that is not
+    /// there begins at position 0. Returns once they are kept for good.
+    ///
+    /// - Parameters:
+    ///   - records: their positions follow from `position`. Never empty.
+    ///   - thread: the summary after these records.
+    ///   - position: where the thread is expected to end.
+    /// - Throws: ``ChappieThreadStoreError/conflict(thread:expected:actual:)`` when the thread ends elsewhere, because
+    ///   another process was faster. Nothing is added then, as with every other error.
+    func append(
+        _ records: [ChappieThreadRecord], to thread: ChappieThreadSummary, at position: Int
+    ) async throws(ChappieThreadStoreError)
+
+    /// Removes a thread; one that is not there is no error.
+    func delete(_ thread: String) async throws(ChappieThreadStoreError)
+
+    /// The summary of one thread; `nil` when it is not there. Default: looks through ``summaries()``.
+    func summary(of thread: String) async throws(ChappieThreadStoreError) -> ChappieThreadSummary?
+
+    /// The threads in which all words of the query occur, best first. Default: reads everything.
+    func search(_ query: ChappieThreadQuery) async throws(ChappieThreadStoreError) -> [ChappieThreadHit]
+
+    /// How much the store holds. Default: counts, without a limit.
+    func usage() async throws(ChappieThreadStoreError) -> ChappieThreadStoreUsage
+}
+
+/// What to look for in threads.
+public struct ChappieThreadQuery: Sendable, Hashable, Codable {
+    /// The words that must occur in one record, in any order. Case and accents don't matter; the last word may be the
+    /// beginning of one.
+    public var text: String
+    /// Records from this moment on alone. Default: all.
+    public var since: Date?
+    /// Threads whose last turn used this model alone. Default: all.
+    public var model: String?
+    /// How many hits at most, one for each thread. Default 20.
+    public var limit: Int
+    /// Default `true`: what was put away is what people look for.
+    public var includesArchived: Bool
+
+    /// A query with the given properties.
+    public init(
+        _ text: String, since: Date? = nil, model: String? = nil, limit: Int = 20, includesArchived: Bool = true
+    ) {
+        self.text = text
+        self.since = since
+        self.model = model
+        self.limit = max(limit, 0)
+        self.includesArchived = includesArchived
+    }
+}
+
+/// A thread in which a query was found.
+public struct ChappieThreadHit: Sendable, Hashable, Codable {
+    /// The thread.
+    public var thread: ChappieThreadSummary
+    /// The position of the best record.
+    public var position: Int
+    /// When that record was written.
+    public var date: Date
+    /// The record's words around the first hit, one line of at most 160 characters.
+    public var excerpt: String
+
+    /// A hit with the given properties.
+    public init(thread: ChappieThreadSummary, position: Int, date: Date, excerpt: String) {
+        self.thread = thread
+        self.position = position
+        self.date = date
+        self.excerpt = excerpt
+    }
+}
+
+/// How much a store holds.
+public struct ChappieThreadStoreUsage: Sendable, Hashable, Codable {
+    /// The size, in bytes.
+    public var bytes: Int
+    /// The most it may hold, in bytes; `nil` without a limit.
+    public var limit: Int?
+    /// How many threads there are, archived ones included.
+    public var threads: Int
+    /// How many records there are.
+    public var records: Int
+
+    /// A usage with the given properties.
+    public init(bytes: Int, limit: Int? = nil, threads: Int, records: Int) {
+        self.bytes = bytes
+        self.limit = limit
+        self.threads = threads
+        self.records = records
+    }
+}
+
+/// Why a store of threads could not do what it was asked. Each case is a different thing to tell the user.
+public enum ChappieThreadStoreError: Error, Sendable, Hashable {
+    /// There is no such thread.
+    case notFound(thread: String)
+    /// Another process has written to the thread meanwhile: it ends at `actual`.
+    case conflict(thread: String, expected: Int, actual: Int)
+    /// Adding would take more than the limit, both in bytes. Everything stored before is there.
+    case full(bytes: Int, limit: Int)
+    /// What is stored can't be trusted: it was changed, exchanged or cut. `thread` is `nil` where it is not one alone.
+    case damaged(thread: String?, String)
+    /// The threads are encrypted, and their key can't be had; why.
+    case locked(String)
+    /// The key of these threads is gone, or is another one.
+    case wrongKey(String)
+    /// A newer version of the program wrote the store.
+    case tooNew(found: Int, known: Int)
+    /// A file or folder that others could read or change; what is wrong, and what to do about it.
+    case unsafeFile(String, remedy: String)
+    /// Another process kept the store busy for so long.
+    case busy(Duration)
+    /// The disk, or the server, failed; in its own words.
+    case unavailable(String)
+}
+
+extension ChappieThreadStoreError: LocalizedError {
+    /// A sentence for the user.
+    public var errorDescription: String? {
+        switch self {
+        case .notFound(let thread): "There is no thread \(thread)."
+        case .conflict(let thread, let expected, let actual):
+            "The thread \(thread) has \(actual) records where \(expected) were expected: another program wrote to it."
+        case .full(let bytes, let limit): "The threads would take \(bytes) bytes of the \(limit) they may have."
+        case .damaged(let thread, let reason):
+            thread.map { "The thread \($0) is damaged: \(reason)." } ?? "The stored threads are damaged: \(reason)."
+        case .locked(let reason): "The threads are encrypted and can't be read now: \(reason)."
+        case .wrongKey(let reason): "The threads can't be decrypted: \(reason)."
+        case .tooNew(let found, let known):
+            "The threads were written by a newer version (format \(found), this version knows \(known))."
+        case .unsafeFile(let reason, _): "This is not safe to use: \(reason)."
+        case .busy(let limit): "Another program kept the threads busy for more than \(limit.components.seconds) s."
+        case .unavailable(let reason): "The threads can't be reached: \(reason)."
+        }
+    }
+
+    /// The user's next step.
+    public var recoverySuggestion: String? {
+        switch self {
+        case .notFound: "List the threads to see their ids."
+        case .conflict: "Open the thread again and go on from there."
+        case .full: "Delete threads that are not needed, or raise the limit. Nothing was lost."
+        case .damaged: "Export what can still be read, and restore the rest from a backup."
+        case .locked:
+            "Unlock the keyring, or give the passphrase that the key was stored with, and try again."
+        case .wrongKey: "Restore the key from a backup; without it the threads stay unreadable."
+        case .tooNew: "Update this program. Nothing was changed."
+        case .unsafeFile(_, let remedy): remedy
+        case .busy: "Try again in a moment; if it stays so, look for a program that hangs."
+        case .unavailable: "Check the disk or the server, and try again. What was acknowledged before is kept."
+        }
+    }
+}
+
+// MARK: Defaults
+
+extension ChappieThreadStore {
+    /// Looks through all summaries.
+    public func summary(of thread: String) async throws(ChappieThreadStoreError) -> ChappieThreadSummary? {
+        try await summaries().first { $0.id == thread }
+    }
+
+    /// Reads every record of every thread, newest thread first.
+    public func search(_ query: ChappieThreadQuery) async throws(ChappieThreadStoreError) -> [ChappieThreadHit] {
+        let words = ChappieThreadWords(query: query.text)
+        var hits: [ChappieThreadHit] = []
+        for thread in try await summaries().sorted(by: { $0.updatedAt > $1.updatedAt }) where hits.count < query.limit {
+            guard query.includesArchived || !thread.isArchived, query.model == nil || query.model == thread.model else {
+                continue
+            }
+            let found = try await records(of: thread.id, from: 0).last { record in
+                guard let text = record.searchableText, query.since.map({ record.date >= $0 }) ?? true else {
+                    return false
+                }
+                return words.occur(in: text)
+            }
+            if let found {
+                hits.append(
+                    ChappieThreadHit(
+                        thread: thread, position: found.position, date: found.date,
+                        excerpt: words.excerpt(of: found.searchableText ?? "")))
+            }
+        }
+        return hits
+    }
+
+    /// Counts the bytes of all bodies.
+    public func usage() async throws(ChappieThreadStoreError) -> ChappieThreadStoreUsage {
+        var usage = ChappieThreadStoreUsage(bytes: 0, threads: 0, records: 0)
+        for thread in try await summaries() {
+            let records = try await records(of: thread.id, from: 0)
+            usage.threads += 1
+            usage.records += records.count
+            usage.bytes += records.reduce(0) { $0 + $1.body.serializedBytes().count }
+        }
+        return usage
+    }
+}

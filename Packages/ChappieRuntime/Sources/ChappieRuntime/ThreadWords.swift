@@ -1,0 +1,111 @@
+import ChappieCore
+
+/// Text as a search sees it: words of letters and digits, without case and accents. A store that has an index of its own
+/// cuts texts and queries by this, so that every store finds the same.
+public struct ChappieThreadWords: Sendable, Hashable {
+    /// The words in order, doubled ones included; a word longer than 64 bytes is cut into pieces.
+    public let words: [String]
+
+    /// The words of a text.
+    public init(_ text: String) {
+        var words: [String] = []
+        var word = ""
+        func end() {
+            if !word.isEmpty { words.append(word) }
+            word = ""
+        }
+        for character in text {
+            if let ascii = character.asciiValue {
+                switch ascii {
+                case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "z"):
+                    word.append(character)
+                case UInt8(ascii: "A")...UInt8(ascii: "Z"):
+                    word.unicodeScalars.append(Unicode.Scalar(ascii | 0x20))
+                default: end()
+                }
+            } else if Self.isOfWords(character) {
+                // Chinese and Japanese are written without spaces: each ideograph is a word.
+                let isIdeograph = character.unicodeScalars.first?.properties.isIdeographic ?? false
+                if isIdeograph { end() }
+                word += Self.folded(character)
+                if isIdeograph { end() }
+            } else {
+                end()
+            }
+            if word.utf8.count >= Self.longest { end() }
+        }
+        end()
+        self.words = words
+    }
+
+    /// A longer word is cut into pieces of this many bytes.
+    private static let longest = 64
+
+    /// The words of a query; the last one may be the beginning of a word.
+    public init(query: String) { self.init(query) }
+
+    /// Whether all of these words occur in `text`, the last one maybe as a beginning. No words occur nowhere.
+    public func occur(in text: String) -> Bool {
+        guard let last = words.last else { return false }
+        let found = Self(text).words
+        let all = Set(found)
+        return words.dropLast().allSatisfy(all.contains) && found.contains { $0.hasPrefix(last) }
+    }
+
+    /// The surroundings of the first word that is one of these, one line of at most `limit` characters.
+    public func excerpt(of text: String, limit: Int = 160) -> String {
+        let parts = text.split { $0.isWhitespace }.map(String.init)
+        let sought = Set(words)
+        let hit =
+            parts.firstIndex { part in
+                Self(part).words.contains { word in sought.contains(word) || words.last.map(word.hasPrefix) ?? false }
+            } ?? 0
+        var line = hit > 5 ? "…" : ""
+        for part in parts[max(hit - 5, 0)...] {
+            if !line.isEmpty, line != "…" { line += " " }
+            line += part
+            if line.count > limit { return line.prefix(limit - 1) + "…" }
+        }
+        return line
+    }
+
+    /// A letter or digit, also with accents. A character may begin with a letter and hold a quote: those that a letter is
+    /// put before (https://www.unicode.org/reports/tr29/#Prepend) can be any.
+    private static func isOfWords(_ character: Character) -> Bool {
+        (character.isLetter || character.isNumber)
+            && character.unicodeScalars.allSatisfy { scalar in
+                !scalar.isASCII || scalar.properties.isAlphabetic || ("0"..."9").contains(scalar)
+            }
+    }
+
+    /// A character without case and accent, cut where it has more accents than any script.
+    private static func folded(_ character: Character) -> String {
+        let lower = character.lowercased()
+        guard lower.count == 1, let base = bases[Character(lower)] else {
+            return String(String.UnicodeScalarView(lower.unicodeScalars.prefix(16)))
+        }
+        return String(base)
+    }
+
+    /// Letters with the accents of Latin, Greek and Cyrillic script, and without. Canonical equivalence makes `é` the key
+    /// that was put together from `e` and its accent.
+    private static let bases: [Character: Character] = {
+        // Grave, acute, circumflex, tilde, macron, breve, dot above, diaeresis, hook, ring, double acute, caron, horn, dot
+        // below, comma below, cedilla, ogonek, Greek tonos' kin.
+        let marks =
+            "\u{300}\u{301}\u{302}\u{303}\u{304}\u{306}\u{307}\u{308}\u{309}\u{30A}\u{30B}\u{30C}\u{31B}\u{323}\u{326}\u{327}\u{328}"
+        let letters = "abcdefghijklmnopqrstuvwxyzαεηιουωабвгдежзийклмнопрстуфхцчшщъыьэюя"
+        var bases: [Character: Character] = [:]
+        for letter in letters.unicodeScalars {
+            for first in marks.unicodeScalars {
+                bases[Character(String(String.UnicodeScalarView([letter, first])))] = Character(letter)
+                guard letter.isASCII else { continue }
+                // Vietnamese has two.
+                for second in marks.unicodeScalars {
+                    bases[Character(String(String.UnicodeScalarView([letter, first, second])))] = Character(letter)
+                }
+            }
+        }
+        return bases
+    }()
+}

@@ -1,0 +1,16 @@
+import ChappieCore
+import ChappieRuntime
+import ChappieTesting
+import Testing
+
+struct ThreadStoreTests {
+    @Test(arguments: ThreadStoreContract.cases)
+    func theStoreInMemoryKeepsTheContract(_ contractCase: ThreadStoreContract.Case) async throws {
+        try await contractCase.run(ChappieInMemoryThreadStore())
+    }
+
+    @Test(arguments: ThreadStoreContract.cases)
+    func aRedactingStoreThatTakesOutNothingKeepsTheContract(_ contractCase: ThreadStoreContract.Case) async throws {
+        try await contractCase.run(ChappieRedactingThreadStore(wrapping: ChappieInMemoryThreadStore()) { $0 })
+    }
+}

@@ -1,0 +1,36 @@
+import ChappieAuth
+import ChappieCore
+import ChappieSDK
+import ChappieSDKRuntime
+import TestFixtures
+import Testing
+
+/// The call forms of the file store that the documentation shows, and where it keeps its key.
+struct ThreadStoreFormsTests {
+    @Test func theDocumentedFormCompiles() {
+        let store = ChappieFileThreadStore(
+            storagePolicy: ChappieFileThreadStoreStoragePolicy(
+                fileProtection: .completeUntilFirstUserAuthentication
+            )
+        )
+        #expect(store.storagePolicy.isExcludedFromBackup)
+        #expect(store.limits.maximumBytes == 512 << 20)
+        #expect(ChappieFileThreadStore().storagePolicy.fileProtection == .complete)
+        #expect(store.directory?.hasSuffix("/chappie/threads") == true)
+    }
+
+    @Test func theKeyIsStoredWhereTheProgramSays() async throws {
+        let folder = try TemporaryDirectory()
+        func store(_ keys: ChappieCredentialStorage) -> ChappieFileThreadStore {
+            ChappieFileThreadStore(directory: folder.path("threads"), keys: keys)
+        }
+        let keys = ChappieCredentialStorage.encryptedFile(directory: folder.path("keys")) { "correct horse" }
+        let record = ChappieThreadRecord(position: 0, kind: .turnStarted, date: .now, body: ["turn": "a"])
+        let summary = try #require(ChappieThreadSummary(id: "one", records: [record]))
+        try await store(keys).append([record], to: summary, at: 0)
+        #expect(try await store(keys).records(of: "one", from: 0) == [record])
+        await refusal("wrongKey") { _ = try await store(.memory).summaries() }
+        let other = ChappieCredentialStorage.encryptedFile(directory: folder.path("keys")) { "battery staple" }
+        await refusal("locked", saying: "passphrase") { _ = try await store(other).summaries() }
+    }
+}

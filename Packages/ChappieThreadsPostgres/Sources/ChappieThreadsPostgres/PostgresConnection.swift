@@ -1,0 +1,342 @@
+import CPostgres
+import ChappieAuth
+@_spi(ChappieInternals) import ChappieCore
+import ChappieRuntime
+import Synchronization
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// Why work with the server did not come to its end.
+enum PostgresFailure: Error {
+    /// The store's own answer, given after a clean end of the transaction.
+    case answer(ChappieThreadStoreError)
+    /// The server does not want to; there is nothing to try again.
+    case refused(ChappieThreadStoreError)
+    /// No connection came about.
+    case unreachable(String)
+    /// The connection broke before anything was committed.
+    case lost(String)
+    /// The connection broke while the server was told to commit.
+    case uncertain
+    /// Another transaction was in the way; the server has undone this one.
+    case contended
+    /// The server did not come to an end in time.
+    case late
+    /// Tables are missing, or older than this version.
+    case outdated(String)
+    /// The calling task was cancelled.
+    case cancelled
+}
+
+/// One statement with its values, which never become part of its text.
+struct PostgresStatement: Sendable, ExpressibleByStringLiteral {
+    enum Value: Sendable {
+        case text(String?)
+        case bytes([UInt8])
+        case integer(Int)
+        case bool(Bool)
+        case uuid(UUID)
+    }
+
+    let text: String
+    let values: [Value]
+
+    init(_ text: String, _ values: [Value] = []) {
+        self.text = text
+        self.values = values
+    }
+
+    init(stringLiteral value: String) { self.init(value) }
+
+    /// Queues the statement, with values and results in binary form; whether libpq took it.
+    fileprivate func send(on handle: OpaquePointer) -> Bool {
+        var types: [Oid] = []
+        var bytes: [UInt8] = []
+        var spans: [Range<Int>?] = []
+        func add(_ type: Oid, _ value: some Sequence<UInt8>) {
+            types.append(type)
+            spans.append(bytes.count..<bytes.count)
+            bytes.append(contentsOf: value)
+            spans[spans.count - 1] = (spans.last??.lowerBound ?? 0)..<bytes.count
+        }
+        // The numbers of the types, as the server's catalogue pg_type has them for good.
+        for value in values {
+            switch value {
+            case .bool(let value): add(16, [value ? 1 : 0])
+            case .bytes(let value): add(17, value)
+            case .integer(let value): add(20, withUnsafeBytes(of: Int64(value).bigEndian) { Array($0) })
+            case .text(let value?): add(25, value.utf8)
+            case .text(nil):
+                types.append(25)
+                spans.append(nil)
+            case .uuid(let value): add(2950, withUnsafeBytes(of: value.uuid) { Array($0) })
+            }
+        }
+        // A value without bytes still needs an address.
+        bytes.append(0)
+        let lengths = spans.map { CInt($0?.count ?? 0) }
+        return bytes.withUnsafeBufferPointer { buffer in
+            buffer.withMemoryRebound(to: CChar.self) { buffer in
+                let addresses = spans.map { span in
+                    span.flatMap { span in buffer.baseAddress.map { UnsafePointer($0 + span.lowerBound) } }
+                }
+                let binary = [CInt](repeating: 1, count: spans.count)
+                return PQsendQueryParams(handle, text, CInt(spans.count), types, addresses, lengths, binary, 1) == 1
+            }
+        }
+    }
+}
+
+/// What the server gave for one statement.
+final class PostgresResult {
+    private let handle: OpaquePointer
+
+    fileprivate init(_ handle: OpaquePointer) { self.handle = handle }
+
+    deinit { PQclear(handle) }
+
+    fileprivate var status: ExecStatusType { PQresultStatus(handle) }
+    var rows: Range<Int> { 0..<Int(PQntuples(handle)) }
+    /// What was done: `COMMIT`, or `ROLLBACK` where that was the answer to it.
+    var command: String { PQcmdStatus(handle).map { String(cString: $0) } ?? "" }
+
+    func bytes(_ row: Int, _ column: Int) -> [UInt8] {
+        guard let start = PQgetvalue(handle, CInt(row), CInt(column)) else { return [] }
+        let count = Int(PQgetlength(handle, CInt(row), CInt(column)))
+        return start.withMemoryRebound(to: UInt8.self, capacity: count) {
+            Array(UnsafeBufferPointer(start: $0, count: count))
+        }
+    }
+
+    func text(_ row: Int, _ column: Int) -> String { String(decoding: bytes(row, column), as: UTF8.self) }
+
+    /// A bigint, or a boolean as 0 or 1; `nil` for another size.
+    func integer(_ row: Int, _ column: Int) -> Int {
+        Int(bytes(row, column).reduce(into: Int64(0)) { $0 = $0 << 8 | Int64($1) })
+    }
+
+    fileprivate var failure: PostgresFailure {
+        guard let code = chappie_postgres_code(handle).map({ String(cString: $0) }) else {
+            return .lost("the connection broke")
+        }
+        // Errors about data (22) and constraints (23) repeat values.
+        let speaks = !code.hasPrefix("22") && !code.hasPrefix("23")
+        let message = speaks ? chappie_postgres_message(handle).map { String(cString: $0) } : nil
+        let words = UntrustedText.message(message).map { "\($0) (\(code))" } ?? "the server refused with \(code)"
+        return switch code {
+        case "40001", "40P01": .contended
+        case "57014", "55P03", "25P03": .late
+        case "42P01", "3F000", "42703", "42883": .outdated(words)
+        case _ where code.hasPrefix("08") || code.hasPrefix("57P"): .lost(words)
+        default: .refused(.unavailable(words))
+        }
+    }
+}
+
+/// Lets a cancelled task end the wait for the server that goes on for it on another thread.
+final class PostgresInterruption: Sendable {
+    private let state = Mutex((isCancelled: false, socket: CInt?.none))
+
+    var isCancelled: Bool { state.withLock(\.isCancelled) }
+
+    /// Ends the wait by ending the connection: one whose answer is not awaited is of no use any more. A request to cancel,
+    /// as libpq sends it, would travel outside of TLS; the server looks by itself for connections that have ended.
+    func cancel() {
+        state.withLock { state in
+            state.isCancelled = true
+            if let socket = state.socket { shutdown(socket, CInt(SHUT_RDWR)) }
+        }
+    }
+
+    /// Begins a wait; `false` after ``cancel()``.
+    fileprivate func enter(_ socket: CInt) -> Bool {
+        state.withLock { state in
+            if !state.isCancelled { state.socket = socket }
+            return !state.isCancelled
+        }
+    }
+
+    /// Ends a wait. libpq may close the socket from now on.
+    fileprivate func leave() { state.withLock { $0.socket = nil } }
+}
+
+/// A connection to the server, for one thread at a time. Its functions block that thread, and no longer than they say.
+///
+/// Statements travel in batches (libpq's pipeline mode): one journey for as many as don't depend on each other's results.
+/// After a failure that is not an answer the connection is of no use any more.
+final class PostgresConnection {
+    private let handle: OpaquePointer
+    /// Of the task that the connection works for now.
+    var interruption: PostgresInterruption
+
+    private init(_ handle: OpaquePointer, _ interruption: PostgresInterruption) {
+        self.handle = handle
+        self.interruption = interruption
+    }
+
+    deinit { PQfinish(handle) }
+
+    /// Connects. Only looking up the server's name may take longer than `limit`: it takes as long as the system's resolver
+    /// does.
+    static func open(
+        _ address: PostgresAddress, within limit: Duration, for interruption: PostgresInterruption
+    ) throws(PostgresFailure) -> PostgresConnection {
+        guard let handle = address.withText({ chappie_postgres_connect($0) }) else {
+            throw .unreachable("there is no memory for a connection")
+        }
+        let connection = PostgresConnection(handle, interruption)
+        try connection.finishConnecting(address, by: .now + limit, limit)
+        return connection
+    }
+
+    private func finishConnecting(
+        _ address: PostgresAddress, by deadline: ContinuousClock.Instant, _ limit: Duration
+    ) throws(PostgresFailure) {
+        var state = PQstatus(handle) == CONNECTION_BAD ? PGRES_POLLING_FAILED : PGRES_POLLING_WRITING
+        while state != PGRES_POLLING_OK {
+            guard state != PGRES_POLLING_FAILED else {
+                throw interruption.isCancelled ? .cancelled : .unreachable(address.message(PQerrorMessage(handle)))
+            }
+            do { try wait(for: state == PGRES_POLLING_READING ? POLLIN : POLLOUT, until: deadline) } catch {
+                if case .late = error {
+                    throw .unreachable("the server gave no answer in \(limit.components.seconds) s")
+                }
+                throw error
+            }
+            state = PQconnectPoll(handle)
+        }
+        guard PQsetnonblocking(handle, 1) == 0, PQenterPipelineMode(handle) == 1 else {
+            throw .unreachable("the connection can't be used")
+        }
+        // Another encoding has no place for most of the world's words.
+        let encoding = PQparameterStatus(handle, "server_encoding").map { String(cString: $0) }
+        guard encoding == "UTF8" else {
+            throw .refused(
+                .unavailable("the database is not one of UTF-8, which is needed; create it with ENCODING UTF8"))
+        }
+    }
+
+    /// Runs statements in order; the first that fails ends the batch.
+    ///
+    /// - Parameters:
+    ///   - limit: how long all of them may take.
+    ///   - commits: whether they end in COMMIT. Such a batch is not interrupted, and a loss of the connection leaves its
+    ///     outcome open.
+    func run(
+        _ statements: [PostgresStatement], within limit: Duration, commits: Bool = false
+    ) throws(PostgresFailure) -> [PostgresResult] {
+        do throws(PostgresFailure) {
+            let results = try answers(to: statements, by: .now + limit, isInterruptible: !commits)
+            guard !commits || results.last?.command == "COMMIT" else { throw .contended }
+            return results
+        } catch {
+            guard commits else { throw error }
+            switch error {
+            case .lost, .late, .unreachable: throw .uncertain
+            default: throw error
+            }
+        }
+    }
+
+    private func answers(
+        to statements: [PostgresStatement], by deadline: ContinuousClock.Instant, isInterruptible: Bool
+    ) throws(PostgresFailure) -> [PostgresResult] {
+        for statement in statements {
+            guard statement.send(on: handle) else { throw loss(isInterruptible) }
+        }
+        guard PQpipelineSync(handle) == 1 else { throw loss(isInterruptible) }
+        while case let left = PQflush(handle), left != 0 {
+            guard left > 0 else { throw loss(isInterruptible) }
+            let ready = try wait(for: POLLIN | POLLOUT, until: deadline, isInterruptible)
+            guard ready & ~CInt(POLLOUT) == 0 || PQconsumeInput(handle) == 1 else { throw loss(isInterruptible) }
+        }
+        var results: [PostgresResult] = []
+        var gaps = 0
+        while true {
+            while PQisBusy(handle) == 1 {
+                try wait(for: POLLIN, until: deadline, isInterruptible)
+                guard PQconsumeInput(handle) == 1 else { throw loss(isInterruptible) }
+            }
+            // Nothing stands between one statement's results and the next one's.
+            guard let result = PQgetResult(handle).map({ PostgresResult($0) }) else {
+                gaps += 1
+                guard gaps <= statements.count else { throw loss(isInterruptible) }
+                continue
+            }
+            switch result.status {
+            case PGRES_PIPELINE_SYNC: return results
+            case PGRES_COMMAND_OK, PGRES_TUPLES_OK: results.append(result)
+            default:
+                if PQstatus(handle) == CONNECTION_BAD, case .lost = result.failure { throw loss(isInterruptible) }
+                throw result.failure
+            }
+        }
+    }
+
+    private func loss(_ isInterruptible: Bool) -> PostgresFailure {
+        isInterruptible && interruption.isCancelled ? .cancelled : .lost("the connection to the server broke")
+    }
+
+    /// Waits until the socket is ready for one of `events`; returns for which.
+    @discardableResult
+    private func wait(
+        for events: CInt, until deadline: ContinuousClock.Instant, _ isInterruptible: Bool = true
+    ) throws(PostgresFailure) -> CInt {
+        let socket = PQsocket(handle)
+        guard socket >= 0 else { throw loss(isInterruptible) }
+        if isInterruptible, !interruption.enter(socket) { throw .cancelled }
+        defer { if isInterruptible { interruption.leave() } }
+        var waiting = pollfd(fd: socket, events: Int16(events), revents: 0)
+        while true {
+            let rest = deadline - .now
+            guard rest > .zero else { throw .late }
+            let count = poll(&waiting, 1, CInt(clamping: Int((rest / .milliseconds(1)).rounded(.up))))
+            if count > 0 { return CInt(waiting.revents) }
+            guard count == 0 || errno == EINTR else { throw loss(isInterruptible) }
+        }
+    }
+}
+
+/// Where the server is and how one signs in there, as libpq takes it.
+struct PostgresAddress: Sendable {
+    private let text: Secret
+    private let secrets: [Secret]
+
+    /// `nil` for text that libpq does not understand. Its own words about it would repeat parts of it.
+    init?(_ text: String) {
+        guard !text.utf8.contains(0), let options = PQconninfoParse(text, nil) else { return nil }
+        defer { PQconninfoFree(options) }
+        var secrets: [Secret] = []
+        var option = options
+        while let keyword = option.pointee.keyword {
+            if let value = option.pointee.val, ["password", "sslpassword"].contains(String(cString: keyword)) {
+                secrets.append(Secret(String(cString: value)))
+            }
+            option += 1
+        }
+        self.text = Secret(text)
+        self.secrets = secrets
+    }
+
+    func withText<Result>(_ body: (UnsafePointer<CChar>) -> Result) -> Result {
+        String.string(of: text).withCString(body)
+    }
+
+    /// libpq's own words, without what must not show.
+    func message(_ words: UnsafeMutablePointer<CChar>?) -> String {
+        let words = words.map { String(cString: $0) }
+        return UntrustedText.message(words, without: secrets.map { String.string(of: $0) }) ?? "there is no connection"
+    }
+}
+
+extension String {
+    fileprivate static func string(of secret: Secret) -> String {
+        secret.withBytes { String(decoding: $0, as: UTF8.self) }
+    }
+}

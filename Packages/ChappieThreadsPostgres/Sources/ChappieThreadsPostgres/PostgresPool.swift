@@ -1,0 +1,167 @@
+@_spi(ChappieInternals) import ChappieCore
+import ChappieRuntime
+import Dispatch
+import Synchronization
+
+/// A few connections that many tasks share. A task that finds none free waits; they are given in the order of the calls.
+final class PostgresPool: Sendable {
+    private struct State {
+        var idle: [PostgresWorker]
+        var waiters: [Promise<PostgresWorker>] = []
+    }
+
+    private let state: Mutex<State>
+
+    init(of count: Int, _ make: () -> PostgresWorker) {
+        state = Mutex(State(idle: (0..<max(count, 1)).map { _ in make() }))
+    }
+
+    /// A worker, which must be handed back by ``give(_:)``.
+    ///
+    /// - Throws: `CancellationError` when the task is cancelled while it waits.
+    func take() async throws -> PostgresWorker {
+        let promise = Promise<PostgresWorker>()
+        let idle = state.withLock { state in
+            // The one that worked last: its connection is the one that is most likely to be there.
+            let idle = state.idle.popLast()
+            if idle == nil { state.waiters.append(promise) }
+            return idle
+        }
+        if let idle { return idle }
+        do { return try await promise.value() } catch {
+            let wasWaiting = state.withLock { state in
+                let count = state.waiters.count
+                state.waiters.removeAll { $0 === promise }
+                return state.waiters.count < count
+            }
+            // A worker that was handed over at the same moment goes to the next one.
+            if !wasWaiting { Task { if let worker = try? await promise.value() { self.give(worker) } } }
+            throw error
+        }
+    }
+
+    /// Hands a worker back.
+    func give(_ worker: PostgresWorker) {
+        let waiter = state.withLock { state -> Promise<PostgresWorker>? in
+            if state.waiters.isEmpty {
+                state.idle.append(worker)
+                return nil
+            }
+            return state.waiters.removeFirst()
+        }
+        waiter?.fulfil(.success(worker))
+    }
+}
+
+/// One connection of a pool, and the thread on which its calls block: none of the tasks' threads ever waits for the server.
+final class PostgresWorker: Sendable {
+    private let queue = DispatchQueue(label: "chappie.threads.postgres")
+    /// Used on the queue alone; `nil` before the first use and after a failure.
+    private let connection = Mutex<PostgresConnection?>(nil)
+    private let open: @Sendable (PostgresInterruption) throws(PostgresFailure) -> PostgresConnection
+
+    init(open: @escaping @Sendable (PostgresInterruption) throws(PostgresFailure) -> PostgresConnection) {
+        self.open = open
+    }
+
+    /// Runs `work` with the connection, on a new one where there is none, and drops it when the work fails.
+    func run<Value: Sendable>(
+        _ work: @escaping @Sendable (PostgresConnection) throws(PostgresFailure) -> Value
+    ) async throws(PostgresFailure) -> Value {
+        let interruption = PostgresInterruption()
+        let result: Result<Value, PostgresFailure> = await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                queue.async {
+                    continuation.resume(returning: self.result(of: work, interruption))
+                }
+            }
+        } onCancel: {
+            interruption.cancel()
+        }
+        return try result.get()
+    }
+
+    private func result<Value: Sendable>(
+        of work: @Sendable (PostgresConnection) throws(PostgresFailure) -> Value, _ interruption: PostgresInterruption
+    ) -> Result<Value, PostgresFailure> {
+        connection.withLock { kept in
+            do throws(PostgresFailure) {
+                let connection = if let kept { kept } else { try open(interruption) }
+                kept = nil
+                connection.interruption = interruption
+                do throws(PostgresFailure) {
+                    let value = try work(connection)
+                    kept = connection
+                    return .success(value)
+                } catch {
+                    if case .answer = error { kept = connection }
+                    return .failure(error)
+                }
+            } catch {
+                return .failure(error)
+            }
+        }
+    }
+}
+
+/// Whether work that failed is tried again, and when. No clock: the moments are arguments.
+struct PostgresRetries {
+    /// How long a lost connection is replaced for, and how long the outcome of a COMMIT is asked for.
+    let reconnecting: Duration
+    let findingOut: Duration
+
+    /// Whether an earlier attempt may have been committed.
+    private(set) var isUncertain = false
+    /// Whether the tables have to be made or changed first.
+    private(set) var wantsMigration = false
+    private var hasMigrated = false
+    private var collisions = 0
+    private var pauses = 0
+    /// Set with the first loss.
+    private var deadline: ContinuousClock.Instant?
+
+    init(reconnecting: Duration, findingOut: Duration) {
+        self.reconnecting = reconnecting
+        self.findingOut = findingOut
+    }
+
+    mutating func migrated() { (wantsMigration, hasMigrated) = (false, true) }
+
+    /// How long to wait before the next attempt; `nil` for none.
+    ///
+    /// - Parameter jitter: between 0 and 1, so that two that collided don't do so again.
+    mutating func pause(
+        after failure: PostgresFailure, now: ContinuousClock.Instant, jitter: Double
+    ) -> Duration? {
+        switch failure {
+        case .answer, .refused, .late, .cancelled: return nil
+        case .outdated:
+            guard !hasMigrated, !wantsMigration else { return nil }
+            wantsMigration = true
+            return .zero
+        case .contended:
+            collisions += 1
+            return collisions <= 8 ? .milliseconds(5 << collisions) * jitter : nil
+        case .lost:
+            guard deadline != nil else {
+                deadline = now + reconnecting
+                return .zero
+            }
+            return isUncertain ? backoff(now) : nil
+        case .uncertain:
+            if !isUncertain {
+                isUncertain = true
+                deadline = now + findingOut
+                return .zero
+            }
+            return backoff(now)
+        case .unreachable: return backoff(now)
+        }
+    }
+
+    private mutating func backoff(_ now: ContinuousClock.Instant) -> Duration? {
+        guard let deadline, now < deadline else { return nil }
+        pauses += 1
+        return min(.milliseconds(10 << min(pauses, 7)), .seconds(1))
+    }
+}

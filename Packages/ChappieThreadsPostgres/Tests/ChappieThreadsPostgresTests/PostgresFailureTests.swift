@@ -1,0 +1,220 @@
+import ChappieRuntime
+import FoundationEssentials
+import Synchronization
+import TestFixtures
+import Testing
+
+@testable import ChappieThreadsPostgres
+
+/// What becomes of records when the server, the network or the caller does not stay to the end.
+extension PostgresStoreTests {
+    @Test func aServerThatIsKilledAgainAndAgainLosesAndDoublesNothing() async throws {
+        try await PostgresServer.lent { server in
+            try await server.makeDatabase("restarted")
+            let store = try ChappiePostgresThreadStore(connectionString: server.address(of: "restarted"))
+            let progress = Progress()
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask {
+                    var position = 0
+                    for number in 0... {
+                        guard !progress.isOver.withLock({ $0 }) else { break }
+                        do {
+                            try await store.say(["\(number)"], in: "thread", at: position)
+                            progress.acknowledged.withLock { $0.append(number) }
+                            position += 1
+                        } catch ChappieThreadStoreError.unavailable {
+                            // Whether it is there is open; the next number goes where the thread ends.
+                            let count = try await eventuallyValue {
+                                try await store.summary(of: "thread")?.recordCount ?? 0
+                            }
+                            position = try #require(count)
+                        }
+                    }
+                }
+                for _ in 0..<4 {
+                    let before = progress.acknowledged.withLock(\.count)
+                    guard try await eventually({ progress.acknowledged.withLock(\.count) >= before + 20 }) else {
+                        progress.isOver.withLock { $0 = true }
+                        throw FixtureFailure("nothing is acknowledged any more")
+                    }
+                    try await server.restart()
+                }
+                progress.isOver.withLock { $0 = true }
+                try await group.waitForAll()
+            }
+            let numbers = try await store.texts(in: "thread").compactMap { Int($0) }
+            #expect(zip(numbers, numbers.dropFirst()).allSatisfy { $0 < $1 }, "\(numbers)")
+            #expect(progress.acknowledged.withLock { Set($0) }.isSubset(of: numbers))
+        }
+    }
+
+    /// Before the message, where the append begins a thread; in the middle of it, where it goes on with one.
+    @Test(arguments: CuttingProxy.Direction.allCases, [false, true])
+    func aConnectionThatIsCutAtAnyMessageOfAnAppendLosesAndDoublesNothing(
+        _ direction: CuttingProxy.Direction, inTheMiddle: Bool
+    ) async throws {
+        let proxy = try CuttingProxy(to: server.port)
+        defer { proxy.close() }
+        let store = try store(port: proxy.port, .init(connections: 1))
+        func append(_ number: Int, cuttingAt cut: CuttingProxy.Cut?) async throws {
+            proxy.count(cuttingAt: cut)
+            if inTheMiddle {
+                try await store.say(["\(number)"], in: "thread", at: number)
+            } else {
+                try await store.say(["\(number)"], in: "thread-\(number)", at: 0)
+            }
+        }
+        try await store.say(["0"], in: inTheMiddle ? "thread" : "thread-0", at: 0)
+        // The connection is made; what passes from now on are the messages of an append.
+        try await append(1, cuttingAt: nil)
+        let messages = proxy.passed(direction)
+        #expect(messages > 20)
+        for message in 0..<messages {
+            try await append(
+                2 + message, cuttingAt: .init(direction: direction, message: message, passesHalf: inTheMiddle))
+            #expect(!proxy.isArmed, "at message \(message)")
+        }
+        let numbers = (0..<messages + 2).map(String.init)
+        if inTheMiddle {
+            #expect(try await store.texts(in: "thread") == numbers)
+        } else {
+            for number in numbers { #expect(try await store.texts(in: "thread-\(number)") == [number]) }
+        }
+    }
+
+    @Test(arguments: CuttingProxy.Direction.allCases)
+    func aConnectionThatIsCutWhileItIsMadeIsReplacedOrAnError(_ direction: CuttingProxy.Direction) async throws {
+        let proxy = try CuttingProxy(to: server.port)
+        defer { proxy.close() }
+        proxy.count(cuttingAt: nil)
+        try await rawConnection(port: proxy.port).run { _ throws(PostgresFailure) in }
+        // And the first look at the new connection.
+        let messages = proxy.passed(direction) + 5
+        for message in 0..<messages {
+            let store = try store(port: proxy.port)
+            proxy.count(cuttingAt: .init(direction: direction, message: message, passesHalf: true))
+            do { try await store.say(["text"], in: "thread-\(message)", at: 0) } catch {
+                await refusal("unavailable") { throw error }
+                try await store.say(["text"], in: "thread-\(message)", at: 0)
+            }
+            #expect(!proxy.isArmed, "at message \(message)")
+            #expect(try await store.texts(in: "thread-\(message)") == ["text"])
+        }
+    }
+
+    @Test func aCallThatWaitsForAnotherTransactionEndsInTimeOrWithItsTask() async throws {
+        try await server.makeDatabase("locked")
+        let store = try store(in: "locked", .init(connections: 1))
+        try await store.say(["first"], in: "thread", at: 0)
+        let holder = try rawConnection(to: "locked")
+        let schema = PostgresSchema(name: "chappie", tenant: tenant, limit: Patience.limit)
+        try await holder.run { connection throws(PostgresFailure) in
+            _ = try schema.begin(["SELECT 1::bigint FROM chappie.threads FOR UPDATE"], on: connection)
+        }
+
+        let hasty = try self.store(in: "locked", .init(statementTimeout: .milliseconds(200)))
+        await #expect(throws: ChappieThreadStoreError.busy(.milliseconds(200))) {
+            try await hasty.say(["second"], in: "thread", at: 1)
+        }
+
+        let blocked = Task { try await store.say(["second"], in: "thread", at: 1) }
+        let waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = 'locked' AND wait_event_type = 'Lock'"
+        #expect(try await eventually { try await server.sql(waiting) == "1" })
+        // Another call waits for the only connection, and leaves the line.
+        let next = Task { try await store.summaries() }
+        next.cancel()
+        await refusal("unavailable", saying: "cancelled") { _ = try await next.value }
+        blocked.cancel()
+        await refusal("unavailable", saying: "cancelled") { try await blocked.value }
+        // The server has noticed by itself.
+        #expect(try await eventually { try await server.sql(waiting) == "0" })
+
+        try await holder.run { connection throws(PostgresFailure) in try schema.rollBack(on: connection) }
+        try await store.say(["second"], in: "thread", at: 1)
+        #expect(try await store.texts(in: "thread") == ["first", "second"])
+    }
+
+    @Test func saysWhatIsWrongAndNothingThatIsSecret() async throws {
+        let secret = "wr0ng-s3cret"
+        let server = "postgresql://app:\(secret)@127.0.0.1"
+        let silent = try await SilentListener()
+        for (address, words) in [
+            ("\(server):\(self.server.port)/shared", "password authentication failed"),
+            ("\(server):1/shared", "Connection refused"),
+            ("\(server):\(self.server.port)/shared?sslmode=require", "does not support SSL"),
+            ("\(server):\(silent.port)/shared", "no answer"),
+            ("host=/nowhere user=app password=\(secret)", "No such file or directory"),
+            ("\(server):\(self.server.port)/shared?nonsense=\(secret)", "connection string"),
+            ("\(secret)", "connection string"),
+        ] {
+            let error = await refusal("unavailable", saying: words, "for \(words)") {
+                let store = try ChappiePostgresThreadStore(
+                    connectionString: address, options: .init(connectTimeout: .seconds(2)))
+                var dumped = ""
+                dump(store, to: &dumped)
+                #expect(!dumped.contains(secret))
+                _ = try await store.summaries()
+            }
+            #expect(error.map { "\($0) \($0.errorDescription ?? "")".contains(secret) } == false, "for \(words)")
+        }
+        await refusal("unavailable", saying: "does not exist") { _ = try await store(in: "absent").summaries() }
+        #expect(throws: ChappieThreadStoreError.unavailable("the tenant has no name")) { _ = try store(tenant: "") }
+    }
+}
+
+/// Of a writer.
+private final class Progress: Sendable {
+    let acknowledged = Mutex<[Int]>([])
+    let isOver = Mutex(false)
+}
+
+/// What is tried again, and when.
+struct PostgresRetriesTests {
+    private let start = ContinuousClock.now
+    private var retries = PostgresRetries(reconnecting: .seconds(10), findingOut: .seconds(30))
+
+    @Test mutating func aServerThatIsNotThereIsAnErrorAtOnce() {
+        #expect(retries.pause(after: .unreachable(""), now: start, jitter: 0) == nil)
+    }
+
+    @Test mutating func aBrokenConnectionIsReplacedOnce() {
+        #expect(retries.pause(after: .lost(""), now: start, jitter: 0) == .zero)
+        #expect(!retries.isUncertain)
+        #expect(retries.pause(after: .unreachable(""), now: start + .seconds(1), jitter: 0) == .milliseconds(20))
+        #expect(retries.pause(after: .unreachable(""), now: start + .seconds(9), jitter: 0) == .milliseconds(40))
+        #expect(retries.pause(after: .unreachable(""), now: start + .seconds(10), jitter: 0) == nil)
+        #expect(retries.pause(after: .lost(""), now: start + .seconds(1), jitter: 0) == nil)
+    }
+
+    @Test mutating func anOpenOutcomeIsAskedForUntilTheTimeIsUp() {
+        #expect(retries.pause(after: .uncertain, now: start, jitter: 0) == .zero)
+        #expect(retries.isUncertain)
+        for second in 1..<30 {
+            for failure in [PostgresFailure.lost(""), .unreachable(""), .uncertain] {
+                let pause = retries.pause(after: failure, now: start + .seconds(second), jitter: 0)
+                #expect(pause.map { $0 > .zero && $0 <= .seconds(1) } == true)
+            }
+        }
+        #expect(retries.pause(after: .lost(""), now: start + .seconds(30), jitter: 0) == nil)
+        #expect(retries.pause(after: .cancelled, now: start, jitter: 0) == nil)
+    }
+
+    @Test mutating func collisionsAndMissingTablesAreTriedAgainWithinBounds() {
+        #expect(retries.pause(after: .outdated(""), now: start, jitter: 0) == .zero)
+        #expect(retries.wantsMigration)
+        retries.migrated()
+        #expect(retries.pause(after: .outdated(""), now: start, jitter: 0) == nil)
+        let pauses = (0..<20).compactMap { _ in retries.pause(after: .contended, now: start, jitter: 1) }
+        #expect(pauses.count == 8 && pauses.allSatisfy { $0 <= .seconds(2) })
+    }
+}
+
+/// What `read` gives as soon as it does not fail.
+private func eventuallyValue<Value>(_ read: () async throws -> Value) async throws -> Value? {
+    var value: Value?
+    _ = try await eventually {
+        value = try? await read()
+        return value != nil
+    }
+    return value
+}

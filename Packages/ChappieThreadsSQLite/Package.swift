@@ -1,0 +1,50 @@
+// swift-tools-version: 6.2
+// Adapter: ChappieThreadStore in a file, over SQLite.
+import PackageDescription
+
+let package = Package(
+    name: "ChappieThreadsSQLite",
+    platforms: [.macOS(.v15), .iOS(.v18)],
+    products: [.library(name: "ChappieThreadsSQLite", targets: ["ChappieThreadsSQLite"])],
+    dependencies: [
+        .package(path: "../ChappieCore"),
+        .package(path: "../ChappieAuth"),
+        .package(path: "../ChappieRuntime"),
+        .package(path: "../ChappieCrypto"),
+        .package(path: "../CSQLite"),
+    ],
+    targets: [
+        .target(
+            name: "ChappieThreadsSQLite",
+            dependencies: [
+                "ChappieCore",
+                "ChappieAuth",
+                "ChappieRuntime",
+                "ChappieCrypto",
+                "CSQLite",
+            ]),
+        .executableTarget(
+            name: "ThreadStoreWriter",
+            dependencies: [
+                "ChappieCore",
+                "ChappieAuth",
+                "ChappieRuntime",
+                "ChappieCrypto",
+                "ChappieThreadsSQLite",
+            ],
+            path: "Tests/ThreadStoreWriter"),
+    ],
+    swiftLanguageModes: [.v6],
+    cLanguageStandard: .c11
+)
+
+let cModules: Set<String> = []
+for target in package.targets where !cModules.contains(target.name) {
+    target.swiftSettings = [
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("InternalImportsByDefault"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+        .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+        .treatAllWarnings(as: .error),
+    ]
+}

@@ -1,0 +1,351 @@
+public import ChappieAuth
+@_spi(ChappieInternals) import ChappieCrypto
+public import ChappieRuntime
+import Dispatch
+import FoundationEssentials
+import Synchronization
+
+/// Keeps threads in a file of this machine: an SQLite database, encrypted unless plain text is asked for.
+///
+/// Several processes may use one folder at once. What ``append(_:to:at:)`` has returned for survives a crash and a power
+/// cut. An append costs the same however long the thread is. What is deleted is overwritten; only the words of a deleted
+/// thread may stay in a large index for a while (digests of words, with encryption), since 8 MiB of it are cleaned at once.
+///
+/// **What is encrypted**: every record, title and preview, with AES-256-GCM, bound to its thread, its position and its
+/// kind, so that records that were exchanged, moved or cut off by hand are noticed (`damaged`). The index for searches
+/// holds keyed digests of words. In the open are the threads' ids, and the positions, kinds, dates and sizes of records,
+/// and which records have words in common. An old copy of the whole file in the file's place is not noticed.
+///
+/// The key is kept by a `CredentialStore`: the keyring, as a rule. Without it the threads are gone.
+///
+/// **It refuses** (`unsafeFile`) a folder or file that belongs to another user, that others may read or write, or that is a
+/// symbolic link.
+public final class ChappieFileThreadStore: ChappieThreadStore {
+    /// The folder; `nil` where there is no home directory to have it in.
+    public var directory: String? { try? folder.get().path }
+    /// How the files are protected.
+    public let storagePolicy: ChappieFileThreadStoreStoragePolicy
+    /// How much may be stored.
+    public let limits: ChappieFileThreadStoreLimits
+
+    private let folder: Result<ThreadFolder, StoreError>
+    private let keyStore: any CredentialStore
+    private let queue = DispatchQueue(label: "chappie.threads")
+    /// Used on the queue alone.
+    private let database = Mutex<ThreadDatabase?>(nil)
+    /// Once read; never with `.complete`.
+    private let keptKeys = Mutex<[RecordSealer]?>(nil)
+
+    /// Touches nothing yet: what is wrong with the folder or the key is thrown by the first call that needs them.
+    ///
+    /// - Parameters:
+    ///   - directory: An absolute path. Default: `$XDG_STATE_HOME/chappie/threads`, or `~/.local/state/chappie/threads`.
+    ///     Made for this user alone at the first append.
+    ///   - storagePolicy: Encryption and backups.
+    ///   - limits: How much may be stored. Default 512 MiB.
+    ///   - keys: Keeps the key, in a slot of the service `com.chappie.sdk` whose account begins with `threads-`. Not asked
+    ///     with `fileProtection: .none`.
+    public init(
+        directory: String? = nil, storagePolicy: ChappieFileThreadStoreStoragePolicy = .init(),
+        limits: ChappieFileThreadStoreLimits = .init(), keys: any CredentialStore
+    ) {
+        self.storagePolicy = storagePolicy
+        self.limits = limits
+        keyStore = keys
+        folder = Result { () throws(StoreError) in
+            try ThreadFolder(directory, in: ProcessInfo.processInfo.environment)
+        }
+    }
+
+    /// Opens the database, or makes it and its key, so that a program can say early that nothing will be kept.
+    ///
+    /// - Throws: ``ChappieThreadStoreError``, as the first append would.
+    public func prepare() async throws(ChappieThreadStoreError) {
+        let facts = try await openedOrMade()
+        _ = try await perform(facts) { database, protection throws(StoreError) in try database.state(protection) }
+    }
+
+    public func summaries() async throws(ChappieThreadStoreError) -> [ChappieThreadSummary] {
+        guard let facts = try await opened() else { return [] }
+        return try await perform(facts) { database, protection throws(StoreError) in
+            try database.summaries(protection)
+        }
+    }
+
+    public func summary(of thread: String) async throws(ChappieThreadStoreError) -> ChappieThreadSummary? {
+        guard let facts = try await opened() else { return nil }
+        return try await perform(facts) { database, protection throws(StoreError) in
+            try database.summary(of: thread, protection)
+        }
+    }
+
+    public func records(
+        of thread: String, from position: Int
+    ) async throws(ChappieThreadStoreError) -> [ChappieThreadRecord] {
+        guard let facts = try await opened() else { throw .notFound(thread: thread) }
+        return try await perform(facts) { database, protection throws(StoreError) in
+            try database.records(of: thread, from: position, protection)
+        }
+    }
+
+    public func append(
+        _ records: [ChappieThreadRecord], to thread: ChappieThreadSummary, at position: Int
+    ) async throws(ChappieThreadStoreError) {
+        precondition(
+            !records.isEmpty && position >= 0 && position + records.count < 1 << 31
+                && records.map(\.position) == Array(position..<position + records.count),
+            "Records that are appended follow one another from the given position on.")
+        let facts = try await openedOrMade()
+        try await perform(facts) { [limits] database, protection throws(StoreError) in
+            try database.append(records, to: thread, at: position, limit: limits.maximumBytes, protection)
+        }
+    }
+
+    public func delete(_ thread: String) async throws(ChappieThreadStoreError) {
+        guard let facts = try await opened() else { return }
+        try await perform(facts) { database, protection throws(StoreError) in
+            try database.delete(thread, protection)
+        }
+    }
+
+    public func search(_ query: ChappieThreadQuery) async throws(ChappieThreadStoreError) -> [ChappieThreadHit] {
+        guard let facts = try await opened() else { return [] }
+        return try await perform(facts) { database, protection throws(StoreError) in
+            try database.search(query, protection)
+        }
+    }
+
+    /// How much is stored; needs no key.
+    public func usage() async throws(ChappieThreadStoreError) -> ChappieThreadStoreUsage {
+        guard let facts = try await opened() else {
+            return ChappieThreadStoreUsage(bytes: 0, limit: limits.maximumBytes, threads: 0, records: 0)
+        }
+        return try await perform(facts, .plain) { [limits] database, _ throws(StoreError) in
+            try database.usage(limit: limits.maximumBytes)
+        }
+    }
+
+    // MARK: Care
+
+    /// Gives the threads a new key: it is stored first, then everything is sealed with it, in small steps beside which
+    /// other processes go on, and the old key is removed last. Where it was interrupted, the next call finishes it.
+    /// Nothing happens to plain text.
+    ///
+    /// - Throws: `damaged` where something can't be opened with the old key, which then stays; `busy` while another
+    ///   process does the same.
+    public func rotateKey() async throws(ChappieThreadStoreError) {
+        guard let facts = try await opened(), facts.isSealed else { return }
+        let keys = ThreadKeys(of: facts.id, in: keyStore)
+        try await folder.get().changingKeys { () async throws(StoreError) in
+            var sealers = try await keys.load()
+            if sealers.count == 1 {
+                sealers.insert(try ThreadKeys.newSealer(), at: 0)
+                try await keys.save(sealers)
+            }
+            let protection = ThreadProtection(sealers: sealers, isLatest: true)
+            var next: Int? = 0
+            while let start = next {
+                next = try await perform(facts, protection) { database, protection throws(StoreError) in
+                    try database.reseal(from: start, protection)
+                }
+            }
+            try await perform(facts, protection) { database, _ throws(StoreError) in try database.tidyIndex() }
+            try await keys.save([sealers[0]])
+            keptKeys.withLock { $0 = nil }
+        }
+    }
+
+    /// Reads everything and looks at the index; what is wrong, or nothing.
+    ///
+    /// - Throws: What keeps it from looking, `damaged` where not even the list of threads is there.
+    public func verify() async throws(ChappieThreadStoreError) -> [ChappieThreadStoreError] {
+        guard let facts = try await opened() else { return [] }
+        return try await perform(facts) { database, protection throws(StoreError) in
+            try database.problems(protection)
+        }
+    }
+
+    /// Makes the index for searches anew, where ``verify()`` found it damaged; the threads must be whole.
+    public func rebuildIndex() async throws(ChappieThreadStoreError) {
+        guard let facts = try await opened() else { return }
+        try await perform(facts) { database, protection throws(StoreError) in try database.rebuildIndex(protection) }
+    }
+
+    /// The ids of the threads of which something can be read, also where ``summaries()`` can't list them.
+    public func salvageableThreads() async throws(ChappieThreadStoreError) -> [String] {
+        try await salvaging { database, _ in database.salvageableThreads() } ?? []
+    }
+
+    /// What can still be read of a damaged thread. Deleting the thread afterwards makes the rest of the store whole.
+    public func salvage(_ thread: String) async throws(ChappieThreadStoreError) -> ChappieSalvagedThread {
+        let salvaged = try await salvaging { database, protection throws(StoreError) in
+            try database.salvage(thread, protection)
+        }
+        guard let salvaged else { throw .notFound(thread: thread) }
+        return salvaged
+    }
+
+    /// On a connection of its own that also takes a file that was cut; `nil` when there is no store.
+    private func salvaging<Output: Sendable>(
+        _ work: @escaping @Sendable (ThreadDatabase, ThreadProtection) throws(StoreError) -> Output
+    ) async throws(StoreError) -> Output? {
+        let folder = try folder.get()
+        let facts = try await onDisk { _ throws(StoreError) in try ThreadDatabase(salvaging: folder)?.facts }
+        guard let facts else { return nil }
+        try checkPolicy(facts)
+        let protection = facts.isSealed ? try await protection(facts, isLatest: true) : .plain
+        return try await onDisk { _ throws(StoreError) in
+            guard let database = try ThreadDatabase(salvaging: folder) else { return nil }
+            return try work(database, protection)
+        }
+    }
+
+    // MARK: Opening
+
+    /// `nil` when there is no store in the folder.
+    private func opened() async throws(StoreError) -> ThreadDatabase.Facts? {
+        let folder = try folder.get()
+        let facts = try await onDisk { database throws(StoreError) in
+            if database == nil, let file = try folder.existing() { database = try ThreadDatabase(file) }
+            return database?.facts
+        }
+        if let facts { try checkPolicy(facts) }
+        return facts
+    }
+
+    private func openedOrMade() async throws(StoreError) -> ThreadDatabase.Facts {
+        if let facts = try await opened() { return facts }
+        let (folder, policy) = (try folder.get(), storagePolicy)
+        let new = ThreadDatabase.Facts(
+            id: UUID().uuidString.lowercased(), isSealed: policy.fileProtection != .none)
+        let keys = ThreadKeys(of: new.id, in: keyStore)
+        var protection = ThreadProtection.plain
+        if new.isSealed {
+            // A folder that can't be used must not leave a key behind.
+            let there = try await onDisk { database throws(StoreError) in
+                database = try folder.preparing(isExcludedFromBackup: policy.isExcludedFromBackup) {
+                    file throws(StoreError) in try ThreadDatabase(file)
+                }
+                return database?.facts
+            }
+            if let there {
+                try checkPolicy(there)
+                return there
+            }
+            // A key is in its place before anything is sealed with it.
+            protection = ThreadProtection(sealers: [try ThreadKeys.newSealer()], isLatest: true)
+            try await keys.save(protection.sealers)
+        }
+        let facts = try await onDisk { [protection] database throws(StoreError) in
+            let made = try folder.preparing(isExcludedFromBackup: policy.isExcludedFromBackup) {
+                file throws(StoreError) in try ThreadDatabase.make(new, in: file, protection: protection)
+            }
+            database = made
+            return made.facts
+        }
+        // Another process was faster, and has a key of its own.
+        if new.isSealed, facts != new { await keys.delete() }
+        try checkPolicy(facts)
+        return facts
+    }
+
+    /// Nothing is ever protected less than it was asked for.
+    private func checkPolicy(_ facts: ThreadDatabase.Facts) throws(StoreError) {
+        let path = try folder.get().path
+        switch (facts.isSealed, storagePolicy.fileProtection) {
+        case (true, .none):
+            throw .locked("\(path) is encrypted, and plain text was asked for (fileProtection .none)")
+        case (false, .complete), (false, .completeUntilFirstUserAuthentication):
+            throw .unsafeFile(
+                "\(path) holds threads as plain text, and encryption was asked for",
+                remedy: "Export them, delete the folder and import them again; or ask for fileProtection .none.")
+        default: return
+        }
+    }
+
+    // MARK: Performing
+
+    private func perform<Output: Sendable>(
+        _ facts: ThreadDatabase.Facts,
+        _ work: @escaping @Sendable (ThreadDatabase, ThreadProtection) throws(StoreError) -> Output
+    ) async throws(StoreError) -> Output {
+        guard facts.isSealed else { return try await perform(facts, .plain, work) }
+        do throws(StoreError) {
+            return try await perform(facts, protection(facts, isLatest: false), work)
+        } catch .wrongKey {
+            // Another process may have changed the key since it was read.
+            return try await perform(facts, protection(facts, isLatest: true), work)
+        }
+    }
+
+    private func perform<Output: Sendable>(
+        _ facts: ThreadDatabase.Facts, _ protection: ThreadProtection,
+        _ work: @escaping @Sendable (ThreadDatabase, ThreadProtection) throws(StoreError) -> Output
+    ) async throws(StoreError) -> Output {
+        try await onDisk { database throws(StoreError) in
+            guard let database else { preconditionFailure("The database was opened before.") }
+            return try work(database, protection)
+        }
+    }
+
+    private func protection(
+        _ facts: ThreadDatabase.Facts, isLatest: Bool
+    ) async throws(StoreError) -> ThreadProtection {
+        let isKept = storagePolicy.fileProtection == .completeUntilFirstUserAuthentication
+        if isKept, !isLatest, let sealers = keptKeys.withLock({ $0 }) { return ThreadProtection(sealers: sealers) }
+        let sealers = try await ThreadKeys(of: facts.id, in: keyStore).load()
+        if isKept { keptKeys.withLock { $0 = sealers } }
+        return ThreadProtection(sealers: sealers, isLatest: isLatest)
+    }
+
+    /// SQLite blocks, so its work is done outside of the threads of Swift's tasks. A call that was cancelled goes on: its
+    /// caller has to know whether something was stored.
+    private func onDisk<Output: Sendable>(
+        _ work: @escaping @Sendable (inout ThreadDatabase?) throws(StoreError) -> Output
+    ) async throws(StoreError) -> Output {
+        let result = await withCheckedContinuation { (answer: CheckedContinuation<Result<Output, StoreError>, Never>) in
+            queue.async { [self] in
+                answer.resume(
+                    returning: database.withLock { database in
+                        Result { () throws(StoreError) in try work(&database) }
+                    })
+            }
+        }
+        return try result.get()
+    }
+}
+
+/// How a file thread store protects what it stores.
+public struct ChappieFileThreadStoreStoragePolicy: Sendable, Hashable, Codable {
+    /// When the threads can be read.
+    public enum FileProtection: String, Sendable, Hashable, Codable {
+        /// Encrypted; the key is read for each call and not kept. While it can't be had, the threads can't be read. The
+        /// default.
+        case complete
+        /// Encrypted; the key is kept in memory once it has been read.
+        case completeUntilFirstUserAuthentication
+        /// Plain text, in files that are for their owner alone.
+        case none
+    }
+
+    /// When the threads can be read. Default `.complete`.
+    public var fileProtection: FileProtection
+    /// Whether backup programs are asked to leave the folder out. Default `true`.
+    public var isExcludedFromBackup: Bool
+
+    /// A policy with the given properties.
+    public init(fileProtection: FileProtection = .complete, isExcludedFromBackup: Bool = true) {
+        self.fileProtection = fileProtection
+        self.isExcludedFromBackup = isExcludedFromBackup
+    }
+}
+
+/// How much a file thread store may hold.
+public struct ChappieFileThreadStoreLimits: Sendable, Hashable, Codable {
+    /// The most bytes that the database may take, its index included; what deleted threads leave free does not count.
+    /// Default 512 MiB. An append beyond it is `full`, and deleting makes room.
+    public var maximumBytes: Int
+
+    /// Limits with the given properties.
+    public init(maximumBytes: Int = 512 << 20) { self.maximumBytes = maximumBytes }
+}

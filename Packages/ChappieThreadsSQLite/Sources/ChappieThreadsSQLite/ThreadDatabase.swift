@@ -1,0 +1,473 @@
+@_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) import ChappieRuntime
+
+/// The database of a thread store. Synchronous, for one thread at a time.
+///
+/// Form 1 of the file (`user_version`):
+/// - `store`: one row. `key` names the key that new records are sealed with, `state` holds how many threads there are.
+/// - `threads`: a row for each. `count` is where it ends, `summary` the sealed summary, which belongs to this count.
+/// - `records`: `id` is the thread's number · 2³² + the position: records of a thread are neighbours.
+/// - `search`: FTS5, with the ids of the records.
+///
+/// In the open are ids of threads, positions, kinds, dates, sizes, and with encryption the digests of words: which records
+/// share words, not which words.
+final class ThreadDatabase {
+    /// What has to be known of a database before it can be used.
+    struct Facts: Sendable, Hashable {
+        /// Names the database, at random; its key is stored under this name.
+        let id: String
+        let isSealed: Bool
+    }
+
+    let facts: Facts
+    let database: Database
+
+    /// "CHPT".
+    private static let application = 0x4348_5054
+    private static let form = 1
+
+    static let searchTable = "CREATE VIRTUAL TABLE search USING fts5(words, beginnings, tokenize = 'ascii')"
+    private static let tables = [
+        """
+        CREATE TABLE records
+        (id INTEGER PRIMARY KEY, kind TEXT NOT NULL, date INTEGER NOT NULL, key INTEGER NOT NULL, body BLOB NOT NULL)
+        """,
+        searchTable,
+        "CREATE TABLE store (id TEXT NOT NULL, key INTEGER NOT NULL, state BLOB NOT NULL)",
+        """
+        CREATE TABLE threads
+        (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, count INTEGER NOT NULL, key INTEGER NOT NULL,
+        summary BLOB NOT NULL)
+        """,
+    ]
+
+    // MARK: Opening
+
+    /// The store in this database; `nil` when nothing is in it yet.
+    ///
+    /// - Throws: `tooNew`, `damaged`. Nothing has been written then.
+    init?(_ database: Database) throws(StoreError) {
+        // At once: another process may be making the store.
+        let (application, form, schema) = try database.snapshot { () throws(StoreError) in
+            let schema = try database.rows(
+                """
+                SELECT sql FROM sqlite_schema
+                WHERE sql IS NOT NULL AND (type <> 'table' OR name NOT LIKE 'search~_%' ESCAPE '~') ORDER BY name
+                """,
+                read: { $0.text(0) })
+            return (
+                try database.integer("PRAGMA application_id"), try database.integer("PRAGMA user_version"), schema
+            )
+        }
+        if application == 0, form == 0, schema.isEmpty { return nil }
+        guard application == Self.application else {
+            throw .damaged(thread: nil, "the file is no database of threads")
+        }
+        guard form <= Self.form else { throw .tooNew(found: form, known: Self.form) }
+        guard form == Self.form, schema == Self.tables else {
+            throw .damaged(thread: nil, "the tables have another form than this program gave them")
+        }
+        let stores = try database.rows("SELECT id, key FROM store", read: { ($0.text(0), $0.integer(1)) })
+        guard let store = stores.first, stores.count == 1 else {
+            throw .damaged(thread: nil, "the entry of the store is missing")
+        }
+        facts = Facts(id: store.0, isSealed: store.1 != ThreadProtection.plainKey)
+        self.database = database
+        for setting in [
+            "synchronous = FULL", "temp_store = MEMORY", "secure_delete = ON", "trusted_schema = OFF",
+            "cell_size_check = ON", "journal_size_limit = 16777216",
+        ] {
+            try database.run("PRAGMA \(setting)")
+        }
+    }
+
+    /// The store in `folder`, to read what can be read: a file that is shorter than it says is opened all the same.
+    convenience init?(salvaging folder: ThreadFolder) throws(StoreError) {
+        guard let file = try folder.existing() else { return nil }
+        try file.run("PRAGMA writable_schema = ON")
+        try file.run("PRAGMA query_only = ON")
+        try self.init(file)
+    }
+
+    /// Makes an empty store, in one step, unless there is one.
+    static func make(
+        _ facts: Facts, in database: Database, protection: ThreadProtection
+    ) throws(StoreError) -> ThreadDatabase {
+        if let there = try ThreadDatabase(database) { return there }
+        try database.run("PRAGMA auto_vacuum = INCREMENTAL")
+        try database.run("PRAGMA journal_mode = WAL")
+        try database.run("PRAGMA synchronous = FULL")
+        let state = try protection.seal(
+            bytes(of: 0), with: protection.currentKey, for: .store(database: facts.id))
+        try database.transaction { () throws(StoreError) in
+            try database.run("PRAGMA application_id = \(application)")
+            try database.run("PRAGMA user_version = \(form)")
+            for table in tables { try database.run(table) }
+            try database.run(
+                "INSERT INTO store VALUES (?, ?, ?)", .text(facts.id), .integer(protection.currentKey), .bytes(state))
+        }
+        guard let made = try ThreadDatabase(database) else {
+            throw .unavailable("the database was removed while it was being made")
+        }
+        return made
+    }
+
+    private static func bytes(of number: Int) -> [UInt8] { withUnsafeBytes(of: number.littleEndian, Array.init) }
+
+    /// The key that new records are sealed with, and the number of threads, checked.
+    func state(_ protection: ThreadProtection) throws(StoreError) -> (key: Int, threads: Int) {
+        let rows = try database.rows("SELECT key, state FROM store", read: { ($0.integer(0), $0.bytes(1)) })
+        guard let (key, sealed) = rows.first else { throw .damaged(thread: nil, "the entry of the store is missing") }
+        guard protection.knows(key) else {
+            throw .wrongKey("they were encrypted with another key than the one that is stored for them")
+        }
+        guard let state = try protection.open(sealed, with: key, for: .store(database: facts.id)), state.count == 8
+        else { throw .damaged(thread: nil, "the entry of the store was changed") }
+        return (key, state.reversed().reduce(0) { $0 << 8 | Int($1) })
+    }
+
+    func setState(_ threads: Int, _ protection: ThreadProtection, key: Int) throws(StoreError) {
+        let state = try protection.seal(Self.bytes(of: threads), with: key, for: .store(database: facts.id))
+        try database.run("UPDATE store SET key = ?, state = ?", .integer(key), .bytes(state))
+    }
+
+    // MARK: Threads
+
+    /// A row of `threads`.
+    struct Entry {
+        static let columns = "number, id, count, key, summary"
+
+        let number: Int
+        let id: String
+        let count: Int
+        let key: Int
+        let summary: [UInt8]
+
+        init(_ row: Database.Row) {
+            number = row.integer(0)
+            id = row.text(1)
+            count = row.integer(2)
+            key = row.integer(3)
+            summary = row.bytes(4)
+        }
+
+        /// The ids of its records.
+        var first: Int { number << 32 }
+        var last: Int { first | 0xFFFF_FFFF }
+    }
+
+    func entry(of thread: String) throws(StoreError) -> Entry? {
+        try database.rows(
+            "SELECT \(Entry.columns) FROM threads WHERE id = ?", .text(thread), read: Entry.init
+        ).first
+    }
+
+    func entry(numbered number: Int) throws(StoreError) -> Entry? {
+        try database.rows(
+            "SELECT \(Entry.columns) FROM threads WHERE number = ?", .integer(number), read: Entry.init
+        ).first
+    }
+
+    func entries() throws(StoreError) -> [Entry] {
+        try database.rows("SELECT \(Entry.columns) FROM threads NOT INDEXED", read: Entry.init)
+    }
+
+    /// `nil` when the entry is not as it was written for the thread `id`.
+    func summary(
+        in entry: Entry, as id: String, _ protection: ThreadProtection
+    ) throws(StoreError) -> ChappieThreadSummary? {
+        let context = ThreadProtection.Context.summary(database: facts.id, thread: id, count: entry.count)
+        guard (0...0xFFFF_FFFF).contains(entry.count),
+            let bytes = try protection.open(entry.summary, with: entry.key, for: context)
+        else { return nil }
+        return ChappieThreadSummary(id: id, stored: bytes)
+    }
+
+    func checkedSummary(
+        in entry: Entry, _ protection: ThreadProtection
+    ) throws(StoreError) -> ChappieThreadSummary {
+        guard let summary = try summary(in: entry, as: entry.id, protection) else {
+            throw .damaged(thread: entry.id, "its entry was changed, or belongs to another thread or length")
+        }
+        return summary
+    }
+
+    func seal(
+        _ summary: ChappieThreadSummary, count: Int, _ key: Int, _ protection: ThreadProtection
+    ) throws(StoreError) -> [UInt8] {
+        try protection.seal(
+            summary.storedBytes, with: key, for: .summary(database: facts.id, thread: summary.id, count: count))
+    }
+
+    func summaries(_ protection: ThreadProtection) throws(StoreError) -> [ChappieThreadSummary] {
+        try database.snapshot { () throws(StoreError) in
+            let expected = try state(protection).threads
+            var summaries: [ChappieThreadSummary] = []
+            for entry in try entries() { summaries.append(try checkedSummary(in: entry, protection)) }
+            guard summaries.count == expected else { throw Self.missingThreads(summaries.count, of: expected) }
+            return summaries
+        }
+    }
+
+    func summary(of thread: String, _ protection: ThreadProtection) throws(StoreError) -> ChappieThreadSummary? {
+        try database.snapshot { () throws(StoreError) in
+            _ = try state(protection)
+            guard let entry = try entry(of: thread) else {
+                try searchForLost(thread, protection)
+                return nil
+            }
+            return try checkedSummary(in: entry, protection)
+        }
+    }
+
+    /// Where a thread is not found: damage to its id or to the index of ids must not pass for its absence.
+    private func searchForLost(_ thread: String, _ protection: ThreadProtection) throws(StoreError) {
+        let (entries, expected) = (try entries(), try state(protection).threads)
+        guard entries.count == expected else { throw Self.missingThreads(entries.count, of: expected) }
+        for entry in entries where try summary(in: entry, as: entry.id, protection) == nil {
+            guard try summary(in: entry, as: thread, protection) == nil else {
+                throw .damaged(thread: thread, "its entry has the name of another thread")
+            }
+        }
+        guard !entries.contains(where: { $0.id == thread }) else {
+            throw .damaged(thread: thread, "the index of threads does not lead to it")
+        }
+    }
+
+    static func missingThreads(_ count: Int, of expected: Int) -> StoreError {
+        .damaged(thread: nil, "\(count) threads are there where \(expected) were stored")
+    }
+
+    // MARK: Records
+
+    func records(
+        of thread: String, from position: Int, _ protection: ThreadProtection
+    ) throws(StoreError) -> [ChappieThreadRecord] {
+        try database.snapshot { () throws(StoreError) in
+            _ = try state(protection)
+            guard let entry = try entry(of: thread) else {
+                try searchForLost(thread, protection)
+                throw .notFound(thread: thread)
+            }
+            _ = try checkedSummary(in: entry, protection)
+            let start = min(max(position, 0), entry.count)
+            var records: [ChappieThreadRecord] = []
+            try database.each(
+                "SELECT id, kind, date, key, body FROM records WHERE id BETWEEN ? AND ? ORDER BY id",
+                [.integer(entry.first | start), .integer(entry.last)]
+            ) { row throws(StoreError) in
+                let next = start + records.count
+                guard next < entry.count, row.integer(0) == entry.first | next else {
+                    throw .damaged(thread: thread, "its record \(next) is missing")
+                }
+                records.append(try record(at: next, of: thread, in: row, protection))
+                return true
+            }
+            guard start + records.count == entry.count else {
+                throw .damaged(
+                    thread: thread, "it has \(start + records.count) records where \(entry.count) were stored")
+            }
+            return records
+        }
+    }
+
+    /// The record with this id; `nil` when it is missing.
+    func record(_ id: Int, of thread: String, _ protection: ThreadProtection) throws(StoreError) -> ChappieThreadRecord?
+    {
+        try database.rows("SELECT id, kind, date, key, body FROM records WHERE id = ?", .integer(id)) {
+            row throws(StoreError) in try record(at: id & 0xFFFF_FFFF, of: thread, in: row, protection)
+        }.first
+    }
+
+    /// The record in a row of `id, kind, date, key, body`.
+    private func record(
+        at position: Int, of thread: String, in row: Database.Row, _ protection: ThreadProtection
+    ) throws(StoreError) -> ChappieThreadRecord {
+        let (kind, date) = (row.text(1), row.integer(2))
+        let context = ThreadProtection.Context.record(
+            database: facts.id, thread: thread, position: position, kind: kind, date: date)
+        guard let bytes = try protection.open(row.bytes(4), with: row.integer(3), for: context),
+            let body = try? ChappieJSON(parsing: bytes)
+        else { throw .damaged(thread: thread, "its record \(position) was changed, or belongs to another place") }
+        return ChappieThreadRecord(
+            position: position, kind: .init(rawValue: kind), date: Date(timeIntervalSince1970: Double(date) / 1000),
+            body: body)
+    }
+
+    func append(
+        _ records: [ChappieThreadRecord], to thread: ChappieThreadSummary, at position: Int, limit: Int,
+        _ protection: ThreadProtection
+    ) throws(StoreError) {
+        // What takes long is done before other processes have to wait.
+        var bodies: [[UInt8]] = []
+        for record in records { bodies.append(try record.storedBody()) }
+        for date in [thread.createdAt, thread.updatedAt] { _ = try Self.milliseconds(of: date) }
+        let size = bodies.reduce(0) { $0 + $1.count }
+        guard size <= limit else { throw .full(bytes: size, limit: limit) }
+        try database.transaction { () throws(StoreError) in
+            let (key, threads) = try state(protection)
+            let known = try entry(of: thread.id)
+            let actual = known?.count ?? 0
+            guard actual == position else { throw .conflict(thread: thread.id, expected: position, actual: actual) }
+            let number =
+                if let known { known.number } else {
+                    try database.integer("SELECT coalesce(max(number), 0) + 1 FROM threads")
+                }
+            let count = position + records.count
+            let summary = try seal(thread, count: count, key, protection)
+            try database.run(
+                """
+                INSERT INTO threads VALUES (?, ?, ?, ?, ?)
+                ON CONFLICT (number) DO UPDATE SET count = excluded.count, key = excluded.key, summary = excluded.summary
+                """,
+                .integer(number), .text(thread.id), .integer(count), .integer(key), .bytes(summary))
+            for (record, body) in zip(records, bodies) {
+                try insert(record, body, into: number << 32 | record.position, of: thread.id, key, protection)
+            }
+            if known == nil { try setState(threads &+ 1, protection, key: key) }
+            let bytes = try bytesUsed()
+            guard bytes <= limit else { throw .full(bytes: bytes, limit: limit) }
+        }
+    }
+
+    func insert(
+        _ record: ChappieThreadRecord, _ body: [UInt8], into id: Int, of thread: String, _ key: Int,
+        _ protection: ThreadProtection
+    ) throws(StoreError) {
+        let date = try Self.milliseconds(of: record.date)
+        let context = ThreadProtection.Context.record(
+            database: facts.id, thread: thread, position: record.position, kind: record.kind.rawValue, date: date)
+        try database.run(
+            "INSERT INTO records VALUES (?, ?, ?, ?, ?)", .integer(id), .text(record.kind.rawValue), .integer(date),
+            .integer(key), .bytes(try protection.seal(body, with: key, for: context)))
+        guard let text = record.searchableText else { return }
+        try index(text, as: id, key, protection)
+    }
+
+    /// - Throws: `unavailable` for a date that would not come back as it is.
+    private static func milliseconds(of date: Date) throws(StoreError) -> Int {
+        let milliseconds = (date.timeIntervalSince1970 * 1000).rounded()
+        guard milliseconds.magnitude <= 0x1p53 else { throw .unavailable("a date is beyond what can be stored") }
+        return Int(milliseconds)
+    }
+
+    func delete(_ thread: String, _ protection: ThreadProtection) throws(StoreError) {
+        let isGone = try database.transaction { () throws(StoreError) in
+            let (key, threads) = try state(protection)
+            guard let entry = try entry(of: thread) else {
+                try searchForLost(thread, protection)
+                return false
+            }
+            let ids = (Database.Value.integer(entry.first), Database.Value.integer(entry.last))
+            try database.run("DELETE FROM search WHERE rowid BETWEEN ? AND ?", ids.0, ids.1)
+            // FTS5 only marks entries as deleted; they go when it merges its parts. At most 8 MiB of that at once.
+            try database.run("INSERT INTO search (search, rank) VALUES ('merge', -2000)")
+            try database.run("DELETE FROM records WHERE id BETWEEN ? AND ?", ids.0, ids.1)
+            try database.run("DELETE FROM threads WHERE number = ?", .integer(entry.number))
+            try setState(threads &- 1, protection, key: key)
+            return true
+        }
+        guard isGone else { return }
+        // The room goes back to the disk, and what was deleted leaves the log as well; another process may be in the way.
+        try? database.run("PRAGMA incremental_vacuum")
+        try? database.run("PRAGMA wal_checkpoint(TRUNCATE)")
+    }
+
+    // MARK: Search
+
+    func index(_ text: String, as id: Int, _ key: Int, _ protection: ThreadProtection) throws(StoreError) {
+        let terms = try protection.terms(of: text, with: key)
+        try database.run(
+            "INSERT INTO search (rowid, words, beginnings) VALUES (?, ?, ?)", .integer(id), .text(terms.words),
+            .text(terms.beginnings))
+    }
+
+    func search(_ query: ChappieThreadQuery, _ protection: ThreadProtection) throws(StoreError) -> [ChappieThreadHit] {
+        let words = ChappieThreadWords(query: query.text)
+        guard query.limit > 0, let match = try protection.query(words.words) else { return [] }
+        return try database.snapshot { () throws(StoreError) in
+            _ = try state(protection)
+            var hits: [ChappieThreadHit] = []
+            // The threads that were looked at; `nil` those that gave a hit, or must not.
+            var threads: [Int: ChappieThreadSummary?] = [:]
+            // Only ids are sorted: bodies are read one by one until there are enough hits.
+            try database.each(
+                "SELECT rowid FROM search WHERE search MATCH ? ORDER BY rank, rowid DESC", [.text(match)]
+            ) { row throws(StoreError) in
+                let (id, number) = (row.integer(0), row.integer(0) >> 32)
+                if threads[number] == nil {
+                    threads.updateValue(try candidate(number, for: query, protection), forKey: number)
+                }
+                guard case .some(.some(let thread)) = threads[number] else { return true }
+                guard let record = try record(id, of: thread.id, protection) else {
+                    throw .damaged(thread: thread.id, "the search leads to a record that is not there")
+                }
+                guard let text = record.searchableText, words.occur(in: text), record.date >= query.since ?? record.date
+                else { return true }
+                hits.append(
+                    ChappieThreadHit(
+                        thread: thread, position: record.position, date: record.date, excerpt: words.excerpt(of: text)))
+                threads.updateValue(nil, forKey: number)
+                return hits.count < query.limit
+            }
+            return hits
+        }
+    }
+
+    private func candidate(
+        _ number: Int, for query: ChappieThreadQuery, _ protection: ThreadProtection
+    ) throws(StoreError) -> ChappieThreadSummary? {
+        guard let entry = try entry(numbered: number) else {
+            throw .damaged(thread: nil, "the search leads to a thread that is not there")
+        }
+        let thread = try checkedSummary(in: entry, protection)
+        let isWanted =
+            (query.includesArchived || !thread.isArchived) && (query.model == nil || query.model == thread.model)
+        return isWanted ? thread : nil
+    }
+
+    // MARK: Size
+
+    func usage(limit: Int) throws(StoreError) -> ChappieThreadStoreUsage {
+        try database.snapshot { () throws(StoreError) in
+            ChappieThreadStoreUsage(
+                bytes: try bytesUsed(), limit: limit, threads: try database.integer("SELECT count(*) FROM threads"),
+                records: try database.integer("SELECT coalesce(sum(count), 0) FROM threads"))
+        }
+    }
+
+    /// The pages of the database that hold something: the log, which is small and soon empty again, does not count.
+    private func bytesUsed() throws(StoreError) -> Int {
+        // FTS5 keeps what is new in memory until a savepoint makes it write.
+        try database.run("SAVEPOINT written")
+        try database.run("RELEASE written")
+        let pages = try database.integer("PRAGMA page_count") - database.integer("PRAGMA freelist_count")
+        return pages * (try database.integer("PRAGMA page_size"))
+    }
+}
+
+extension ChappieThreadSummary {
+    /// As JSON, without the id.
+    fileprivate var storedBytes: [UInt8] {
+        let json: ChappieJSON = [
+            "title": title.map { .string($0) } ?? .null, "preview": .string(preview), "model": .string(model),
+            "created": .double(createdAt.timeIntervalSinceReferenceDate),
+            "updated": .double(updatedAt.timeIntervalSinceReferenceDate), "archived": .bool(isArchived),
+            "turns": .integer(turnCount), "records": .integer(recordCount),
+        ]
+        return json.serializedBytes()
+    }
+
+    fileprivate init?(id: String, stored bytes: [UInt8]) {
+        guard let json = try? ChappieJSON(parsing: bytes), let preview = json["preview"]?.string,
+            let model = json["model"]?.string, let created = json["created"]?.double,
+            let updated = json["updated"]?.double, let isArchived = json["archived"]?.bool,
+            let turns = json["turns"]?.int, let records = json["records"]?.int
+        else { return nil }
+        self.init(
+            id: id, title: json["title"]?.string, preview: preview, model: model,
+            createdAt: Date(timeIntervalSinceReferenceDate: created),
+            updatedAt: Date(timeIntervalSinceReferenceDate: updated), isArchived: isArchived, turnCount: turns,
+            recordCount: records)
+    }
+}

@@ -1,0 +1,130 @@
+import CSQLite
+import ChappieAuth
+@_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) import ChappieCrypto
+import ChappieRuntime
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// The folder of a thread store. Everything in it is for its owner alone.
+struct ThreadFolder: Sendable {
+    /// Absolute, without a slash at its end.
+    let path: String
+
+    var database: String { path + "/threads.db" }
+    /// Held while the database is made; also an example of the mode that files have here.
+    private var lock: String { path + "/threads.lock" }
+    private var tag: String { path + "/CACHEDIR.TAG" }
+
+    /// - Parameter directory: Default: `$XDG_STATE_HOME/chappie/threads`, or `~/.local/state/chappie/threads`.
+    init(_ directory: String?, in environment: [String: String]) throws(StoreError) {
+        guard let directory = directory ?? Self.directory(in: environment) else {
+            throw .unavailable("there is no home directory for them")
+        }
+        guard directory.hasPrefix("/"), !directory.utf8.contains(0) else {
+            throw .unavailable("their folder needs an absolute path")
+        }
+        // A slash at the end would make the system follow a symbolic link.
+        path = "/" + directory.split(separator: "/").joined(separator: "/")
+    }
+
+    /// State, in the words of the XDG Base Directory Specification. Relative paths are invalid and ignored.
+    private static func directory(in environment: [String: String]) -> String? {
+        if let state = environment["XDG_STATE_HOME"], state.hasPrefix("/") { return state + "/chappie/threads" }
+        guard let home = environment["HOME"], home.hasPrefix("/") else { return nil }
+        return home + "/.local/state/chappie/threads"
+    }
+
+    /// Opens the database, after all files were checked; `nil` when there is none.
+    func existing() throws(StoreError) -> Database? {
+        guard try checked({ () throws(CredentialStoreError) in try PrivateFolder.isThere(path) }) else { return nil }
+        return try hasDatabase() ? Database(database) : nil
+    }
+
+    /// Makes the folder where it is missing, and runs `body` while no other process does; `body` may make the database.
+    func preparing<Output>(
+        isExcludedFromBackup: Bool, _ body: (Database) throws(StoreError) -> Output
+    ) throws(StoreError) -> Output {
+        try checked { () throws(CredentialStoreError) in try PrivateFolder.make(path) }
+        let descriptor = try lockFile(lock)
+        defer { close(descriptor) }
+        while flock(descriptor, LOCK_EX) != 0 {
+            guard errno == EINTR else { throw .system("\(lock) can't be locked") }
+        }
+        try exclude(isExcludedFromBackup)
+        _ = try hasDatabase()
+        return try body(Database(database, modeOf: lock))
+    }
+
+    /// Runs `body` unless another process, or another store, is in here at the same time.
+    func changingKeys<Output>(_ body: () async throws(StoreError) -> Output) async throws(StoreError) -> Output {
+        let descriptor = try lockFile(path + "/keys.lock")
+        defer { close(descriptor) }
+        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else { throw .busy(.zero) }
+        return try await body()
+    }
+
+    private func lockFile(_ path: String) throws(StoreError) -> CInt {
+        let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
+        guard descriptor >= 0 else { throw .system("\(path) can't be opened") }
+        // The process's mask may have taken rights from us.
+        fchmod(descriptor, 0o600)
+        return descriptor
+    }
+
+    private func hasDatabase() throws(StoreError) -> Bool {
+        try checked { () throws(CredentialStoreError) in
+            for end in ["-wal", "-shm"] { _ = try PrivateFolder.hasFile(database + end) }
+            return try PrivateFolder.hasFile(database)
+        }
+    }
+
+    /// Tells backup programs to pass the folder over: the tag (https://bford.info/cachedir/) and the attribute
+    /// (https://www.freedesktop.org/wiki/CommonExtendedAttributes/). A file system without attributes is no error.
+    private func exclude(_ isExcluded: Bool) throws(StoreError) {
+        if isExcluded {
+            if access(tag, F_OK) != 0 {
+                let text = """
+                    Signature: 8a477f597d28d172789f06886806bc55
+                    # The threads of chappie. This file asks backup programs to leave them out.
+
+                    """
+                guard PrivateFile.replace(tag, with: Array(text.utf8)) else { throw .system("\(tag) can't be written") }
+            }
+            #if os(Linux)
+                _ = setxattr(path, Self.attribute, "false", 5, 0)
+            #endif
+        } else {
+            unlink(tag)
+            #if os(Linux)
+                _ = removexattr(path, Self.attribute)
+            #endif
+        }
+    }
+
+    private static let attribute = "user.xdg.robots.backup"
+
+    @discardableResult
+    private func checked<Output>(
+        _ body: () throws(CredentialStoreError) -> Output
+    ) throws(StoreError) -> Output {
+        do throws(CredentialStoreError) { return try body() } catch {
+            switch error {
+            case .unsafeFile(let reason, let remedy): throw .unsafeFile(reason, remedy: remedy)
+            case .failed(let words): throw .unavailable(words)
+            default: throw .unavailable("\(error)")
+            }
+        }
+    }
+}
+
+extension ChappieThreadStoreError {
+    /// `/a/file can't be opened: Permission denied`.
+    static func system(_ words: String) -> Self { .unavailable("\(words): \(String(cString: strerror(errno)))") }
+}

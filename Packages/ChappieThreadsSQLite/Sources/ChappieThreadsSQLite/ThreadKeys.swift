@@ -1,0 +1,61 @@
+@_spi(ChappieInternals) import ChappieAuth
+@_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) import ChappieCrypto
+import ChappieRuntime
+
+/// The keys of one database, in a credential store: `{"version":1,"keys":["base64url", …]}`, the current one first.
+///
+/// There is more than one only while a rotation is under way.
+struct ThreadKeys: Sendable {
+    let store: any CredentialStore
+    let slot: CredentialSlot
+
+    init(of database: String, in store: any CredentialStore) {
+        self.store = store
+        slot = CredentialSlot(account: "threads-\(database)")
+    }
+
+    /// - Throws: `locked`; `wrongKey` when there is no key.
+    func load() async throws(StoreError) -> [RecordSealer] {
+        let secret = try await reached { () async throws(CredentialStoreError) in try await store.load(slot) }
+        guard let secret else {
+            throw .wrongKey("their key, \(slot.account), is no longer where credentials are stored")
+        }
+        let json = secret.withBytes { try? ChappieJSON(parsing: Array($0)) }
+        if let version = json?["version"]?.int, version > 1 { throw .tooNew(found: version, known: 1) }
+        var sealers: [RecordSealer] = []
+        for text in json?["keys"]?.array ?? [] {
+            guard let bytes = text.string.flatMap(Base64URL.decode), bytes.count == RecordSealer.keyCount else {
+                throw .wrongKey("what the keyring has as \(slot.account) is no key")
+            }
+            sealers.append(try await reached { () throws(CredentialStoreError) in try RecordSealer(Secret(bytes)) })
+        }
+        guard !sealers.isEmpty else { throw .wrongKey("what the keyring has as \(slot.account) is no key") }
+        return sealers
+    }
+
+    func save(_ sealers: [RecordSealer]) async throws(StoreError) {
+        let keys = sealers.map { sealer in ChappieJSON.string(sealer.key.withBytes { Base64URL.encode($0) }) }
+        let secret = Secret((["version": 1, "keys": .array(keys)] as ChappieJSON).serialized())
+        try await reached { () async throws(CredentialStoreError) in try await store.save(secret, in: slot) }
+    }
+
+    func delete() async { try? await store.delete(slot) }
+
+    static func newSealer() throws(StoreError) -> RecordSealer {
+        do throws(CredentialStoreError) { return try RecordSealer() } catch {
+            throw .unavailable(error.errorDescription ?? "libcrypto failed")
+        }
+    }
+
+    /// Whatever keeps the key away is told in the words of its store.
+    private func reached<Output>(
+        _ body: () async throws(CredentialStoreError) -> Output
+    ) async throws(StoreError) -> Output {
+        do throws(CredentialStoreError) { return try await body() } catch {
+            if case .unsafeFile(let reason, let remedy) = error { throw .unsafeFile(reason, remedy: remedy) }
+            let words = error.errorDescription ?? "the keyring failed"
+            throw .locked(words.hasSuffix(".") ? String(words.dropLast()) : words)
+        }
+    }
+}

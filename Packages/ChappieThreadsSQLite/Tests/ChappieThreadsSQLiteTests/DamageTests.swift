@@ -1,0 +1,141 @@
+import ChappieCore
+import ChappieRuntime
+import ChappieTesting
+import ChappieThreadsSQLite
+import Foundation
+import TestFixtures
+import Testing
+
+/// Damage at random places: a typed error that names what it can, or the full content; never a trap, never less.
+@Suite(.tags(.slow))
+struct DamageTests {
+    /// A small store, closed, as bytes.
+    private struct Sample {
+        let place: Place
+        let bytes: [UInt8]
+        var threads: [String: [String]] = [:]
+        let protection: FileProtection
+
+        init(_ protection: FileProtection) async throws {
+            self.protection = protection
+            place = try Place()
+            for thread in 0..<5 {
+                let texts = (0..<4).map {
+                    "thread \(thread) record \($0) " + String(repeating: "word ", count: $0 * 300)
+                }
+                threads["thread-\(thread)"] = texts
+                try await place.store(protection).say(texts, in: "thread-\(thread)")
+            }
+            try RawDatabase(place.database).run("PRAGMA wal_checkpoint(TRUNCATE)")
+            bytes = try Files.read(place.database)
+        }
+
+        /// What a store says whose file has these bytes; each answer is counted.
+        func examine(_ bytes: [UInt8], _ counts: inout [String: Int], _ what: String) async throws {
+            let folder = try TemporaryDirectory()
+            try Files.write(bytes, to: folder.path("threads.db"))
+            try Files.set(0o600, of: folder.path("threads.db"))
+            let store = ChappieFileThreadStore(
+                directory: folder.path, storagePolicy: .init(fileProtection: protection), keys: place.keys)
+            do {
+                let ids = try await store.summaries().map(\.id)
+                #expect(Set(ids) == Set(threads.keys), "\(what)")
+                counts["listed", default: 0] += 1
+            } catch { counts[Self.name(error), default: 0] += 1 }
+            for (id, texts) in threads {
+                do {
+                    #expect(try await store.words(of: id) == texts, "\(what)")
+                    counts["whole", default: 0] += 1
+                } catch let error as ChappieThreadStoreError {
+                    switch error {
+                    case .damaged(let thread, _): #expect(thread == nil || thread == id, "\(what): \(error)")
+                    case .wrongKey, .tooNew, .locked, .unsafeFile, .unavailable: break
+                    default: Issue.record(error, "\(what)")
+                    }
+                    counts[Self.name(error), default: 0] += 1
+                }
+            }
+            // What can be read is right, and none of these calls may trap.
+            _ = try? await store.search(ChappieThreadQuery("word record"))
+            _ = try? await store.verify()
+            try? await store.rebuildIndex()
+            for id in (try? await store.salvageableThreads()) ?? [] {
+                guard let salvaged = try? await store.salvage(id) else { continue }
+                counts["salvaged", default: 0] += salvaged.records.count
+                guard let texts = threads[id] else {
+                    #expect(salvaged.records.isEmpty, "\(what)")
+                    continue
+                }
+                #expect(salvaged.records.allSatisfy { $0.searchableText == texts[$0.position] }, "\(what)")
+            }
+        }
+
+        private static func name(_ error: any Error) -> String { String("\(error)".prefix { $0 != "(" }) }
+    }
+
+    @Test(arguments: [FileProtection.complete, .none])
+    func flippedBitsLoseNothingInSilence(_ protection: FileProtection) async throws {
+        let sample = try await Sample(protection)
+        let rounds = isLong ? 10_000 : 150
+        var counts: [String: Int] = [:]
+        for _ in 0..<rounds {
+            var bytes = sample.bytes
+            let (place, bit) = (Int.random(in: bytes.indices), UInt8.random(in: 0..<8))
+            bytes[place] ^= 1 << bit
+            try await sample.examine(bytes, &counts, "bit \(bit) of byte \(place) of \(bytes.count), \(protection)")
+        }
+        #expect(counts["whole", default: 0] > 0 && counts["damaged", default: 0] > 0)
+        print("measured: \(rounds) flipped bits, \(protection): \(counts)")
+    }
+
+    @Test(arguments: [FileProtection.complete, .none])
+    func aFileThatWasCutLosesNothingInSilence(_ protection: FileProtection) async throws {
+        let sample = try await Sample(protection)
+        var counts: [String: Int] = [:]
+        for pages in 1..<sample.bytes.count / 4096 {
+            for end in [pages * 4096, pages * 4096 - 1000] {
+                try await sample.examine(Array(sample.bytes.prefix(end)), &counts, "cut at \(end), \(protection)")
+            }
+        }
+        #expect(counts["damaged", default: 0] > 0 && counts["listed"] == nil)
+        #expect(counts["salvaged", default: 0] > 0)
+        print("measured: cut at each page, \(protection): \(counts)")
+    }
+
+    @Test(arguments: everyProtection) func whatIsWholeIsSalvagedAndTheRestOfTheStoreGoesOn(
+        _ protection: FileProtection
+    ) async throws {
+        let place = try Place()
+        try await place.store(protection).say(["zero", "one", "two", "three"], in: "a")
+        try await place.store(protection).say(["other"], in: "b")
+        #expect(try await place.store(protection).verify().isEmpty)
+        try RawDatabase(place.database).run("UPDATE records SET body = zeroblob(50) WHERE id = 1 << 32 | 2")
+        let store = place.store(protection)
+        let problems = try await store.verify()
+        #expect(problems.count == 1 && "\(problems)".contains("Optional(\"a\")"))
+        #expect(try await store.salvageableThreads() == ["a", "b"])
+        let salvaged = try await store.salvage("a")
+        #expect(salvaged.records.map(\.searchableText) == ["zero", "one", "three"])
+        #expect(salvaged.lost == [2] && !salvaged.isEndUnknown)
+        try RawDatabase(place.database).run("UPDATE threads SET summary = zeroblob(50) WHERE id = 'a'")
+        #expect(try await store.salvage("a").isEndUnknown)
+        #expect(try await store.salvage("a").records.map(\.position) == [0, 1, 3])
+        await refusal("damaged(thread: Optional(\"a\")") { _ = try await store.summaries() }
+        try await store.delete("a")
+        #expect(try await store.words(of: "b") == ["other"])
+        #expect(try await store.verify().isEmpty)
+        await refusal("notFound") { _ = try await store.salvage("a") }
+    }
+
+    @Test(arguments: everyProtection) func theIndexIsMadeAnew(_ protection: FileProtection) async throws {
+        let place = try Place()
+        try await place.store(protection).say(["an elephant", "a giraffe"], in: "a")
+        try RawDatabase(place.database).run("DELETE FROM search WHERE rowid = 1 << 32")
+        let store = place.store(protection)
+        #expect(try await store.search(ChappieThreadQuery("elephant")).isEmpty)
+        #expect("\(try await store.verify())".contains("a search would not find its record 0"))
+        try await store.rebuildIndex()
+        #expect(try await store.search(ChappieThreadQuery("elephant")).map(\.position) == [0])
+        #expect(try await store.verify().isEmpty)
+    }
+}

@@ -1,0 +1,125 @@
+import FoundationEssentials
+import Glibc
+import Synchronization
+
+/// PostgreSQL 15 on loopback and on a socket in a directory of its own. Nothing that it holds outlives it.
+///
+/// ```swift
+/// let server = try await PostgresServer()
+/// try await server.makeDatabase("chat")
+/// let address = server.address(of: "chat")
+/// try await server.end()
+/// ```
+public final class PostgresServer: Sendable {
+    /// The server itself, where Debian has it.
+    public static let program = SystemProgram("/usr/lib/postgresql/15/bin/postgres", packages: "postgresql-15")
+    private static let initdb = SystemProgram("/usr/lib/postgresql/15/bin/initdb", packages: "postgresql-15")
+    private static let psql = SystemProgram("/usr/lib/postgresql/15/bin/psql", packages: "postgresql-client-15")
+    private static let setpriv = SystemProgram("setpriv", packages: "util-linux")
+
+    /// The ordinary role that owns the databases.
+    public static let role = "app"
+    /// Its password.
+    public static let password = "s3cret-of-the-app"
+    /// The superuser, who needs no password on the socket.
+    public static let superuser = "admin"
+
+    private let directory: TemporaryDirectory
+    private let reserved: ReservedPort
+    private let running = Mutex<RunningProgram?>(nil)
+
+    /// The port on 127.0.0.1.
+    public var port: Int { reserved.number }
+    /// The directory of the socket.
+    public var socketDirectory: String { directory.path }
+
+    /// Makes a cluster and starts its server; returns when it takes connections.
+    public init() async throws {
+        // A name that another user may enter: the server refuses to run as root.
+        directory = try TemporaryDirectory(in: "/tmp")
+        reserved = try ReservedPort()
+        let data = directory.path("data")
+        if getuid() == 0 { chown(directory.path, Self.nobody, Self.nobody) }
+        let (program, arguments) = Self.unprivileged(
+            Self.initdb,
+            [
+                "-D", data, "-U", Self.superuser, "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync",
+                "--wal-segsize=1",
+            ])
+        try await program.run(arguments, withErrors: true)
+        try directory.write(
+            "local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n", to: "data/pg_hba.conf")
+        try await start()
+        try await sql("CREATE ROLE \(Self.role) LOGIN PASSWORD '\(Self.password)'")
+    }
+
+    /// How the ordinary role connects to `database`, as libpq takes it.
+    ///
+    /// - Parameter port: of a proxy; `nil`: the server's own.
+    public func address(of database: String, port: Int? = nil) -> String {
+        "postgresql://\(Self.role):\(Self.password)@127.0.0.1:\(port ?? self.port)/\(database)?sslmode=disable&gssencmode=disable"
+    }
+
+    /// Makes a database of the ordinary role.
+    public func makeDatabase(_ name: String) async throws {
+        try await sql("CREATE DATABASE \(name) OWNER \(Self.role)")
+    }
+
+    /// Runs SQL as the superuser; returns the rows, their columns with `|` between.
+    @discardableResult
+    public func sql(_ text: String, in database: String = "postgres") async throws -> String {
+        try await Self.psql.run([
+            "-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-h", directory.path, "-p", "\(port)",
+            "-U", Self.superuser, "-d", database, "-c", text,
+        ]).split(separator: "\n").joined(separator: "\n")
+    }
+
+    /// Ends the server at once, in the middle of everything, and starts it again; returns when it takes connections.
+    public func restart() async throws {
+        try await end()
+        try await start()
+    }
+
+    /// Ends the server at once.
+    public func end() async throws {
+        guard let program = running.withLock({ $0 }) else { return }
+        // Its immediate shutdown: its processes leave without a checkpoint, and nothing of them stays in the system.
+        program.signal(SIGQUIT)
+        guard try await eventually({ program.hasEnded }) else { throw FixtureFailure("PostgreSQL does not end") }
+        program.end()
+        running.withLock { $0 = nil }
+    }
+
+    private func start() async throws {
+        let log = directory.path("log")
+        let settings = [
+            "listen_addresses=127.0.0.1", "port=\(port)", "unix_socket_directories=\(directory.path)", "fsync=off",
+            "shared_buffers=16MB", "dynamic_shared_memory_type=mmap",
+        ]
+        let (program, arguments) = Self.unprivileged(
+            Self.program, ["-D", directory.path("data")] + settings.flatMap { ["-c", $0] })
+        let started = try program.start(arguments, output: .file(log), errors: .withOutput)
+        running.withLock { $0 = started }
+        let isUp = try await eventually {
+            // The eighth line of the file says how far the server is.
+            let lines = (try? directory.read("data/postmaster.pid"))?.split(
+                separator: "\n", omittingEmptySubsequences: false)
+            return started.hasEnded
+                || lines.map { $0.count > 7 && $0[0] == "\(started.id)" && $0[7].hasPrefix("ready") } == true
+        }
+        guard isUp, !started.hasEnded else {
+            throw FixtureFailure("PostgreSQL does not start: \((try? directory.read("log")) ?? "")")
+        }
+    }
+
+    private static let nobody: uid_t = 65534
+
+    /// The program as another user where this is root, whom PostgreSQL refuses to run for.
+    private static func unprivileged(_ program: SystemProgram, _ arguments: [String]) -> (SystemProgram, [String]) {
+        guard getuid() == 0 else { return (program, arguments) }
+        return (
+            setpriv,
+            ["--reuid=\(nobody)", "--regid=\(nobody)", "--clear-groups", program.name] + arguments
+        )
+    }
+}
