@@ -4,6 +4,7 @@
 import PackageDescription
 
 let sdk = Target.Dependency.product(name: "ChappieSDK", package: "chappie")
+let runtime = Target.Dependency.product(name: "ChappieRuntime", package: "chappie")
 
 let package = Package(
     name: "examples",
@@ -16,6 +17,10 @@ let package = Package(
         .executableTarget(
             name: "custom-store",
             dependencies: [sdk, .product(name: "ChappieAuth", package: "chappie"), "Playground"]),
+        .executableTarget(name: "thread-store", dependencies: [sdk, runtime, "Playground"]),
+        .testTarget(
+            name: "ThreadStoreTests",
+            dependencies: ["thread-store", .product(name: "ChappieSDKTesting", package: "chappie")]),
         // An app's own code, and its tests.
         .target(name: "Notes", dependencies: [sdk]),
         .testTarget(

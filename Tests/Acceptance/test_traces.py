@@ -36,7 +36,9 @@ STORIES = {
         "login --verbose", *each("status", "models", "usage", "doctor"), "completions bash", "manual --json", "logout --verbose",
         "77 status", "77 status --json", "77 ask x", "77 ask --json x"], [*SIGNING_IN, "user code", "access token", "refresh token"]),
     "questions and conversations": ({}, [
-        *each("ask --transport sse evening", "ask --transport websocket evening"), "chat --verbose", "chat --json --transport sse"],
+        *each("ask --transport sse evening", "ask --transport websocket evening"), "chat --verbose", "chat --json --transport sse",
+        "ask --verbose --transport sse -c more", *each("threads list", "threads search evening", "threads usage"), "threads show",
+        "threads export --format html"],
         ["access token"]),
     "a refresh": ({"firstAccessTokenLifetime": 1}, ["ask --verbose x", "ask --json --transport sse x"], ["access token", "refresh token"]),
     **{f"a refresh that is {refusal}": (

@@ -35,7 +35,8 @@ struct ChappieCommand: AsyncParsableCommand {
             """,
         version: ChappieVersion.current,
         subcommands: [
-            Login.self, Logout.self, Status.self, Ask.self, Chat.self, Models.self, Usage.self, Accounts.self,
+            Login.self, Logout.self, Status.self, Ask.self, Chat.self, Threads.self, Models.self, Usage.self,
+            Accounts.self,
             Auth.self, Doctor.self, SimulatorCommand.self, Completions.self, Manual.self,
         ])
 
@@ -91,7 +92,7 @@ struct GlobalOptions: ParsableArguments {
         rest = rest.dropFirst()
         if command == "ask" { rest = pairs(rest) }
         // The options belong to the innermost command.
-        guard ["accounts", "auth"].contains(command), let inner = rest.first, !inner.hasPrefix("-") else {
+        guard ["accounts", "auth", "threads"].contains(command), let inner = rest.first, !inner.hasPrefix("-") else {
             return [command] + leading + rest
         }
         return [command, inner] + leading + rest.dropFirst()

@@ -11,11 +11,15 @@ struct Chat: ProgramCommand {
             Ctrl-C stops one, and lines that begin with a slash are commands: /help lists them. From a pipe each line is \
             a message or a command, and the answers are printed as they are.
 
+            The conversation is kept, encrypted: -c or --thread goes on with an earlier one, /clear begins another, \
+            --ephemeral keeps nothing.
+
             With --json: the lines of chappie ask, turn after turn; every line is a message.
             """)
 
     @OptionGroup var options: GlobalOptions
     @OptionGroup var answerOptions: AnswerOptions
+    @OptionGroup var threadOptions: ThreadOptions
 
     func run(in program: Program) async throws {
         let console = program.console
@@ -27,10 +31,11 @@ struct Chat: ProgramCommand {
             ChatApprovals(console) { prompt in try await onThread { editor.read(prompt) } }
         }
         let client = try program.client(answerOptions, approving: approvals.map { approvals in approvals.decide })
+        let dialogue = try await threadOptions.dialogue(with: client, in: program)
         // Connects while the user types.
-        let prewarm = Task { await client.prewarm() }
+        let prewarm = Task { await dialogue.prewarm() }
         defer { prewarm.cancel() }
-        var session = ChatSession(client, program, answerOptions, approvals, isInteractive: isInteractive)
+        var session = await ChatSession(dialogue, program, answerOptions, approvals, isInteractive: isInteractive)
         if let editor {
             try await edit(with: editor, &session, program)
         } else {

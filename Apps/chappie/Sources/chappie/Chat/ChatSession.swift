@@ -1,5 +1,6 @@
 @_spi(ChappieInternals) import ChappieCore
 import ChappieLineEditor
+import ChappieRuntime
 import ChappieSDK
 import FoundationEssentials
 import Glibc
@@ -7,28 +8,40 @@ import Synchronization
 
 /// A conversation on the command line: what becomes of a line.
 struct ChatSession: Sendable {
-    private let client: ChappieClient
+    private let dialogue: Dialogue
     private let program: Program
     private let options: AnswerOptions
     /// Whether a person sits at it: an error does not end it then, and Ctrl-C ends the turn.
     private let isInteractive: Bool
     private let approvals: ChatApprovals?
     private(set) var model: String
+    /// The model that was asked for by name; else the thread's own goes on.
+    private var chosenModel: String?
     private let running = RunningTurn()
     private var transcript = ChatTranscript()
     private var transport: TransportSummary?
 
+    private var client: ChappieClient { dialogue.client }
     private var console: Console { program.console }
 
     init(
-        _ client: ChappieClient, _ program: Program, _ options: AnswerOptions, _ approvals: ChatApprovals?,
+        _ dialogue: Dialogue, _ program: Program, _ options: AnswerOptions, _ approvals: ChatApprovals?,
         isInteractive: Bool
-    ) {
+    ) async {
         self.approvals = approvals
-        (self.client, self.program, self.options) = (client, program, options)
+        (self.dialogue, self.program, self.options) = (dialogue, program, options)
         self.isInteractive = isInteractive
         if isInteractive { Interruption.takesCtrlC.withLock { [running] in $0 = { running.stop() } } }
-        model = options.model ?? program.settings.configuration.model
+        let thread = await dialogue.thread
+        chosenModel = options.model
+        let threadModel = thread?.summary.model ?? ""
+        model = options.model ?? (threadModel.isEmpty ? program.settings.configuration.model : threadModel)
+        for turn in thread?.turns ?? [] where turn.status == .finished {
+            transcript.add(question: turn.messages.last?.text ?? "", answer: turn.outputText, by: turn.model)
+        }
+        if let thread, !thread.turns.isEmpty, isInteractive {
+            console.note("Going on with \(thread.summary.shownName) (turns: \(thread.turns.count)).")
+        }
     }
 
     /// Does what the line asks for.
@@ -60,14 +73,16 @@ struct ChatSession: Sendable {
 
     /// Asks, and prints the answer.
     mutating func ask(_ text: String) async throws {
-        let (client, program, options) = (client, program, options)
+        let (dialogue, program, options) = (dialogue, program, options)
+        let request = ChappieResponseRequest(messages: [options.message(text)], model: chosenModel)
         let printed = try await stoppable { [isInteractive, approvals] in
             var printer = AnswerPrinter(
                 program.console, program.options, markdown: options.markdown.stream(on: program.console),
                 showsTools: isInteractive,
                 onApproval: { approvals?.announce($0) })
+            printer.thread = await dialogue.thread?.id
             defer { program.lastAnswer?.keep(printer.transport) }
-            try await printer.print(client.stream(options.message(text)))
+            try await printer.print(dialogue.stream(request))
             return printer
         }
         transport = printed.transport
@@ -103,14 +118,14 @@ struct ChatSession: Sendable {
     private mutating func perform(_ command: ChatCommand) async throws {
         switch command {
         case .model(let slug?):
-            model = slug
+            (model, chosenModel) = (slug, slug)
             await client.selectModel(slug)
             console.note("The conversation goes on with \(slug).")
         case .model(nil): console.line("\(model)\n/model SLUG goes on with another: chappie models lists yours.")
         case .usage: try await showUsage()
         case .compact: try await compact()
         case .clear:
-            await client.clearContext()
+            try await dialogue.clear()
             transcript = ChatTranscript()
             console.note("A new conversation begins.")
         case .save(let path): try save(to: path)
@@ -124,9 +139,9 @@ struct ChatSession: Sendable {
     }
 
     private func compact() async throws {
-        let client = client
-        guard await client.context().messageCount > 0 else { return console.note("There is nothing to sum up yet.") }
-        let context = try await stoppable { try await client.compactContext() }
+        let dialogue = dialogue
+        guard !transcript.isEmpty else { return console.note("There is nothing to sum up yet.") }
+        let context = try await stoppable { try await dialogue.compact() }
         console.note("The conversation is summed up; it takes about \(context.estimatedTokens) tokens now.")
     }
 

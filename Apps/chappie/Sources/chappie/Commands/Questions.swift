@@ -1,4 +1,5 @@
 import ArgumentParser
+import ChappieRuntime
 import ChappieSDK
 import FoundationEssentials
 
@@ -59,18 +60,20 @@ struct AnswerOptions: ParsableArguments {
         ChappieInputMessage(role: .user, parts: [.text(text)], options: messageOptions)
     }
 
-    /// Asks in the conversation of `client`, and prints the answer.
+    /// Prints an answer.
     ///
     /// - Parameter showsText: `false` leaves the text to the caller.
     /// - Returns: the whole response.
     @discardableResult
-    func ask(
-        _ request: ChappieResponseRequest, _ client: ChappieClient, _ program: Program, showsText: Bool = true
+    func show(
+        _ events: AsyncThrowingStream<ChappieStreamEvent, any Error>, _ program: Program, thread: String? = nil,
+        showsText: Bool = true
     ) async throws -> ChappieResponse? {
         var printer = AnswerPrinter(
             program.console, program.options, markdown: markdown.stream(on: program.console), showsText: showsText)
+        printer.thread = thread
         defer { program.lastAnswer?.keep(printer.transport) }
-        try await printer.print(client.streamResponse(request))
+        try await printer.print(events)
         return printer.response
     }
 }
@@ -88,6 +91,10 @@ struct Ask: ProgramCommand {
               git diff | chappie ask "Write a commit message for this"
               chappie ask -i photo.jpg "What is on it?"
               chappie ask -x -o sort.py "A bubble sort in Python"
+              chappie ask -c "Now in C"
+
+            Questions and answers are kept, encrypted: chappie threads lists them, -c goes on with the last, \
+            --ephemeral keeps nothing.
 
             A template is a file NAME.md in $XDG_CONFIG_HOME/chappie/templates (~/.config/chappie/templates), or a path \
             with a slash in it: the prompt, in which $input stands for the question and $name for what -p name VALUE \
@@ -107,6 +114,7 @@ struct Ask: ProgramCommand {
 
     @OptionGroup var options: GlobalOptions
     @OptionGroup var answerOptions: AnswerOptions
+    @OptionGroup var threadOptions: ThreadOptions
 
     @Option(name: .shortAndLong, help: "What the model is told before the question.")
     var system: String?
@@ -181,10 +189,13 @@ struct Ask: ProgramCommand {
             // The service takes no system messages; a developer's say the same.
             messages: (system.map { [.developer($0)] } ?? [])
                 + [ChappieInputMessage(role: .user, parts: parts, options: answerOptions.messageOptions)],
-            outputSchema: schema)
-        let client = try program.client(answerOptions)
+            model: answerOptions.model, outputSchema: schema)
+        let dialogue = try await threadOptions.dialogue(with: program.client(answerOptions), in: program)
         let showsText = target == nil && !extract
-        guard let response = try await answerOptions.ask(request, client, program, showsText: showsText) else { return }
+        guard
+            let response = try await answerOptions.show(
+                dialogue.stream(request), program, thread: dialogue.thread?.id, showsText: showsText)
+        else { return }
         if let schema { try Self.check(response.outputText, against: schema) }
         try deliver(response.outputText, to: target, program)
     }

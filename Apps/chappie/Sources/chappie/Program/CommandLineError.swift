@@ -1,5 +1,6 @@
 import ChappieAuth
 import ChappieMCP
+import ChappieRuntime
 import ChappieSDK
 import ChappieSimulator
 import FoundationEssentials
@@ -100,6 +101,13 @@ struct CommandLineError: Error {
         case CredentialStoreError.busy: (.unavailable, "credential_busy")
         case CredentialStoreError.foreign: (.signInNeeded, "credential_of_another_service")
         case is CredentialStoreError: (.unavailable, "credential_store")
+
+        case ChappieThreadStoreError.notFound: (.usage, "no_thread")
+        case ChappieThreadStoreError.damaged, ChappieThreadStoreError.tooNew: (.badData, "threads_damaged")
+        case ChappieThreadStoreError.locked: (.unavailable, "threads_locked")
+        case ChappieThreadStoreError.full: (.unavailable, "threads_full")
+        case is ChappieThreadStoreError: (.unavailable, "threads_unavailable")
+        case is ChappieRuntimeError: (.usage, "thread")
 
         case is ChappieAttachmentError: (.usage, "attachment")
 

@@ -1,12 +1,14 @@
 import ChappieAuth
-import ChappieCore
+@_spi(ChappieInternals) import ChappieCore
 import ChappieCrypto
 import ChappieCurl
 import ChappieDesktopLinux
 import ChappieHTTP
 import ChappieKeychainLinux
+import ChappieRuntime
 import ChappieSDK
 import ChappieSimulator
+import ChappieThreadsSQLite
 import ChappieWebSocket
 import FoundationEssentials
 
@@ -23,6 +25,8 @@ struct Program: Sendable {
     let credentials: CredentialManager
     /// Those that were started; they end with the command.
     let toolServers = ToolServers()
+    /// Those that keep conversations; the command ends when they have kept what was said.
+    let runtimes = Runtimes()
     /// Runs in this process when `--simulate` asks for it.
     let simulator: Simulator?
 
@@ -104,6 +108,30 @@ struct Program: Sendable {
         case .keyring: return "in the keyring, as \(slot.account) of \(slot.service)"
         case .memory: return "in memory, until this command ends"
         }
+    }
+
+    /// Keeps the client's turns in `store`.
+    func runtime(_ client: ChappieClient, _ store: any ChappieThreadStore) -> ChappieRuntime {
+        let runtime = client.runtime(store: store)
+        runtimes.add(runtime)
+        return runtime
+    }
+
+    /// The conversations that are kept; `nil` in a simulation, and with a credential store in memory: there is no place for
+    /// the key. Each account has a store of its own.
+    func threads() throws -> ChappieFileThreadStore? {
+        guard settings.store != .memory else { return nil }
+        let slot = settings.configuration.credentialSlot
+        guard let folder = environment.folder("XDG_STATE_HOME", else: "/.local/state") else {
+            throw CommandLineError.usage(
+                "There is no home directory for threads.", suggestion: "Set HOME or XDG_STATE_HOME.")
+        }
+        let isDefault = slot.account == "default" && slot.issuer == nil
+        let name = isDefault ? "threads" : "threads-\(FNV1a.hexadecimal([slot.account, slot.issuer ?? ""]))"
+        // The passphrase of an encrypted file is asked for once.
+        let policy = ChappieFileThreadStoreStoragePolicy(
+            fileProtection: settings.store == .file ? .completeUntilFirstUserAuthentication : .complete)
+        return ChappieFileThreadStore(directory: "\(folder)/\(name)", storagePolicy: policy, keys: store)
     }
 
     /// `nil` in a simulation, which leaves no trace.

@@ -63,6 +63,7 @@ extension ProgramCommand {
         } catch {
             result = .failure(naming(program.settings.issuerWords, error))
         }
+        await program.runtimes.settle()
         await settle(program)
         await program.toolServers.end()
         try result.get()

@@ -17,6 +17,8 @@ struct AnswerPrinter {
     /// `nil` while the answer is not whole.
     private(set) var response: ChappieResponse?
     private(set) var transport = TransportSummary()
+    /// The thread that keeps the answer.
+    var thread: String?
     private var isAtLineStart = true
     private var hasText = false
     private var limits: ChappieUsageLimitSnapshot?
@@ -49,6 +51,7 @@ struct AnswerPrinter {
     private func line(_ event: ChappieStreamEvent) -> ChappieJSON {
         guard case .completed = event, var object = event.json.object else { return event.json }
         object["transport"] = transport.json
+        object["thread"] = thread.map(ChappieJSON.string)
         return .object(object)
     }
 
@@ -177,6 +180,18 @@ extension ChappieUsageWindow {
 }
 
 extension Date {
+    /// Midnight of a day written as `2026-11-21`, in the machine's time zone.
+    static func localDay(_ text: String) -> Date? {
+        let parts = text.split(separator: "-", omittingEmptySubsequences: false).map { Int32($0) }
+        guard parts.count == 3, let year = parts[0], let month = parts[1], let day = parts[2], (1...12).contains(month),
+            (1...31).contains(day), (1970...9999).contains(year)
+        else { return nil }
+        var time = tm()
+        (time.tm_year, time.tm_mon, time.tm_mday, time.tm_isdst) = (year - 1900, month - 1, day, -1)
+        let seconds = mktime(&time)
+        return seconds == -1 ? nil : Date(timeIntervalSince1970: TimeInterval(seconds))
+    }
+
     /// `2026-11-21 14:05` in the machine's time zone.
     var localMinute: String { local("%Y-%m-%d %H:%M") }
 

@@ -1,0 +1,137 @@
+import ChappieRuntime
+import ChappieSDK
+import FoundationEssentials
+
+/// Reads a session file of the Codex CLI, `$CODEX_HOME/sessions/YYYY/MM/DD/rollout-….jsonl`; tried with what version 0.163.0
+/// writes.
+///
+/// The items of the conversation count; events that tell the same again don't. Reasoning is left out: only the account
+/// that it was made for can use it.
+struct CodexSession {
+    private var thread: ForeignThread
+    private var turn: ForeignThread.Turn?
+    private var nextID: String?
+    private var model = ""
+
+    static func read(_ lines: [(line: Int, json: ChappieJSON)]) throws(ThreadFault) -> ThreadImport {
+        guard let first = lines.first, let id = first.json["payload"]?["id"]?.string,
+            let thread = ForeignThread(id: id)
+        else { throw .line(lines.first?.line ?? 1, "it names no session") }
+        var session = CodexSession(thread: thread)
+        for (number, json) in lines {
+            guard let type = json["type"]?.string, let payload = json["payload"],
+                let date = ForeignThread.date(json["timestamp"]?.string)
+            else { throw .line(number, "it has no type, no time or no content") }
+            session.add(type, payload, at: date)
+        }
+        session.endTurn()
+        return ThreadImport(
+            source: .codex, threads: session.thread.isEmpty ? [] : [try session.thread.thread()],
+            skipped: session.thread.skipped)
+    }
+
+    private init(thread: ForeignThread) { self.thread = thread }
+
+    private mutating func add(_ type: String, _ payload: ChappieJSON, at date: Date) {
+        switch type {
+        case "turn_context":
+            model = payload["model"]?.string ?? model
+            nextID = payload["turn_id"]?.string ?? nextID
+        case "event_msg":
+            switch payload["type"]?.string {
+            case "task_started", "turn_started":
+                endTurn()
+                nextID = payload["turn_id"]?.string
+            case "task_complete", "turn_complete": endTurn()
+            case "turn_aborted": turn?.isCut = true
+            case "error": turn?.error = payload["message"]?.string
+            default: break
+            }
+        case "token_usage_record": turn?.usage = Self.usage(payload["turn_token_usage"])
+        case "response_item": add(payload, at: date)
+        case "compacted":
+            guard let summary = payload["message"]?.string, !summary.isEmpty else {
+                return thread.skip("compaction without words")
+            }
+            let items: ChappieJSON = [ForeignThread.message("user", summary)]
+            thread.add(.compacted, at: date, ["context": ["items": items, "summary": .string(summary)]])
+        // They tell about the program, not about the conversation.
+        case "session_meta", "world_state": break
+        default: thread.skip(type)
+        }
+    }
+
+    private mutating func add(_ item: ChappieJSON, at date: Date) {
+        let type = item["type"]?.string ?? "item"
+        switch (type, item["role"]?.string) {
+        case ("message", "user"):
+            guard Self.isTyped(item) else { return thread.skip("instruction of the program") }
+            if turn?.items.isEmpty == false { endTurn() }
+            if turn == nil { turn = ForeignThread.Turn(id: nextID, model: model, at: date) }
+            turn?.messages.append(
+                ForeignThread.message("user", (item["content"]?.array ?? []).compactMap(Self.part)))
+        case ("message", "assistant"):
+            take(ForeignThread.message("assistant", (item["content"]?.array ?? []).compactMap(Self.part)), at: date)
+        case ("message", _): thread.skip("instruction of the program")
+        case ("function_call", _):
+            take(Self.picked(["type", "name", "namespace", "arguments", "call_id"], item), at: date)
+        case ("custom_tool_call", _):
+            take(Self.picked(["type", "name", "namespace", "input", "call_id"], item), at: date)
+        case ("function_call_output", _), ("custom_tool_call_output", _):
+            take(Self.picked(["type", "call_id", "output"], item), at: date)
+        default: thread.skip(type)
+        }
+    }
+
+    private mutating func take(_ item: ChappieJSON, at date: Date) {
+        guard turn != nil else { return thread.skip("answer without a question") }
+        turn?.items.append(item)
+        turn?.endedAt = date
+    }
+
+    private mutating func endTurn() {
+        guard var ended = turn else { return }
+        if ended.model.isEmpty { ended.model = model }
+        thread.add(ended)
+        (turn, nextID) = (nil, nil)
+    }
+
+    /// Whether a message of the user's role is one of the user, and not of the program in that role.
+    private static func isTyped(_ item: ChappieJSON) -> Bool {
+        let kinds = item["internal_chat_message_metadata_passthrough"]?["content_item_kinds"]?.array
+        if let kinds { return kinds.contains { $0.string?.hasPrefix("user.") == true } }
+        let text = item["content"]?[0]?["text"]?.string ?? ""
+        let marks = [
+            "<environment_context>", "<user_instructions>", "<INSTRUCTIONS>", "<turn_aborted>",
+            "# AGENTS.md instructions",
+        ]
+        return !marks.contains(where: text.hasPrefix)
+    }
+
+    private static func part(_ part: ChappieJSON) -> ChappieJSON? {
+        switch part["type"]?.string {
+        case "input_text", "output_text": picked(["type", "text"], part)
+        case "input_image":
+            .object(
+                ChappieJSONObject([
+                    ("type", "input_image"), ("image_url", part["image_url"] ?? ""),
+                    ("detail", part["detail"]?.string.map { .string($0) } ?? "auto"),
+                ]))
+        default: nil
+        }
+    }
+
+    private static func picked(_ names: [String], _ json: ChappieJSON) -> ChappieJSON {
+        .object(ChappieJSONObject(names.compactMap { name in json[name].map { (name, $0) } }))
+    }
+
+    private static func usage(_ json: ChappieJSON?) -> ChappieJSON? {
+        guard let json else { return nil }
+        let counts = [
+            ("inputTokens", "input_tokens"), ("cachedInputTokens", "cached_input_tokens"),
+            ("outputTokens", "output_tokens"), ("reasoningTokens", "reasoning_output_tokens"),
+            ("totalTokens", "total_tokens"),
+        ]
+        return .object(ChappieJSONObject(counts.map { ($0.0, .integer(json[$0.1]?.int ?? 0)) }))
+    }
+}

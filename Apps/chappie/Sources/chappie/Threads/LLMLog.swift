@@ -1,0 +1,259 @@
+import CSQLite
+import ChappieRuntime
+import ChappieSDK
+import FoundationEssentials
+
+/// Reads the log database of the program `llm` (`llm logs path`); tried with what versions 0.19, 0.27.1 and 0.36 write. Up to
+/// some version before 0.36 a log is a list of responses in conversations; since then it is a tree of messages, and what is
+/// older stays where it was.
+enum LLMLog {
+    static func read(_ path: String) throws(ThreadFault) -> ThreadImport {
+        let file = try SQLiteFile(path)
+        var all = ThreadImport(source: .llm, threads: [])
+        let (isList, isTree) = (try file.has("responses"), try file.has("turns"))
+        guard isList || isTree else { throw .unknown }
+        let found = try conversations(file)
+        var ids: Set<String> = []
+        for thread in found + (try messageTrees(file)) {
+            for (what, count) in thread.skipped { all.skipped[what, default: 0] += count }
+            if !thread.isEmpty, ids.insert(thread.id).inserted {
+                all.threads.append(try thread.thread())
+            }
+        }
+        for (table, what) in [("prompt_attachments", "attachment"), ("prompt_fragments", "fragment")] {
+            let count = try file.has(table) ? file.rows("SELECT 1 FROM \(table)", of: table).count : 0
+            if count > 0 { all.skipped[what, default: 0] += count }
+        }
+        return all
+    }
+
+    // MARK: Responses in conversations
+
+    private static func conversations(_ file: SQLiteFile) throws(ThreadFault) -> [ForeignThread] {
+        guard try file.has("responses"), try file.has("conversations") else { return [] }
+        let calls = try grouped(file, "tool_calls")
+        let results = try grouped(file, "tool_results")
+        var threads: [ForeignThread] = []
+        var thread: ForeignThread?
+        var turn: ForeignThread.Turn?
+        var system = ""
+        func endTurn() {
+            if let turn { thread?.add(turn) }
+            turn = nil
+        }
+        for row in try file.rows("SELECT * FROM responses ORDER BY conversation_id, rowid", of: "responses") {
+            let id = row["conversation_id"] ?? row["id"] ?? ""
+            if thread?.id != id {
+                endTurn()
+                if let thread { threads.append(thread) }
+                guard let new = ForeignThread(id: id) else { throw .table("responses", "a conversation has no id") }
+                (thread, system) = (new, "")
+            }
+            guard let date = ForeignThread.date(row["datetime_utc"]) else {
+                throw .table("responses", "\(row["id"] ?? "a response") has no time")
+            }
+            let answers = results[row["id"] ?? ""] ?? []
+            if turn == nil || answers.isEmpty || row["prompt"]?.isEmpty == false {
+                endTurn()
+                var next = ForeignThread.Turn(id: row["id"], model: row["model"] ?? "", at: date)
+                if let now = row["system"], !now.isEmpty, now != system {
+                    next.messages.append(ForeignThread.message("system", now))
+                    system = now
+                }
+                next.messages.append(ForeignThread.message("user", row["prompt"] ?? ""))
+                turn = next
+            }
+            for answer in answers { turn?.items.append(output(answer["tool_call_id"], answer["output"])) }
+            if let text = row["response"], !text.isEmpty {
+                turn?.items.append(ForeignThread.message("assistant", text))
+            }
+            for made in calls[row["id"] ?? ""] ?? [] {
+                turn?.items.append(call(made["tool_call_id"], made["name"], made["arguments"]))
+            }
+            turn?.usage = usage(row)
+            turn?.endedAt = date + duration(row)
+        }
+        endTurn()
+        return threads + [thread].compactMap { $0 }
+    }
+
+    private static func grouped(
+        _ file: SQLiteFile, _ table: String
+    ) throws(ThreadFault) -> [String: [[String: String]]] {
+        guard try file.has(table) else { return [:] }
+        let rows = try file.rows("SELECT * FROM \(table) ORDER BY id", of: table)
+        return Dictionary(grouping: rows) { $0["response_id"] ?? "" }
+    }
+
+    // MARK: A tree of messages
+
+    private static func messageTrees(_ file: SQLiteFile) throws(ThreadFault) -> [ForeignThread] {
+        guard try file.has("turns"), try file.has("messages"), try file.has("parts") else { return [] }
+        var messages: [String: [String: String]] = [:]
+        for row in try file.rows("SELECT hash, parent_hash, role FROM messages", of: "messages") {
+            messages[row["hash"] ?? ""] = row
+        }
+        let parts = Dictionary(
+            grouping: try file.rows("SELECT * FROM parts ORDER BY message_hash, position", of: "parts")
+        ) { $0["message_hash"] ?? "" }
+        let turns = Dictionary(
+            grouping: try file.rows("SELECT * FROM turns ORDER BY thread_id, datetime_utc, rowid", of: "turns")
+        ) { $0["thread_id"] ?? "" }
+        var threads: [ForeignThread] = []
+        for (id, rows) in turns.sorted(by: { $0.key < $1.key }) {
+            guard var thread = ForeignThread(id: id) else { throw .table("turns", "a turn is of no thread") }
+            var seen: Set<String> = []
+            var turn: ForeignThread.Turn?
+            for row in rows {
+                guard let date = ForeignThread.date(row["datetime_utc"]) else {
+                    throw .table("turns", "\(row["id"] ?? "a turn") has no time")
+                }
+                var chain: [[String: String]] = []
+                var next = row["tip_message_hash"]
+                while let hash = next, seen.insert(hash).inserted {
+                    guard let message = messages[hash] else {
+                        throw .table("messages", "the message \(hash) is missing")
+                    }
+                    chain.append(message)
+                    next = message["parent_hash"]
+                }
+                let isNew = chain.contains { $0["role"] == "user" } || turn == nil
+                if isNew {
+                    if let turn { thread.add(turn) }
+                    turn = ForeignThread.Turn(id: row["id"], model: row["model"] ?? "", at: date)
+                }
+                for message in chain.reversed() {
+                    let role = message["role"] ?? "user"
+                    for part in parts[message["hash"] ?? ""] ?? [] {
+                        let item = item(part, role)
+                        if let item, item["role"] != nil, role != "assistant" {
+                            turn?.messages.append(item)
+                        } else if let item {
+                            turn?.items.append(item)
+                        } else {
+                            thread.skip(part["type"] ?? "part")
+                        }
+                    }
+                }
+                turn?.usage = usage(row)
+                turn?.endedAt = date + duration(row)
+            }
+            if let turn { thread.add(turn) }
+            threads.append(thread)
+        }
+        return threads
+    }
+
+    /// A part as an item; `nil` for a kind that has no place here.
+    private static func item(_ part: [String: String], _ role: String) -> ChappieJSON? {
+        let payload = part["payload"].flatMap { try? ChappieJSON(parsing: $0) }
+        switch part["type"] {
+        case "text": return part["text"].map { ForeignThread.message(role, $0) }
+        case "tool_call":
+            let arguments = payload?["arguments"].map { $0.string ?? $0.serialized() }
+            return call(payload?["tool_call_id"]?.string, payload?["name"]?.string, arguments)
+        case "tool_result":
+            return output(payload?["tool_call_id"]?.string, payload?["output"].map { $0.string ?? $0.serialized() })
+        default: return nil
+        }
+    }
+
+    // MARK: Items
+
+    private static func call(_ id: String?, _ name: String?, _ arguments: String?) -> ChappieJSON {
+        [
+            "type": "function_call", "name": .string(name ?? ""), "arguments": .string(arguments ?? "{}"),
+            "call_id": .string(id ?? ""),
+        ]
+    }
+
+    private static func output(_ id: String?, _ text: String?) -> ChappieJSON {
+        ["type": "function_call_output", "call_id": .string(id ?? ""), "output": .string(text ?? "")]
+    }
+
+    /// In seconds; 0 where it is no time that anything takes.
+    private static func duration(_ row: [String: String]) -> Double {
+        let milliseconds = row["duration_ms"].flatMap(Double.init) ?? 0
+        return (0...1e10).contains(milliseconds) ? milliseconds / 1000 : 0
+    }
+
+    private static func usage(_ row: [String: String]) -> ChappieJSON? {
+        let input = row["input_tokens"].flatMap { Int($0) }
+        let output = row["output_tokens"].flatMap { Int($0) }
+        guard input != nil || output != nil else { return nil }
+        return [
+            "inputTokens": .integer(input ?? 0), "cachedInputTokens": 0, "outputTokens": .integer(output ?? 0),
+            "reasoningTokens": 0,
+            "totalTokens": .integer((input ?? 0).addingReportingOverflow(output ?? 0).partialValue),
+        ]
+    }
+}
+
+/// A database that is only read, and may come from anybody.
+final class SQLiteFile {
+    private let handle: OpaquePointer
+    /// How many times a million steps the statements may still take: a damaged file may lead in circles.
+    private var patience = 500
+
+    init(_ path: String) throws(ThreadFault) {
+        var handle: OpaquePointer?
+        let code = sqlite3_open_v2(path, &handle, SQLITE_OPEN_READONLY, nil)
+        guard code == SQLITE_OK, let handle else {
+            sqlite3_close_v2(handle)
+            throw .table("sqlite_schema", String(cString: sqlite3_errstr(code)))
+        }
+        self.handle = handle
+        sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, 64 << 20)
+        sqlite3_progress_handler(
+            handle, 1_000_000,
+            { context in
+                guard let context else { return 1 }
+                let file = Unmanaged<SQLiteFile>.fromOpaque(context).takeUnretainedValue()
+                file.patience -= 1
+                return file.patience < 0 ? 1 : 0
+            }, Unmanaged.passUnretained(self).toOpaque())
+        for setting in ["trusted_schema = OFF", "cell_size_check = ON", "query_only = ON"] {
+            _ = try rows("PRAGMA \(setting)", of: "sqlite_schema")
+        }
+    }
+
+    deinit { sqlite3_close_v2(handle) }
+
+    /// Whether there is such a table, one that holds its rows and computes nothing.
+    func has(_ table: String) throws(ThreadFault) -> Bool {
+        let tables = try rows(
+            """
+            SELECT name FROM sqlite_schema AS found
+            WHERE type = 'table' AND rootpage > 0 AND sql LIKE 'CREATE TABLE%'
+            AND NOT EXISTS (SELECT 1 FROM pragma_table_xinfo(found.name) WHERE hidden > 1)
+            """, of: "sqlite_schema")
+        return tables.contains { $0["name"] == table }
+    }
+
+    /// The rows of a query, each value as its text; what is NULL is left out.
+    func rows(_ query: String, of table: String) throws(ThreadFault) -> [[String: String]] {
+        var statement: OpaquePointer?
+        guard sqlite3_prepare_v2(handle, query, -1, &statement, nil) == SQLITE_OK else { throw failure(table) }
+        defer { sqlite3_finalize(statement) }
+        var rows: [[String: String]] = []
+        while true {
+            switch sqlite3_step(statement) {
+            case SQLITE_ROW:
+                var row: [String: String] = [:]
+                for column in 0..<sqlite3_column_count(statement) {
+                    guard let name = sqlite3_column_name(statement, column),
+                        let text = sqlite3_column_text(statement, column)
+                    else { continue }
+                    let count = Int(sqlite3_column_bytes(statement, column))
+                    row[String(cString: name)] = String(
+                        decoding: UnsafeBufferPointer(start: text, count: count), as: UTF8.self)
+                }
+                rows.append(row)
+            case SQLITE_DONE: return rows
+            default: throw failure(table)
+            }
+        }
+    }
+
+    private func failure(_ table: String) -> ThreadFault { .table(table, String(cString: sqlite3_errmsg(handle))) }
+}

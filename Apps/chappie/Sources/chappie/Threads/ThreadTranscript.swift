@@ -1,0 +1,163 @@
+import ChappieRuntime
+import ChappieSDK
+import FoundationEssentials
+
+/// A thread as a person reads it, from top to bottom; what the Markdown and the page show.
+struct ThreadTranscript {
+    enum Entry {
+        case turn(Turn)
+        /// The conversation was replaced by a shorter one, in these words where it is words.
+        case compaction(String?)
+    }
+
+    struct Turn {
+        let turn: ChappieTurn
+        let steps: [Step]
+    }
+
+    enum Step {
+        /// What the model said, in Markdown.
+        case answer(String)
+        /// What the model thought, as far as it tells, in Markdown.
+        case reasoning(String)
+        case call(Call)
+        /// An item of the backend's that is not shown, by its kind.
+        case other(String)
+    }
+
+    struct Call {
+        let name: String
+        let arguments: String
+        /// What the model was told; `nil` while there is nothing.
+        let output: String?
+        /// How it ended, where it did not simply succeed.
+        let remark: String?
+    }
+
+    let entries: [Entry]
+
+    init(of thread: ChappieThread) {
+        let turns = Dictionary(thread.turns.map { ($0.id, $0) }) { first, _ in first }
+        var entries: [Entry] = []
+        var open: String?
+        for record in thread.records {
+            switch record.kind {
+            case .turnStarted:
+                guard let turn = record.turnID.flatMap({ turns[$0] }) else { continue }
+                entries.append(.turn(Turn(turn: turn, steps: Self.steps(of: turn))))
+                open = turn.id
+            case .turnFinished, .turnFailed, .turnInterrupted: if record.turnID == open { open = nil }
+            case .compacted:
+                // One that a turn began with stands before it.
+                let place = entries.count - (open == nil ? 0 : 1)
+                entries.insert(.compaction(record.body["context"]?["summary"]?.string), at: max(place, 0))
+            default: continue
+            }
+        }
+        self.entries = entries
+    }
+
+    private static func steps(of turn: ChappieTurn) -> [Step] {
+        let items = turn.items.dropFirst(turn.messages.count).map(ChappieOutputItem.init)
+        let outputs = Dictionary(
+            items.compactMap { item in item.type.hasSuffix("_output") ? item.callID.map { ($0, item.json) } : nil }
+        ) { first, _ in first }
+        let known = Dictionary(turn.toolCalls.map { ($0.id, $0) }) { _, last in last }
+        var steps: [Step] = []
+        var shown: Set<String> = []
+        for item in items {
+            switch item.type {
+            case "message": if !item.text.isEmpty { steps.append(.answer(item.text)) }
+            case "reasoning":
+                let summary = (item.json["summary"]?.array ?? []).compactMap { $0["text"]?.string }
+                if !summary.isEmpty { steps.append(.reasoning(summary.joined(separator: "\n\n"))) }
+            case _ where item.isToolCall:
+                let id = item.callID ?? ""
+                shown.insert(id)
+                steps.append(.call(known[id].map(call) ?? call(item, outputs[id])))
+            case _ where item.type.hasSuffix("_output"): continue
+            default: steps.append(.other(item.type))
+            }
+        }
+        steps += turn.toolCalls.filter { !shown.contains($0.id) }.map { .call(call($0)) }
+        let isTold = steps.contains { if case .answer(turn.outputText) = $0 { true } else { false } }
+        if !turn.outputText.isEmpty, !isTold { steps.append(.answer(turn.outputText)) }
+        return steps
+    }
+
+    private static func call(_ tool: ChappieTurn.ToolCall) -> Call {
+        let remark: String? =
+            switch tool.result?.outcome {
+            case .succeeded: tool.result?.result.isError == true ? "failed" : nil
+            case let outcome?: outcome.rawValue
+            case nil: tool.hasStarted ? "no result" : "not run"
+            }
+        let output = tool.result.map { result in
+            ([result.output] + parts(result.result.parts)).filter { !$0.isEmpty }.joined(separator: "\n")
+        }
+        return Call(name: tool.call.name, arguments: tool.call.arguments, output: output, remark: remark)
+    }
+
+    private static func call(_ item: ChappieOutputItem, _ output: ChappieJSON?) -> Call {
+        let arguments = item.json["arguments"]?.string ?? item.json["input"]?.string ?? ""
+        let text = output.map { output in
+            output["output"]?.string ?? parts(output["output"]?.array ?? []).joined(separator: "\n")
+        }
+        return Call(
+            name: item.name ?? "", arguments: arguments, output: text, remark: output == nil ? "no result" : nil)
+    }
+
+    private static func parts(_ parts: [ChappieJSON]) -> [String] {
+        parts.map { $0["text"]?.string ?? "[\($0["type"]?.string ?? "part")]" }
+    }
+}
+
+extension ChappieTurn {
+    /// What is to be said about how it ended, beside the answer.
+    var remark: String? {
+        switch status {
+        case .finished: incompleteReason.map { "The answer ended early: \($0)." }
+        case .failed: error ?? "It failed."
+        case .interrupted: "It was interrupted."
+        case .waitingForApproval: "It waits for an approval."
+        case .running: "It has no end yet."
+        default: status.rawValue
+        }
+    }
+}
+
+extension ChappieInputMessage.Part {
+    /// What stands in the place of a part that is not text.
+    var placeholder: String {
+        switch self {
+        case .text(let text): text
+        case .image(let image):
+            switch image.source {
+            case .url(let url): "image: " + Self.name(of: url)
+            case .fileID(let id): "image: " + id
+            }
+        case .file(let file):
+            switch file.source {
+            case .data(let url): "file: " + [file.name, Self.name(of: url)].compactMap { $0 }.joined(separator: ", ")
+            case .url(let url): "file: " + [file.name, Self.name(of: url)].compactMap { $0 }.joined(separator: ", ")
+            case .fileID(let id): "file: " + (file.name ?? id)
+            }
+        case .other(let json): json["type"]?.string ?? "part"
+        }
+    }
+
+    /// An address; of one that holds its content, only the kind and the size.
+    private static func name(of url: String) -> String {
+        guard url.utf8.prefix(5).elementsEqual("data:".utf8) else { return String(url.prefix(2000)) }
+        let type = url.utf8.dropFirst(5).prefix { $0 != UInt8(ascii: ";") && $0 != UInt8(ascii: ",") }.prefix(100)
+        return "\(String(Substring(type))), \(max(1, url.utf8.count / 1366)) KB"
+    }
+}
+
+extension Date {
+    /// To the second, in UTC: 2026-11-22T12:17:34Z.
+    var timestamp: String { formatted(Date.ISO8601FormatStyle()) }
+
+    /// To the minute, in UTC: 2026-11-22 12:17.
+    var minute: String { String(timestamp.prefix(16)).replacing("T", with: " ") }
+}

@@ -1,0 +1,92 @@
+import ArgumentParser
+import ChappieRuntime
+import ChappieSDK
+import ChappieThreadsSQLite
+import Glibc
+
+// Looking after the stored threads.
+extension Threads {
+    struct Verify: ProgramCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "verify", abstract: "Read every thread, and say what is damaged (65 where anything is).",
+            discussion: """
+                --repair makes the index for searches anew, which loses nothing. What a damaged thread still has is given \
+                by chappie threads salvage. With --json: {"problems":[…]}.
+                """)
+
+        @OptionGroup var options: GlobalOptions
+
+        @Flag(help: "Make the index for searches anew.")
+        var repair = false
+
+        func run(in program: Program) async throws {
+            let store = try Threads.store(program)
+            if repair { try await store.rebuildIndex() }
+            let problems = try await store.verify().map { $0.errorDescription ?? "\($0)" }
+            program.say(
+                ["problems": .array(problems.map { .string($0) })],
+                problems.isEmpty ? "Everything is whole." : problems.joined(separator: "\n"))
+            if !problems.isEmpty { throw ExitCode(ExitStatus.badData.rawValue) }
+        }
+    }
+
+    struct Salvage: ProgramCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "salvage", abstract: "Write what can be read of damaged threads into files.",
+            discussion: """
+                A file for each thread, ID.json, which import takes; not encrypted. What is there stays as it is: delete \
+                the damaged threads afterwards. With --json: {"threads":[{"id":…,"records":…,"lost":…},…]}.
+                """)
+
+        @OptionGroup var options: GlobalOptions
+
+        @Argument(help: "A folder for the files; it is made.", completion: .directory)
+        var folder: String
+
+        func run(in program: Program) async throws {
+            let store = try Threads.store(program)
+            guard mkdir(folder, 0o700) == 0 || errno == EEXIST else {
+                throw CommandLineError.usage("\(folder) can't be made: \(String(cString: strerror(errno))).")
+            }
+            var told: [ChappieJSON] = []
+            for id in try await store.salvageableThreads() {
+                let salvaged = try await store.salvage(id)
+                // Without gaps, as import takes them.
+                let records = salvaged.records.enumerated().map { position, record in
+                    ChappieThreadRecord(position: position, kind: record.kind, date: record.date, body: record.body)
+                }
+                guard !records.isEmpty else { continue }
+                // The id may be damaged, too: it names a file here.
+                let name = id.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "-") } ? id : "damaged-id"
+                let text = try ChappieThread(id: id, records: records).json.serialized() + "\n"
+                try OutputFile("\(folder)/\(name).json").write(text)
+                told.append([
+                    "id": .string(id), "records": .integer(records.count), "lost": .integer(salvaged.lost.count),
+                ])
+                if !options.json {
+                    program.console.line(
+                        "\(name): \(records.count) records, \(salvaged.lost.count) lost"
+                            + (salvaged.isEndUnknown ? ", maybe more at its end" : ""))
+                }
+            }
+            if options.json { program.console.json(["threads": .array(told)]) }
+            if told.isEmpty { program.console.note("There is nothing to read.") }
+        }
+    }
+
+    struct Rekey: ProgramCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "rekey", abstract: "Encrypt the threads with a new key.",
+            discussion: """
+                The new key is stored first and the old one removed last; what was interrupted is finished by the next \
+                call. With --json: {"rekeyed":true}.
+                """)
+
+        @OptionGroup var options: GlobalOptions
+
+        func run(in program: Program) async throws {
+            try await Threads.store(program).rotateKey()
+            program.say(["rekeyed": true], "The threads have a new key.")
+        }
+    }
+}

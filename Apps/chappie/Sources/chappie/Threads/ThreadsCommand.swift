@@ -1,0 +1,411 @@
+import ArgumentParser
+@_spi(ChappieInternals) import ChappieCore
+import ChappieMarkdown
+import ChappieRuntime
+import ChappieSDK
+import ChappieThreadsSQLite
+import FoundationEssentials
+
+/// `chappie threads`: the conversations that are kept.
+struct Threads: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "threads", abstract: "List, read, find, export and tidy up the conversations that are kept.",
+        discussion: """
+            Conversations of ask and chat are kept in $XDG_STATE_HOME/chappie/threads (~/.local/state/chappie/threads), \
+            encrypted; the key is where the sign-in is. ask -c goes on with the last one, --ephemeral keeps nothing. A \
+            thread is named by its id, or enough of the id's end.
+            """,
+        subcommands: [
+            List.self, Show.self, Search.self, Export.self, Import.self, Rename.self, Archive.self, Unarchive.self,
+            Delete.self, Fork.self, Resume.self, ThreadsUsage.self, Verify.self, Salvage.self, Rekey.self,
+        ], defaultSubcommand: List.self)
+
+    /// The store, for a command that is about nothing else.
+    static func store(_ program: Program) throws -> ChappieFileThreadStore {
+        guard let store = try program.threads() else {
+            throw CommandLineError.usage(
+                "No threads are kept here: the credential store is memory.", suggestion: "Choose another store.")
+        }
+        return store
+    }
+
+    struct List: ProgramCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "list", abstract: "List the threads, the one that was written last first.",
+            discussion: "With --json: {\"threads\":[{\"id\":…,\"title\":…,\"turns\":…},…]}.")
+
+        @OptionGroup var options: GlobalOptions
+
+        @Flag(help: "Also list archived threads.")
+        var all = false
+
+        @Option(name: .shortAndLong, help: "List so many at most (default: 50 on a terminal, else all).")
+        var limit: Int?
+
+        func run(in program: Program) async throws {
+            let isTerminal = program.console.terminals.output
+            let threads = try await Threads.store(program).summaries().filter { all || !$0.isArchived }
+                .sorted { $0.updatedAt > $1.updatedAt }
+            let shown = threads.prefix(max(limit ?? (isTerminal && !options.json ? 50 : .max), 0))
+            guard !options.json else { return program.console.json(["threads": .array(shown.map(\.json))]) }
+            var table = Table(["Thread", "Changed", "Turns", "Model", "Name"])
+            for thread in shown {
+                table.rows.append([
+                    thread.shortID, thread.updatedAt.localMinute, "\(thread.turnCount)", thread.model,
+                    thread.shownName + (thread.isArchived ? " (archived)" : ""),
+                ])
+            }
+            for line in table.lines(isTerminal: isTerminal) { program.console.line(line) }
+            if threads.isEmpty { program.console.note("There is no thread yet.") }
+            if shown.count < threads.count {
+                program.console.note("… and \(threads.count - shown.count) more: --limit.")
+            }
+        }
+    }
+
+    struct Show: ProgramCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "show", abstract: "Print a thread: questions, tools, answers.",
+            discussion: "On a terminal its Markdown is drawn. With --json: the whole thread, as export gives it.")
+
+        @OptionGroup var options: GlobalOptions
+
+        @Option(
+            help: ArgumentHelp("Draw Markdown: auto (on a terminal), always or never.", valueName: "when"))
+        var markdown = MarkdownChoice.auto
+
+        @Argument(help: "The thread (default: the last one).")
+        var thread: String?
+
+        func run(in program: Program) async throws {
+            let thread = try await Threads.read(thread, from: Threads.store(program))
+            guard !options.json else { return program.console.json(thread.json) }
+            let text = ThreadFormat.markdown.text(of: thread)
+            guard var drawing = markdown.stream(on: program.console) else { return program.console.write(text) }
+            program.console.draw(drawing.append(text) + drawing.finish())
+        }
+    }
+
+    struct Search: ProgramCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "search", abstract: "Find threads in which all of some words occur, best first.",
+            discussion: """
+                Case and accents don't matter, and the last word may be the beginning of one. Archived threads are found \
+                too. With --json: {"hits":[{"thread":{…},"excerpt":…,"date":…},…]}.
+                """)
+
+        @OptionGroup var options: GlobalOptions
+
+        @Option(
+            help: ArgumentHelp("What was said since then alone: 2026-11-01, or 7d, 12h, 4w.", valueName: "when"))
+        var since: String?
+
+        @Option(name: .shortAndLong, help: "Threads whose last turn used this model alone.")
+        var model: String?
+
+        @Option(name: .shortAndLong, help: "Find so many at most.")
+        var limit = 20
+
+        @Argument(help: "The words.")
+        var words: [String]
+
+        func run(in program: Program) async throws {
+            let query = ChappieThreadQuery(
+                words.joined(separator: " "), since: try since.map { try Moment.parse($0, now: Date()) }, model: model,
+                limit: limit)
+            let hits = try await Threads.store(program).search(query)
+            guard !options.json else {
+                let list = hits.map { hit -> ChappieJSON in
+                    [
+                        "thread": hit.thread.json, "excerpt": .string(hit.excerpt),
+                        "date": .string(hit.date.formatted(.iso8601)),
+                    ]
+                }
+                return program.console.json(["hits": .array(list)])
+            }
+            for hit in hits {
+                program.console.line("\(hit.thread.shortID)  \(hit.date.localMinute)  \(hit.thread.shownName)")
+                program.console.line("    \(UntrustedText.message(hit.excerpt, limit: 200) ?? "")")
+            }
+            if hits.isEmpty { program.console.note("Nothing was found.") }
+        }
+    }
+
+    struct Export: ProgramCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "export", abstract: "Write a thread as JSON, JSON lines, Markdown or a page for browsers.",
+            discussion: """
+                json and jsonl are complete, and come back with import. What is exported is not encrypted. Without \
+                --format the file's name says it: .json, .jsonl, .md, .html.
+                """)
+
+        @OptionGroup var options: GlobalOptions
+
+        @Option(help: "json, jsonl, markdown or html (default: as the file's name says, else json).")
+        var format: ThreadFormat?
+
+        @Option(
+            name: .shortAndLong,
+            help: ArgumentHelp("Write into this file instead of printing.", valueName: "file"), completion: .file())
+        var output: String?
+
+        @Argument(help: "The thread (default: the last one).")
+        var thread: String?
+
+        func run(in program: Program) async throws {
+            let target = try output.flatMap { $0 == "-" ? nil : try OutputFile($0) }
+            let thread = try await Threads.read(thread, from: Threads.store(program))
+            let text = (format ?? output.flatMap(ThreadFormat.init(fileName:)) ?? .json).text(of: thread)
+            guard let target else { return program.console.write(text) }
+            try target.write(text)
+            program.console.note("The thread is in \(target.path), not encrypted.")
+        }
+    }
+
+    struct Import: ProgramCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "import", abstract: "Keep threads that were exported, or those of other programs.",
+            discussion: """
+                Takes what export gives as json or jsonl, session files of the Codex CLI (rollout-….jsonl) and the log \
+                database of llm (logs.db). A thread that is there already is left alone. With --json: \
+                {"imported":[…],"present":[…],"left_out":{…}}.
+                """)
+
+        @OptionGroup var options: GlobalOptions
+
+        @Argument(help: "The files.", completion: .file())
+        var files: [String]
+
+        func run(in program: Program) async throws {
+            let store = try Threads.store(program)
+            // Every file is read before anything is kept.
+            let read = try files.flatMap(ThreadImport.all)
+            var (imported, present) = ([ChappieJSON](), [ChappieJSON]())
+            for thread in read.flatMap(\.threads) {
+                do {
+                    try await store.append(thread.records, to: thread.summary, at: 0)
+                    imported.append(.string(thread.id))
+                } catch {
+                    guard case .conflict = error else { throw error }
+                    present.append(.string(thread.id))
+                }
+            }
+            let leftOut = read.reduce(into: [String: Int]()) { $0.merge($1.skipped, uniquingKeysWith: +) }.sorted {
+                $0.key < $1.key
+            }
+            let leftOutJSON = ChappieJSONObject(leftOut.map { ($0.key, .integer($0.value)) })
+            program.say(
+                ["imported": .array(imported), "present": .array(present), "left_out": .object(leftOutJSON)],
+                "Imported: \(imported.count)." + (present.isEmpty ? "" : " There already: \(present.count)."))
+            for (name, count) in leftOut { program.console.note("Left out: \(name) (\(count)).") }
+        }
+    }
+
+    struct Rename: ProgramCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "rename", abstract: "Give a thread a title.",
+            discussion: "With --json: {\"thread\":…,\"title\":…}.")
+
+        @OptionGroup var options: GlobalOptions
+        @Argument(help: "The thread.") var thread: String
+        @Argument(help: "The title; an empty one takes it away.") var title: String
+
+        func run(in program: Program) async throws {
+            let thread = try await Threads.change(thread, program) { try await $0.renameThread($1, to: title) }
+            program.say(["thread": .string(thread.id), "title": .string(title)], "Renamed.")
+        }
+    }
+
+    struct Archive: ProgramCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "archive", abstract: "Take a thread out of the list; it stays, and can be found.",
+            discussion: "With --json: {\"thread\":…}.")
+
+        @OptionGroup var options: GlobalOptions
+        @Argument(help: "The thread.") var thread: String
+
+        func run(in program: Program) async throws {
+            let thread = try await Threads.change(thread, program) { try await $0.archiveThread($1) }
+            program.say(
+                ["thread": .string(thread.id)], "Archived. chappie threads unarchive \(thread.shortID) takes it back.")
+        }
+    }
+
+    struct Unarchive: ProgramCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "unarchive", abstract: "Take a thread back into the list.",
+            discussion: "With --json: {\"thread\":…}.")
+
+        @OptionGroup var options: GlobalOptions
+        @Argument(help: "The thread.") var thread: String
+
+        func run(in program: Program) async throws {
+            let thread = try await Threads.change(thread, program) { try await $0.unarchiveThread($1) }
+            program.say(["thread": .string(thread.id)], "It is in the list again.")
+        }
+    }
+
+    struct Delete: ProgramCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "delete", abstract: "Remove threads for good.",
+            discussion: "On a terminal it asks first; elsewhere it takes --force. With --json: {\"deleted\":[…]}.")
+
+        @OptionGroup var options: GlobalOptions
+        @Flag(name: .shortAndLong, help: "Don't ask.") var force = false
+        @Argument(help: "The threads.") var threads: [String]
+
+        func run(in program: Program) async throws {
+            let store = try Threads.store(program)
+            var chosen: [ChappieThreadSummary] = []
+            for thread in threads { chosen.append(try await store.thread(named: thread)) }
+            let isSure = if force { true } else { try await confirms(chosen, program) }
+            guard isSure else {
+                return program.console.note("Nothing was deleted.")
+            }
+            for thread in chosen { try await store.delete(thread.id) }
+            program.say(["deleted": .array(chosen.map { .string($0.id) })], "Deleted: \(chosen.count).")
+        }
+
+        private func confirms(_ chosen: [ChappieThreadSummary], _ program: Program) async throws -> Bool {
+            guard program.console.terminals.input, program.console.terminals.error, !options.json else {
+                throw CommandLineError.usage("Without a terminal nothing is deleted.", suggestion: "Add --force.")
+            }
+            for thread in chosen { program.console.note("\(thread.shortID)  \(thread.shownName)") }
+            program.console.write("Delete for good? [y/N] ")
+            var input = StandardInput()
+            return ["y", "yes"].contains(try await input.readLine()?.lowercased())
+        }
+    }
+
+    struct Fork: ProgramCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "fork", abstract: "Copy a thread up to a turn into a new one.",
+            discussion: "With --json: {\"thread\":…,\"from\":…}.")
+
+        @OptionGroup var options: GlobalOptions
+
+        @Option(help: "The last turn to copy, counted from 1 (default: all).")
+        var at: Int?
+
+        @Argument(help: "The thread.")
+        var thread: String
+
+        func run(in program: Program) async throws {
+            let store = try Threads.store(program)
+            let original = try await store.thread(named: thread)
+            let fork = try await program.client().runtime(store: store).forkThread(original.id, at: at)
+            program.say(
+                ["thread": .string(fork.id), "from": .string(original.id)],
+                "The copy is \(fork.summary.shortID): chappie ask --thread \(fork.summary.shortID) …")
+        }
+    }
+
+    struct Resume: ProgramCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "resume", abstract: "Go on with a turn that was cut, or waits for an approval.",
+            discussion: """
+                Tools that may have run already are not run again; the model is told so. The model and the effort are \
+                those that the turn began with. With --json: the lines of chappie ask.
+                """)
+
+        @OptionGroup var options: GlobalOptions
+        @OptionGroup var answerOptions: AnswerOptions
+
+        @Argument(help: "The thread (default: the last one).")
+        var thread: String?
+
+        func run(in program: Program) async throws {
+            let store = try Threads.store(program)
+            let client = try program.client(answerOptions)
+            // A sign-in that is missing is no part of the turn.
+            _ = try await client.accountInfo()
+            let runtime = program.runtime(client, store)
+            try await runtime.openThread(try await store.thread(named: thread).id)
+            let id = await runtime.currentThread?.id
+            try await answerOptions.show(runtime.streamResumingTurn(), program, thread: id)
+        }
+    }
+
+    struct ThreadsUsage: ProgramCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "usage", abstract: "Show how much room the threads take.",
+            discussion: "With --json: {\"threads\":…,\"records\":…,\"bytes\":…,\"limit\":…}.")
+
+        @OptionGroup var options: GlobalOptions
+
+        func run(in program: Program) async throws {
+            let usage = try await Threads.store(program).usage()
+            var json: ChappieJSONObject = [
+                "threads": .integer(usage.threads), "records": .integer(usage.records), "bytes": .integer(usage.bytes),
+            ]
+            json["limit"] = usage.limit.map(ChappieJSON.integer)
+            let limit = usage.limit.map { " of \(Self.size($0))" } ?? ""
+            program.say(
+                .object(json), "\(usage.threads) threads, \(usage.records) records, \(Self.size(usage.bytes))\(limit)")
+        }
+
+        private static func size(_ bytes: Int) -> String {
+            bytes < 1 << 20 ? "\((bytes + 1023) >> 10) KiB" : "\((bytes + (1 << 20) - 1) >> 20) MiB"
+        }
+    }
+
+    // MARK: What they share
+
+    static func read(_ name: String?, from store: any ChappieThreadStore) async throws -> ChappieThread {
+        let id = try await store.thread(named: name).id
+        return try ChappieThread(id: id, records: try await store.records(of: id, from: 0))
+    }
+
+    private static func change(
+        _ name: String, _ program: Program, _ work: (ChappieRuntime, String) async throws -> Void
+    ) async throws -> ChappieThreadSummary {
+        let store = try store(program)
+        let thread = try await store.thread(named: name)
+        try await work(program.client().runtime(store: store), thread.id)
+        return thread
+    }
+}
+
+extension ChappieThreadSummary {
+    /// The name on one line of a terminal.
+    var shownName: String { UntrustedText.message(name, limit: 80) ?? "…" }
+
+    var json: ChappieJSON {
+        [
+            "id": .string(id), "title": title.map { .string($0) } ?? .null, "preview": .string(preview),
+            "model": .string(model), "created_at": .string(createdAt.formatted(.iso8601)),
+            "updated_at": .string(updatedAt.formatted(.iso8601)), "is_archived": .bool(isArchived),
+            "turns": .integer(turnCount),
+        ]
+    }
+}
+
+extension ThreadFormat {
+    /// The form that a file's name asks for; `nil` where it asks for none.
+    init?(fileName: String) {
+        switch fileName.split(separator: ".").last?.lowercased() {
+        case "json": self = .json
+        case "jsonl": self = .jsonl
+        case "md", "markdown": self = .markdown
+        case "html", "htm": self = .html
+        default: return nil
+        }
+    }
+}
+
+/// A moment as users write it.
+enum Moment {
+    /// `2026-11-01` (midnight, local time), `2026-11-01T12:00:00Z`, or so long ago: `30m`, `12h`, `7d`, `4w`.
+    static func parse(_ text: String, now: Date) throws -> Date {
+        let units = ["m": 60.0, "h": 3600, "d": 86_400, "w": 604_800]
+        if let unit = text.last.flatMap({ units[String($0)] }), let count = Double(text.dropLast()), count >= 0,
+            count < 1e6
+        {
+            return now - count * unit
+        }
+        if let date = try? Date.ISO8601FormatStyle().parse(text) { return date }
+        if let day = Date.localDay(text) { return day }
+        throw CommandLineError.usage(
+            "\(text) is no moment.", suggestion: "Write a day (2026-11-01), or how long ago: 12h, 7d, 4w.")
+    }
+}

@@ -1,0 +1,320 @@
+import ChappieMarkdown
+import ChappieRuntime
+import ChappieSDK
+import FoundationEssentials
+import Testing
+
+@testable import chappie
+
+/// Threads for the tests of export and import.
+enum SampleThread {
+    static let date = Date(timeIntervalSince1970: 1_795_350_000)
+
+    /// A thread of turns, each a question, a call with its output, and an answer.
+    static func thread(
+        title: String? = nil, _ turns: [(question: String, output: String, answer: String)]
+    ) throws -> ChappieThread {
+        var events: [(ChappieThreadRecord.Kind, ChappieJSON)] = []
+        for (index, turn) in turns.enumerated() {
+            let id: ChappieJSON = .string("turn-\(index + 1)")
+            let call: ChappieJSON = [
+                "name": "look_up", "callID": .string("c\(index)"), "arguments": "{\"q\":1}", "isCustom": false,
+            ]
+            let item: ChappieJSON = [
+                "type": "function_call", "name": "look_up", "call_id": .string("c\(index)"), "arguments": "{\"q\":1}",
+            ]
+            let output: ChappieJSON = [
+                "type": "function_call_output", "call_id": .string("c\(index)"), "output": .string(turn.output),
+            ]
+            let answer: ChappieJSON = [
+                "type": "message", "role": "assistant",
+                "content": [["type": "output_text", "text": .string(turn.answer)]],
+            ]
+            events += [
+                (
+                    .turnStarted,
+                    [
+                        "turn": id, "model": "gpt-5.5",
+                        "messages": [
+                            [
+                                "type": "message", "role": "user",
+                                "content": [["type": "input_text", "text": .string(turn.question)]],
+                            ]
+                        ],
+                    ]
+                ),
+                (
+                    .toolsCalled,
+                    ["turn": id, "from": 1, "items": [item], "round": 1, "calls": [call], "frame": [:]]
+                ),
+                (.toolsStarted, ["turn": id, "calls": [call]]),
+                (
+                    .toolFinished,
+                    [
+                        "turn": id,
+                        "result": [
+                            "call": call, "outcome": "succeeded",
+                            "result": ["output": .string(turn.output), "parts": [], "isError": false],
+                        ],
+                    ]
+                ),
+                (
+                    .turnFinished,
+                    [
+                        "turn": id, "from": 2, "items": [output, answer], "model": "gpt-5.5",
+                        "text": .string(turn.answer), "output": [answer], "response": "resp_1",
+                        "usage": [
+                            "inputTokens": 1200, "cachedInputTokens": 0, "outputTokens": 345, "reasoningTokens": 0,
+                            "totalTokens": 1545,
+                        ], "unknown": ["kept": 1],
+                    ]
+                ),
+            ]
+        }
+        if let title { events.append((.renamed, ["title": .string(title)])) }
+        return try thread(events)
+    }
+
+    static func thread(_ events: [(ChappieThreadRecord.Kind, ChappieJSON)]) throws -> ChappieThread {
+        let records = events.enumerated().map { index, event in
+            ChappieThreadRecord(
+                position: index, kind: event.0, date: date + Double(index) * 12.345, body: event.1)
+        }
+        return try ChappieThread(id: "0199-sample", records: records)
+    }
+
+    /// What somebody might put into a message to break out of it.
+    static let hostile = [
+        "<script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">",
+        "</pre></code></details></section></article><h2>2</h2><style>*{display:none}</style>",
+        "```\nfence\n````\n~~~\n# heading\n\n## 9. heading\n\n---",
+        "<!-- never closed", "<pre>\n\n## 9. heading", "text\n===\n\n    code",
+        "> quote\n\n## 9. heading\r## 9. heading",
+        "![pixel](https://tracker.invalid/pixel.png) [go](javascript:document.title='taken') <https://ok.example>",
+        "![x](data:image/svg+xml;base64,PHN2Zz4=) [y](data:text/html,<script>1</script>) ![](https://tracker.invalid/b.png)",
+        "\u{1B}]0;taken\u{7}\u{1B}[2J\u{9B}31m\u{0} \u{202E}gnp.exe\u{2066} &#27;[31m &#x202E;abc &#0; \u{E0041}",
+        "\"' onmouseover='document.title=1' x=\"&lt;b&gt;", "| a | b |\n|---|--:|\n| <b>x</b> | `<i>` |",
+        "[link\n](<jav\tascript:alert(1)> \"t\\\" onclick=\\\"x\")", "```````\u{7}```", "`````` \n```html\n<b>",
+        "``\u{200E}`", "``\u{200E}`\n\n## 9. heading", "```\n``\u{61C}`\n\n## 9. heading", "```\nfoo\r```",
+        "text <!-- and <details>",
+    ]
+}
+
+@Suite struct ThreadExportTests {
+    private func parsed(_ format: ThreadFormat, _ thread: ChappieThread) throws -> ThreadImport {
+        try ThreadImport(Array(format.text(of: thread).utf8))
+    }
+
+    @Test(arguments: [ThreadFormat.json, .jsonl])
+    func completeFormsComeBackWhole(_ format: ThreadFormat) throws {
+        for text in SampleThread.hostile + ["\u{2028}\u{85}\r\n", ""] {
+            let thread = try SampleThread.thread(title: text, [(text, text, text), ("more", text, "done")])
+            let back = try parsed(format, thread)
+            #expect(back.source == .chappie && back.skipped.isEmpty)
+            #expect(back.threads == [thread])
+        }
+    }
+
+    @Test func eachRecordIsALine() throws {
+        let thread = try SampleThread.thread([("line\nbreak", "a\r\nb", "c\u{2028}d")])
+        let lines = ThreadFormat.jsonl.text(of: thread).utf8.split(separator: UInt8(ascii: "\n"))
+        #expect(lines.count == 1 + thread.records.count)
+        let head = try ChappieJSON(parsing: Array(lines[0]))
+        #expect(head["id"]?.string == thread.id && head["records"] == nil)
+    }
+
+    // MARK: Markdown
+
+    @Test func aTranscriptShowsEverythingInOrder() throws {
+        let thread = try SampleThread.thread(
+            title: "All *about* it", [("What is\nit?", "a `tick` and ``` three", "It **is**.")])
+        #expect(
+            ThreadFormat.markdown.text(of: thread) == """
+                # All \\*about\\* it
+
+                - Thread: `0199-sample`
+                - Model: `gpt-5.5`
+                - Begun: 2026-11-22 12:20 UTC
+                - Last change: 2026-11-22 12:21 UTC
+
+                ---
+
+                ## 1. 2026-11-22 12:20 UTC
+
+                > What is
+                > it?
+
+                ### Tool `look_up`
+
+                ```json
+                {"q":1}
+                ```
+
+                ````
+                a `tick` and ``` three
+                ````
+
+                ### Answer
+
+                It **is**.
+
+                *`gpt-5.5`, 1200 tokens in, 345 tokens out*
+
+                """)
+    }
+
+    @Test func theEndOfATurnIsTold() throws {
+        let id: ChappieJSON = "t"
+        let started: ChappieJSON = ["turn": id, "messages": [], "model": "m"]
+        let ends: [(ChappieThreadRecord.Kind, ChappieJSON, String)] = [
+            (.turnFailed, ["turn": id, "error": "The *network* is gone."], "**The \\*network\\* is gone.**"),
+            (.turnInterrupted, ["turn": id], "**It was interrupted.**"),
+            (.approvalPending, ["turn": id, "approvals": []], "**It waits for an approval.**"),
+            (
+                .turnFinished, ["turn": id, "from": 0, "items": [], "incompleteReason": "max_output_tokens"],
+                "**The answer ended early: max\\_output\\_tokens.**"
+            ),
+        ]
+        for (kind, body, sentence) in ends {
+            let thread = try SampleThread.thread([(.turnStarted, started), (kind, body)])
+            #expect(ThreadFormat.markdown.text(of: thread).contains(sentence))
+        }
+    }
+
+    @Test func aCompactionStandsWhereItWas() throws {
+        let turn = { (id: String, text: String) -> [(ChappieThreadRecord.Kind, ChappieJSON)] in
+            let items: ChappieJSON = [
+                ["type": "message", "role": "user", "content": [["type": "input_text", "text": .string(text)]]]
+            ]
+            return [
+                (.turnStarted, ["turn": .string(id), "messages": items, "model": "m"]),
+                (.turnFinished, ["turn": .string(id), "from": 1, "items": [], "text": .string("re " + text)]),
+            ]
+        }
+        let compaction: (ChappieThreadRecord.Kind, ChappieJSON) = (
+            .compacted, ["context": ["items": [], "summary": "in short"]]
+        )
+        let between = turn("a", "first") + [compaction] + turn("b", "second")
+        var within = turn("a", "first") + turn("b", "second")
+        within.insert(compaction, at: 3)
+        for events in [between, within] {
+            let text = ThreadFormat.markdown.text(of: try SampleThread.thread(events))
+            let places = ["re first", "> in short", "> second", "re second"].map { text.firstRange(of: $0)?.lowerBound }
+            #expect(!places.contains(nil))
+            #expect(places.compactMap { $0 } == places.compactMap { $0 }.sorted())
+        }
+    }
+
+    @Test(arguments: SampleThread.hostile)
+    func nothingBreaksTheTranscript(_ text: String) throws {
+        for turn in [(text, "o", "a"), ("q", text, "a"), ("q", "o", text)] {
+            let thread = try SampleThread.thread(title: text, [turn, ("last question", "o", "last answer")])
+            let markdown = ThreadFormat.markdown.text(of: thread)
+            let html = try #require(MarkdownHTML.html(of: markdown))
+            #expect(html.components(separatedBy: "<h2>1. 2026").count == 2)
+            #expect(html.components(separatedBy: "<h2>2. 2026").count == 2)
+            #expect(html.contains("<blockquote>\n<p>last question</p>\n</blockquote>"))
+            #expect(
+                html.hasSuffix(
+                    "<p>last answer</p>\n<p><em><code>gpt-5.5</code>, 1200 tokens in, 345 tokens out</em></p>\n"))
+            #expect(Self.isHarmless(markdown))
+        }
+    }
+
+    @Test func anAnswerHasNoHeadingLikeThoseOfTurnsAndHidesNothing() {
+        let apart = ["# x", "## x", "x\n---", "x\n===", "- ## x", "<!-- x -->", "a <details> b", "<pre>", "```"]
+        for text in apart { #expect(!MarkdownHTML.isClosed(text), "\(text)") }
+        let closed = ["", "x", "### x", "`<b>`", "```\n# x\n<b>\n```", "- x\n\n---", "[x](https://a.example)"]
+        for text in closed { #expect(MarkdownHTML.isClosed(text), "\(text)") }
+    }
+
+    // MARK: The page
+
+    @Test(arguments: SampleThread.hostile)
+    func aPageHasNoElementsButItsOwn(_ text: String) throws {
+        let page = ThreadFormat.html.text(of: try SampleThread.thread(title: text, [(text, text, text)]))
+        let tags = page.split(separator: "<").dropFirst().map { $0.prefix { $0 != ">" } }
+        let elements: Set = [
+            "!DOCTYPE", "a", "article", "blockquote", "body", "code", "del", "details", "div", "em", "footer", "h1",
+            "h2",
+            "h3", "h4", "h5", "h6", "head", "header", "hr", "html", "img", "li", "main", "meta", "ol", "p", "pre",
+            "section",
+            "span", "strong", "style", "summary", "table", "tbody", "td", "th", "thead", "time", "title", "tr", "ul",
+            "br",
+        ]
+        let attributes: Set = [
+            "align", "alt", "charset", "class", "content", "datetime", "dir", "href", "html", "http-equiv", "id",
+            "lang",
+            "name", "src", "tabindex", "title",
+        ]
+        for tag in tags {
+            let name = tag.drop { $0 == "/" }.prefix { $0 != " " && $0 != "\n" }
+            #expect(elements.contains(String(name)), "<\(tag)>")
+            // Outside of quotes there are names alone.
+            let outside = tag.dropFirst(tag.prefix { $0 == "/" }.count + name.count)
+                .split(separator: "\"", omittingEmptySubsequences: false).enumerated().filter { $0.offset % 2 == 0 }
+            for (_, piece) in outside {
+                let names = piece.split { $0 == " " || $0 == "=" || $0 == "/" || $0 == "\n" }.map(String.init)
+                #expect(attributes.isSuperset(of: names), "<\(tag)>")
+            }
+            #expect(!tag.lowercased().contains("href=\"javascript:") && !tag.contains("href=\"data:"), "<\(tag)>")
+            #expect(name != "img" || tag.contains("src=\"data:image/"), "<\(tag)>")
+        }
+        #expect(tags.filter { $0.hasPrefix("style") }.count == 1)
+        #expect(Self.isHarmless(page))
+    }
+
+    @Test func whatIsDrawnIsAnImageOfAKnownKind() {
+        let drawn = ["png", "jpeg", "gif", "webp"].map { "data:image/\($0);base64,aGVsbG8=" }
+        let others = [
+            "data:image/svg+xml;base64,aGk=", "data:image/png,abc", "https://host.example/a.png",
+            "data:text/html;base64,aGk=",
+            "data:image/png;base64,a\" onerror=\"x", "DATA:image/png;base64,aGk=",
+        ]
+        #expect(drawn.allSatisfy(ThreadPage.isDrawn))
+        #expect(!others.contains(where: ThreadPage.isDrawn))
+    }
+
+    @Test func imagesOfMessagesAreShownAndOthersNamed() throws {
+        let parts: ChappieJSON = [
+            ["type": "input_image", "image_url": "data:image/png;base64,aGVsbG8=", "detail": "high"],
+            ["type": "input_image", "image_url": "https://host.example/a.png?b&c", "detail": "high"],
+            ["type": "input_file", "filename": "<b>.pdf", "file_data": "data:application/pdf;base64,aGVsbG8="],
+        ]
+        let messages: ChappieJSON = [["type": "message", "role": "user", "content": parts]]
+        let thread = try SampleThread.thread([(.turnStarted, ["turn": "t", "messages": messages, "model": "m"])])
+        let page = ThreadFormat.html.text(of: thread)
+        #expect(page.contains("<img src=\"data:image/png;base64,aGVsbG8=\" alt=\"image: image/png, 1 KB\">"))
+        #expect(page.contains("image: https://host.example/a.png?b&amp;c"))
+        #expect(page.contains("file: &lt;b&gt;.pdf, application/pdf, 1 KB"))
+        let text = ThreadFormat.markdown.text(of: thread)
+        #expect(text.contains("*[image: image/png, 1 KB]*") && !text.contains("aGVsbG8"))
+    }
+
+    @Test(arguments: [ThreadFormat.markdown, .html])
+    func tenMegabytesAreOneMessageLikeAnother(_ format: ThreadFormat) throws {
+        let long = String(repeating: "\u{202E}word ", count: 10_000_000 / 8) + "the end"
+        let text = format.text(of: try SampleThread.thread([(long, "o", long)]))
+        #expect(text.utf8.count > 20_000_000 && text.components(separatedBy: "the end").count == 3)
+    }
+
+    /// What makes parsers slow, up to the size at which a text is shown as it is.
+    @Test(
+        .timeLimit(.minutes(5)),
+        arguments: ["[", "<", "`\n", "> ", "- ", "*a_", "![](", "&#", "|a", "<!--", "~~", "http://a.b/("])
+    func nothingTakesLong(_ text: String) {
+        let long = String(repeating: text, count: (MarkdownHTML.limit - 100) / text.utf8.count)
+        #expect(MarkdownHTML.html(of: long)?.isEmpty != true)
+    }
+
+    /// Nothing that a terminal obeys, or that turns text around.
+    private static func isHarmless(_ text: String) -> Bool {
+        text.unicodeScalars.allSatisfy { scalar in
+            switch scalar.value {
+            case 0x09, 0x0A, 0x20..<0x7F: true
+            case ..<0xA0, 0x202A...0x202E, 0x2066...0x2069, 0xE0000...0xE007F: false
+            default: true
+            }
+        }
+    }
+}

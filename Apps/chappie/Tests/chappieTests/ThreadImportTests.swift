@@ -1,0 +1,284 @@
+import CSQLite
+import ChappieRuntime
+import ChappieSDK
+import FoundationEssentials
+import Testing
+
+@testable import chappie
+
+@Suite struct ThreadImportTests {
+    private let folder = TemporaryFolder()
+
+    private func lines(_ lines: [String]) -> [UInt8] { Array((lines.joined(separator: "\n") + "\n").utf8) }
+
+    // MARK: The Codex CLI
+
+    private func line(_ second: Int, _ type: String, _ payload: String) -> String {
+        #"{"timestamp":"2026-11-22T12:17:\#(second).250Z","ordinal":1,"type":"\#(type)","payload":\#(payload)}"#
+    }
+
+    private func message(_ role: String, _ text: String, kinds: String? = nil) -> String {
+        let part = role == "assistant" ? "output_text" : "input_text"
+        let mark =
+            kinds.map { #","internal_chat_message_metadata_passthrough":{"content_item_kinds":["\#($0)"]}"# } ?? ""
+        return
+            #"{"type":"message","id":"msg_1","role":"\#(role)","content":[{"type":"\#(part)","text":"\#(text)"}]\#(mark)}"#
+    }
+
+    private var session: [String] {
+        [
+            line(10, "session_meta", #"{"id":"01a2-session","cli_version":"0.163.0"}"#),
+            line(10, "event_msg", #"{"type":"task_started","turn_id":"turn-a"}"#),
+            line(10, "response_item", message("developer", "Be good.")),
+            line(
+                10, "response_item", message("user", "<environment_context>", kinds: "environments.environment_context")
+            ),
+            line(11, "world_state", "{}"),
+            line(11, "turn_context", #"{"turn_id":"turn-a","model":"gpt-5.5"}"#),
+            line(12, "response_item", message("user", "Run it.", kinds: "user.text")),
+            line(13, "response_item", #"{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"x"}"#),
+            line(
+                13, "response_item",
+                #"{"type":"function_call","id":"fc_1","name":"exec","arguments":"{\"cmd\":\"ls\"}","call_id":"c1"}"#),
+            line(14, "response_item", #"{"type":"function_call_output","call_id":"c1","output":"files"}"#),
+            line(15, "event_msg", #"{"type":"item_completed","item":{"type":"AgentMessage"}}"#),
+            line(15, "response_item", message("assistant", "Done.")),
+            line(
+                15, "token_usage_record",
+                #"{"turn_token_usage":{"input_tokens":7,"output_tokens":3,"total_tokens":10}}"#),
+            line(16, "event_msg", #"{"type":"task_complete","turn_id":"turn-a"}"#),
+            line(20, "event_msg", #"{"type":"task_started","turn_id":"turn-b"}"#),
+            line(20, "turn_context", #"{"turn_id":"turn-b","model":"gpt-6"}"#),
+            line(21, "response_item", message("user", "And <b>then</b>?", kinds: "user.text")),
+            line(22, "response_item", message("assistant", "That was all.")),
+        ]
+    }
+
+    @Test func aCodexSessionBecomesAThread() throws {
+        let read = try ThreadImport(lines(session))
+        let thread = try #require(read.threads.first)
+        #expect(read.source == .codex && read.threads.count == 1 && thread.id == "01a2-session")
+        #expect(read.skipped == ["instruction of the program": 2, "reasoning": 1])
+        #expect(thread.turns.map(\.id) == ["turn-a", "turn-b"])
+        #expect(thread.turns.map(\.model) == ["gpt-5.5", "gpt-6"])
+        #expect(thread.turns.map { $0.messages.map(\.text) } == [["Run it."], ["And <b>then</b>?"]])
+        #expect(thread.turns.map(\.outputText) == ["Done.", "That was all."])
+        #expect(thread.turns.map(\.status) == [.finished, .finished])
+        #expect(thread.turns[0].startedAt == ForeignThread.date("2026-11-22T12:17:12.250Z"))
+        #expect(thread.turns[0].usage == ChappieTokenUsage(inputTokens: 7, outputTokens: 3, totalTokens: 10))
+        #expect(
+            thread.context.items.map { $0["type"]?.string } == [
+                "message", "function_call", "function_call_output", "message", "message", "message",
+            ])
+        #expect(
+            ThreadFormat.markdown.text(of: thread).contains(
+                "### Tool `exec`\n\n```json\n{\"cmd\":\"ls\"}\n```\n\n```\nfiles\n```"))
+        #expect(thread == (try ThreadImport(lines(session)).threads.first), "a second import has other ids")
+    }
+
+    @Test func anOlderSessionHasTurnsByItsMessages() throws {
+        let old = [
+            session[0], line(11, "response_item", message("user", "<user_instructions> Be good.")),
+            line(12, "response_item", message("user", "one")), line(12, "turn_context", #"{"model":"gpt-5"}"#),
+            line(13, "response_item", message("assistant", "1")), line(14, "response_item", message("user", "two")),
+            line(15, "response_item", message("assistant", "2")), line(16, "response_item", message("assistant", "2b")),
+        ]
+        let thread = try #require(try ThreadImport(lines(old)).threads.first)
+        #expect(thread.turns.map(\.id) == ["01a2-session-1", "01a2-session-2"])
+        #expect(thread.turns.map(\.outputText) == ["1", "2b"])
+        #expect(thread.turns.map(\.model) == ["gpt-5", "gpt-5"])
+    }
+
+    @Test func whatWasCutIsToldAndWhatHasNoResultIsLeftOut() throws {
+        let cut = Array(session.prefix(9)) + [line(14, "event_msg", #"{"type":"turn_aborted"}"#)]
+        let read = try ThreadImport(lines(cut))
+        #expect(read.threads.first?.turns.map(\.status) == [.interrupted])
+        #expect(read.skipped["tool call without its result"] == 1)
+        let failed = Array(session.prefix(7)) + [line(14, "event_msg", #"{"type":"error","message":"Over."}"#)]
+        #expect(try ThreadImport(lines(failed)).threads.first?.turns.map(\.error) == ["Over."])
+        let torn = try ThreadImport(lines(session).dropLast(30) + [])
+        #expect(torn.threads.first?.turns.map(\.outputText) == ["Done.", ""])
+        #expect(torn.skipped["half a line at the end"] == 1)
+    }
+
+    @Test func aCompactionIsKept() throws {
+        let read = try ThreadImport(
+            lines(session.prefix(14) + [line(17, "compacted", #"{"message":"In short."}"#)] + session.suffix(4)))
+        let thread = try #require(read.threads.first)
+        #expect(thread.compactionSummaries == ["In short."])
+        #expect(thread.context.items.count == 3)
+    }
+
+    // MARK: llm
+
+    private func database(_ statements: [String]) throws -> String {
+        let path = folder.path + "/logs.db"
+        var handle: OpaquePointer?
+        #expect(sqlite3_open(path, &handle) == SQLITE_OK)
+        defer { sqlite3_close(handle) }
+        for statement in statements {
+            #expect(sqlite3_exec(handle, statement, nil, nil, nil) == SQLITE_OK, "\(statement)")
+        }
+        return path
+    }
+
+    private static let conversations = [
+        "CREATE TABLE conversations (id TEXT PRIMARY KEY, name TEXT, model TEXT)",
+        """
+        CREATE TABLE responses (id TEXT PRIMARY KEY, model TEXT, prompt TEXT, system TEXT, prompt_json TEXT, options_json TEXT,
+        response TEXT, response_json TEXT, conversation_id TEXT, duration_ms INTEGER, datetime_utc TEXT, input_tokens INTEGER,
+        output_tokens INTEGER)
+        """,
+        "CREATE TABLE tool_calls (id INTEGER PRIMARY KEY, response_id TEXT, name TEXT, arguments TEXT, tool_call_id TEXT)",
+        "CREATE TABLE tool_results (id INTEGER PRIMARY KEY, response_id TEXT, name TEXT, output TEXT, tool_call_id TEXT)",
+        "CREATE TABLE prompt_attachments (response_id TEXT, attachment_id TEXT)",
+        "INSERT INTO conversations VALUES ('01aa', 'add', 'mock')",
+        """
+        INSERT INTO responses VALUES
+        ('r1', 'mock', 'please add', 'be brief', NULL, NULL, 'let me see', NULL, '01aa', 1500, '2026-11-22T12:24:34.622911', 5, 6),
+        ('r2', 'mock', '', '', NULL, NULL, 'It is 3', NULL, '01aa', 0, '2026-11-22T12:24:37.545026+00:00', NULL, NULL),
+        ('r3', 'mock', 'and now?', 'be brief', NULL, NULL, 'Still 3', NULL, '01aa', 0, '2026-11-22T13:24:40+01:00', NULL, NULL),
+        ('r4', 'other', 'alone', NULL, NULL, NULL, 'yes', NULL, '01bb', 0, '2026-11-22T12:25:00', NULL, NULL)
+        """,
+        "INSERT INTO tool_calls VALUES (1, 'r1', 'add', '{\"a\": 1}', 'tc1')",
+        "INSERT INTO tool_results VALUES (1, 'r2', 'add', '3', 'tc1')",
+        "INSERT INTO prompt_attachments VALUES ('r4', 'x')",
+    ]
+
+    private static let messageTree = [
+        "CREATE TABLE messages (hash TEXT PRIMARY KEY, parent_hash TEXT, role TEXT, provider_metadata TEXT)",
+        """
+        CREATE TABLE parts (id INTEGER PRIMARY KEY, message_hash TEXT, position INTEGER, type TEXT, tool_name TEXT, text TEXT,
+        payload TEXT)
+        """,
+        """
+        CREATE TABLE turns (id TEXT PRIMARY KEY, thread_id TEXT, parent_message_hash TEXT, tip_message_hash TEXT, model TEXT,
+        input_tokens INTEGER, output_tokens INTEGER, duration_ms INTEGER, datetime_utc TEXT)
+        """,
+        """
+        INSERT INTO messages VALUES ('s', NULL, 'system', NULL), ('u1', 's', 'user', NULL), ('a1', 'u1', 'assistant', NULL),
+        ('t1', 'a1', 'tool', NULL), ('a2', 't1', 'assistant', NULL), ('u2', 'a2', 'user', NULL), ('a3', 'u2', 'assistant', NULL)
+        """,
+        """
+        INSERT INTO parts VALUES (1, 's', 0, 'text', NULL, 'be brief', NULL), (2, 'u1', 0, 'text', NULL, 'please add', NULL),
+        (3, 'a1', 0, 'text', NULL, 'let me see', NULL),
+        (4, 'a1', 1, 'tool_call', 'add', NULL, '{"name": "add", "arguments": {"a": 1}, "tool_call_id": "tc1"}'),
+        (5, 't1', 0, 'tool_result', 'add', NULL, '{"name": "add", "output": "3", "tool_call_id": "tc1"}'),
+        (6, 'a2', 0, 'text', NULL, 'It is 3', NULL), (7, 'u2', 0, 'text', NULL, 'and now?', NULL),
+        (8, 'u2', 1, 'attachment', NULL, NULL, '{}'), (9, 'a3', 0, 'text', NULL, 'Still 3', NULL)
+        """,
+        """
+        INSERT INTO turns VALUES ('r1', '01aa', 'u1', 'a1', 'mock', 5, 6, 0, '2026-11-22 12:24:34.622911+00:00'),
+        ('r2', '01aa', 't1', 'a2', 'mock', NULL, NULL, 0, '2026-11-22T12:24:37.545026+00:00'),
+        ('r3', '01aa', 'u2', 'a3', 'mock', NULL, NULL, 0, '2026-11-22T12:24:40+00:00')
+        """,
+    ]
+
+    @Test(arguments: [conversations, messageTree, conversations + messageTree])
+    func aLogBecomesThreads(_ statements: [String]) throws {
+        let read = try ThreadImport(path: try database(statements))
+        let thread = try #require(read.threads.first)
+        #expect(read.source == .llm && thread.id == "01aa")
+        #expect(thread.turns.map(\.id) == ["r1", "r3"])
+        #expect(thread.turns.map { $0.messages.map(\.text) } == [["be brief", "please add"], ["and now?"]])
+        #expect(thread.turns.map(\.outputText) == ["It is 3", "Still 3"])
+        #expect(thread.turns.map(\.status) == [.finished, .finished])
+        #expect(thread.turns[1].startedAt == ForeignThread.date("2026-11-22T12:24:40Z"))
+        #expect(
+            thread.context.items.compactMap { $0["type"]?.string } == [
+                "message", "message", "message", "function_call", "function_call_output", "message", "message",
+                "message",
+            ])
+        #expect(!read.skipped.isEmpty)
+        if statements == Self.conversations {
+            #expect(read.threads.map(\.id) == ["01aa", "01bb"] && read.threads[1].turns[0].model == "other")
+        }
+    }
+
+    @Test(arguments: ["9e999", "-1e999", "'inf'", "'nan'", "-5", "1e300"])
+    func aDurationThatNoneHasIsLeftOut(_ duration: String) throws {
+        for (table, statements) in [("responses", Self.conversations), ("turns", Self.messageTree)] {
+            let path = try database(statements + ["UPDATE \(table) SET duration_ms = \(duration)"])
+            let thread = try #require(try ThreadImport(path: path).threads.first)
+            #expect(thread.summary.updatedAt == ForeignThread.date("2026-11-22T12:24:40Z"))
+            try FileManager.default.removeItem(atPath: path)
+        }
+    }
+
+    @Test(arguments: [
+        "CREATE VIEW responses AS SELECT * FROM conversations",
+        "CREATE TABLE responses (id TEXT, conversation_id TEXT, datetime_utc TEXT, prompt TEXT AS (hex(id)))",
+    ])
+    func whatIsNoPlainTableIsNotRead(_ statement: String) throws {
+        let path = try database([Self.conversations[0], statement])
+        let error = #expect(throws: CommandLineError.self) { try ThreadImport(path: path) }
+        #expect(error?.message.contains("It is no thread") == true)
+    }
+
+    // MARK: What can't be read
+
+    @Test(arguments: [
+        ("", "It is no thread"), ("hello", "It is no thread"), ("{}", "It is no thread"),
+        ("[1]\n[2]", "It is no thread"),
+        ("{\"format\":\"chappie.thread\",\"version\":2,\"id\":\"a\",\"records\":[]}", "newer"),
+        ("{\"format\":\"chappie.thread\",\"version\":1,\"id\":\"a\"}\n{\"position\":0}\n", "records[0]"),
+        ("{\"format\":\"chappie.thread\",\"version\":1,\"id\":\"a\"}\n\n{\"pos\n{}\n", "Line 3"),
+        ("{\"format\":\"chappie.thread\",\"version\":1,\"id\":\"a\"}\n{\"pos", "Line 2"),
+        ("{\"format\":\"chappie.thread\",\"version\":1,\"id\":\"a\",\"records\":[]}", "no records"),
+        ("{\"format\":\"chappie.thread\",\"version\":1,\"id\":\"a\"}\n", "no records"),
+        ("{\"format\":\"chappie.thread\",\"version\":1,\"id\":\"../a\",\"records\":[]}", "no thread can have"),
+        (
+            "{\"type\":\"session_meta\",\"payload\":{\"id\":\"../../x\"},\"timestamp\":\"2026-11-22T12:17:34Z\"}\n",
+            "Line 1"
+        ),
+        (
+            "{\"type\":\"session_meta\",\"payload\":{\"id\":\"a\"},\"timestamp\":\"2026-11-22T12:17:34Z\"}\n{\"type\":\"x\"}\n",
+            "Line 2"
+        ),
+    ])
+    func aDamagedFileIsRefusedWithItsPlace(_ text: String, _ sentence: String) throws {
+        let path = folder.path + "/file"
+        try Data(text.utf8).write(to: URL(filePath: path))
+        let error = #expect(throws: CommandLineError.self) { try ThreadImport(path: path) }
+        #expect(error?.status == .badData && error?.message.contains(sentence) == true, "\(error?.message ?? "")")
+    }
+
+    @Test func aDamagedDatabaseNamesItsTable() throws {
+        let path = try database(Self.messageTree + ["UPDATE turns SET tip_message_hash = 'gone' WHERE id = 'r3'"])
+        let error = #expect(throws: CommandLineError.self) { try ThreadImport(path: path) }
+        #expect(error?.message.contains("The table messages") == true)
+        var bytes = Array(try Data(contentsOf: URL(filePath: path)))
+        for place in bytes.indices.dropFirst(100) { bytes[place] = 0xA5 }
+        try Data(bytes).write(to: URL(filePath: path))
+        #expect(throws: CommandLineError.self) { try ThreadImport(path: path) }
+        #expect(throws: CommandLineError.self) { try ThreadImport(path: folder.path + "/missing") }
+        #expect(throws: CommandLineError.self) { try ThreadImport(path: folder.path) }
+    }
+
+    @Test func aFolderOfSessionsGivesItsFiles() throws {
+        let day = folder.path + "/2026/11/22"
+        try FileManager.default.createDirectory(atPath: day, withIntermediateDirectories: true)
+        for name in ["rollout-b.jsonl", "rollout-a.jsonl", "other.jsonl"] {
+            try Data().write(to: URL(filePath: day + "/" + name))
+        }
+        #expect(ThreadImport.files(at: folder.path) == [day + "/rollout-a.jsonl", day + "/rollout-b.jsonl"])
+        #expect(ThreadImport.files(at: day + "/other.jsonl") == [day + "/other.jsonl"])
+        let read = try ThreadImport.all(at: folder.path)
+        #expect(read.map(\.skipped) == ["a", "b"].map { ["unreadable file \(day)/rollout-\($0).jsonl": 1] })
+        #expect(throws: CommandLineError.self) { try ThreadImport.all(at: day + "/rollout-a.jsonl") }
+    }
+
+    @Test(arguments: [
+        ("2026-11-22T12:17:34Z", 1_795_349_854.0), ("2026-11-22T12:17:34.25Z", 1_795_349_854.25),
+        ("2026-11-22 12:17:34.250000+00:00", 1_795_349_854.25), ("2026-11-22T13:17:34+01:00", 1_795_349_854),
+        ("2026-11-22T10:47:34-01:30", 1_795_349_854), ("2026-11-22T12:17:34", 1_795_349_854),
+    ])
+    func datesAreReadAsOtherProgramsWriteThem(_ text: String, _ seconds: Double) {
+        #expect(ForeignThread.date(text) == Date(timeIntervalSince1970: seconds))
+    }
+
+    @Test(arguments: [
+        "", "yesterday", "2026-11-22", "2026-11-22T12:17:34+999999999999999999:00", "2026-11-22T12:17:34+0a:00",
+    ])
+    func otherTextIsNoDate(_ text: String) { #expect(ForeignThread.date(text) == nil) }
+}

@@ -1,0 +1,182 @@
+"""Conversations that are kept: by ask and chat, in an encrypted store whose key is in the keyring, and what `threads` does."""
+
+import contextlib
+import json
+import os
+import pathlib
+import re
+import signal
+import sqlite3
+import stat
+
+import pexpect
+import pytest
+
+from conftest import BAD_DATA, USAGE
+from counterparts import PATIENCE
+from test_tools import manifest
+
+
+@pytest.fixture
+def person(simulate, signed_in):
+    """A user who has signed in at a simulator of their own."""
+    person = signed_in(simulate())
+    person.folder = pathlib.Path(person.environment["XDG_STATE_HOME"]) / "chappie"
+    return person
+
+
+def ask(person, text, *options, **expected):
+    return person.run("ask", "--transport", "sse", *options, text, **expected)
+
+
+def listed(person, *options):
+    return person.run("threads", "list", "--json", *options).events[0]["threads"]
+
+
+def test_a_conversation_goes_on_in_another_process(person):
+    ask(person, "reply: first words")
+    assert ask(person, "reply: second words", "-c").output == "second words\n"
+    threads = listed(person)
+    assert len(threads) == 1 and threads[0]["turns"] == 2 and threads[0]["preview"] == "reply: first words"
+    shown = person.run("threads", "show").output
+    assert [part for part in ("first words", "second words") if part not in shown] == []
+    ask(person, "reply: another conversation")
+    assert len(listed(person)) == 2
+    completed = ask(person, "reply: by its id", "--json", "--thread", threads[0]["id"][-8:]).events[-1]
+    assert completed["thread"] == threads[0]["id"] and [thread["turns"] for thread in listed(person)] == [3, 1]
+    ask(person, "x", "--thread", "nothing", status=USAGE, says="There is no thread nothing")
+
+
+def test_nothing_is_kept_where_nothing_is_to_be_kept(person):
+    ask(person, "reply: forget this", "--ephemeral")
+    person.run("--simulate", "ask", "reply: and this")
+    assert listed(person) == []
+    ask(person, "again", "-c", status=USAGE, says="There is no thread yet")
+    assert ask(person, "x", "--ephemeral", "-c", status=None).status == USAGE
+
+
+def test_no_word_lies_on_disk_in_clear_and_no_other_user_reads_it(person):
+    ask(person, "reply: Nachtigallenschwarm")
+    person.run("threads", "rename", listed(person)[0]["id"], "Zaunkönigstitel")
+    assert person.run("threads", "search", "--json", "nachtigallen").events[0]["hits"]
+    files = [path for path in person.folder.rglob("*") if path.is_file()]
+    assert len(files) > 1
+    for path in files:
+        content = path.read_bytes().lower()
+        for word in ("nachtigall", "zaunk", "reply"):
+            for coding in ("utf-8", "utf-16-le"):
+                assert word.encode(coding) not in content, path
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
+    for folder in {path.parent for path in files if "threads" in str(path.parent)}:
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700, folder
+
+
+def test_another_account_has_threads_of_its_own(simulate, signed_in):
+    simulator = simulate()
+    one = signed_in(simulator)
+    ask(one, "reply: of the first")
+    two = one.having(CHAPPIE_ACCOUNT=one.account + "-two").sign_in()
+    assert listed(two) == [] and len(listed(one)) == 1
+    ask(two, "go on", "-c", status=USAGE, says="There is no thread yet")
+
+
+def test_threads_are_named_found_archived_copied_and_deleted(person):
+    ask(person, "reply: all about elephants")
+    ask(person, "reply: more of them", "-c")
+    ask(person, "reply: all about zebras")
+    zebras, elephants = listed(person)
+    person.run("threads", "rename", elephants["id"], "Big animals")
+    person.run("threads", "archive", zebras["id"][-8:])
+    assert [thread["title"] for thread in listed(person)] == ["Big animals"]
+    assert len(listed(person, "--all")) == 2
+    found = lambda *words: [hit["thread"]["id"] for hit in person.run("threads", "search", "--json", *words).events[0]["hits"]]
+    assert found("ZEBR") == [zebras["id"]] and found("animals") == [elephants["id"]] and found("all", "about", "lions") == []
+    assert found("zebras", "--since", "1h") == [zebras["id"]] and found("zebras", "--since", "2100-01-01") == []
+    assert found("zebras", "--model", "other") == []
+    person.run("threads", "search", "zebras", "--since", "soon", status=USAGE, says="soon is no moment")
+    person.run("threads", "unarchive", zebras["id"])
+    fork = person.run("threads", "fork", elephants["id"], "--at", "1", "--json").events[0]["thread"]
+    assert next(thread for thread in listed(person) if thread["id"] == fork)["turns"] == 1
+    person.run("threads", "fork", elephants["id"], "--at", "9", status=USAGE, says="the thread has 2")
+    person.run("threads", "delete", zebras["id"], status=USAGE, says="--force")
+    person.run("threads", "delete", "--force", zebras["id"], fork)
+    assert [thread["id"] for thread in listed(person)] == [elephants["id"]]
+    usage = person.run("threads", "usage", "--json").events[0]
+    assert usage["threads"] == 1 and 0 < usage["bytes"] < usage["limit"] == 512 << 20
+
+
+@pytest.mark.parametrize("form", ["json", "jsonl"])
+def test_an_export_comes_back_whole(form, person, tmp_path):
+    ask(person, "reply: to be kept, äöü 🌙")
+    thread = listed(person)[0]["id"]
+    file = tmp_path / f"thread.{form}"
+    person.run("threads", "export", thread, "-o", str(file), says="not encrypted")
+    before = person.run("threads", "export", thread).output
+    person.run("threads", "delete", "--force", thread)
+    assert person.run("threads", "import", "--json", str(file)).events[0] == {"imported": [thread], "present": [], "left_out": {}}
+    assert person.run("threads", "import", "--json", str(file)).events[0] == {"imported": [], "present": [thread], "left_out": {}}
+    assert person.run("threads", "export", thread).output == before
+    assert ask(person, "reply: it goes on", "-c").output == "it goes on\n"
+    (tmp_path / "broken.json").write_text(file.read_text()[:-40])
+    person.run("threads", "import", str(tmp_path / "broken.json"), status=None, says="broken.json")
+
+
+def test_a_tool_is_approved_after_the_process_was_killed_and_runs_once(person, tmp_path):
+    path = manifest(tmp_path)
+    log = tmp_path / "log"
+    (tmp_path / "up").write_text(f'#!/bin/sh\necho run >>"{log}"\nprintf "it got %s" "$(cat)"\n')
+    child = pexpect.spawn(person.program, ["ask", "--transport", "sse", "--tools", path, 'call up {"a":"b"}'],
+                          env=person.environment, encoding="utf-8", dimensions=(40, 200), timeout=60 * PATIENCE)
+    child.expect_exact("Run it?")
+    os.kill(child.pid, signal.SIGKILL)
+    child.expect_exact(pexpect.EOF)
+    child.close()
+    assert not log.exists()
+    resume = ("threads", "resume", "--transport", "sse", "--json", "--tools", path, "--approve-tools")
+    events = person.run(*resume).events
+    assert [event["output"] for event in events if event["type"] == "tool_result"] == ['it got {"a":"b"}']
+    assert events[-1]["type"] == "completed" and log.read_text() == "run\n"
+    person.run(*resume, status=USAGE, says="There is no turn to go on with")
+    assert log.read_text() == "run\n"
+
+
+def test_a_chat_goes_on_where_it_ended(person):
+    lines = lambda *words: "".join(word + "\n" for word in words)
+    person.run("chat", "--transport", "sse", input=lines("reply: one", "reply: two", "/clear", "reply: apart"))
+    assert [thread["turns"] for thread in listed(person)] == [1, 2]
+    thread = listed(person)[1]["id"]
+    person.run("chat", "--transport", "sse", "--thread", thread, input=lines("reply: three"))
+    shown = person.run("threads", "show", thread).output
+    assert all(word in shown for word in ("one", "two", "three")) and "apart" not in shown
+
+
+def test_a_damaged_thread_is_named_and_what_is_whole_is_saved(person, tmp_path):
+    ask(person, "reply: the whole one")
+    ask(person, "reply: the damaged one")
+    person.run("threads", "rekey")
+    assert person.run("threads", "verify").output == "Everything is whole.\n"
+    whole, damaged = sorted(listed(person), key=lambda thread: thread["updated_at"])
+    database = next(person.folder.rglob("*.db")) if list(person.folder.rglob("*.db")) else next(
+        path for path in person.folder.rglob("*") if path.is_file() and path.read_bytes()[:6] == b"SQLite")
+    with contextlib.closing(sqlite3.connect(database)) as connection, connection:
+        number = connection.execute("SELECT number FROM threads WHERE id = ?", [damaged["id"]]).fetchone()[0]
+        connection.execute("UPDATE records SET body = zeroblob(80) WHERE id = ?", [number << 32 | 1])
+    outcome = person.run("threads", "verify", status=None)
+    assert outcome.status == BAD_DATA and damaged["id"] in outcome.output and whole["id"] not in outcome.output
+    person.run("threads", "show", damaged["id"], status=BAD_DATA, says="is damaged")
+    assert "the whole one" in person.run("threads", "show", whole["id"]).output
+    saved = person.run("threads", "salvage", "--json", str(tmp_path / "saved")).events[0]["threads"]
+    assert {thread["id"]: thread["lost"] for thread in saved} == {whole["id"]: 0, damaged["id"]: 1}
+    person.run("threads", "delete", "--force", damaged["id"])
+    person.run("threads", "import", str(tmp_path / "saved" / f"{damaged['id']}.json"))
+    assert "reply: the damaged one" in person.run("threads", "show", damaged["id"]).output
+    assert person.run("threads", "verify").output == "Everything is whole.\n"
+
+
+def test_what_cannot_be_kept_is_answered_all_the_same(person):
+    ask(person, "reply: kept")
+    for path in person.folder.glob("threads*/*"):
+        if path.is_file() and not path.name.startswith("CACHEDIR"):
+            path.write_bytes(b"this is no database" * 100)
+    assert ask(person, "reply: answered", says="this conversation is not kept").output == "answered\n"
+    ask(person, "x", "-c", status=BAD_DATA, says="damaged")
