@@ -68,6 +68,8 @@ final class RawDatabase {
             throw FixtureFailure("\(path) does not open")
         }
         self.handle = handle
+        // A store that nobody needs any more closes its file in its own time.
+        sqlite3_busy_timeout(handle, 30_000)
     }
 
     deinit { sqlite3_close_v2(handle) }
