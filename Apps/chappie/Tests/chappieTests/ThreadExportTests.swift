@@ -83,7 +83,7 @@ enum SampleThread {
         return try ChappieThread(id: "0199-sample", records: records)
     }
 
-    /// What somebody might put into a message to break out of it.
+    /// Texts that try to break out of their place in the page.
     static let hostile = [
         "<script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">",
         "</pre></code></details></section></article><h2>2</h2><style>*{display:none}</style>",
@@ -298,7 +298,7 @@ enum SampleThread {
         #expect(text.utf8.count > 20_000_000 && text.components(separatedBy: "the end").count == 3)
     }
 
-    /// What makes parsers slow, up to the size at which a text is shown as it is.
+    /// Texts that make parsers slow, up to the size at which a text is shown as it is.
     @Test(
         .timeLimit(.minutes(5)),
         arguments: ["[", "<", "`\n", "> ", "- ", "*a_", "![](", "&#", "|a", "<!--", "~~", "http://a.b/("])

@@ -45,7 +45,7 @@
         self.frame = frame.withoutTools
     }
 
-    /// What a record of the progress held. `frame` is that of ``frameText``.
+    /// The progress as a record kept it.
     public init(calls: [ChappieToolCall], items: [ChappieJSON], round: Int, frameText: String) throws {
         let frame = try JSONDecoder().decode(RequestFrame.self, from: Data(frameText.utf8))
         self.init(calls: calls, items: items, round: round, frame: frame)
@@ -54,13 +54,13 @@
     /// The items that the turn adds to the conversation so far: its messages, answers, and results of earlier rounds.
     public var items: [ChappieJSON] { (try? ChappieJSON(parsing: itemText))?.array ?? [] }
 
-    /// What the turn's requests ask for beside their input, as JSON.
+    /// Model, options and schema of the turn's requests, as JSON.
     public var frameText: String {
         (try? JSONEncoder().encode(frame)).map { String(decoding: $0, as: UTF8.self) } ?? "{}"
     }
 }
 
-/// What a finished turn adds to its conversation.
+/// A finished turn, as it joins its conversation.
 @_spi(ChappieInternals) public struct FinishedTurn: Sendable {
     /// The items: messages, answers, calls and results.
     public let items: [ChappieJSON]

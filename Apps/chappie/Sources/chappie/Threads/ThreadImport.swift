@@ -8,7 +8,7 @@ import FoundationEssentials
 struct ThreadImport {
     /// Where threads come from.
     enum Source: String, CaseIterable {
-        /// What ``ThreadFormat/json`` and ``ThreadFormat/jsonl`` write.
+        /// An export as ``ThreadFormat/json`` or ``ThreadFormat/jsonl``.
         case chappie
         /// A session file of the Codex CLI.
         case codex
@@ -22,7 +22,7 @@ struct ThreadImport {
     let source: Source
     /// The threads, as a store takes them.
     var threads: [ChappieThread]
-    /// What could not be taken over, and how often.
+    /// The kinds of things that were left out, and how often.
     var skipped: [String: Int] = [:]
 
     /// Reads a file whole; blocks as long as the disk does.
@@ -126,7 +126,7 @@ struct ThreadImport {
     }
 }
 
-/// What is wrong with a file that is to be imported.
+/// The reason why a file can't be imported.
 struct ThreadFault: Error, Equatable {
     let sentence: String
 
@@ -159,7 +159,7 @@ struct ForeignThread {
         var startedAt: Date
         var endedAt: Date
         var messages: [ChappieJSON] = []
-        /// What the model said and called, and what tools answered.
+        /// The model's words and calls, and the answers of its tools.
         var items: [ChappieJSON] = []
         var usage: ChappieJSON?
         var error: String?

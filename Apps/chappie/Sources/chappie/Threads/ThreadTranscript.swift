@@ -16,9 +16,9 @@ struct ThreadTranscript {
     }
 
     enum Step {
-        /// What the model said, in Markdown.
+        /// The model's words, in Markdown.
         case answer(String)
-        /// What the model thought, as far as it tells, in Markdown.
+        /// The summary of the model's reasoning, in Markdown.
         case reasoning(String)
         case call(Call)
         /// An item of the backend's that is not shown, by its kind.
@@ -28,7 +28,7 @@ struct ThreadTranscript {
     struct Call {
         let name: String
         let arguments: String
-        /// What the model was told; `nil` while there is nothing.
+        /// The result that the model was told; `nil` while there is none.
         let output: String?
         /// How it ended, where it did not simply succeed.
         let remark: String?
@@ -113,7 +113,7 @@ struct ThreadTranscript {
 }
 
 extension ChappieTurn {
-    /// What is to be said about how it ended, beside the answer.
+    /// A remark on how the turn ended, beside the answer.
     var remark: String? {
         switch status {
         case .finished: incompleteReason.map { "The answer ended early: \($0)." }
@@ -127,7 +127,7 @@ extension ChappieTurn {
 }
 
 extension ChappieInputMessage.Part {
-    /// What stands in the place of a part that is not text.
+    /// The words that name an image or a file where it can't be shown.
     var placeholder: String {
         switch self {
         case .text(let text): text
