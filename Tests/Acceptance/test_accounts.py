@@ -78,7 +78,8 @@ def test_both_ask_and_talk_at_once_and_one_signs_out_and_in(store, simulate, use
         assert all(exchange["status"] in ("101", "200") for exchange in own), own
         assert len({exchange["session"] for exchange in own} - {None}) == 2 * ROUNDS + 1, "a session for each process"
         assert sum(exchange["form"] == "incremental" for exchange in own) >= LINES - 1, "the conversation was not continued"
-        assert len({exchange["connection"] for exchange in own} - {None}) == ROUNDS + 1, "a connection for each process"
+        assert len({exchange["connection"] for exchange in own if exchange["method"] == "POST"} - {None}) == ROUNDS + 1, \
+            "a connection for each process, beside one whose prewarming a turn has cut short"
 
     def come_and_go():
         first = users["first"]

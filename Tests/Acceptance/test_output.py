@@ -6,6 +6,7 @@ import concurrent.futures
 import fcntl
 import os
 import random
+import select
 import signal
 import subprocess
 import termios
@@ -100,31 +101,30 @@ def test_a_reader_that_does_not_read_holds_up_no_signal(number, status, asking):
 @pytest.mark.slow
 @pytest.mark.parametrize("store", ["keyring", "file", "memory"])
 def test_each_interruption_ends_the_program(store, simulate, front, user, passphrase, full):
-    """At random moments of the first 200 ms of a question over wss, or of a sign-in where nothing is stored: with 130, or
-    by the signal itself where it comes before the handler stands. Never by a crash, and none is lost."""
+    """At random moments of the first 200 ms of a question over wss, or of a sign-in where nothing is stored, and of the
+    200 ms after its first words: with 130, or by the signal itself where it comes before the handler stands. Never by a
+    crash, and none is lost."""
     simulator = simulate(deltasPerSecond=50, approves=store != "memory")
     user = user(simulator, **front(simulator).settings, CHAPPIE_CREDENTIAL_STORE=store, **passphrase("a passphrase"))
     words = ("login", "--no-browser")
     if store != "memory":
         user.sign_in()
-        words = ("ask", "--transport", "websocket", "repeat 2000 words")
+        words = ("--timeout", "120", "ask", "--transport", "websocket", "repeat 2000 words")
 
-    def interrupt(moment):
-        """How the program ends that is interrupted so many seconds after its start."""
+    def interrupt(index):
         with user.start(*words) as process:
             try:
-                time.sleep(moment)
+                if speaks := index % 2:
+                    assert select.select([process.stdout, process.stderr], [], [], 120 * PATIENCE)[0], "it says nothing"
+                time.sleep(random.uniform(0, FIRST_MOMENTS))
                 process.send_signal(signal.SIGINT)
-                return process.communicate(timeout=20 * PATIENCE)[1], process.returncode
+                return process.communicate(timeout=20 * PATIENCE)[1], (speaks, process.returncode)
             finally:
                 process.kill()
 
-    # Half of the moments count from when a program has usually started, however slow this machine is.
-    start = min(user.run("--version").seconds for _ in range(3))
-    moments = [random.uniform(0, FIRST_MOMENTS) + index % 2 * 2 * start for index in range(1000 if full else 100)]
     with concurrent.futures.ThreadPoolExecutor(PARALLEL) as pool:
-        ends = list(pool.map(interrupt, moments))
-    counted = collections.Counter(status for _, status in ends)
+        ends = list(pool.map(interrupt, range(1000 if full else 100)))
+    counted = collections.Counter(end for _, end in ends)
     print(f"{store}: {dict(counted)}")
-    assert set(counted) <= {INTERRUPTED, -signal.SIGINT}, (counted, [end for end in ends if end[1] not in (INTERRUPTED, -2)][:3])
-    assert counted[INTERRUPTED], counted
+    expected = {(0, INTERRUPTED), (0, -signal.SIGINT), (1, INTERRUPTED)}
+    assert set(counted) <= expected, (counted, [end for end in ends if end[1] not in expected][:3])

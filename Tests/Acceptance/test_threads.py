@@ -155,7 +155,7 @@ def test_a_damaged_thread_is_named_and_what_is_whole_is_saved(person, tmp_path):
     ask(person, "reply: the damaged one")
     person.run("threads", "rekey")
     assert person.run("threads", "verify").output == "Everything is whole.\n"
-    whole, damaged = sorted(listed(person), key=lambda thread: thread["updated_at"])
+    whole, damaged = sorted(listed(person), key=lambda thread: thread["preview"], reverse=True)
     database = next(person.folder.rglob("*.db")) if list(person.folder.rglob("*.db")) else next(
         path for path in person.folder.rglob("*") if path.is_file() and path.read_bytes()[:6] == b"SQLite")
     with contextlib.closing(sqlite3.connect(database)) as connection, connection:

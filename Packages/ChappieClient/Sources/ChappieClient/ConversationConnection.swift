@@ -57,6 +57,9 @@ final class ConversationConnection: Sendable {
 
     func worked() { state.withLock { ($0.failures, $0.pauseEnd) = (0, nil) } }
 
+    /// Whether a connection waits for the next turn.
+    var isOpen: Bool { state.withLock { $0.kept?.socket.isOpen ?? false } }
+
     // MARK: The turn's side
 
     /// How many retirements there have been. An attempt asks before it authorizes a new connection, so that a retirement

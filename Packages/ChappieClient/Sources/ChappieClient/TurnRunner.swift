@@ -74,7 +74,7 @@ struct TurnRunner: Sendable {
     /// Opens the connection and sends what every request of the conversation begins with, so that the first turn is
     /// quick. It gives up soon, and a failure does not matter.
     func prewarm(_ body: ChappieJSONObject) async {
-        guard firstKind == .webSocket else { return }
+        guard firstKind == .webSocket, !connection.isOpen else { return }
         var runner = self
         runner.configuration.network.deadlines.firstByte = min(deadlines.firstByte, Self.prewarmPatience)
         runner.configuration.network.deadlines.idle = min(deadlines.idle, Self.prewarmPatience)

@@ -152,6 +152,15 @@ import Testing
         #expect(try harness.requests.count == 1)
     }
 
+    @Test func aPrewarmBetweenTwoTurnsLeavesTheConnectionToTheSecond() async throws {
+        let harness = ClientHarness(.webSocket, [.answer("one"), .answer("two", id: "resp_2")])
+        _ = await harness.ask("a")
+        await harness.client.prewarm()
+        #expect(await harness.ask("b").text == "two")
+        let frames = try harness.frames(0)
+        #expect(frames.map { $0["previous_response_id"]?.string } == [nil, "resp_1"])
+    }
+
     private static let warm = [
         #"{"type":"response.created","response":{"id":"warm"}}"#,
         #"{"type":"response.completed","response":{"id":"warm","status":"completed"}}"#,
