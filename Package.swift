@@ -124,7 +124,7 @@ let package = Package(
                 "ChappieMarkdown", "ChappieLineEditor", "ChappieSimulator", httpTypes, argumentParser,
             ],
             path: "Apps/chappie/Sources/chappie"),
-        // A program that tests kill
+        // Programs that tests kill
         .executableTarget(
             name: "FileStoreWriter", dependencies: ["ChappieAuth", "ChappieCrypto"],
             path: "Packages/ChappieCrypto/Tests/FileStoreWriter"),
@@ -132,6 +132,9 @@ let package = Package(
             name: "ThreadStoreWriter",
             dependencies: ["ChappieCore", "ChappieAuth", "ChappieRuntime", "ChappieCrypto", "ChappieThreadsSQLite"],
             path: "Packages/ChappieThreadsSQLite/Tests/ThreadStoreWriter"),
+        .executableTarget(
+            name: "PostgresThreadWriter", dependencies: ["ChappieCore", "ChappieRuntime", "ChappieThreadsPostgres"],
+            path: "Packages/ChappieThreadsPostgres/Tests/PostgresThreadWriter"),
         // A program that tests interrupt
         .executableTarget(
             name: "ExitWhileConnecting", dependencies: ["ChappieCore", "ChappieWebSocket", httpTypes],
@@ -176,7 +179,10 @@ let package = Package(
         tests(of: "ChappieCrypto", ["ChappieAuth", "ChappieTesting", "TestFixtures", "FileStoreWriter"]),
         tests(
             of: "ChappieThreadsPostgres",
-            ["ChappieCore", "ChappieAuth", "ChappieRuntime", "ChappieTesting", "TestFixtures"]),
+            [
+                "ChappieCore", "ChappieAuth", "ChappieRuntime", "ChappieTesting", "TestFixtures",
+                "PostgresThreadWriter",
+            ]),
         tests(
             of: "ChappieSDK",
             [

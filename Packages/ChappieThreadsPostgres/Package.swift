@@ -20,7 +20,15 @@ let package = Package(
                 "ChappieAuth",
                 "ChappieRuntime",
                 "CPostgres",
-            ])
+            ]),
+        .executableTarget(
+            name: "PostgresThreadWriter",
+            dependencies: [
+                "ChappieCore",
+                "ChappieRuntime",
+                "ChappieThreadsPostgres",
+            ],
+            path: "Tests/PostgresThreadWriter"),
     ],
     swiftLanguageModes: [.v6],
     cLanguageStandard: .c11

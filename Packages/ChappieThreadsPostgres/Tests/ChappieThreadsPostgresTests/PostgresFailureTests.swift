@@ -48,6 +48,38 @@ extension PostgresStoreTests {
         }
     }
 
+    /// Two processes append to one thread; one is killed somewhere in an append, the other one goes on, and a new one takes
+    /// the place of the first; and so on.
+    @Test func ofProcessesThatWriteOneThreadAndAreKilledNothingIsLostOrDoubled() async throws {
+        let (address, tenant) = (server.address(of: Self.shared), tenant)
+        let rounds = ProcessInfo.processInfo.environment["CHAPPIE_LONG_TESTS"] == nil ? 6 : 100
+        let writers = try await onOwnThread {
+            var writers = try [Writer("writer-0", address, tenant)]
+            for round in 1...rounds {
+                let (old, new) = (writers[round - 1], try Writer("writer-\(round)", address, tenant))
+                try new.listen(5)
+                try old.listen(Int.random(in: 1...20))
+                try old.kill()
+                try new.listen(5)
+                writers.append(new)
+            }
+            try writers[rounds].kill()
+            return writers.map { (name: $0.name, positions: $0.positions) }
+        }
+        // No position is missing: reading says so.
+        let texts = try await store().texts(in: "shared")
+        #expect(texts.count == Set(texts).count)
+        for (name, positions) in writers {
+            let own = texts.indices.filter { texts[$0].hasPrefix("\(name) ") }
+            #expect(own.map { texts[$0] } == own.indices.map { "\(name) \($0 + 1)" })
+            #expect(own.starts(with: positions), "\(name): \(positions) of \(own)")
+            // Kept, and killed before it was said.
+            #expect(own.count <= positions.count + 1, "\(name): \(positions) of \(own)")
+        }
+        let acknowledged = writers.reduce(0) { $0 + $1.positions.count }
+        print("measured: kill -9 of \(writers.count) processes: \(acknowledged) acknowledged, \(texts.count) kept")
+    }
+
     /// Before the message, where the append begins a thread; in the middle of it, where it goes on with one.
     @Test(arguments: CuttingProxy.Direction.allCases, [false, true])
     func aConnectionThatIsCutAtAnyMessageOfAnAppendLosesAndDoublesNothing(
@@ -166,6 +198,43 @@ extension PostgresStoreTests {
 private final class Progress: Sendable {
     let acknowledged = Mutex<[Int]>([])
     let isOver = Mutex(false)
+}
+
+/// The program `PostgresThreadWriter`, running. Its functions block.
+private final class Writer {
+    let name: String
+    /// Where its records are, as it has said.
+    private(set) var positions: [Int] = []
+    private let program: RunningProgram
+
+    init(_ name: String, _ address: String, _ tenant: String) throws {
+        self.name = name
+        // SwiftPM puts the programs of a package beside its tests.
+        let tests = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+        program = try RunningProgram(
+            URL(filePath: tests).deletingLastPathComponent().path + "/PostgresThreadWriter", [address, tenant, name],
+            output: .pipe, errors: .inherited)
+    }
+
+    /// Waits until it has said so of `count` more records.
+    func listen(_ count: Int) throws {
+        for _ in 0..<count {
+            guard let line = program.output?.line() else { throw FixtureFailure("\(name) appends nothing more") }
+            try hear(line)
+        }
+    }
+
+    /// Ends it by SIGKILL, and takes what it had said until then.
+    func kill() throws {
+        program.end()
+        while let line = program.output?.line() { try hear(line) }
+    }
+
+    private func hear(_ line: String) throws {
+        let words = line.split(separator: " ").compactMap { Int($0) }
+        guard words.count == 2, words[1] == positions.count + 1 else { throw FixtureFailure("\(name) said \(line)") }
+        positions.append(words[0])
+    }
 }
 
 /// What is tried again, and when.
