@@ -1,7 +1,6 @@
 @_spi(ChappieInternals) public import ChappieAuth
 @_spi(ChappieInternals) public import ChappieCore
 public import Logging
-import Synchronization
 
 /// Talks to the model: one conversation, one turn at a time.
 ///
@@ -36,9 +35,7 @@ public actor ChappieClient {
     private let approvalHandler: ChappieToolApprovalHandler?
     private let toolLedger = ToolLedger()
 
-    private let queue = AsyncLock()
-    /// The turns that were asked for and are not over, in the order in which they were asked for.
-    private let turns = Mutex<[(ticket: AsyncLock.Ticket, task: Task<ChappieResponse, any Error>)]>([])
+    private let queue = TurnQueue()
     private var prewarming: Task<Void, Never>?
     /// Retires connections that were authorized by a sign-in that is gone.
     private let signOutWatcher: Task<Void, Never>
@@ -122,7 +119,7 @@ public actor ChappieClient {
     ///
     /// - Throws: ``ChappieClientError``; `CancellationError`.
     public func response(_ request: ChappieResponseRequest) async throws -> ChappieResponse {
-        try await result(of: .turn(request))
+        try await queue.response(of: work(.new(request)))
     }
 
     /// Asks and streams the answer. The turn starts now; letting go of the stream ends it.
@@ -143,27 +140,20 @@ public actor ChappieClient {
     public nonisolated func streamResponse(
         _ request: ChappieResponseRequest
     ) -> AsyncThrowingStream<ChappieStreamEvent, any Error> {
-        begin(.turn(request), endsWithItsStream: true).events
+        queue.begin(work(.new(request)), endsWithItsStream: true).events
     }
 
     /// Asks and gives a handle on the running turn, which goes on when its events are not read.
     public nonisolated func startStream(_ message: ChappieInputMessage) -> ChappieStreamHandle {
-        let (events, task) = begin(.turn(ChappieResponseRequest(messages: [message])), endsWithItsStream: false)
-        return ChappieStreamHandle(events: events, task: task)
+        startStream(.new(ChappieResponseRequest(messages: [message]))) { _ in }
     }
 
     /// Asks, or goes on with a turn, and has every step recorded before the next one begins. An error of the recorder ends
     /// the turn.
     @_spi(ChappieInternals) public nonisolated func startStream(
-        _ work: RecordedTurn, recorder: @escaping TurnRecorder
+        _ job: TurnJob, recorder: @escaping TurnRecorder
     ) -> ChappieStreamHandle {
-        let job: Job =
-            switch work {
-            case .new(let request): .turn(request)
-            case .resumed(let pending, let decisions): .resume(pending, decisions)
-            case .compaction: .compaction
-            }
-        let (events, task) = begin(job, recorder: recorder, endsWithItsStream: false)
+        let (events, task) = queue.begin(work(job, recorder), endsWithItsStream: false)
         return ChappieStreamHandle(events: events, task: task)
     }
 
@@ -176,18 +166,18 @@ public actor ChappieClient {
     ///   resumed again by this client: calls that ran are not repeated.
     public func resume(
         _ pending: ChappiePendingTurn, decisions: [String: ChappieApprovalDecision] = [:]
-    ) async throws -> ChappieResponse { try await result(of: .resume(pending, decisions)) }
+    ) async throws -> ChappieResponse { try await queue.response(of: work(.resumed(pending, decisions))) }
 
     /// The same as a stream.
     public nonisolated func streamResuming(
         _ pending: ChappiePendingTurn, decisions: [String: ChappieApprovalDecision] = [:]
     ) -> AsyncThrowingStream<ChappieStreamEvent, any Error> {
-        begin(.resume(pending, decisions), endsWithItsStream: true).events
+        queue.begin(work(.resumed(pending, decisions)), endsWithItsStream: true).events
     }
 
     /// Ends the newest turn, whether it runs, waits, or was asked for a moment ago. Those before it go on; a further call
     /// ends the newest of them.
-    public func cancel() { turns.withLock { $0.popLast() }?.task.cancel() }
+    public func cancel() { queue.cancelNewest() }
 
     /// Uses another model from the next turn on. The slug is not checked against the list.
     ///
@@ -269,7 +259,7 @@ public actor ChappieClient {
     /// - Throws: ``ChappieClientError``; `CancellationError`. The conversation is then as it was.
     @discardableResult
     public func compactContext() async throws -> ChappieClientContext {
-        _ = try await result(of: .compaction)
+        _ = try await queue.response(of: work(.compaction))
         return context()
     }
 
@@ -282,7 +272,7 @@ public actor ChappieClient {
     /// the backend is for server-sent events. A prewarm that fails is no error: the next turn does without it. A turn that
     /// is asked for meanwhile ends it.
     public func prewarm() async {
-        guard prewarming == nil, turns.withLock(\.isEmpty) else { return }
+        guard prewarming == nil, queue.isEmpty else { return }
         let task = Task { @concurrent in
             // Without a sign-in there is nothing to warm.
             guard let turn = try? await prepare([], RequestFrame(model: model), emit: { _ in }) else { return }
@@ -310,72 +300,24 @@ public actor ChappieClient {
 
     // MARK: A turn
 
-    /// The work that waits in the client's queue.
-    private enum Job: Sendable {
-        case turn(ChappieResponseRequest)
-        case resume(ChappiePendingTurn, [String: ChappieApprovalDecision])
-        case compaction
-    }
-
-    private func result(of job: Job) async throws -> ChappieResponse {
-        let (_, task) = begin(job, endsWithItsStream: false)
-        return try await withTaskCancellationHandler {
-            try await task.value
-        } onCancel: {
-            task.cancel()
+    private nonisolated func work(
+        _ job: TurnJob, _ recorder: @escaping TurnRecorder = { _ in }
+    ) -> TurnQueue.Work {
+        { [self] emit in
+            do { return try await run(job, recorder, emit: emit) } catch { throw ChappieClientError.wrapping(error) }
         }
-    }
-
-    /// Starts a turn. Its events wait in the stream, unbounded: at most one decoded answer, and a turn must be able to
-    /// finish (and let the next one start) although its reader has stopped reading.
-    private nonisolated func begin(
-        _ job: Job, recorder: @escaping TurnRecorder = { _ in }, endsWithItsStream: Bool
-    ) -> (events: AsyncThrowingStream<ChappieStreamEvent, any Error>, task: Task<ChappieResponse, any Error>) {
-        let (events, continuation) = AsyncThrowingStream<ChappieStreamEvent, any Error>.makeStream()
-        // A stream that ends with its last owner ends the turn. A handle's stream is owned by the turn as well, so that
-        // its early end means a reader that was cancelled.
-        let owned = endsWithItsStream ? nil : events
-        let task = turns.withLock { turns in
-            let ticket = queue.reserve()
-            let task = Task<ChappieResponse, any Error> {
-                defer {
-                    queue.leave(ticket)
-                    self.turns.withLock { $0.removeAll { $0.ticket == ticket } }
-                    withExtendedLifetime(owned) {}
-                }
-                do {
-                    try await queue.enter(ticket)
-                    let response = try await run(job, recorder) { continuation.yield($0) }
-                    continuation.finish()
-                    return response
-                } catch {
-                    let error = Task.isCancelled ? CancellationError() : ChappieClientError.wrapping(error)
-                    continuation.finish(throwing: error)
-                    throw error
-                }
-            }
-            turns.append((ticket, task))
-            return task
-        }
-        continuation.onTermination = { reason in
-            guard case .cancelled = reason else { return }
-            // A reader whose task is cancelled would otherwise see the stream end as if the answer were whole.
-            continuation.finish(throwing: CancellationError())
-            task.cancel()
-        }
-        return (events, task)
     }
 
     /// Not on this actor: it stays free for others while the answer comes in.
     @concurrent
     private nonisolated func run(
-        _ job: Job, _ recorder: @escaping TurnRecorder, emit: @escaping @Sendable (ChappieStreamEvent) -> Void
+        _ job: TurnJob, _ recorder: @escaping TurnRecorder, emit: @escaping @Sendable (ChappieStreamEvent) -> Void
     ) async throws -> ChappieResponse {
         await endPrewarm()
         var turn: Turn
         let response: ChappieResponse
         switch job {
-        case .turn(let request):
+        case .new(let request):
             try await compactIfDue(recorder)
             turn = try await prepare(request.messages.map(\.inputItem), frame(of: request), recorder, emit: emit)
             do { response = try await turn.run() } catch ChappieClientError.contextWindowExceeded
@@ -385,7 +327,7 @@ public actor ChappieClient {
                 turn = try await prepare(request.messages.map(\.inputItem), frame(of: request), recorder, emit: emit)
                 response = try await turn.run()
             }
-        case .resume(let waiting, let decisions):
+        case .resumed(let waiting, let decisions):
             await goOn(with: waiting)
             turn = try await prepare(
                 waiting.progress.items, waiting.progress.frame, round: waiting.progress.round, recorder, emit: emit)

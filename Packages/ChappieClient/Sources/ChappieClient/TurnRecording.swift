@@ -18,8 +18,8 @@
 /// Keeps the steps of a turn.
 @_spi(ChappieInternals) public typealias TurnRecorder = @Sendable (TurnStep) async throws -> Void
 
-/// The work that is recorded.
-@_spi(ChappieInternals) public enum RecordedTurn: Sendable {
+/// The work that waits in a client's queue.
+@_spi(ChappieInternals) public enum TurnJob: Sendable {
     /// A turn from its beginning.
     case new(ChappieResponseRequest)
     /// A turn that waited, or was cut, with what the user has decided since.

@@ -25,10 +25,9 @@ public actor ChappieRuntime {
     private let store: any ChappieThreadStore
     private let clock: any ChappieClock
     private let entropy: any Entropy
-    private let queue = AsyncLock()
+    private let queue = TurnQueue()
     private let writing = AsyncLock()
     private let listeners = Mutex<(next: Int, all: [Int: AsyncStream<ChappieThreadEvent>.Continuation])>((0, [:]))
-    private let turns = Mutex<[(ticket: AsyncLock.Ticket, task: Task<ChappieResponse, any Error>)]>([])
 
     /// The thread that turns go to; `nil` before the first one.
     private var thread: ChappieThread?
@@ -75,7 +74,7 @@ public actor ChappieRuntime {
 
     /// Asks and gives the whole response. See ``send(_:)-(String)``.
     public func response(_ request: ChappieResponseRequest) async throws -> ChappieResponse {
-        try await result(of: .new(request))
+        try await queue.response(of: work(.new(request)))
     }
 
     /// Asks and streams the answer; letting go of the stream ends the turn. See ``send(_:)-(String)``.
@@ -94,7 +93,7 @@ public actor ChappieRuntime {
     public nonisolated func streamResponse(
         _ request: ChappieResponseRequest
     ) -> AsyncThrowingStream<ChappieStreamEvent, any Error> {
-        begin(.new(request), endsWithItsStream: true).events
+        queue.begin(work(.new(request)), endsWithItsStream: true).events
     }
 
     /// Goes on with the open thread's last turn, which waits for an approval or was cut.
@@ -106,31 +105,31 @@ public actor ChappieRuntime {
     ///   ``ChappieThreadStoreError/conflict(thread:expected:actual:)`` when another process was faster.
     @discardableResult
     public func resumeTurn(decisions: [String: ChappieApprovalDecision] = [:]) async throws -> ChappieResponse {
-        try await result(of: .rest(decisions))
+        try await queue.response(of: work(.rest(decisions)))
     }
 
     /// The same, streamed. See ``resumeTurn(decisions:)``.
     public nonisolated func streamResumingTurn(
         decisions: [String: ChappieApprovalDecision] = [:]
     ) -> AsyncThrowingStream<ChappieStreamEvent, any Error> {
-        begin(.rest(decisions), endsWithItsStream: true).events
+        queue.begin(work(.rest(decisions)), endsWithItsStream: true).events
     }
 
     /// Makes the open thread's conversation shorter, as the client's `compactContext()` does; the thread keeps everything.
-    public func compact() async throws { _ = try await result(of: .compaction) }
+    public func compact() async throws { _ = try await queue.response(of: work(.compaction)) }
 
     /// Opens the conversation's connection, so that the next turn is quick; see the client's `prewarm()`.
     public func prewarm() async {
-        let isFree: ()? = try? await alone { await makeClientReady() }
+        let isFree: ()? = try? await queue.alone { await makeClientReady() }
         if isFree != nil { await client.prewarm() }
     }
 
     /// Ends the newest turn.
-    public nonisolated func cancel() { turns.withLock { $0.popLast() }?.task.cancel() }
+    public nonisolated func cancel() { queue.cancelNewest() }
 
     /// Waits until everything that was asked before is kept, also of turns that were cancelled: for programs that end.
     public func settle() async {
-        await Task { try? await alone {} }.value
+        await Task { try? await queue.alone {} }.value
     }
 
     /// Everything that happens in turns of this runtime from now on, for any number of readers. It ends with the runtime.
@@ -163,7 +162,7 @@ public actor ChappieRuntime {
     /// - Throws: ``ChappieThreadStoreError``.
     @discardableResult
     public func openThread(_ id: String) async throws -> ChappieThread {
-        try await alone {
+        try await queue.alone {
             let thread = try ChappieThread(id: id, records: try await store.records(of: id, from: 0))
             use(thread)
             return thread
@@ -175,7 +174,7 @@ public actor ChappieRuntime {
     /// - Returns: its id.
     @discardableResult
     public func newThread() async throws -> String {
-        try await alone { newThreadHere().id }
+        try await queue.alone { newThreadHere().id }
     }
 
     /// Gives a thread that is kept a title; an empty one takes it away.
@@ -191,7 +190,7 @@ public actor ChappieRuntime {
 
     /// Removes a thread for good; one that is not there is no error. When it is the open one, the next turn begins a new one.
     public func deleteThread(_ id: String) async throws {
-        try await alone {
+        try await queue.alone {
             try await store.delete(id)
             if thread?.id == id { _ = newThreadHere() }
         }
@@ -203,7 +202,7 @@ public actor ChappieRuntime {
     /// - Throws: ``ChappieThreadStoreError``; ``ChappieRuntimeError/noSuchTurn(_:of:)``.
     @discardableResult
     public func forkThread(_ id: String, at turn: Int? = nil) async throws -> ChappieThread {
-        try await alone {
+        try await queue.alone {
             let original = try ChappieThread(id: id, records: try await store.records(of: id, from: 0))
             let fork = try original.forked(at: turn, id: makeID(), now: clock.now)
             try await store.append(fork.records, to: fork.summary, at: 0)
@@ -233,16 +232,8 @@ public actor ChappieRuntime {
 
     private func makeID() -> String { UUIDv7.make(now: clock.now, entropy: entropy) }
 
-    /// Between two turns.
-    private func alone<Value>(_ work: () async throws -> Value) async throws -> Value {
-        let ticket = queue.reserve()
-        try await queue.enter(ticket)
-        defer { queue.leave(ticket) }
-        return try await work()
-    }
-
     private func change(_ id: String, _ kind: ChappieThreadRecord.Kind, _ body: ChappieJSON = [:]) async throws {
-        try await alone {
+        try await queue.alone {
             if thread?.id == id, thread?.records.isEmpty == false { return try await add(kind, body) }
             while true {
                 guard var summary = try await store.summary(of: id) else {
@@ -269,56 +260,15 @@ public actor ChappieRuntime {
         case compaction
     }
 
-    private func result(of job: Job) async throws -> ChappieResponse {
-        let (_, task) = begin(job, endsWithItsStream: false)
-        return try await withTaskCancellationHandler {
-            try await task.value
-        } onCancel: {
-            task.cancel()
-        }
-    }
-
-    /// Starts a turn, as the client does: events wait in the stream, and a turn finishes although nobody reads.
-    private nonisolated func begin(
-        _ job: Job, endsWithItsStream: Bool
-    ) -> (events: AsyncThrowingStream<ChappieStreamEvent, any Error>, task: Task<ChappieResponse, any Error>) {
-        let (events, continuation) = AsyncThrowingStream<ChappieStreamEvent, any Error>.makeStream()
-        let task = turns.withLock { turns in
-            let ticket = queue.reserve()
-            let task = Task<ChappieResponse, any Error> {
-                defer {
-                    queue.leave(ticket)
-                    self.turns.withLock { $0.removeAll { $0.ticket == ticket } }
-                }
-                do {
-                    try await queue.enter(ticket)
-                    let response = try await run(job) { continuation.yield($0) }
-                    continuation.finish()
-                    return response
-                } catch {
-                    let error = Task.isCancelled ? CancellationError() : error
-                    continuation.finish(throwing: error)
-                    throw error
-                }
-            }
-            turns.append((ticket, task))
-            return task
-        }
-        if endsWithItsStream {
-            continuation.onTermination = { reason in
-                guard case .cancelled = reason else { return }
-                continuation.finish(throwing: CancellationError())
-                task.cancel()
-            }
-        }
-        return (events, task)
+    private nonisolated func work(_ job: Job) -> TurnQueue.Work {
+        { [self] emit in try await run(job, emit: emit) }
     }
 
     private func run(
         _ job: Job, emit: @escaping @Sendable (ChappieStreamEvent) -> Void
     ) async throws -> ChappieResponse {
         let id: String
-        let work: RecordedTurn
+        let work: TurnJob
         switch job {
         case .new(let request): (id, work) = try await started(request)
         case .rest(let decisions): (id, work) = try await resumed(decisions)
@@ -340,7 +290,7 @@ public actor ChappieRuntime {
     }
 
     private func carryOut(
-        _ work: RecordedTurn, of id: String, emit: @escaping @Sendable (ChappieStreamEvent) -> Void
+        _ work: TurnJob, of id: String, emit: @escaping @Sendable (ChappieStreamEvent) -> Void
     ) async throws -> ChappieResponse {
         let handle = client.startStream(work) { [weak self] step in try await self?.record(step, of: id) }
         do {
@@ -361,7 +311,7 @@ public actor ChappieRuntime {
     }
 
     /// A new turn, kept. What was cut before is settled: it is no part of what the model sees.
-    private func started(_ request: ChappieResponseRequest) async throws -> (id: String, work: RecordedTurn) {
+    private func started(_ request: ChappieResponseRequest) async throws -> (id: String, work: TurnJob) {
         if thread == nil { _ = newThreadHere() }
         let id = makeID()
         // As the client takes them.
@@ -397,7 +347,7 @@ public actor ChappieRuntime {
 
     /// The last turn, taken over by this process.
     private func resumed(_ decisions: [String: ChappieApprovalDecision]) async throws -> (
-        id: String, work: RecordedTurn
+        id: String, work: TurnJob
     ) {
         guard let thread, let turn = thread.resumableTurn else { throw ChappieRuntimeError.nothingToResume }
         let work = try turn.remainder(in: thread.context, decisions)

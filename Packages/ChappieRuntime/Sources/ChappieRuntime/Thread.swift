@@ -344,7 +344,7 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
     /// - Throws: where the calls can't be read, because a newer version wrote them: to ask anew might repeat them.
     func remainder(
         in context: ChappieClientContext, _ decisions: [String: ChappieApprovalDecision]
-    ) throws(ChappieRuntimeError) -> RecordedTurn {
+    ) throws(ChappieRuntimeError) -> TurnJob {
         guard let round else { return .new(request) }
         let calls: [ChappieToolCall] = Records.values(round["calls"])
         guard calls.count == round["calls"]?.array?.count, let number = round["round"]?.int,

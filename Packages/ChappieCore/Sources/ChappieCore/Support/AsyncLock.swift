@@ -49,4 +49,14 @@ import Synchronization
         ticket.turn.fulfil(.failure(CancellationError()))
         first?.turn.fulfil(.success(()))
     }
+
+    /// Does `work` alone, after everything that drew its place before.
+    ///
+    /// - Throws: what `work` throws; `CancellationError` when the task is cancelled before its turn.
+    public func alone<Value>(_ work: () async throws -> Value) async throws -> Value {
+        let ticket = reserve()
+        defer { leave(ticket) }
+        try await enter(ticket)
+        return try await work()
+    }
 }
