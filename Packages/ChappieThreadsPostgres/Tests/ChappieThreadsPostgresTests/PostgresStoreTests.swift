@@ -66,6 +66,29 @@ struct PostgresStoreTests {
         }
     }
 
+    // MARK: TLS
+
+    @Test func overTLSItKeepsTheContractAndKnowsItsServer() async throws {
+        try await PostgresServer.lent(withTLS: true) { server in
+            try await server.makeDatabase("sealed")
+            func store(_ address: String) throws -> ChappiePostgresThreadStore {
+                try ChappiePostgresThreadStore(connectionString: address, tenant: "\(UUID())")
+            }
+            let address = try server.verifyingAddress(of: "sealed")
+            for contractCase in ThreadStoreContract.cases { try await contractCase.run(store(address)) }
+
+            for (address, words) in try [
+                (server.verifyingAddress(of: "sealed", trusting: server.strangeAuthority), "certificate verify failed"),
+                (server.verifyingAddress(of: "sealed", trusting: "/nowhere"), "does not exist"),
+                (server.verifyingAddress(of: "sealed", host: "other.invalid"), "does not match host name"),
+                (server.address(of: "sealed"), "no encryption"),
+            ] {
+                let error = await refusal("unavailable", saying: words) { _ = try await store(address).summaries() }
+                #expect(error.map { "\($0)".contains(PostgresServer.password) } == false)
+            }
+        }
+    }
+
     // MARK: Tenants
 
     @Test func aTenantSeesAndChangesNothingOfAnothers() async throws {
@@ -297,8 +320,10 @@ extension Trait where Self == PostgresTrait {
 
 extension PostgresServer {
     /// Runs `body` with a server, and ends it afterwards.
-    static func lent(_ body: @Sendable (PostgresServer) async throws -> Void) async throws {
-        let server = try await PostgresServer()
+    static func lent(
+        withTLS: Bool = false, _ body: @Sendable (PostgresServer) async throws -> Void
+    ) async throws {
+        let server = try await PostgresServer(withTLS: withTLS)
         let result: Result<Void, any Error>
         do { result = .success(try await body(server)) } catch { result = .failure(error) }
         try await server.end()

@@ -26,6 +26,7 @@ public final class PostgresServer: Sendable {
 
     private let directory: TemporaryDirectory
     private let reserved: ReservedPort
+    private let certificates: TestCertificates?
     private let running = Mutex<RunningProgram?>(nil)
 
     /// The port on 127.0.0.1.
@@ -34,7 +35,9 @@ public final class PostgresServer: Sendable {
     public var socketDirectory: String { directory.path }
 
     /// Makes a cluster and starts its server; returns when it takes connections.
-    public init() async throws {
+    ///
+    /// - Parameter withTLS: whether it takes connections over TLS alone, with a certificate of a private authority.
+    public init(withTLS: Bool = false) async throws {
         // A name that another user may enter: the server refuses to run as root.
         directory = try TemporaryDirectory(in: "/tmp")
         reserved = try ReservedPort()
@@ -47,8 +50,11 @@ public final class PostgresServer: Sendable {
                 "--wal-segsize=1",
             ])
         try await program.run(arguments, withErrors: true)
+        certificates = withTLS ? try await TestCertificates(in: directory) : nil
+        if let certificates, getuid() == 0 { chown(certificates.certificate("good").key, Self.nobody, Self.nobody) }
+        let kind = withTLS ? "hostssl" : "host"
         try directory.write(
-            "local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n", to: "data/pg_hba.conf")
+            "local all all trust\n\(kind) all all 127.0.0.1/32 scram-sha-256\n", to: "data/pg_hba.conf")
         try await start()
         try await sql("CREATE ROLE \(Self.role) LOGIN PASSWORD '\(Self.password)'")
     }
@@ -59,6 +65,24 @@ public final class PostgresServer: Sendable {
     public func address(of database: String, port: Int? = nil) -> String {
         "postgresql://\(Self.role):\(Self.password)@127.0.0.1:\(port ?? self.port)/\(database)?sslmode=disable&gssencmode=disable"
     }
+
+    /// How the ordinary role connects to `database` of a server with TLS, as libpq takes it.
+    ///
+    /// - Parameters:
+    ///   - host: what the certificate must say; the address is 127.0.0.1 whatever that is.
+    ///   - authority: the file of the certificates that are trusted; `nil`: the server's authority.
+    public func verifyingAddress(
+        of database: String, host: String = "127.0.0.1", trusting authority: String? = nil
+    ) throws -> String {
+        guard let certificates else { throw FixtureFailure("this server has no TLS") }
+        return """
+            host=\(host) hostaddr=127.0.0.1 port=\(port) dbname=\(database) user=\(Self.role) password=\(Self.password) \
+            gssencmode=disable sslmode=verify-full sslrootcert=\(authority ?? certificates.authority)
+            """
+    }
+
+    /// The certificate of an authority that has not issued the server's, a file; `nil` without TLS.
+    public var strangeAuthority: String? { certificates?.certificate("self").certificate }
 
     /// Makes a database of the ordinary role.
     public func makeDatabase(_ name: String) async throws {
@@ -96,8 +120,12 @@ public final class PostgresServer: Sendable {
             "listen_addresses=127.0.0.1", "port=\(port)", "unix_socket_directories=\(directory.path)", "fsync=off",
             "shared_buffers=16MB", "dynamic_shared_memory_type=mmap",
         ]
+        let tls = certificates.map { certificates in
+            let (certificate, key) = certificates.certificate("good")
+            return ["ssl=on", "ssl_cert_file=\(certificate)", "ssl_key_file=\(key)"]
+        }
         let (program, arguments) = Self.unprivileged(
-            Self.program, ["-D", directory.path("data")] + settings.flatMap { ["-c", $0] })
+            Self.program, ["-D", directory.path("data")] + (settings + (tls ?? [])).flatMap { ["-c", $0] })
         let started = try program.start(arguments, output: .file(log), errors: .withOutput)
         running.withLock { $0 = started }
         let isUp = try await eventually {
