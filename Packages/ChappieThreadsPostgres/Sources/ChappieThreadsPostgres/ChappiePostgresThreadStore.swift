@@ -336,20 +336,28 @@ public final class ChappiePostgresThreadStore: ChappieThreadStore {
         var retries = PostgresRetries(
             reconnecting: options.connectTimeout, findingOut: options.statementTimeout)
         while true {
+            // What may be there already is found out also for a task that is cancelled.
             let isRepeated = retries.isUncertain
             do throws(PostgresFailure) {
                 if retries.wantsMigration {
-                    try await worker.run { [schema] connection throws(PostgresFailure) in
+                    try await worker.run(isInterruptible: !isRepeated) { [schema] connection throws(PostgresFailure) in
                         try schema.migrate(connection)
                     }
                     retries.migrated()
                 }
-                return try await worker.run { connection throws(PostgresFailure) in try work(connection, isRepeated) }
+                return try await worker.run(isInterruptible: !isRepeated) { connection throws(PostgresFailure) in
+                    try work(connection, isRepeated)
+                }
             } catch {
                 guard
                     let pause = retries.pause(after: error, now: .now, jitter: Double.random(in: 0..<1))
                 else { throw publicError(of: error, isUncertain: retries.isUncertain) }
-                try? await Task.sleep(for: pause)
+                if retries.isUncertain {
+                    // A cancelled task would not wait.
+                    await Task { try? await Task.sleep(for: pause) }.value
+                } else {
+                    try? await Task.sleep(for: pause)
+                }
             }
         }
     }

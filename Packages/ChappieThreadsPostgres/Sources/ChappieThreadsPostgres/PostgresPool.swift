@@ -65,7 +65,10 @@ final class PostgresWorker: Sendable {
     }
 
     /// Runs `work` with the connection, on a new one where there is none, and drops it when the work fails.
+    ///
+    /// - Parameter isInterruptible: whether the work ends with the task.
     func run<Value: Sendable>(
+        isInterruptible: Bool = true,
         _ work: @escaping @Sendable (PostgresConnection) throws(PostgresFailure) -> Value
     ) async throws(PostgresFailure) -> Value {
         let interruption = PostgresInterruption()
@@ -76,7 +79,7 @@ final class PostgresWorker: Sendable {
                 }
             }
         } onCancel: {
-            interruption.cancel()
+            if isInterruptible { interruption.cancel() }
         }
         return try result.get()
     }

@@ -14,6 +14,8 @@ final class CuttingProxy: Sendable {
         var direction: Direction
         var message: Int
         var passesHalf: Bool
+        /// Runs before the connection ends.
+        var andBefore: @Sendable () -> Void = {}
     }
 
     private struct State {
@@ -112,6 +114,7 @@ final class CuttingProxy: Sendable {
                     guard Self.pass(message, to: to) else { return }
                     continue
                 }
+                cut.andBefore()
                 if cut.passesHalf { _ = Self.pass(Array(message.prefix(message.count / 2)), to: to) }
                 return
             }

@@ -1,3 +1,4 @@
+@_spi(ChappieInternals) import ChappieCore
 import ChappieRuntime
 import FoundationEssentials
 import Synchronization
@@ -112,6 +113,40 @@ extension PostgresStoreTests {
         } else {
             for number in numbers { #expect(try await store.texts(in: "thread-\(number)") == [number]) }
         }
+    }
+
+    /// A call that is cancelled just when its connection breaks says what has become of its record, whichever it is.
+    @Test(arguments: CuttingProxy.Direction.allCases)
+    func aCancelledAppendWhoseConnectionIsCutKnowsItsOutcome(_ direction: CuttingProxy.Direction) async throws {
+        let proxy = try CuttingProxy(to: server.port)
+        defer { proxy.close() }
+        let store = try store(port: proxy.port, .init(connections: 1))
+        try await store.say(["0"], in: "thread", at: 0)
+        proxy.count(cuttingAt: nil)
+        try await store.say(["1"], in: "thread", at: 1)
+        let messages = proxy.passed(direction)
+        var (kept, cancelled) = (["0", "1"], 0)
+        for message in 0..<messages {
+            let (text, position) = ("\(kept.count)", kept.count)
+            let isArmed = Promise<Void>()
+            let append = Task {
+                try await isArmed.value()
+                try await store.say([text], in: "thread", at: position)
+            }
+            proxy.count(
+                cuttingAt: .init(direction: direction, message: message, passesHalf: false) { append.cancel() })
+            isArmed.fulfil(.success(()))
+            do {
+                try await append.value
+                kept.append(text)
+            } catch {
+                #expect(error as? ChappieThreadStoreError == .unavailable("the task was cancelled"), "at \(message)")
+                cancelled += 1
+            }
+            #expect(!proxy.isArmed, "at message \(message)")
+            #expect(try await store.texts(in: "thread") == kept, "at message \(message)")
+        }
+        #expect(cancelled > 0 && kept.count > 2)
     }
 
     @Test(arguments: CuttingProxy.Direction.allCases)
