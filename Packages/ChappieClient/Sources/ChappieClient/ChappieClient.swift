@@ -346,12 +346,8 @@ public actor ChappieClient {
         return response
     }
 
-    /// The request's own options go before those of its last message.
     private func frame(of request: ChappieResponseRequest) -> RequestFrame {
-        var options = request.messages.last?.options ?? request.options
-        if request.options.reasoningEffort != .automatic { options.reasoningEffort = request.options.reasoningEffort }
-        options.verbosity = request.options.verbosity ?? options.verbosity
-        var frame = RequestFrame(model: request.model ?? model, options: options)
+        var frame = RequestFrame(model: request.model ?? model, options: request.turnOptions)
         frame.outputSchema = request.outputSchema
         return frame
     }

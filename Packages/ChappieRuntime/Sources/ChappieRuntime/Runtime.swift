@@ -314,13 +314,9 @@ public actor ChappieRuntime {
     private func started(_ request: ChappieResponseRequest) async throws -> (id: String, work: TurnJob) {
         if thread == nil { _ = newThreadHere() }
         let id = makeID()
-        // As the client takes them.
-        var options = request.messages.last?.options ?? request.options
-        if request.options.reasoningEffort != .automatic { options.reasoningEffort = request.options.reasoningEffort }
-        options.verbosity = request.options.verbosity ?? options.verbosity
         var body: ChappieJSONObject = [
             "turn": .string(id), "messages": .array(request.messages.map(\.inputItem)),
-            "options": Records.json(options),
+            "options": Records.json(request.turnOptions),
         ]
         if let schema = request.outputSchema { body["schema"] = schema.json }
         while true {

@@ -85,6 +85,14 @@ public struct ChappieResponseRequest: Sendable, Hashable, Codable {
         self.model = model
         self.outputSchema = outputSchema
     }
+
+    /// The options of the turn: those of its last message, and over them ``options``.
+    @_spi(ChappieInternals) public var turnOptions: ChappieMessageOptions {
+        var all = messages.last?.options ?? options
+        if options.reasoningEffort != .automatic { all.reasoningEffort = options.reasoningEffort }
+        all.verbosity = options.verbosity ?? all.verbosity
+        return all
+    }
 }
 
 // MARK: Options
