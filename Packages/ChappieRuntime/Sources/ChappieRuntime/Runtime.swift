@@ -346,17 +346,18 @@ public actor ChappieRuntime {
         id: String, work: TurnJob
     ) {
         guard let thread, let turn = thread.resumableTurn else { throw ChappieRuntimeError.nothingToResume }
-        let work = try turn.remainder(in: thread.context, decisions)
-        await makeClientReady()
+        let context = thread.context
+        let work = try turn.remainder(in: context, decisions)
+        await makeClientReady(context)
         try await append([(.turnResumed, ["turn": .string(turn.id), "decisions": Records.json(decisions)])])
         own = (turn.id, turn.resumptions + 1)
         tell(.started(turn.messages, model: turn.model), turn.id)
         return (turn.id, work)
     }
 
-    private func makeClientReady() async {
+    private func makeClientReady(_ context: ChappieClientContext? = nil) async {
         guard let thread, !isClientReady else { return }
-        var context = thread.context
+        var context = context ?? thread.context
         // A thread without a turn takes the client's model.
         if thread.summary.model.isEmpty { context.model = await client.currentModel }
         await client.resumeContext(context)
