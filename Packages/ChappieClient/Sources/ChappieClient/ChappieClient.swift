@@ -34,6 +34,8 @@ public actor ChappieClient {
     private let toolProviders: [any ChappieToolProvider]
     private let approvalHandler: ChappieToolApprovalHandler?
     private let toolLedger = ToolLedger()
+    /// The tools as the last turn declared them.
+    private var checkedTools: [Toolbox.Key: ChappieHarnessTool] = [:]
 
     private let queue = TurnQueue()
     private var prewarming: Task<Void, Never>?
@@ -370,7 +372,9 @@ public actor ChappieClient {
         _ items: [ChappieJSON], _ frame: RequestFrame, round: Int = 0, _ recorder: @escaping TurnRecorder = { _ in },
         emit: @escaping @Sendable (ChappieStreamEvent) -> Void
     ) async throws -> Turn {
-        let toolbox = try Toolbox(harness: configuration.harness, tools: try await availableTools())
+        let available = try await availableTools()
+        let toolbox = try Toolbox(harness: configuration.harness, tools: available, checked: checkedTools)
+        checkedTools = toolbox.declarations
         var frame = frame
         frame.tools = toolbox.declared(as: configuration.endpoints.profile.toolEnvelope)
         if !frame.tools.isEmpty { frame.wantsToolsInInput = await wantsToolsInInput(frame.model) }

@@ -85,19 +85,29 @@ public typealias ChappieToolApprovalHandler = @Sendable (ChappieApprovalRequest)
 /// The tools of one turn: what the model is told, and what runs.
 struct Toolbox: Sendable {
     /// What identifies a tool in a call.
-    private struct Key: Hashable {
+    struct Key: Hashable {
         var namespace: String?
         var name: String
     }
 
     private var order: [Key] = []
-    private var declarations: [Key: ChappieHarnessTool] = [:]
+    private(set) var declarations: [Key: ChappieHarnessTool] = [:]
     private var handlers: [Key: ChappieHostTool] = [:]
 
     /// Of tools with one name the first counts: the harness's declaration, then the host's tools, then the providers'.
     ///
+    /// - Parameter checked: the declarations of the turn before; what is the same is not checked again.
     /// - Throws: ``ChappieClientError/invalidTool(_:_:)``: a name that the backend refuses, or a schema that can't be used.
-    init(harness: ChappieHarness, tools: [ChappieHostTool]) throws(ChappieClientError) {
+    init(
+        harness: ChappieHarness, tools: [ChappieHostTool], checked: [Key: ChappieHarnessTool]
+    ) throws(ChappieClientError) {
+        func declare(_ tool: ChappieHarnessTool, in namespace: String?) throws(ChappieClientError) {
+            let key = Key(namespace: namespace, name: tool.name)
+            guard declarations[key] == nil else { return }
+            if checked[key] != tool { try Self.check(tool) }
+            declarations[key] = tool
+            order.append(key)
+        }
         for tool in harness.allTools { try declare(tool, in: nil) }
         for tool in tools {
             let key = Key(namespace: tool.namespace, name: tool.name)
@@ -107,14 +117,6 @@ struct Toolbox: Sendable {
                 ChappieHarnessTool(name: tool.name, description: tool.description, inputSchema: tool.inputSchema),
                 in: tool.namespace)
         }
-    }
-
-    private mutating func declare(_ tool: ChappieHarnessTool, in namespace: String?) throws(ChappieClientError) {
-        let key = Key(namespace: namespace, name: tool.name)
-        guard declarations[key] == nil else { return }
-        try Self.check(tool)
-        declarations[key] = tool
-        order.append(key)
     }
 
     /// Refuses what the backend would refuse, and what the arguments could not be checked against.
