@@ -47,6 +47,7 @@ let package = Package(
         .library(name: "ChappieAuth", targets: ["ChappieAuth"]),
         .library(name: "ChappieClient", targets: ["ChappieClient"]),
         .library(name: "ChappieRuntime", targets: ["ChappieRuntime"]),
+        .library(name: "ChappieSignInUI", targets: ["ChappieSignInUI"]),
         .library(name: "ChappieThreadsSQLite", targets: ["ChappieThreadsSQLite"]),
         .library(name: "ChappieHTTP", targets: ["ChappieHTTP"]),
         .library(name: "ChappieWebSocket", targets: ["ChappieWebSocket"]),
@@ -71,6 +72,7 @@ let package = Package(
         // Application
         module("ChappieClient", ["ChappieCore", "ChappieAuth", httpTypes, logging]),
         module("ChappieRuntime", ["ChappieCore", "ChappieAuth", "ChappieClient"]),
+        module("ChappieSignInUI", ["ChappieCore", "ChappieAuth"]),
         // Adapters
         module("CCurl", []),
         module("CZstd", []),
@@ -164,6 +166,9 @@ let package = Package(
         tests(
             of: "ChappieRuntime",
             ["ChappieCore", "ChappieAuth", "ChappieClient", "ChappieTesting", "ChappieSimulator", httpTypes]),
+        tests(
+            of: "ChappieSignInUI",
+            ["ChappieCore", "ChappieAuth", "ChappieHTTP", "ChappieTesting", "ChappieSimulator", httpTypes]),
         tests(of: "ChappieProcess", ["ChappieCore", "TestFixtures"]),
         tests(of: "ChappieDesktopLinux", ["ChappieAuth", "ChappieProcess", "TestFixtures"]),
         tests(of: "ChappieMCP", ["ChappieCore", "ChappieClient", "TestFixtures"]),

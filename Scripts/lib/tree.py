@@ -18,7 +18,7 @@ ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 # What every module may import, as the table's introduction says. Full Foundation is never among it.
 EVERYWHERE = {"FoundationEssentials", "Swift", "Synchronization", "Dispatch", "HTTPTypes", "Glibc", "Musl", "Darwin", "Bionic", "Android"}
 # These also build on Apple platforms. One file chooses between FoundationEssentials and Foundation for them all.
-APPLE_IDIOM = {"ChappieCore", "ChappieAuth", "ChappieClient"}
+APPLE_IDIOM = {"ChappieCore", "ChappieAuth", "ChappieClient", "ChappieSignInUI"}
 FOUNDATION = "Packages/ChappieCore/Sources/ChappieCore/Support/Foundation.swift"
 TOOLCHAIN = EVERYWHERE - {"HTTPTypes"} | {"Testing"}
 # Products that the root names otherwise than the package, and those of packages that the root does not have.

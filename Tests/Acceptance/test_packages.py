@@ -162,7 +162,7 @@ def test_a_package_builds_from_its_own_manifest(package, build):
     build(ROOT / "Packages" / package, "--target", "ChappieAuth")
 
 
-def test_core_auth_and_client_build_in_apples_idiom(build):
+def test_core_auth_client_and_the_sign_in_model_build_in_apples_idiom(build):
     """With full Foundation, and with OpenCombine in the place of Combine."""
     build(ROOT / "Tests/AppleIdiom")
 

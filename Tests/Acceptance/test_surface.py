@@ -12,7 +12,7 @@ from conftest import ROOT
 pytestmark = pytest.mark.packages
 REEXPORTED = ["ChappieCore", "ChappieAuth", "ChappieClient"]
 LIBRARIES = REEXPORTED + ["ChappieSDK", "ChappieCurl", "ChappieHTTP", "ChappieWebSocket", "ChappieCrypto",
-                          "ChappieKeychainLinux", "ChappieDesktopLinux"]
+                          "ChappieKeychainLinux", "ChappieDesktopLinux", "ChappieSignInUI"]
 # Warns where a secret is put into text.
 # `stream(…).text` exists for streams of our own events alone.
 ALLOWED = {"DefaultStringInterpolation.appendInterpolation(_:)", "AsyncSequence.text"}

@@ -28,7 +28,10 @@ let package = Package(
         .target(
             name: "ChappieClient", dependencies: ["ChappieCore", "ChappieAuth", "Combine", httpTypes, logging],
             swiftSettings: settings),
-        .target(name: "Observer", dependencies: ["ChappieAuth", "Combine"], swiftSettings: settings),
+        .target(
+            name: "ChappieSignInUI", dependencies: ["ChappieCore", "ChappieAuth", "Combine"], swiftSettings: settings),
+        .target(
+            name: "Observer", dependencies: ["ChappieAuth", "ChappieSignInUI", "Combine"], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -309,6 +309,22 @@ import Testing
         #expect(it.stand.service.count(Service.token) == 1)
     }
 
+    @Test func aUserWhoIsSignedInByAnotherSessionMeanwhileNeedsNoCodeAnyMore() async throws {
+        let it = SessionHarness(nil, [Service.usercode: [.deviceCode], Service.poll: [.pending]])
+        let other = ChappieAuthSession(credentials: it.stand.manager)
+        async let account = it.session.signIn { _ in
+            await it.stand.clock.waitForSleepers(count: 1)
+            it.stand.service.play(Service.poll, .approved)
+            it.stand.service.play(Service.token, .tokens(self.newcomer))
+            _ = try await other.signIn { _ in }
+        }
+        #expect(try await account.email == newcomer.email)
+        #expect(it.session.state == .signedIn(expiresAt: newcomer.expiresAt))
+        #expect(it.session.deviceLinkState == .cancelled)
+        #expect(it.stand.service.count(Service.token) == 1)
+        while it.stand.clock.sleeperCount > 0 { await Task.yield() }
+    }
+
     @Test func signingOutWhileTheCredentialIsBeingSavedWins() async throws {
         let gate = ScriptedGate()
         let it = SessionHarness(nil, SessionHarness.signingIn(as: newcomer))

@@ -13,6 +13,7 @@ public final class RecordingDesktop: Notifier, Browser, Clipboard {
     }
 
     private struct Record {
+        var permissionRequests = 0
         var notifications: [Notification] = []
         var openedURLs: [URL] = []
         var copiedTexts: [String] = []
@@ -24,12 +25,20 @@ public final class RecordingDesktop: Notifier, Browser, Clipboard {
     /// - Parameter error: what every call fails with, after remembering it. Default: none.
     public init(failingWith error: DesktopError? = nil) { self.error = error }
 
+    /// How often the user was asked whether notifications may be shown.
+    public var permissionRequests: Int { record.withLock(\.permissionRequests) }
     /// Every notification so far.
     public var notifications: [Notification] { record.withLock(\.notifications) }
     /// Every address so far.
     public var openedURLs: [URL] { record.withLock(\.openedURLs) }
     /// Every text so far.
     public var copiedTexts: [String] { record.withLock(\.copiedTexts) }
+
+    /// Counts the question.
+    public func requestPermission() async throws(DesktopError) {
+        record.withLock { $0.permissionRequests += 1 }
+        if let error { throw error }
+    }
 
     /// Remembers the notification.
     public func notify(title: String, body: String) async throws(DesktopError) {

@@ -26,10 +26,21 @@ public enum ClipboardOutcome: Sendable, Hashable {
 
 /// Shows a short desktop notification.
 public protocol Notifier: Sendable {
+    /// Asks the user, where the platform wants that, whether this program may show notifications; returns at once where
+    /// the user has answered before. The default asks nothing: a Linux desktop has no such question.
+    ///
+    /// - Throws: ``DesktopError`` when the user has refused.
+    func requestPermission() async throws(DesktopError)
+
     /// Shows `title` and `body` (plain text).
     ///
     /// - Throws: ``DesktopError`` when nothing here shows notifications.
     func notify(title: String, body: String) async throws(DesktopError)
+}
+
+extension Notifier {
+    /// Asks nothing: for platforms on which notifications need no permission.
+    public func requestPermission() async throws(DesktopError) {}
 }
 
 /// Something the desktop could not do, as a sentence; the work that asked for it goes on without.

@@ -18,7 +18,8 @@
 @MainActor
 public final class ChappieAuthSession {
     let manager: CredentialManager
-    private let notifier: (any Notifier)?
+    /// Tells the user to come back once the account is linked.
+    @_spi(ChappieInternals) public let notifier: (any Notifier)?
     private let states = StatusSubject(ChappieAuthState.signedOut)
     private let linkStates = StatusSubject(ChappieDeviceLinkState.idle)
     private var follower: Task<Void, Never>?
@@ -30,14 +31,18 @@ public final class ChappieAuthSession {
     private let storeDeadline: Duration
 
     /// One try to sign in.
-    private final class Attempt: Sendable {
+    @MainActor private final class Attempt {
         /// The number of sign-outs when it began; a later one ends it.
         let signOuts: Int
+        /// Whether the session itself tells the user that the account is linked.
+        let announces: Bool
+        /// From here on a user who appears as signed in is this attempt's own.
+        var isSaving = false
         /// The code to show, for the caller who started the attempt.
         let code = Promise<ChappieDeviceCode>()
         let account = Promise<ChappieAccountInfo>()
 
-        init(signOuts: Int) { self.signOuts = signOuts }
+        init(signOuts: Int, announces: Bool) { (self.signOuts, self.announces) = (signOuts, announces) }
 
         func fail(_ error: ChappieAuthError) {
             code.fulfil(.failure(error))
@@ -162,7 +167,15 @@ extension ChappieAuthSession {
     public func signIn(
         _ show: @MainActor (ChappieDeviceCode) async throws -> Void
     ) async throws -> ChappieAccountInfo {
-        let attempt = begin()
+        try await signIn(announces: true, show)
+    }
+
+    /// The same for a caller that tells the user itself, in its own words, that the account is linked.
+    @discardableResult
+    @_spi(ChappieInternals) public func signIn(
+        announces: Bool, _ show: @MainActor (ChappieDeviceCode) async throws -> Void
+    ) async throws -> ChappieAccountInfo {
+        let attempt = begin(announces: announces)
         let code = try await result(attempt.code, of: attempt)
         do { try await show(code) } catch {
             if self.attempt === attempt { cancelSignIn() }
@@ -171,9 +184,9 @@ extension ChappieAuthSession {
         return try await result(attempt.account, of: attempt)
     }
 
-    private func begin() -> Attempt {
+    private func begin(announces: Bool = true) -> Attempt {
         cancelSignIn()
-        let attempt = Attempt(signOuts: manager.status.value.signOuts)
+        let attempt = Attempt(signOuts: manager.status.value.signOuts, announces: announces)
         (self.attempt, newestAttempt) = (attempt, attempt)
         (lastError, lastStoreError) = (nil, nil)
         state = .signingIn
@@ -212,6 +225,7 @@ extension ChappieAuthSession {
                     await self?.startedPolling(code, attempt)
                 }
                 let credential = try await manager.tokens.exchange(code)
+                attempt.isSaving = true
                 try await manager.adopt(credential, after: attempt.signOuts)
                 self?.linked(manager.status.value, attempt)
             } catch {
@@ -245,7 +259,7 @@ extension ChappieAuthSession {
         }
         deviceLinkState = .linked(expiresAt: expiresAt)
         attempt.account.fulfil(.success(account))
-        guard let notifier else { return }
+        guard let notifier, attempt.announces else { return }
         Task { try? await notifier.notify(title: "ChatGPT Linked!", body: "Return to the app") }
     }
 
@@ -366,8 +380,14 @@ extension ChappieAuthSession {
             // The store, or the service, has come round: what it said before is over.
             if case .failed = credentialState { (lastError, lastStoreError) = (nil, nil) }
             if credentialState == .reauthenticationRequired { lastError = nil }
+            let isNew = !credentialState.isSignedIn
             credentialState = .signedIn(expiresAt: expiresAt)
             accountInfo = info
+            // Another session of this credential was faster, or a locked store has opened: the user has what they wanted.
+            if isNew, let attempt, !attempt.isSaving {
+                attempt.account.fulfil(.success(info))
+                cancelSignIn()
+            }
         case .reauthenticationRequired(let error):
             lastError = error
             credentialState = .reauthenticationRequired

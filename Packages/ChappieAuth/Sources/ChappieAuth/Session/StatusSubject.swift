@@ -1,7 +1,7 @@
 import Synchronization
 
 /// A value and everyone who watches it.
-final class StatusSubject<Value: Sendable & Equatable>: Sendable {
+@_spi(ChappieInternals) public final class StatusSubject<Value: Sendable & Equatable>: Sendable {
     private struct Watcher {
         /// Called under the lock, so that all see changes in the order in which they were made.
         let changed: @Sendable (_ earlier: Value, _ now: Value) -> Void
@@ -16,17 +16,19 @@ final class StatusSubject<Value: Sendable & Equatable>: Sendable {
 
     private let state: Mutex<State>
 
-    init(_ value: Value) { state = Mutex(State(value: value)) }
+    /// A subject that starts with `value`.
+    public init(_ value: Value) { state = Mutex(State(value: value)) }
 
     deinit {
         // Outside of the lock: finishing calls back into the removal.
         for watcher in state.withLock({ Array($0.watchers.values) }) { watcher.finished() }
     }
 
-    var value: Value { state.withLock(\.value) }
+    /// The value now.
+    public var value: Value { state.withLock(\.value) }
 
     /// Sets the value and tells the watchers; an equal value is no change.
-    func set(_ value: Value) {
+    public func set(_ value: Value) {
         state.withLock { state in
             let earlier = state.value
             guard value != earlier else { return }
@@ -37,7 +39,7 @@ final class StatusSubject<Value: Sendable & Equatable>: Sendable {
 
     /// The current value first, then every change in order. Each call gives a stream of its own, with a buffer that has no
     /// bound: a slow watcher misses nothing.
-    func updates() -> AsyncStream<Value> { changes(startingWith: { $0 }) { _, now in now } }
+    public func updates() -> AsyncStream<Value> { changes(startingWith: { $0 }) { _, now in now } }
 
     /// A stream of what `element` makes of each change.
     func changes<Element: Sendable>(

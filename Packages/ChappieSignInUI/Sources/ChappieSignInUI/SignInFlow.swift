@@ -1,0 +1,253 @@
+import ChappieAuth
+import ChappieCore
+
+/// A sign-in as a user goes through it: events in, actions and a state to show out. It has no clock, no task, no screen.
+struct SignInFlow: Sendable {
+    /// What the face wants, and what it has.
+    struct Settings: Sendable {
+        var texts = ChappieSignInTexts()
+        var showsSheet = true
+        var requestsPermission = true
+        var hasClipboard = true
+        var hasBrowser = true
+    }
+
+    /// What happened.
+    enum Event: Sendable {
+        /// The button, or "try again".
+        case pressed
+        /// `nil`: notifications may be shown.
+        case answeredPermission(DesktopError?)
+        case receivedCode(ChappieDeviceCode)
+        case pressedCopy
+        case copied(Result<ClipboardOutcome, DesktopError>)
+        case pressedOpen
+        case opened(DesktopError?)
+        case secondPassed
+        case linked
+        case failed(ChappieAuthError, CredentialStoreError?)
+        /// "Cancel", or the sheet was closed.
+        case closed
+        /// The session's own state, whatever the reason.
+        case changedSession(ChappieAuthState)
+    }
+
+    /// What is to be done now, in this order.
+    enum Action: Sendable, Hashable {
+        case askPermission
+        case beginSignIn
+        /// Ends the sign-in and everything that was begun for it.
+        case cancelSignIn
+        case handOut(ChappieDeviceCode)
+        case copy(String)
+        case open(URL)
+        case notify(title: String, body: String)
+    }
+
+    private enum Phase: Sendable {
+        /// Next: `askingPermission`, `requestingCode`.
+        case idle
+        /// Next: `requestingCode`, `ended`.
+        case askingPermission
+        /// Next: `waiting`, `ended`.
+        case requestingCode
+        /// Next: `ended`.
+        case waiting(Prompt)
+        /// Next: as from `idle`; `idle` when it is put away, or when the user signs out.
+        case ended(ChappieSignInEnding)
+    }
+
+    private struct Prompt: Sendable {
+        let code: ChappieDeviceCode
+        var remaining: Duration?
+        var isCopied = false
+        var isOpened = false
+        /// The page is to be opened as soon as the clipboard has had its turn.
+        var opensNext: Bool
+    }
+
+    private let settings: Settings
+    private var phase = Phase.idle
+    private var session: ChappieAuthState
+    /// A user who was signed in already changes the account: being signed in is not the end of that.
+    private var wasSignedIn = false
+    private var hasAskedPermission = false
+    private var mayNotify = true
+    private var notices: [ChappieSignInNotice] = []
+
+    init(_ settings: Settings, session: ChappieAuthState) { (self.settings, self.session) = (settings, session) }
+
+    private var texts: ChappieSignInTexts { settings.texts }
+
+    private var isRunning: Bool {
+        switch phase {
+        case .idle, .ended: false
+        case .askingPermission, .requestingCode, .waiting: true
+        }
+    }
+
+    // MARK: Events
+
+    /// - Parameter now: the wall clock, for the countdown alone.
+    mutating func handle(_ event: Event, now: Date) -> [Action] {
+        switch (event, phase) {
+        case (.pressed, .idle), (.pressed, .ended): return begin()
+        case (.answeredPermission(let refusal), .askingPermission):
+            if let refusal {
+                mayNotify = false
+                note(.notifications, refusal)
+            }
+            phase = .requestingCode
+            return [.beginSignIn]
+        case (.receivedCode(let code), .requestingCode): return show(code, now)
+        case (.secondPassed, .waiting(var prompt)):
+            prompt.remaining = Self.remaining(prompt.code, now)
+            phase = .waiting(prompt)
+            return []
+        case (.pressedCopy, .waiting(let prompt)) where settings.hasClipboard: return [.copy(prompt.code.userCode)]
+        case (.pressedOpen, .waiting(let prompt)) where settings.hasBrowser: return [.open(prompt.code.verificationURL)]
+        case (.copied(let result), _): return copied(result)
+        case (.opened(let failure), _): return opened(failure)
+        case (.linked, _) where isRunning: return end(.linked)
+        case (.failed(let error, let storeError), _) where isRunning:
+            var codeWasShown = false
+            if case .waiting = phase { codeWasShown = true }
+            return end(ChappieSignInEnding.Reason(error, storeError, codeWasShown: codeWasShown), error, storeError)
+        case (.closed, _) where isRunning: return end(.cancelled, .cancelledSignIn) + [.cancelSignIn]
+        case (.closed, _):
+            phase = .idle
+            return []
+        case (.changedSession(let state), _): return changed(state)
+        // A late answer, or a button that is not there any more.
+        default: return []
+        }
+    }
+
+    private mutating func begin() -> [Action] {
+        // The program has begun one itself.
+        guard !isSigningInElsewhere else { return [] }
+        notices = []
+        wasSignedIn = session.isSignedIn
+        guard settings.requestsPermission, !hasAskedPermission else {
+            phase = .requestingCode
+            return [.beginSignIn]
+        }
+        hasAskedPermission = true
+        phase = .askingPermission
+        return [.askPermission]
+    }
+
+    private mutating func show(_ code: ChappieDeviceCode, _ now: Date) -> [Action] {
+        let opensPage = !settings.showsSheet && settings.hasBrowser
+        // The code is in the clipboard before the page asks for it.
+        let opensNow = opensPage && !settings.hasClipboard
+        phase = .waiting(
+            Prompt(code: code, remaining: Self.remaining(code, now), opensNext: opensPage && !opensNow))
+        return [.handOut(code)] + (settings.hasClipboard ? [.copy(code.userCode)] : [])
+            + (opensNow ? [.open(code.verificationURL)] : [])
+    }
+
+    private mutating func copied(_ result: Result<ClipboardOutcome, DesktopError>) -> [Action] {
+        switch result {
+        case .success(.copied): note(.clipboard, texts.codeCopied)
+        case .success(.requested): note(.clipboard, texts.copyRequested)
+        case .failure(let error): note(.clipboard, error)
+        }
+        guard case .waiting(var prompt) = phase else { return [] }
+        let opensNow = prompt.opensNext
+        prompt.opensNext = false
+        prompt.isCopied = result == .success(.copied)
+        phase = .waiting(prompt)
+        return opensNow ? [.open(prompt.code.verificationURL)] : []
+    }
+
+    private mutating func opened(_ failure: DesktopError?) -> [Action] {
+        if let failure { note(.browser, failure) } else { note(.browser, texts.pageOpened) }
+        guard case .waiting(var prompt) = phase else { return [] }
+        prompt.isOpened = failure == nil
+        phase = .waiting(prompt)
+        return []
+    }
+
+    private mutating func end(
+        _ reason: ChappieSignInEnding.Reason, _ error: ChappieAuthError? = nil,
+        _ storeError: CredentialStoreError? = nil
+    ) -> [Action] {
+        let words = texts.words(for: reason, storeError ?? error)
+        phase = .ended(ChappieSignInEnding(reason: reason, words: words, error: error, storeError: storeError))
+        return reason == .linked && mayNotify ? [.notify(title: words.sentence, body: words.advice)] : []
+    }
+
+    private mutating func changed(_ state: ChappieAuthState) -> [Action] {
+        session = state
+        if state.isSignedIn, !wasSignedIn, isRunning { return end(.linked) }
+        if case .ended(let ending) = phase, ending.reason == .linked, state == .signedOut { phase = .idle }
+        return []
+    }
+
+    private mutating func note(_ part: ChappieSignInNotice.Part, _ sentence: String, isFailure: Bool = false) {
+        notices.removeAll { $0.part == part }
+        notices.append(ChappieSignInNotice(part: part, sentence: sentence, isFailure: isFailure))
+    }
+
+    private mutating func note(_ part: ChappieSignInNotice.Part, _ failure: DesktopError) {
+        note(part, failure.sentence, isFailure: true)
+    }
+
+    private static func remaining(_ code: ChappieDeviceCode, _ now: Date) -> Duration? {
+        code.expiresAt.map { .seconds(max($0.timeIntervalSince(now), 0).rounded(.up)) }
+    }
+
+    // MARK: What to show
+
+    /// The session signs in, and this flow has not asked it to.
+    private var isSigningInElsewhere: Bool {
+        switch session {
+        case .signingIn, .awaitingDeviceCode: !isRunning
+        case .signedOut, .signedIn, .reauthenticationRequired, .failed: false
+        }
+    }
+
+    /// Everything that there is to show now.
+    var state: ChappieSignInState {
+        var state = ChappieSignInState(title: title)
+        state.isInProgress = isRunning || isSigningInElsewhere
+        state.isEnabled = !state.isInProgress
+        state.isHidden = session.isSignedIn && !state.isInProgress
+        state.notices = notices
+        var current: Prompt?
+        switch phase {
+        case .idle, .askingPermission: break
+        case .requestingCode: state.isSheetPresented = settings.showsSheet
+        case .waiting(let prompt):
+            state.isSheetPresented = settings.showsSheet
+            current = prompt
+        case .ended(let ending):
+            state.isSheetPresented = settings.showsSheet && ending.reason != .linked && ending.reason != .cancelled
+            state.ending = ending
+        }
+        state.deviceCode = current?.code
+        state.remaining = current?.remaining
+        state.countdown = current?.remaining.map(texts.waiting)
+        state.steps = [
+            ChappieSignInStep(
+                kind: .openPage, texts: texts.openPage, isEnabled: current != nil && settings.hasBrowser,
+                isDone: current?.isOpened ?? false),
+            ChappieSignInStep(kind: .continueWithChatGPT, texts: texts.continueWithChatGPT, isEnabled: current != nil),
+            ChappieSignInStep(
+                kind: .enterCode, texts: texts.enterCode, isEnabled: current != nil && settings.hasClipboard,
+                isDone: current?.isCopied ?? false),
+        ]
+        return state
+    }
+
+    private var title: String {
+        switch (phase, session) {
+        case (.askingPermission, _), (.requestingCode, _): texts.preparing
+        case (.waiting, _): texts.openSignIn
+        case (_, .signingIn): texts.preparing
+        case (_, .awaitingDeviceCode): texts.openSignIn
+        default: texts.signIn
+        }
+    }
+}
