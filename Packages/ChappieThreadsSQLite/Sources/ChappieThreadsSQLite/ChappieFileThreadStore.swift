@@ -205,12 +205,17 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
     /// `nil` when there is no store in the folder.
     private func opened() async throws(StoreError) -> ThreadDatabase.Facts? {
         let folder = try folder.get()
-        let facts = try await onDisk { database throws(StoreError) in
-            if database == nil, let file = try folder.existing() { database = try ThreadDatabase(file) }
+        return try await onDisk { [self] database throws(StoreError) in
+            if let database {
+                try checkPolicy(database.facts)
+            } else if let file = try folder.existing(), let found = try ThreadDatabase(file) {
+                try checkPolicy(found.facts)
+                // What keeps a tag from being written, a full disk for one, must not keep threads from being read.
+                try? folder.exclude(storagePolicy.isExcludedFromBackup)
+                database = found
+            }
             return database?.facts
         }
-        if let facts { try checkPolicy(facts) }
-        return facts
     }
 
     private func openedOrMade() async throws(StoreError) -> ThreadDatabase.Facts {
@@ -330,7 +335,8 @@ public struct ChappieFileThreadStoreStoragePolicy: Sendable, Hashable, Codable {
 
     /// When the threads can be read. Default `.complete`.
     public var fileProtection: FileProtection
-    /// Whether backup programs are asked to leave the folder out. Default `true`.
+    /// Whether backup programs are asked to leave the folder out. Default `true`. The folder follows the store that opened
+    /// it last.
     public var isExcludedFromBackup: Bool
 
     /// A policy with the given properties.

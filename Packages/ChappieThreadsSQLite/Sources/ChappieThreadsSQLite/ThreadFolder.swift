@@ -86,8 +86,8 @@ struct ThreadFolder: Sendable {
     }
 
     /// Tells backup programs to pass the folder over: the tag (https://bford.info/cachedir/) and the attribute
-    /// (https://www.freedesktop.org/wiki/CommonExtendedAttributes/). A file system without attributes is no error.
-    private func exclude(_ isExcluded: Bool) throws(StoreError) {
+    /// (https://www.freedesktop.org/wiki/CommonExtendedAttributes/); or no more. A file system without attributes is no error.
+    func exclude(_ isExcluded: Bool) throws(StoreError) {
         if isExcluded {
             if access(tag, F_OK) != 0 {
                 let text = """

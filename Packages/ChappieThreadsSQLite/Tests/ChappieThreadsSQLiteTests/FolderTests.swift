@@ -32,22 +32,38 @@ struct FolderTests {
         }
     }
 
+    /// What a backup program sees: the tag, and the attribute, which a file system may not have.
+    private func isLeftOutOfBackups(_ directory: String) throws -> Bool {
+        let hasTag = try Files.names(in: directory).contains("CACHEDIR.TAG")
+        var value = [UInt8](repeating: 0, count: 16)
+        let count = getxattr(directory, "user.xdg.robots.backup", &value, value.count)
+        if count >= 0 || errno != ENOTSUP { #expect(value.starts(with: "false".utf8) == hasTag) }
+        return hasTag
+    }
+
     @Test func backupProgramsAreToldToLeaveTheFolderOut() async throws {
         let place = try Place()
         try await place.store().say(["first"], in: "one")
+        #expect(try isLeftOutOfBackups(place.directory))
         let tag = try Files.read(place.directory + "/CACHEDIR.TAG")
         #expect(tag.starts(with: "Signature: 8a477f597d28d172789f06886806bc55\n".utf8))
-        var value = [UInt8](repeating: 0, count: 16)
-        let count = getxattr(place.directory, "user.xdg.robots.backup", &value, value.count)
-        // A file system may have no attributes.
-        #expect(count < 0 ? errno == ENOTSUP : Array(value.prefix(count)) == Array("false".utf8))
-        let other = try Place()
-        let store = ChappieFileThreadStore(
-            directory: other.directory,
-            storagePolicy: .init(fileProtection: .complete, isExcludedFromBackup: false), keys: other.keys)
-        try await store.say(["first"], in: "one")
-        #expect(!(try Files.names(in: other.directory)).contains("CACHEDIR.TAG"))
-        #expect(getxattr(other.directory, "user.xdg.robots.backup", &value, value.count) < 0)
+    }
+
+    @Test func theFolderFollowsThePolicyOfTheStoreThatOpensIt() async throws {
+        let place = try Place()
+        func store(_ protection: FileProtection = .complete, isExcluded: Bool) -> ChappieFileThreadStore {
+            ChappieFileThreadStore(
+                directory: place.directory,
+                storagePolicy: .init(fileProtection: protection, isExcludedFromBackup: isExcluded), keys: place.keys)
+        }
+        try await store(isExcluded: false).say(["first"], in: "one")
+        #expect(try !isLeftOutOfBackups(place.directory))
+        for isExcluded in [true, false, true] {
+            #expect(try await store(isExcluded: isExcluded).words(of: "one") == ["first"])
+            #expect(try isLeftOutOfBackups(place.directory) == isExcluded)
+        }
+        await refusal("locked") { _ = try await store(.none, isExcluded: false).summaries() }
+        #expect(try isLeftOutOfBackups(place.directory), "a store that is refused changes nothing")
     }
 
     @Test func readingMakesNothing() async throws {
