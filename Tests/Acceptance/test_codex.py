@@ -128,7 +128,7 @@ def test_codex_over_server_sent_events(codex):
 
 
 @pytest.mark.parametrize("compresses", [True, False], ids=["compressed", "plain"])
-def test_codex_over_web_socket(compresses, codex):
+def test_codex_over_web_socket(compresses, codex, user):
     codex = codex(webSocketDeflate=compresses)
     codex.configure("OpenAI", provider="openai")
     items, counts = codex.over_web_socket(PREWARMED, compresses, "-C", codex.home, "a first evening by the fire")
@@ -140,4 +140,10 @@ def test_codex_over_web_socket(compresses, codex):
     with_tool = PREWARMED + [("POST", "incremental")]
     items, counts = codex.over_web_socket(with_tool, compresses, "--ephemeral", "run: echo hello-from-a-socket")
     assert has_run(items, "hello-from-a-socket") and counts[2] == 1, (items, counts)
+    # And what it has kept of that can be taken over.
+    someone = user(codex.simulator)
+    [thread] = someone.run("threads", "import", "--json", str(codex.folder / "sessions")).events[0]["imported"]
+    [kept] = someone.run("threads", "list", "--json").events[0]["threads"]
+    assert (kept["id"], kept["turns"], kept["preview"]) == (thread, 2, "a first evening by the fire"), kept
+    assert "a second evening by the sea" in someone.run("threads", "show").output
     codex.signs_out()

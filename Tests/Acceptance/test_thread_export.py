@@ -1,10 +1,12 @@
 """Threads on their way out and in: the page in a real headless Chromium, and the histories of other programs."""
 
 import base64
+import contextlib
 import json
 import os
 import pathlib
 import shutil
+import sqlite3
 
 import pytest
 from selenium import webdriver
@@ -159,6 +161,96 @@ def test_complete_forms_come_back_and_a_second_import_changes_nothing(simulate, 
     assert second.run("threads", "export").output == whole
     text = first.run("threads", "export", "--format", "markdown").output
     assert "> one" in text and not set(text) & set("\x1b\x07\u202e")
+
+
+def codex_session(folder, session, question, answer):
+    """The file that the Codex CLI 0.163.0 writes of one turn with a command."""
+    lines = []
+    def add(kind, **payload):
+        lines.append({"timestamp": f"2026-11-22T12:17:{len(lines):02}.250Z", "ordinal": len(lines), "type": kind, "payload": payload})
+    def add_message(role, text, kind):
+        shown = {"internal_chat_message_metadata_passthrough": {"content_item_kinds": [kind]}} if role == "user" else {}
+        add("response_item", id=f"msg_{len(lines)}", **message(role, text), **shown)
+    add("session_meta", id=session, timestamp="2026-11-22T12:17:00.000Z", cwd="/home/user", originator="codex_exec",
+        cli_version="0.163.0", source="exec", model_provider="openai")
+    add("event_msg", type="task_started", turn_id="turn-a", model_context_window=258400)
+    add("response_item", type="message", role="developer", content=[{"type": "input_text", "text": "<permissions>"}])
+    add_message("user", "<environment_context>\n  <cwd>/home/user</cwd>", "environments.environment_context")
+    add("turn_context", turn_id="turn-a", cwd="/home/user", approval_policy="never", model="gpt-5.5", summary="auto")
+    add_message("user", question, "user.text")
+    add("event_msg", type="user_message", message=question)
+    add("response_item", type="reasoning", id="rs_1", summary=[], encrypted_content="sealed")
+    add("response_item", type="function_call", id="fc_1", name="exec_command", arguments='{"cmd":"date"}', call_id="call_1")
+    add("response_item", type="function_call_output", call_id="call_1", output="Sun Nov 22")
+    add_message("assistant", answer, None)
+    add("event_msg", type="agent_message", message=answer)
+    add("token_usage_record", turn_token_usage={"input_tokens": 70, "output_tokens": 3, "total_tokens": 73})
+    add("event_msg", type="task_complete", turn_id="turn-a", last_agent_message=answer)
+    file = folder / f"rollout-2026-11-22T12-17-00-{session}.jsonl"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return file
+
+
+# The tables of version 0.27.1 in which conversations are.
+LLM = """
+    CREATE TABLE conversations (id TEXT PRIMARY KEY, name TEXT, model TEXT);
+    CREATE TABLE responses (
+        id TEXT PRIMARY KEY, model TEXT, prompt TEXT, system TEXT, prompt_json TEXT, options_json TEXT, response TEXT,
+        response_json TEXT, conversation_id TEXT REFERENCES conversations(id), duration_ms INTEGER, datetime_utc TEXT,
+        input_tokens INTEGER, output_tokens INTEGER, token_details TEXT, schema_id TEXT, resolved_model TEXT);
+    CREATE VIRTUAL TABLE responses_fts USING FTS5 (prompt, response, content=responses);
+    CREATE TABLE prompt_attachments (
+        response_id TEXT REFERENCES responses(id), attachment_id TEXT, "order" INTEGER, PRIMARY KEY (response_id, attachment_id));
+    CREATE TABLE prompt_fragments (response_id TEXT REFERENCES responses(id), fragment_id INTEGER, "order" INTEGER);
+    CREATE TABLE tool_calls (
+        id INTEGER PRIMARY KEY, response_id TEXT REFERENCES responses(id), tool_id INTEGER, name TEXT, arguments TEXT,
+        tool_call_id TEXT);
+    CREATE TABLE tool_results (
+        id INTEGER PRIMARY KEY, response_id TEXT REFERENCES responses(id), tool_id INTEGER, name TEXT, output TEXT,
+        tool_call_id TEXT, instance_id INTEGER, exception TEXT);
+    INSERT INTO conversations VALUES ('01kb1', 'About nightingales', 'gpt-4o-mini');
+    INSERT INTO responses VALUES
+        ('01kb2', 'gpt-4o-mini', 'Do nightingales sing?', 'Be brief.', NULL, '{}', 'I look it up.', NULL, '01kb1', 1200,
+         '2026-11-20T09:00:00.622911+00:00', 5, 6, NULL, NULL, 'gpt-4o-mini-2026'),
+        ('01kb3', 'gpt-4o-mini', '', NULL, NULL, '{}', 'At night.', NULL, '01kb1', 800, '2026-11-20T09:00:02.545026+00:00',
+         9, 3, NULL, NULL, NULL);
+    INSERT INTO tool_calls VALUES (1, '01kb2', 1, 'birds', '{"name": "nightingale"}', 'tc1');
+    INSERT INTO tool_results VALUES (1, '01kb3', 1, 'birds', 'sings at night', 'tc1', NULL, NULL);
+    INSERT INTO prompt_attachments VALUES ('01kb2', 'picture', 0);
+"""
+
+
+def test_histories_of_other_programs_are_shown_found_and_gone_on_with(simulate, signed_in, tmp_path):
+    someone = signed_in(simulate())
+    sessions = tmp_path / "sessions"
+    day = sessions / "2026" / "11" / "22"
+    ids = ["019aabcd-0000-7000-8000-000000000001", "019aabcd-0000-7000-8000-000000000002"]
+    file = codex_session(day, ids[0], "Which day is it?", "It is **Sunday**.")
+    codex_session(day, ids[1], "And tomorrow?", "Monday.")
+    (day / "rollout-torn.jsonl").write_text("{")
+    (day / "notes.jsonl").write_text("of another program")
+    log = tmp_path / "logs.db"
+    with contextlib.closing(sqlite3.connect(log)) as database:
+        database.executescript(LLM)
+
+    imports = lambda path: someone.run("threads", "import", "--json", str(path)).events[0]
+    assert imports(file) == {"imported": ids[:1], "present": [],
+                             "left_out": {"instruction of the program": 2, "reasoning": 1}}
+    told = imports(sessions)
+    assert (told["imported"], told["present"]) == (ids[1:], ids[:1])
+    assert f"unreadable file {day}/rollout-torn.jsonl" in told["left_out"], told
+    assert imports(log) == {"imported": ["01kb1"], "present": [], "left_out": {"attachment": 1}}
+    someone.run("threads", "import", str(log), says="Left out: attachment (1)")
+
+    for thread, parts in ((ids[0], ["Which day is it?", "date", "Sun Nov 22", "Sunday", "gpt-5.5"]),
+                          ("01kb1", ["Do nightingales sing?", "birds", "sings at night", "At night."])):
+        shown = someone.run("threads", "export", "--format", "markdown", thread).output
+        assert [part for part in parts if part not in shown] == [] and "<environment_context>" not in shown, shown
+    [hit] = someone.run("threads", "search", "--json", "nightingal").events[0]["hits"]
+    assert hit["thread"]["id"] == "01kb1"
+    for thread in (ids[0], "01kb1"):
+        assert someone.ask("reply: it goes on", "--thread", thread).output == "it goes on\n"
 
 
 def test_a_damaged_file_is_refused_with_its_line_and_nothing_is_kept(simulate, user, tmp_path):

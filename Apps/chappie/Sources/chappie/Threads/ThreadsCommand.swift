@@ -166,14 +166,14 @@ struct Threads: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "import", abstract: "Keep threads that were exported, or those of other programs.",
             discussion: """
-                Takes what export gives as json or jsonl, session files of the Codex CLI (rollout-….jsonl) and the log \
-                database of llm (logs.db). A thread that is there already is left alone. With --json: \
-                {"imported":[…],"present":[…],"left_out":{…}}.
+                Takes what export gives as json or jsonl, session files of the Codex CLI (rollout-….jsonl), folders of \
+                these (~/.codex/sessions), and the log database of llm (logs.db). A thread that is there already is left \
+                alone. With --json: {"imported":[…],"present":[…],"left_out":{…}}.
                 """)
 
         @OptionGroup var options: GlobalOptions
 
-        @Argument(help: "The files.", completion: .file())
+        @Argument(help: "The files, or folders of sessions.", completion: .file())
         var files: [String]
 
         func run(in program: Program) async throws {
