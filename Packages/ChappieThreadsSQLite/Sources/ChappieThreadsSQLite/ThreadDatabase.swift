@@ -15,7 +15,7 @@ final class ThreadDatabase {
     /// What has to be known of a database before it can be used.
     struct Facts: Sendable, Hashable {
         /// Names the database, at random; its key is stored under this name.
-        let id: String
+        var id: String
         let isSealed: Bool
     }
 
@@ -138,7 +138,7 @@ final class ThreadDatabase {
         static let columns = "number, id, count, key, summary"
 
         let number: Int
-        let id: String
+        var id: String
         let count: Int
         let key: Int
         let summary: [UInt8]
@@ -156,10 +156,13 @@ final class ThreadDatabase {
         var last: Int { first | 0xFFFF_FFFF }
     }
 
+    /// The entry that is found under this id, which it is then checked against: the row's own may be damaged.
     func entry(of thread: String) throws(StoreError) -> Entry? {
-        try database.rows(
+        var entry = try database.rows(
             "SELECT \(Entry.columns) FROM threads WHERE id = ?", .text(thread), read: Entry.init
         ).first
+        entry?.id = thread
+        return entry
     }
 
     func entry(numbered number: Int) throws(StoreError) -> Entry? {

@@ -88,6 +88,22 @@ struct DamageTests {
         print("measured: \(rounds) flipped bits, \(protection): \(counts)")
     }
 
+    /// An id stands in its row and in the index; a damaged one is an error about the thread that was asked for.
+    @Test(arguments: [FileProtection.complete, .none])
+    func aDamagedIDIsNoOtherThread(_ protection: FileProtection) async throws {
+        let sample = try await Sample(protection)
+        let id = Array("thread-3".utf8)
+        let places = sample.bytes.indices.dropLast(id.count).filter { sample.bytes[$0...].starts(with: id) }
+        #expect(places.count >= 2)
+        var counts: [String: Int] = [:]
+        for place in places.flatMap({ [$0, $0 + 7] }) {
+            var bytes = sample.bytes
+            bytes[place] ^= 1
+            try await sample.examine(bytes, &counts, "byte \(place), \(protection)")
+        }
+        #expect(counts["damaged", default: 0] > 0)
+    }
+
     @Test(arguments: [FileProtection.complete, .none])
     func aFileThatWasCutLosesNothingInSilence(_ protection: FileProtection) async throws {
         let sample = try await Sample(protection)
