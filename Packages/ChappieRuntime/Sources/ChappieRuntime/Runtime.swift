@@ -1,7 +1,6 @@
 @_spi(ChappieInternals) public import ChappieAuth
 @_spi(ChappieInternals) public import ChappieClient
 @_spi(ChappieInternals) public import ChappieCore
-import Synchronization
 
 /// Conversations that outlive the process: every turn is kept in a store, step by step, before the next step begins.
 ///
@@ -22,12 +21,12 @@ import Synchronization
 /// again, and the model is told so.
 public actor ChappieRuntime {
     private let client: ChappieClient
-    private let store: any ChappieThreadStore
-    private let clock: any ChappieClock
+    let store: any ChappieThreadStore
+    let clock: any ChappieClock
     private let entropy: any Entropy
-    private let queue = TurnQueue()
+    let queue = TurnQueue()
     private let writing = AsyncLock()
-    private let listeners = Mutex<(next: Int, all: [Int: AsyncStream<ChappieThreadEvent>.Continuation])>((0, [:]))
+    private let listeners = ThreadListeners()
 
     /// The thread that turns go to; `nil` before the first one.
     private var thread: ChappieThread?
@@ -52,8 +51,6 @@ public actor ChappieRuntime {
         self.clock = clock
         self.entropy = entropy
     }
-
-    deinit { listeners.withLock { $0.all.values.forEach { $0.finish() } } }
 
     // MARK: Asking
 
@@ -133,124 +130,23 @@ public actor ChappieRuntime {
     }
 
     /// Everything that happens in turns of this runtime from now on, for any number of readers. It ends with the runtime.
-    public nonisolated var events: AsyncStream<ChappieThreadEvent> {
-        let (events, continuation) = AsyncStream<ChappieThreadEvent>.makeStream()
-        let id = listeners.withLock { listeners in
-            listeners.next += 1
-            listeners.all[listeners.next] = continuation
-            return listeners.next
-        }
-        continuation.onTermination = { [weak self] _ in self?.listeners.withLock { _ = $0.all.removeValue(forKey: id) }
-        }
-        return events
-    }
+    public nonisolated var events: AsyncStream<ChappieThreadEvent> { listeners.events() }
 
     // MARK: Threads
 
     /// The thread that turns go to, as it is kept; `nil` before the first one.
     public var currentThread: ChappieThread? { thread }
 
-    /// The threads, the one that was written last first.
-    public func listThreads(includeArchived: Bool = false) async throws -> [ChappieThreadSummary] {
-        try await store.summaries().filter { includeArchived || !$0.isArchived }.sorted {
-            ($0.updatedAt, $0.id) > ($1.updatedAt, $1.id)
-        }
-    }
-
-    /// Has the next turns go to a thread that is kept, with its model.
-    ///
-    /// - Throws: ``ChappieThreadStoreError``.
     @discardableResult
-    public func openThread(_ id: String) async throws -> ChappieThread {
-        try await queue.alone {
-            let thread = try ChappieThread(id: id, records: try await store.records(of: id, from: 0))
-            use(thread)
-            return thread
-        }
+    func use(_ thread: ChappieThread) -> ChappieThread {
+        (self.thread, isClientReady) = (thread, false)
+        return thread
     }
 
-    /// Has the next turns go to a new thread, which is kept from its first turn on.
-    ///
-    /// - Returns: its id.
     @discardableResult
-    public func newThread() async throws -> String {
-        try await queue.alone { newThreadHere().id }
-    }
+    func newThreadHere() -> ChappieThread { use(ChappieThread(id: makeID(), createdAt: clock.now)) }
 
-    /// Gives a thread that is kept a title; an empty one takes it away.
-    public func renameThread(_ id: String, to title: String) async throws {
-        try await change(id, .renamed, ["title": .string(title)])
-    }
-
-    /// Takes a thread out of the list. It stays as it is, and can be found, opened and taken back.
-    public func archiveThread(_ id: String) async throws { try await change(id, .archived) }
-
-    /// Takes a thread back into the list.
-    public func unarchiveThread(_ id: String) async throws { try await change(id, .unarchived) }
-
-    /// Removes a thread for good; one that is not there is no error. When it is the open one, the next turn begins a new one.
-    public func deleteThread(_ id: String) async throws {
-        try await queue.alone {
-            try await store.delete(id)
-            if thread?.id == id { _ = newThreadHere() }
-        }
-    }
-
-    /// Copies a thread up to the end of a turn into a new one, and opens that.
-    ///
-    /// - Parameter turn: the turn's number, counted from 1; `nil`, the default, means all.
-    /// - Throws: ``ChappieThreadStoreError``; ``ChappieRuntimeError/noSuchTurn(_:of:)``.
-    @discardableResult
-    public func forkThread(_ id: String, at turn: Int? = nil) async throws -> ChappieThread {
-        try await queue.alone {
-            let original = try ChappieThread(id: id, records: try await store.records(of: id, from: 0))
-            let fork = try original.forked(at: turn, id: makeID(), now: clock.now)
-            try await store.append(fork.records, to: fork.summary, at: 0)
-            use(fork)
-            return fork
-        }
-    }
-
-    /// Keeps a thread that was exported.
-    ///
-    /// - Throws: ``ChappieThreadStoreError/conflict(thread:expected:actual:)`` when a thread of its id is there.
-    public func importThread(_ thread: ChappieThread) async throws {
-        guard !thread.records.isEmpty else { return }
-        try await store.append(thread.records, to: thread.summary, at: 0)
-    }
-
-    /// The threads in which all words of the query occur, best first.
-    public func search(_ query: ChappieThreadQuery) async throws -> [ChappieThreadHit] { try await store.search(query) }
-
-    private func use(_ thread: ChappieThread) { (self.thread, isClientReady) = (thread, false) }
-
-    private func newThreadHere() -> ChappieThread {
-        let new = ChappieThread(id: makeID(), createdAt: clock.now)
-        use(new)
-        return new
-    }
-
-    private func makeID() -> String { UUIDv7.make(now: clock.now, entropy: entropy) }
-
-    private func change(_ id: String, _ kind: ChappieThreadRecord.Kind, _ body: ChappieJSON = [:]) async throws {
-        try await queue.alone {
-            if thread?.id == id, thread?.records.isEmpty == false { return try await add(kind, body) }
-            while true {
-                guard var summary = try await store.summary(of: id) else {
-                    throw ChappieThreadStoreError.notFound(thread: id)
-                }
-                let position = summary.recordCount
-                let record = ChappieThreadRecord(position: position, kind: kind, date: clock.now, body: body)
-                summary.add(record)
-                do { return try await store.append([record], to: summary, at: position) } catch {
-                    guard case .conflict(_, _, let end) = error as? ChappieThreadStoreError, end != position else {
-                        throw error
-                    }
-                    try Task.checkCancellation()
-                }
-            }
-        }
-    }
+    func makeID() -> String { UUIDv7.make(now: clock.now, entropy: entropy) }
 
     // MARK: A turn
 
@@ -273,7 +169,7 @@ public actor ChappieRuntime {
         case .new(let request): (id, work) = try await started(request)
         case .rest(let decisions): (id, work) = try await resumed(decisions)
         case .compaction:
-            if thread == nil { _ = newThreadHere() }
+            if thread == nil { newThreadHere() }
             if thread?.records.isEmpty == false { try await readOn(to: .max) }
             await makeClientReady()
             (id, work) = ("", .compaction)
@@ -312,19 +208,13 @@ public actor ChappieRuntime {
 
     /// A new turn, kept. What was cut before is settled: it is no part of what the model sees.
     private func started(_ request: ChappieResponseRequest) async throws -> (id: String, work: TurnJob) {
-        if thread == nil { _ = newThreadHere() }
+        if thread == nil { newThreadHere() }
         let id = makeID()
-        var body: ChappieJSONObject = [
-            "turn": .string(id), "messages": .array(request.messages.map(\.inputItem)),
-            "options": Records.json(request.turnOptions),
-        ]
-        if let schema = request.outputSchema { body["schema"] = schema.json }
         while true {
             await makeClientReady()
             let model: String
             if let own = request.model { model = own } else { model = await client.currentModel }
-            body["model"] = .string(model)
-            var events: [(ChappieThreadRecord.Kind, ChappieJSON)] = [(.turnStarted, .object(body))]
+            var events = [(ChappieThreadRecord.Kind.turnStarted, ChappieTurn.body(of: request, id: id, model: model))]
             if let cut = thread?.turns.last, cut.status == .running {
                 events.insert((.turnInterrupted, ["turn": .string(cut.id)]), at: 0)
             }
@@ -372,12 +262,15 @@ public actor ChappieRuntime {
         let more: [ChappieThreadRecord]
         do { more = try await store.records(of: known.id, from: isAnother ? 0 : known.records.count) } catch {
             guard case .notFound = error else { throw error }
-            return use(ChappieThread(id: known.id, createdAt: clock.now))
+            use(ChappieThread(id: known.id, createdAt: clock.now))
+            return
         }
-        if isAnother { return use(try ChappieThread(id: known.id, records: more)) }
-        guard !more.isEmpty else { return }
-        for record in more { thread?.add(record) }
-        isClientReady = false
+        if isAnother {
+            use(try ChappieThread(id: known.id, records: more))
+        } else if !more.isEmpty {
+            for record in more { thread?.add(record) }
+            isClientReady = false
+        }
     }
 
     // MARK: Recording
@@ -422,59 +315,23 @@ public actor ChappieRuntime {
         }
     }
 
-    private func add(_ kind: ChappieThreadRecord.Kind, _ body: ChappieJSON) async throws {
+    func add(_ kind: ChappieThreadRecord.Kind, _ body: ChappieJSON) async throws {
         try await append([(kind, body)], anywhere: true)
     }
 
     private func record(_ step: TurnStep, of id: String) async throws {
-        let turn: ChappieJSON = .string(id)
-        switch step {
-        case .compacted(let context):
-            var body: ChappieJSONObject = ["items": .array(context.items)]
-            if let summary = context.compactedSummary { body["summary"] = .string(summary) }
-            if let model = context.reasoningModel { body["reasoningModel"] = .string(model) }
+        guard let thread else { return }
+        let entry = thread.entry(for: step, of: id)
+        if case .compacted = step {
             // It stands for what this program knew; where others have written since, it would swallow that.
             guard isClientReady else { throw ChappieRuntimeError.turnTakenOver }
-            try await append([(.compacted, ["context": .object(body)])])
-        case .called(let progress):
-            var body = added(progress.items, to: id)
-            body["round"] = .integer(progress.round)
-            body["calls"] = .array(progress.calls.map { Records.json($0) })
-            body["frame"] = (try? ChappieJSON(parsing: progress.frameText)) ?? [:]
-            try await add(.toolsCalled, .object(body))
-        case .running(let calls):
-            try await add(.toolsStarted, ["turn": turn, "calls": .array(calls.map { Records.json($0) })])
-        case .ran(let result): try await add(.toolFinished, ["turn": turn, "result": Records.json(result)])
-        case .finished(let finished):
-            guard !id.isEmpty else { return }
-            let earlier = thread?.accountID
-            try await add(.turnFinished, .object(body(of: finished, id)))
-            // Another account signed in meanwhile: both processes go on with what the thread has for it.
-            if earlier != nil, earlier != finished.accountID { isClientReady = false }
+            return try await append([entry])
         }
-    }
-
-    private func body(of finished: FinishedTurn, _ id: String) -> ChappieJSONObject {
-        let response = finished.response
-        var body = added(finished.items, to: id)
-        body["model"] = .string(finished.model)
-        body["text"] = .string(response.outputText)
-        body["output"] = .array(response.items.map(\.json))
-        body["response"] = .string(response.id)
-        if let usage = response.usage { body["usage"] = Records.json(usage) }
-        if let reason = response.incompleteReason { body["incompleteReason"] = .string(reason) }
-        if let tokens = finished.measuredTokens { body["measuredTokens"] = .integer(tokens) }
-        if let account = finished.accountID { body["account"] = .string(account) }
-        if finished.sessionID != thread?.id { body["session"] = .string(finished.sessionID) }
-        if finished.hasDroppedReasoning { body["droppedReasoning"] = true }
-        return body
-    }
-
-    /// The turn's items that are not kept yet, and where they begin.
-    private func added(_ items: [ChappieJSON], to id: String) -> ChappieJSONObject {
-        let known = thread?.turns.last { $0.id == id }?.items ?? []
-        let same = zip(known, items).prefix { $0 == $1 }.count
-        return ["turn": .string(id), "from": .integer(same), "items": .array(Array(items.dropFirst(same)))]
+        try await add(entry.kind, entry.body)
+        // Another account signed in meanwhile: both processes go on with what the thread has for it.
+        if case .finished(let turn) = step, let earlier = thread.accountID, earlier != turn.accountID {
+            isClientReady = false
+        }
     }
 
     /// Keeps why a turn ended without an answer.
@@ -486,7 +343,7 @@ public actor ChappieRuntime {
             tell(.interrupted, id)
         case ChappieClientError.approvalPending(let pending):
             try await add(
-                .approvalPending, ["turn": turn, "approvals": .array(pending.approvals.map { Records.json($0) })])
+                .approvalPending, ["turn": turn, "approvals": Records.json(pending.approvals)])
             tell(.waiting(pending.approvals), id)
         // The store has failed: what it has is all that can be kept.
         case is ChappieThreadStoreError, is ChappieRuntimeError: tell(.failed(Self.sentence(of: error)), id)
@@ -504,8 +361,7 @@ public actor ChappieRuntime {
 
     private func tell(_ event: ChappieTurnEvent, _ turn: String) {
         guard let thread, !turn.isEmpty else { return }
-        let event = ChappieThreadEvent(threadID: thread.id, turnID: turn, event: event)
-        for listener in listeners.withLock({ Array($0.all.values) }) { listener.yield(event) }
+        listeners.tell(ChappieThreadEvent(threadID: thread.id, turnID: turn, event: event))
     }
 }
 

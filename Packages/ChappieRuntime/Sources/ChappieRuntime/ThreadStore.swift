@@ -88,6 +88,11 @@ public struct ChappieThreadQuery: Sendable, Hashable, Codable {
         self.limit = max(limit, 0)
         self.includesArchived = includesArchived
     }
+
+    /// Whether what is said in the thread may be a hit.
+    @_spi(ChappieInternals) public func concerns(_ thread: ChappieThreadSummary) -> Bool {
+        (includesArchived || !thread.isArchived) && (model == nil || model == thread.model)
+    }
 }
 
 /// A thread in which a query was found.
@@ -107,6 +112,15 @@ public struct ChappieThreadHit: Sendable, Hashable, Codable {
         self.position = position
         self.date = date
         self.excerpt = excerpt
+    }
+
+    /// A record in which the words occur.
+    @_spi(ChappieInternals) public init(
+        _ record: ChappieThreadRecord, of thread: ChappieThreadSummary, _ words: ChappieThreadWords
+    ) {
+        self.init(
+            thread: thread, position: record.position, date: record.date,
+            excerpt: words.excerpt(of: record.searchableText ?? ""))
     }
 }
 
@@ -204,22 +218,12 @@ extension ChappieThreadStore {
     public func search(_ query: ChappieThreadQuery) async throws(ChappieThreadStoreError) -> [ChappieThreadHit] {
         let words = ChappieThreadWords(query: query.text)
         var hits: [ChappieThreadHit] = []
-        for thread in try await summaries().sorted(by: { $0.updatedAt > $1.updatedAt }) where hits.count < query.limit {
-            guard query.includesArchived || !thread.isArchived, query.model == nil || query.model == thread.model else {
-                continue
-            }
+        for thread in try await summaries().sorted(by: { $0.updatedAt > $1.updatedAt })
+        where hits.count < query.limit && query.concerns(thread) {
             let found = try await records(of: thread.id, from: 0).last { record in
-                guard let text = record.searchableText, query.since.map({ record.date >= $0 }) ?? true else {
-                    return false
-                }
-                return words.occur(in: text)
+                record.date >= query.since ?? record.date && words.occur(in: record.searchableText ?? "")
             }
-            if let found {
-                hits.append(
-                    ChappieThreadHit(
-                        thread: thread, position: found.position, date: found.date,
-                        excerpt: words.excerpt(of: found.searchableText ?? "")))
-            }
+            if let found { hits.append(ChappieThreadHit(found, of: thread, words)) }
         }
         return hits
     }

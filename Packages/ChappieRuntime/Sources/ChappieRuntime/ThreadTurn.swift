@@ -1,0 +1,270 @@
+@_spi(ChappieInternals) import ChappieClient
+@_spi(ChappieInternals) public import ChappieCore
+
+/// A turn of a thread: a question, what tools did for it, an answer.
+public struct ChappieTurn: Sendable, Hashable, Identifiable {
+    /// How a turn stands; unknown values survive.
+    public struct Status: RawRepresentable, Sendable, Hashable, Codable {
+        public let rawValue: String
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        /// It has begun and has no end: a program works on it, or ended without a word.
+        public static let running = Status(rawValue: "running")
+        /// It is part of the conversation.
+        public static let finished = Status(rawValue: "finished")
+        /// It ended in an error, and is no part of the conversation.
+        public static let failed = Status(rawValue: "failed")
+        /// It was cut, and can be gone on with.
+        public static let interrupted = Status(rawValue: "interrupted")
+        /// Tool calls of it wait for the user.
+        public static let waitingForApproval = Status(rawValue: "waiting_for_approval")
+    }
+
+    /// A tool call of a turn.
+    public struct ToolCall: Sendable, Hashable, Identifiable {
+        /// The call, with the arguments that were used.
+        public var call: ChappieToolCall
+        /// Whether it was begun. What was begun and has no ``result`` may have been carried out, or not.
+        public var hasStarted = false
+        /// How it ended.
+        public var result: ChappieToolExecutionResult?
+
+        /// The call's id.
+        public var id: String { call.callID }
+    }
+
+    /// The turn's id.
+    public let id: String
+    /// The place among the thread's turns, counted from 1.
+    public let number: Int
+    /// How it stands.
+    public private(set) var status = Status.running
+    /// When it began.
+    public let startedAt: Date
+    /// When it ended, or was cut.
+    public private(set) var endedAt: Date?
+    /// The model that was asked.
+    public private(set) var model: String
+    /// What the user, or the program, said.
+    public let messages: [ChappieInputMessage]
+    /// The answer's text; empty before it is whole.
+    public private(set) var outputText = ""
+    /// The tool calls, in order.
+    public private(set) var toolCalls: [ToolCall] = []
+    /// Everything that the turn adds to the conversation, as the backend takes it.
+    public private(set) var items: [ChappieJSONValue]
+    /// The items of the last answer, those included that are not sent back.
+    public private(set) var outputItems: [ChappieOutputItem] = []
+    /// The questions that wait for the user.
+    public private(set) var approvals: [ChappieApprovalRequest] = []
+    /// The tokens that it took.
+    public private(set) var usage: ChappieTokenUsage?
+    /// What went wrong, as a sentence.
+    public private(set) var error: String?
+    /// The backend's id of the last answer.
+    public private(set) var responseID: String?
+    /// Whether the answer ended early, in the backend's word why.
+    public private(set) var incompleteReason: String?
+
+    /// How often a program has taken the turn over.
+    private(set) var resumptions = 0
+    /// Whether it can be gone on with.
+    var isOpen: Bool {
+        [.waitingForApproval, .interrupted, .running].contains(status) || status == .failed && !toolCalls.isEmpty
+    }
+    /// What was asked.
+    private let request: ChappieResponseRequest
+    /// The record that began the open round of tool calls.
+    private var round: ChappieJSON?
+
+    init(id: String, number: Int, startedBy record: ChappieThreadRecord) {
+        self.id = id
+        self.number = number
+        startedAt = record.date
+        model = record.body["model"]?.string ?? ""
+        items = record.body["messages"]?.array ?? []
+        let options: ChappieMessageOptions = Records.value(record.body["options"]) ?? ChappieMessageOptions()
+        var messages = items.compactMap(ChappieInputMessage.init(item:))
+        if let last = messages.indices.last { messages[last].options = options }
+        self.messages = messages
+        request = ChappieResponseRequest(
+            messages: messages, options: options,
+            model: model.isEmpty ? nil : model, outputSchema: record.body["schema"].map(ChappieJSONSchema.init))
+    }
+
+    mutating func add(_ record: ChappieThreadRecord) {
+        let body = record.body
+        switch record.kind {
+        case .toolsCalled:
+            add(items: body)
+            round = body
+            toolCalls += Records.values(body["calls"]).map { ToolCall(call: $0) }
+        case .toolsStarted:
+            for call: ChappieToolCall in Records.values(body["calls"]) {
+                change(call.callID) {
+                    $0.call = call
+                    $0.hasStarted = true
+                }
+            }
+        case .toolFinished:
+            guard let result: ChappieToolExecutionResult = Records.value(body["result"]) else { return }
+            change(result.call.callID) {
+                $0.call = result.call
+                $0.result = result
+            }
+        case .approvalPending:
+            approvals = Records.values(body["approvals"])
+            status = .waitingForApproval
+        case .turnResumed:
+            resumptions += 1
+            (status, approvals, endedAt, error) = (.running, [], nil, nil)
+        case .turnFinished:
+            add(items: body)
+            if let model = body["model"]?.string { self.model = model }
+            outputItems = (body["output"]?.array ?? []).map(ChappieOutputItem.init)
+            outputText = body["text"]?.string ?? ""
+            usage = Records.value(body["usage"])
+            responseID = body["response"]?.string
+            incompleteReason = body["incompleteReason"]?.string
+            end(.finished, record)
+        case .turnFailed:
+            error = body["error"]?.string
+            end(.failed, record)
+        case .turnInterrupted: end(.interrupted, record)
+        default: break
+        }
+    }
+
+    private mutating func end(_ status: Status, _ record: ChappieThreadRecord) {
+        self.status = status
+        endedAt = record.date
+        if status == .finished { (error, approvals) = (nil, []) }
+    }
+
+    private mutating func add(items body: ChappieJSON) {
+        items = Array(items.prefix(max(body["from"]?.int ?? items.count, 0))) + (body["items"]?.array ?? [])
+    }
+
+    private mutating func change(_ callID: String, _ change: (inout ToolCall) -> Void) {
+        if let index = toolCalls.lastIndex(where: { $0.id == callID }) { change(&toolCalls[index]) }
+    }
+
+    // MARK: Going on
+
+    /// The answer as a response, as far as it was kept.
+    public var response: ChappieResponse {
+        ChappieResponse(
+            id: responseID ?? "", status: incompleteReason == nil ? .completed : .incomplete, model: model,
+            outputText: outputText, items: outputItems, usage: usage, incompleteReason: incompleteReason)
+    }
+
+    /// The work that goes on with the turn. A call that was begun and has no result is not made again: the model is told
+    /// that nobody knows.
+    ///
+    /// - Throws: where the calls can't be read, because a newer version wrote them: to ask anew might repeat them.
+    func remainder(
+        in context: ChappieClientContext, _ decisions: [String: ChappieApprovalDecision]
+    ) throws(ChappieRuntimeError) -> TurnJob {
+        guard let round else { return .new(request) }
+        let calls: [ChappieToolCall] = Records.values(round["calls"])
+        guard calls.count == round["calls"]?.array?.count, let number = round["round"]?.int,
+            let frame = round["frame"]?.serialized(),
+            let progress = try? TurnProgress(calls: calls, items: items, round: number, frameText: frame)
+        else { throw .nothingToResume }
+        let completed = progress.calls.compactMap { call -> ChappieToolExecutionResult? in
+            guard let made = toolCalls.last(where: { $0.id == call.callID }) else { return nil }
+            if let result = made.result { return result }
+            guard made.hasStarted else { return nil }
+            return ChappieToolExecutionResult(
+                call: made.call, outcome: .interrupted,
+                result: ChappieToolResult(
+                    output: """
+                        The program ended while this tool ran. It may have done its work, or a part of it; it was not run \
+                        again.
+                        """, isError: true))
+        }
+        return .resumed(
+            ChappiePendingTurn(approvals: approvals, completed: completed, context: context, progress: progress),
+            decisions)
+    }
+}
+
+extension ChappieToolExecutionResult.Outcome {
+    /// The program ended while the handler ran: nobody knows how far it came.
+    public static let interrupted = Self(rawValue: "interrupted")
+}
+
+// MARK: Writing
+
+extension ChappieTurn {
+    /// The body of the record that a turn begins with.
+    static func body(of request: ChappieResponseRequest, id: String, model: String) -> ChappieJSON {
+        var body: ChappieJSONObject = [
+            "turn": .string(id), "messages": .array(request.messages.map(\.inputItem)),
+            "options": Records.json(request.turnOptions),
+        ]
+        if let schema = request.outputSchema { body["schema"] = schema.json }
+        body["model"] = .string(model)
+        return .object(body)
+    }
+}
+
+extension ChappieThread {
+    /// What is recorded of a step of the turn `id`.
+    func entry(for step: TurnStep, of id: String) -> (kind: ChappieThreadRecord.Kind, body: ChappieJSON) {
+        let turn: ChappieJSON = .string(id)
+        switch step {
+        case .compacted(let context):
+            var body: ChappieJSONObject = ["items": .array(context.items)]
+            if let summary = context.compactedSummary { body["summary"] = .string(summary) }
+            if let model = context.reasoningModel { body["reasoningModel"] = .string(model) }
+            return (.compacted, ["context": .object(body)])
+        case .called(let progress):
+            var body = added(progress.items, to: id)
+            body["round"] = .integer(progress.round)
+            body["calls"] = Records.json(progress.calls)
+            body["frame"] = (try? ChappieJSON(parsing: progress.frameText)) ?? [:]
+            return (.toolsCalled, .object(body))
+        case .running(let calls): return (.toolsStarted, ["turn": turn, "calls": Records.json(calls)])
+        case .ran(let result): return (.toolFinished, ["turn": turn, "result": Records.json(result)])
+        case .finished(let finished):
+            let response = finished.response
+            var body = added(finished.items, to: id)
+            body["model"] = .string(finished.model)
+            body["text"] = .string(response.outputText)
+            body["output"] = .array(response.items.map(\.json))
+            body["response"] = .string(response.id)
+            if let usage = response.usage { body["usage"] = Records.json(usage) }
+            if let reason = response.incompleteReason { body["incompleteReason"] = .string(reason) }
+            if let tokens = finished.measuredTokens { body["measuredTokens"] = .integer(tokens) }
+            if let account = finished.accountID { body["account"] = .string(account) }
+            if finished.sessionID != self.id { body["session"] = .string(finished.sessionID) }
+            if finished.hasDroppedReasoning { body["droppedReasoning"] = true }
+            return (.turnFinished, .object(body))
+        }
+    }
+
+    /// The turn's items that are not kept yet, and where they begin.
+    private func added(_ items: [ChappieJSON], to id: String) -> ChappieJSONObject {
+        let known = turns.last { $0.id == id }?.items ?? []
+        let same = zip(known, items).prefix { $0 == $1 }.count
+        return ["turn": .string(id), "from": .integer(same), "items": .array(Array(items.dropFirst(same)))]
+    }
+}
+
+/// Values in records.
+enum Records {
+    static func value<Value: Decodable>(_ json: ChappieJSON?) -> Value? {
+        json.flatMap { try? JSONDecoder().decode(Value.self, from: Data($0.serializedBytes())) }
+    }
+
+    static func values<Value: Decodable>(_ json: ChappieJSON?) -> [Value] {
+        (json?.array ?? []).compactMap { value($0) }
+    }
+
+    static func json(_ value: some Encodable) -> ChappieJSON {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
+        return (try? encoder.encode(value)).flatMap { try? ChappieJSON(parsing: Array($0)) } ?? .null
+    }
+}
