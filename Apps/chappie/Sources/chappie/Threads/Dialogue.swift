@@ -29,8 +29,7 @@ struct ThreadOptions: ParsableArguments {
     ///   kept then, and a line says so.
     func dialogue(with client: ChappieClient, in program: Program) async throws -> Dialogue {
         let isAsked = goesOn || thread != nil
-        guard !ephemeral, let store = isAsked ? try program.threads() : try? program.threads() else {
-            guard !isAsked else { throw Self.keepsNothing }
+        guard !ephemeral, let store = isAsked ? try Threads.store(program) : try? program.threads() else {
             return Dialogue(client: client, runtime: nil)
         }
         // Without a sign-in nothing is begun.
@@ -51,9 +50,6 @@ struct ThreadOptions: ParsableArguments {
         try await runtime.newThread()
         return Dialogue(client: client, runtime: runtime)
     }
-
-    private static let keepsNothing = CommandLineError.usage(
-        "No threads are kept here: the credential store is memory.", suggestion: "Choose another store.")
 }
 
 /// The runtimes of a command.
@@ -122,9 +118,4 @@ extension ChappieThreadStore {
         }
         return one
     }
-}
-
-extension ChappieThreadSummary {
-    /// The end of the id: its beginning is the time, which threads of one day share.
-    var shortID: String { String(id.suffix(8)) }
 }

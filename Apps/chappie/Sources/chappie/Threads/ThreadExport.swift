@@ -16,6 +16,16 @@ enum ThreadFormat: String, ExpressibleByArgument, CaseIterable {
     /// A page for a browser and for paper, which needs no other file.
     case html
 
+    /// The form that a file's name asks for; `nil` where it asks for none.
+    init?(fileName: String) {
+        switch fileName.split(separator: ".").last?.lowercased() {
+        case "json": self = .json
+        case "jsonl": self = .jsonl
+        case "md", "markdown": self = .markdown
+        case "html", "htm": self = .html
+        default: return nil
+        }
+    }
     /// The thread in this form, with a line feed at the end.
     func text(of thread: ChappieThread) -> String {
         switch self {

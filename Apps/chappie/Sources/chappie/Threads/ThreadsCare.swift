@@ -6,6 +6,29 @@ import Glibc
 
 // Looking after the stored threads.
 extension Threads {
+    struct ThreadsUsage: ProgramCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "usage", abstract: "Show how much room the threads take.",
+            discussion: "With --json: {\"threads\":…,\"records\":…,\"bytes\":…,\"limit\":…}.")
+
+        @OptionGroup var options: GlobalOptions
+
+        func run(in program: Program) async throws {
+            let usage = try await Threads.store(program).usage()
+            var json: ChappieJSONObject = [
+                "threads": .integer(usage.threads), "records": .integer(usage.records), "bytes": .integer(usage.bytes),
+            ]
+            json["limit"] = usage.limit.map(ChappieJSON.integer)
+            let limit = usage.limit.map { " of \(Self.size($0))" } ?? ""
+            program.say(
+                .object(json), "\(usage.threads) threads, \(usage.records) records, \(Self.size(usage.bytes))\(limit)")
+        }
+
+        private static func size(_ bytes: Int) -> String {
+            bytes < 1 << 20 ? "\((bytes + 1023) >> 10) KiB" : "\((bytes + (1 << 20) - 1) >> 20) MiB"
+        }
+    }
+
     struct Verify: ProgramCommand {
         static let configuration = CommandConfiguration(
             commandName: "verify", abstract: "Read every thread, and say what is damaged (65 where anything is).",

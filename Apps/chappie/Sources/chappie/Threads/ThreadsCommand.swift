@@ -201,105 +201,6 @@ struct Threads: ParsableCommand {
         }
     }
 
-    struct Rename: ProgramCommand {
-        static let configuration = CommandConfiguration(
-            commandName: "rename", abstract: "Give a thread a title.",
-            discussion: "With --json: {\"thread\":…,\"title\":…}.")
-
-        @OptionGroup var options: GlobalOptions
-        @Argument(help: "The thread.") var thread: String
-        @Argument(help: "The title; an empty one takes it away.") var title: String
-
-        func run(in program: Program) async throws {
-            let thread = try await Threads.change(thread, program) { try await $0.renameThread($1, to: title) }
-            program.say(["thread": .string(thread.id), "title": .string(title)], "Renamed.")
-        }
-    }
-
-    struct Archive: ProgramCommand {
-        static let configuration = CommandConfiguration(
-            commandName: "archive", abstract: "Take a thread out of the list; it stays, and can be found.",
-            discussion: "With --json: {\"thread\":…}.")
-
-        @OptionGroup var options: GlobalOptions
-        @Argument(help: "The thread.") var thread: String
-
-        func run(in program: Program) async throws {
-            let thread = try await Threads.change(thread, program) { try await $0.archiveThread($1) }
-            program.say(
-                ["thread": .string(thread.id)], "Archived. chappie threads unarchive \(thread.shortID) takes it back.")
-        }
-    }
-
-    struct Unarchive: ProgramCommand {
-        static let configuration = CommandConfiguration(
-            commandName: "unarchive", abstract: "Take a thread back into the list.",
-            discussion: "With --json: {\"thread\":…}.")
-
-        @OptionGroup var options: GlobalOptions
-        @Argument(help: "The thread.") var thread: String
-
-        func run(in program: Program) async throws {
-            let thread = try await Threads.change(thread, program) { try await $0.unarchiveThread($1) }
-            program.say(["thread": .string(thread.id)], "It is in the list again.")
-        }
-    }
-
-    struct Delete: ProgramCommand {
-        static let configuration = CommandConfiguration(
-            commandName: "delete", abstract: "Remove threads for good.",
-            discussion: "On a terminal it asks first; elsewhere it takes --force. With --json: {\"deleted\":[…]}.")
-
-        @OptionGroup var options: GlobalOptions
-        @Flag(name: .shortAndLong, help: "Don't ask.") var force = false
-        @Argument(help: "The threads.") var threads: [String]
-
-        func run(in program: Program) async throws {
-            let store = try Threads.store(program)
-            var chosen: [ChappieThreadSummary] = []
-            for thread in threads { chosen.append(try await store.thread(named: thread)) }
-            let isSure = if force { true } else { try await confirms(chosen, program) }
-            guard isSure else {
-                return program.console.note("Nothing was deleted.")
-            }
-            for thread in chosen { try await store.delete(thread.id) }
-            program.say(["deleted": .array(chosen.map { .string($0.id) })], "Deleted: \(chosen.count).")
-        }
-
-        private func confirms(_ chosen: [ChappieThreadSummary], _ program: Program) async throws -> Bool {
-            guard program.console.terminals.input, program.console.terminals.error, !options.json else {
-                throw CommandLineError.usage("Without a terminal nothing is deleted.", suggestion: "Add --force.")
-            }
-            for thread in chosen { program.console.note("\(thread.shortID)  \(thread.shownName)") }
-            program.console.write("Delete for good? [y/N] ")
-            var input = StandardInput()
-            return ["y", "yes"].contains(try await input.readLine()?.lowercased())
-        }
-    }
-
-    struct Fork: ProgramCommand {
-        static let configuration = CommandConfiguration(
-            commandName: "fork", abstract: "Copy a thread up to a turn into a new one.",
-            discussion: "With --json: {\"thread\":…,\"from\":…}.")
-
-        @OptionGroup var options: GlobalOptions
-
-        @Option(help: "The last turn to copy, counted from 1 (default: all).")
-        var at: Int?
-
-        @Argument(help: "The thread.")
-        var thread: String
-
-        func run(in program: Program) async throws {
-            let store = try Threads.store(program)
-            let original = try await store.thread(named: thread)
-            let fork = try await program.client().runtime(store: store).forkThread(original.id, at: at)
-            program.say(
-                ["thread": .string(fork.id), "from": .string(original.id)],
-                "The copy is \(fork.summary.shortID): chappie ask --thread \(fork.summary.shortID) …")
-        }
-    }
-
     struct Resume: ProgramCommand {
         static let configuration = CommandConfiguration(
             commandName: "resume", abstract: "Go on with a turn that was cut, or waits for an approval.",
@@ -320,32 +221,8 @@ struct Threads: ParsableCommand {
             // A sign-in that is missing is no part of the turn.
             _ = try await client.accountInfo()
             let runtime = program.runtime(client, store)
-            try await runtime.openThread(try await store.thread(named: thread).id)
-            let id = await runtime.currentThread?.id
-            try await answerOptions.show(runtime.streamResumingTurn(), program, thread: id)
-        }
-    }
-
-    struct ThreadsUsage: ProgramCommand {
-        static let configuration = CommandConfiguration(
-            commandName: "usage", abstract: "Show how much room the threads take.",
-            discussion: "With --json: {\"threads\":…,\"records\":…,\"bytes\":…,\"limit\":…}.")
-
-        @OptionGroup var options: GlobalOptions
-
-        func run(in program: Program) async throws {
-            let usage = try await Threads.store(program).usage()
-            var json: ChappieJSONObject = [
-                "threads": .integer(usage.threads), "records": .integer(usage.records), "bytes": .integer(usage.bytes),
-            ]
-            json["limit"] = usage.limit.map(ChappieJSON.integer)
-            let limit = usage.limit.map { " of \(Self.size($0))" } ?? ""
-            program.say(
-                .object(json), "\(usage.threads) threads, \(usage.records) records, \(Self.size(usage.bytes))\(limit)")
-        }
-
-        private static func size(_ bytes: Int) -> String {
-            bytes < 1 << 20 ? "\((bytes + 1023) >> 10) KiB" : "\((bytes + (1 << 20) - 1) >> 20) MiB"
+            let thread = try await runtime.openThread(try await store.thread(named: thread).id)
+            try await answerOptions.show(runtime.streamResumingTurn(), program, thread: thread.id)
         }
     }
 
@@ -355,18 +232,12 @@ struct Threads: ParsableCommand {
         let id = try await store.thread(named: name).id
         return try ChappieThread(id: id, records: try await store.records(of: id, from: 0))
     }
-
-    private static func change(
-        _ name: String, _ program: Program, _ work: (ChappieRuntime, String) async throws -> Void
-    ) async throws -> ChappieThreadSummary {
-        let store = try store(program)
-        let thread = try await store.thread(named: name)
-        try await work(program.client().runtime(store: store), thread.id)
-        return thread
-    }
 }
 
 extension ChappieThreadSummary {
+    /// The end of the id: its beginning is the time, which threads of one day share.
+    var shortID: String { String(id.suffix(8)) }
+
     /// The name on one line of a terminal.
     var shownName: String { UntrustedText.message(name, limit: 80) ?? "…" }
 
@@ -377,19 +248,6 @@ extension ChappieThreadSummary {
             "updated_at": .string(updatedAt.formatted(.iso8601)), "is_archived": .bool(isArchived),
             "turns": .integer(turnCount),
         ]
-    }
-}
-
-extension ThreadFormat {
-    /// The form that a file's name asks for; `nil` where it asks for none.
-    init?(fileName: String) {
-        switch fileName.split(separator: ".").last?.lowercased() {
-        case "json": self = .json
-        case "jsonl": self = .jsonl
-        case "md", "markdown": self = .markdown
-        case "html", "htm": self = .html
-        default: return nil
-        }
     }
 }
 

@@ -1,0 +1,116 @@
+import ArgumentParser
+import ChappieCore
+import ChappieRuntime
+import ChappieSDK
+import ChappieThreadsSQLite
+
+// Changing one thread.
+extension Threads {
+    struct Rename: ProgramCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "rename", abstract: "Give a thread a title.",
+            discussion: "With --json: {\"thread\":…,\"title\":…}.")
+
+        @OptionGroup var options: GlobalOptions
+        @Argument(help: "The thread.") var thread: String
+        @Argument(help: "The title; an empty one takes it away.") var title: String
+
+        func run(in program: Program) async throws {
+            let thread = try await Threads.change(thread, program) { try await $0.renameThread($1, to: title) }
+            program.say(["thread": .string(thread.id), "title": .string(title)], "Renamed.")
+        }
+    }
+
+    struct Archive: ProgramCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "archive", abstract: "Take a thread out of the list; it stays, and can be found.",
+            discussion: "With --json: {\"thread\":…}.")
+
+        @OptionGroup var options: GlobalOptions
+        @Argument(help: "The thread.") var thread: String
+
+        func run(in program: Program) async throws {
+            let thread = try await Threads.change(thread, program) { try await $0.archiveThread($1) }
+            program.say(
+                ["thread": .string(thread.id)], "Archived. chappie threads unarchive \(thread.shortID) takes it back.")
+        }
+    }
+
+    struct Unarchive: ProgramCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "unarchive", abstract: "Take a thread back into the list.",
+            discussion: "With --json: {\"thread\":…}.")
+
+        @OptionGroup var options: GlobalOptions
+        @Argument(help: "The thread.") var thread: String
+
+        func run(in program: Program) async throws {
+            let thread = try await Threads.change(thread, program) { try await $0.unarchiveThread($1) }
+            program.say(["thread": .string(thread.id)], "It is in the list again.")
+        }
+    }
+
+    struct Delete: ProgramCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "delete", abstract: "Remove threads for good.",
+            discussion: "On a terminal it asks first; elsewhere it takes --force. With --json: {\"deleted\":[…]}.")
+
+        @OptionGroup var options: GlobalOptions
+        @Flag(name: .shortAndLong, help: "Don't ask.") var force = false
+        @Argument(help: "The threads.") var threads: [String]
+
+        func run(in program: Program) async throws {
+            let store = try Threads.store(program)
+            var chosen: [ChappieThreadSummary] = []
+            for thread in threads { chosen.append(try await store.thread(named: thread)) }
+            let isSure = if force { true } else { try await confirms(chosen, program) }
+            guard isSure else {
+                return program.console.note("Nothing was deleted.")
+            }
+            for thread in chosen { try await store.delete(thread.id) }
+            program.say(["deleted": .array(chosen.map { .string($0.id) })], "Deleted: \(chosen.count).")
+        }
+
+        private func confirms(_ chosen: [ChappieThreadSummary], _ program: Program) async throws -> Bool {
+            guard program.console.terminals.input, program.console.terminals.error, !options.json else {
+                throw CommandLineError.usage("Without a terminal nothing is deleted.", suggestion: "Add --force.")
+            }
+            for thread in chosen { program.console.note("\(thread.shortID)  \(thread.shownName)") }
+            program.console.write("Delete for good? [y/N] ")
+            var input = StandardInput()
+            return ["y", "yes"].contains(try await input.readLine()?.lowercased())
+        }
+    }
+
+    struct Fork: ProgramCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "fork", abstract: "Copy a thread up to a turn into a new one.",
+            discussion: "With --json: {\"thread\":…,\"from\":…}.")
+
+        @OptionGroup var options: GlobalOptions
+
+        @Option(help: "The last turn to copy, counted from 1 (default: all).")
+        var at: Int?
+
+        @Argument(help: "The thread.")
+        var thread: String
+
+        func run(in program: Program) async throws {
+            let store = try Threads.store(program)
+            let original = try await store.thread(named: thread)
+            let fork = try await program.client().runtime(store: store).forkThread(original.id, at: at)
+            program.say(
+                ["thread": .string(fork.id), "from": .string(original.id)],
+                "The copy is \(fork.summary.shortID): chappie ask --thread \(fork.summary.shortID) …")
+        }
+    }
+
+    private static func change(
+        _ name: String, _ program: Program, _ work: (ChappieRuntime, String) async throws -> Void
+    ) async throws -> ChappieThreadSummary {
+        let store = try store(program)
+        let thread = try await store.thread(named: name)
+        try await work(program.client().runtime(store: store), thread.id)
+        return thread
+    }
+}
