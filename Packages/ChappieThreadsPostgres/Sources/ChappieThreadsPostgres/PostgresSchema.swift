@@ -5,7 +5,7 @@ struct PostgresSchema: Sendable {
     /// Quoted, with its dot: `"chappie".`
     let prefix: String
     private let name: String
-    private let tenant: String
+    let tenant: String
     /// Of one statement. The client waits a little longer, so that the server's own words arrive.
     private let limit: Duration
 
