@@ -1,6 +1,7 @@
 @_spi(ChappieInternals) public import ChappieAuth
 @_spi(ChappieInternals) public import ChappieClient
 @_spi(ChappieInternals) public import ChappieCore
+import Synchronization
 
 /// Conversations that outlive the process: every turn is kept in a store, step by step, before the next step begins.
 ///
@@ -26,7 +27,7 @@ public actor ChappieRuntime {
     private let entropy: any Entropy
     let queue = TurnQueue()
     private let writing = AsyncLock()
-    private let listeners = ThreadListeners()
+    private let listeners = Mutex<[UUID: AsyncStream<ChappieThreadEvent>.Continuation]>([:])
 
     /// The thread that turns go to; `nil` before the first one.
     private var thread: ChappieThread?
@@ -51,6 +52,8 @@ public actor ChappieRuntime {
         self.clock = clock
         self.entropy = entropy
     }
+
+    deinit { listeners.withLock { $0.values.forEach { $0.finish() } } }
 
     // MARK: Asking
 
@@ -130,7 +133,13 @@ public actor ChappieRuntime {
     }
 
     /// Everything that happens in turns of this runtime from now on, for any number of readers. It ends with the runtime.
-    public nonisolated var events: AsyncStream<ChappieThreadEvent> { listeners.events() }
+    public nonisolated var events: AsyncStream<ChappieThreadEvent> {
+        let (events, continuation) = AsyncStream<ChappieThreadEvent>.makeStream()
+        let id = UUID()
+        listeners.withLock { $0[id] = continuation }
+        continuation.onTermination = { [weak self] _ in self?.listeners.withLock { $0[id] = nil } }
+        return events
+    }
 
     // MARK: Threads
 
@@ -361,7 +370,8 @@ public actor ChappieRuntime {
 
     private func tell(_ event: ChappieTurnEvent, _ turn: String) {
         guard let thread, !turn.isEmpty else { return }
-        listeners.tell(ChappieThreadEvent(threadID: thread.id, turnID: turn, event: event))
+        let event = ChappieThreadEvent(threadID: thread.id, turnID: turn, event: event)
+        for listener in listeners.withLock({ Array($0.values) }) { listener.yield(event) }
     }
 }
 

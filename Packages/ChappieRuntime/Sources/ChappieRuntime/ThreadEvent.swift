@@ -1,5 +1,4 @@
 public import ChappieCore
-import Synchronization
 
 /// What happens in a thread, in one vocabulary for a turn that runs and for one that is read back.
 public struct ChappieThreadEvent: Sendable, Hashable {
@@ -58,30 +57,5 @@ extension ChappieTurn {
         if status == .failed { events.append(.failed(error ?? "")) }
         if status == .interrupted { events.append(.interrupted) }
         return events
-    }
-}
-
-/// The readers of a runtime's events, which end with it.
-final class ThreadListeners: Sendable {
-    private let listeners = Mutex<(next: Int, all: [Int: AsyncStream<ChappieThreadEvent>.Continuation])>((0, [:]))
-
-    deinit { listeners.withLock { $0.all.values.forEach { $0.finish() } } }
-
-    /// The events from now on, for one more reader.
-    func events() -> AsyncStream<ChappieThreadEvent> {
-        let (events, continuation) = AsyncStream<ChappieThreadEvent>.makeStream()
-        let id = listeners.withLock { listeners in
-            listeners.next += 1
-            listeners.all[listeners.next] = continuation
-            return listeners.next
-        }
-        continuation.onTermination = { [weak self] _ in
-            self?.listeners.withLock { _ = $0.all.removeValue(forKey: id) }
-        }
-        return events
-    }
-
-    func tell(_ event: ChappieThreadEvent) {
-        for listener in listeners.withLock({ Array($0.all.values) }) { listener.yield(event) }
     }
 }

@@ -116,10 +116,7 @@ public struct ByItselfTrait: SuiteTrait, TestScoping {
     public func provideScope(
         for test: Test, testCase: Test.Case?, performing function: @concurrent @Sendable () async throws -> Void
     ) async throws {
-        let ticket = Self.line.reserve()
-        defer { Self.line.leave(ticket) }
-        try await Self.line.enter(ticket)
-        try await function()
+        try await Self.line.alone(function)
     }
 }
 

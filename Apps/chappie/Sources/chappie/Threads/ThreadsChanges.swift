@@ -63,10 +63,7 @@ extension Threads {
             let store = try Threads.store(program)
             var chosen: [ChappieThreadSummary] = []
             for thread in threads { chosen.append(try await store.thread(named: thread)) }
-            let isSure = if force { true } else { try await confirms(chosen, program) }
-            guard isSure else {
-                return program.console.note("Nothing was deleted.")
-            }
+            if !force, try await !confirms(chosen, program) { return program.console.note("Nothing was deleted.") }
             for thread in chosen { try await store.delete(thread.id) }
             program.say(["deleted": .array(chosen.map { .string($0.id) })], "Deleted: \(chosen.count).")
         }
