@@ -163,6 +163,16 @@ def test_complete_forms_come_back_and_a_second_import_changes_nothing(simulate, 
     assert "> one" in text and not set(text) & set("\x1b\x07\u202e")
 
 
+@pytest.mark.slow
+def test_ten_megabytes_are_one_message_like_another(simulate, user, tmp_path):
+    someone = user(simulate())
+    long = "\u202eword " * 1_250_000 + "the end"
+    someone.run("threads", "import", str(exported(tmp_path, (long, [], [message("assistant", "1")]))), timeout=300)
+    for words in (["show"], ["export", "--format", "html"]):
+        text = someone.run("threads", *words, timeout=300).output
+        assert text.count("word") == 1_250_000 and text.count("the end") == 1 and "\u202e" not in text
+
+
 def codex_session(folder, session, question, answer):
     """The file that the Codex CLI 0.163.0 writes of one turn with a command."""
     lines = []
