@@ -1,4 +1,4 @@
-"""chappie against curl, and its own costs: bench.py CHAPPIE [--json] [--words N] [--memory PROGRAM] [--tools]"""
+"""chappie against curl, and its own costs: bench.py CHAPPIE [--json] [--words N] [--memory PROGRAM] [--tools | --threads]"""
 
 import argparse
 import contextlib
@@ -8,6 +8,7 @@ import pathlib
 import re
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -19,7 +20,10 @@ RUNS, STARTS, TURNS = 11, 60, 40
 # Turns of the conversation with tools, and those of them that are looked at.
 LONG, LOOKED_AT = 200, (1, 20, 200)
 GOALS = {"start-up": 1.3, "CPU": 3.0, "Codex CLI": 8.0, "memory": 25.0, "tool round, ms": 1.0, "bytes, late / early": 1.05,
-         "memory, late / early": 1.25}
+         "memory, late / early": 1.25, "append, late / early": 1.1}
+# llm's log becomes slower with each turn: 10,000 of them would take hours.
+PROTECTIONS, LLM, LLM_TURNS = ("complete", "none"), "llm==0.36", 400
+SEARCHES = {"a rare word": "turn5000", "three words": "word17 word42 word9", "a beginning": "word1", "nothing": "zebra"}
 
 
 class Packets(Listener):
@@ -177,6 +181,45 @@ def in_memory(program, name=""):
     return rates, {name: row for name, row in rows.items() if name not in rates}
 
 
+def thread_costs(program):
+    """{protection: {step: {…}}} of a thread of 10,000 turns and of 10,000 threads, and the log of llm."""
+    rows = {}
+    for protection in PROTECTIONS:
+        with tempfile.TemporaryDirectory(prefix="chappie-bench-") as folder:
+            def step(*words):
+                command = [program, "threads", folder, protection, *words]
+                return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+            rows[protection] = {name: step(name) for name in ("append", "open", "fill", "list")} | {
+                f"search for {name}": step("search", words) for name, words in SEARCHES.items()}
+    with tempfile.TemporaryDirectory(prefix="chappie-bench-") as folder:
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-warn-conflicts", "--target", folder, LLM]
+        print(f"installing {LLM} from PyPI", file=sys.stderr)
+        subprocess.run(pip, check=True, stdout=sys.stderr)
+        script = pathlib.Path(__file__).with_name("bench_llm.py")
+        printed = subprocess.run([sys.executable, script, str(LLM_TURNS)], env={**os.environ, "PYTHONPATH": folder, "LLM_USER_PATH": folder},
+                                 check=True, capture_output=True, text=True).stdout
+    return rows, json.loads(printed)
+
+
+def print_thread_costs(rows, llm):
+    goal = GOALS["append, late / early"]
+    for protection, steps in rows.items():
+        append, plain = steps["append"], rows["none"]["append"]
+        ratio = append["late_ms"] / append["early_ms"]
+        print(f"{protection}: append at turn 10 {append['early_ms']:.2f} ms, at turn 10,000 {append['late_ms']:.2f} ms, ratio {ratio:.2f} "
+              f"(goal ≤ {goal}{', CROSSED' if ratio > goal else ''}); CPU {append['early_cpu_ms']:.2f} and {append['late_cpu_ms']:.2f} ms; "
+              f"{append['late_ms'] / plain['late_ms']:.2f} × plain, {append['bytes'] / plain['bytes']:.2f} × its bytes")
+        print(f"    10,000 threads of two records: written in {steps['fill']['ms'] / 1000:.1f} s, {steps['fill']['bytes'] / 2**20:.0f} MiB")
+        names = {"open": "10,000 turns opened", "list": "10,000 threads listed"}
+        for name, row in steps.items():
+            if "memory" in row:
+                print(f"    {names.get(name, name)}: {row['ms']:.1f} ms, {row['memory']:.1f} MB at most ({row['memory_before']:.1f} before), "
+                      f"{row['found']} found")
+    print(f"llm {llm['version']}: logging turn 10 {llm['early_ms']:.2f} ms, turn {LLM_TURNS} {llm['late_ms']:.2f} ms, "
+          f"ratio {llm['late_ms'] / llm['early_ms']:.2f}")
+
+
 def print_tool_costs(rounds, turns):
     def verdict(value, goal):
         return f"goal ≤ {goal}" + (", CROSSED" if value > goal else "")
@@ -203,7 +246,11 @@ def main():
     parser.add_argument("--words", type=int, default=20000)
     parser.add_argument("--memory", help="what measures in memory")
     parser.add_argument("--tools", action="store_true")
+    parser.add_argument("--threads", action="store_true")
     options = parser.parse_args()
+    if options.threads:
+        rows, llm = thread_costs(options.memory)
+        return print(json.dumps({"goals": GOALS, "threads": rows, "llm": llm})) if options.json else print_thread_costs(rows, llm)
     if options.tools:
         with contextlib.ExitStack() as stack, Keyring() as keyring:
             turns = long_conversation(options.program, keyring, stack)

@@ -1,5 +1,6 @@
 // swift-tools-version: 6.2
-// bench measures in memory what the WebSocket codec does per byte and the client per tool call. Release only, with the package's internals visible:
+// bench measures in memory what the WebSocket codec does per byte and the client per tool call,
+// and in files what a thread store costs. Release only, with the package's internals visible:
 //   swift run -c release -Xswiftc -enable-testing --package-path Tests/Bench bench
 import PackageDescription
 
@@ -11,13 +12,17 @@ let package = Package(
         .package(path: "../../Packages/ChappieAuth"),
         .package(path: "../../Packages/ChappieClient"),
         .package(path: "../../Packages/ChappieWebSocket"),
+        .package(path: "../../Packages/ChappieCrypto"),
+        .package(path: "../../Packages/ChappieRuntime"),
+        .package(path: "../../Packages/ChappieThreadsSQLite"),
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
     ],
     targets: [
         .executableTarget(
             name: "bench",
             dependencies: [
-                "ChappieCore", "ChappieAuth", "ChappieClient", "ChappieWebSocket",
+                "ChappieCore", "ChappieAuth", "ChappieClient", "ChappieWebSocket", "ChappieCrypto", "ChappieRuntime",
+                "ChappieThreadsSQLite",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ])
     ],

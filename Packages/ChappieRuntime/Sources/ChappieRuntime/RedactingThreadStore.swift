@@ -36,8 +36,9 @@ public struct ChappieRedactingThreadStore: ChappieThreadStore {
         _ records: [ChappieThreadRecord], to thread: ChappieThreadSummary, at position: Int
     ) async throws(ChappieThreadStoreError) {
         let redacted = records.map(redact)
-        var summary =
-            try await store.summary(of: thread.id) ?? ChappieThreadSummary(id: thread.id, createdAt: thread.createdAt)
+        // A store looks everywhere for a thread that it doesn't find at once.
+        let known = position == 0 ? nil : try await store.summary(of: thread.id)
+        var summary = known ?? ChappieThreadSummary(id: thread.id, createdAt: thread.createdAt)
         for record in redacted { summary.add(record) }
         try await store.append(redacted, to: summary, at: position)
     }

@@ -1,10 +1,21 @@
 // Usage: bench [SECONDS [NAME]]: every measure whose name contains NAME, for that long each (default 1).
+//        bench threads …: what a thread store costs (ThreadCosts.swift).
 // One JSON object a line: {"measure": …, "gigabytes_per_second": …}; for tools {"measure": …, "wall_ms": …, "cpu_ms": …}
 import ChappieCore
 
 @testable import ChappieWebSocket
 
+#if canImport(Glibc)
+    import Glibc
+#else
+    import Darwin
+#endif
+
 let arguments = CommandLine.arguments
+if arguments.count > 1, arguments[1] == "threads" {
+    try await ThreadCosts.measure(Array(arguments.dropFirst(2)))
+    exit(0)
+}
 let seconds = arguments.count > 1 ? Double(arguments[1]) ?? 1 : 1
 let name = arguments.count > 2 ? arguments[2] : ""
 
