@@ -122,7 +122,7 @@ let package = Package(
             dependencies: [
                 "ChappieSDK", "ChappieCore", "ChappieAuth", "ChappieClient", "ChappieCurl", "ChappieHTTP",
                 "ChappieWebSocket", "ChappieKeychainLinux", "ChappieCrypto", "ChappieDesktopLinux", "ChappieProcess",
-                "ChappieMCP", "ChappieRuntime", "ChappieThreadsSQLite", "CSpawn", "CSQLite",
+                "ChappieMCP", "ChappieRuntime", "ChappieThreadsSQLite", "ChappieSignInUI", "CSpawn", "CSQLite",
                 "ChappieMarkdown", "ChappieLineEditor", "ChappieSimulator", httpTypes, argumentParser,
             ],
             path: "Apps/chappie/Sources/chappie"),

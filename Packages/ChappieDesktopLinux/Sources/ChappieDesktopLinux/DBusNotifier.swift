@@ -1,5 +1,6 @@
 public import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
+import FoundationEssentials
 
 /// Shows notifications through the desktop's notification service, `org.freedesktop.Notifications`.
 ///
@@ -14,10 +15,10 @@ public struct DBusNotifier: Notifier {
     private let environment: DesktopEnvironment
 
     /// - Parameters:
-    ///   - applicationName: The sender's name, as the desktop shows it. Default `Chappie`.
+    ///   - applicationName: The sender's name, as the desktop shows it. Default: the name of the program that runs.
     ///   - environment: Where it looks for the session bus and for programs. Default: this process's.
-    public init(applicationName: String = "Chappie", environment: DesktopEnvironment = .current) {
-        self.applicationName = applicationName
+    public init(applicationName: String? = nil, environment: DesktopEnvironment = .current) {
+        self.applicationName = applicationName ?? ProcessInfo.processInfo.processName
         self.environment = environment
     }
 

@@ -65,6 +65,7 @@ struct NotifierTests {
         let scene = Scene(Self.bus, programs: [Self.busctl])
         try await DBusNotifier(environment: scene.environment).notify(title: title, body: body)
         #expect(scene.processes.first?.arguments.suffix(5).prefix(2) == [plainTitle, plainBody])
+        #expect(scene.processes.first?.arguments.contains(ProcessInfo.processInfo.processName) == true)
     }
 
     // MARK: Real programs, a real bus
@@ -72,7 +73,8 @@ struct NotifierTests {
     @Test(.enabled(if: onBus.areUsable, "\(onBus.absence)"), arguments: [SystemProgram.busctl, .gdbus])
     func theServiceIsAskedToShowIt(program: SystemProgram) async throws {
         let bus = try await PrivateBus()
-        let notifier = DBusNotifier(environment: try environment(of: bus, with: program))
+        let notifier = DBusNotifier(
+            applicationName: "Host Program", environment: try environment(of: bus, with: program))
         await refusal("DesktopError", saying: "org.freedesktop.Notifications") {
             try await notifier.notify(title: "a", body: "b")
         }
@@ -81,7 +83,7 @@ struct NotifierTests {
         let calls = try await bus.call(
             "org.freedesktop.DBus.Mock.GetMethodCalls", at: "/org/freedesktop/Notifications",
             in: "org.freedesktop.Notifications", ["Notify"])
-        for part in ["'Chappie'", #"--ChatGPT 'Linked'! \"ü\" \\ 🔑"#, #"Return to the app\n[]"#] {
+        for part in ["'Host Program'", #"--ChatGPT 'Linked'! \"ü\" \\ 🔑"#, #"Return to the app\n[]"#] {
             #expect(calls.contains(part), "\(calls)")
         }
     }

@@ -1,6 +1,7 @@
 import ArgumentParser
 import ChappieAuth
 import ChappieSDK
+import ChappieSignInUI
 import FoundationEssentials
 
 struct Login: ProgramCommand {
@@ -21,77 +22,78 @@ struct Login: ProgramCommand {
 
     @MainActor
     func run(in program: Program) async throws {
-        let session = try await program.session()
-        var presenting: Task<Void, Never>?
-        var counting: Task<Void, any Error>?
-        defer { counting?.cancel() }
-        let info: ChappieAccountInfo
-        do {
-            info = try await session.signIn { code in
-                presenting = Task { await present(code, program) }
-                guard !options.json else { return }
-                counting = Task { [presenting] in
-                    await presenting?.value
-                    try await Self.countDown(code, program.console)
-                }
-            }
-        } catch {
-            throw Task.isCancelled ? CancellationError() : session.lastStoreError ?? error
+        let usesDesktop = !options.json && !options.simulate
+        let model = ChappieSignInModel(
+            session: try await program.session(), showsOnboardingSheet: false, requestsNotificationPermission: false,
+            browser: usesDesktop && !noBrowser ? program.browser : nil,
+            clipboard: usesDesktop ? program.clipboard : nil)
+        var screen = Screen(program: program)
+        model.signIn()
+        for await state in model.stateUpdates {
+            screen.show(state)
+            if state.ending != nil { break }
         }
-        await presenting?.value
-        counting?.cancel()
+        guard let ending = model.state.ending, !Task.isCancelled else {
+            model.cancel()
+            throw CancellationError()
+        }
+        if let error = ending.error { throw ending.storeError ?? error }
+        await model.finishPendingWork()
+        screen.show(model.state)
         if program.settings.store != .memory {
             // The sign-in is as good without its name: a failure is only told.
             do { try await program.rememberAccount() } catch let error as CommandLineError {
                 program.console.note("chappie: `chappie accounts` does not list this account: \(error.message)")
             }
         }
+        guard let info = model.session.accountInfo else { throw ChappieAuthError.cancelledSignIn }
         program.say(
-            ["type": "linked", "account": info.json], "ChatGPT Linked! Return to the app",
+            ["type": "linked", "account": info.json], "\(ending.words.sentence) \(ending.words.advice)",
             "Signed in as \(info.name)\(info.planInParentheses).", "The credential is stored \(program.place).")
     }
 
-    private func present(_ code: ChappieDeviceCode, _ program: Program) async {
-        let console = program.console
-        program.say(
-            [
-                "type": "device_code", "user_code": .string(code.userCode),
-                "verification_url": .string(code.verificationURL.absoluteString),
-                "expires_at": .optional(code.expiresAt?.formatted(.iso8601)),
-            ],
-            """
-            Open this page in a browser and sign in to ChatGPT:
+    /// The terminal's face of a sign-in: each line once, and a countdown where the terminal can replace it.
+    private struct Screen {
+        let program: Program
+        private var hasShownCode = false
+        private var told: Set<ChappieSignInNotice> = []
 
-                \(code.verificationURL.absoluteString)
+        init(program: Program) { self.program = program }
 
-            Then enter this code:
+        mutating func show(_ state: ChappieSignInState) {
+            if let code = state.deviceCode, !hasShownCode {
+                hasShownCode = true
+                show(code)
+            }
+            for notice in state.notices where told.insert(notice).inserted {
+                if notice.isFailure {
+                    program.console.note(notice.sentence)
+                } else {
+                    program.console.line(notice.sentence)
+                }
+            }
+            if let countdown = state.countdown, !program.options.json {
+                program.console.status("\(countdown) (Ctrl-C cancels)")
+            }
+        }
 
-                \(code.userCode)
+        private func show(_ code: ChappieDeviceCode) {
+            program.say(
+                [
+                    "type": "device_code", "user_code": .string(code.userCode),
+                    "verification_url": .string(code.verificationURL.absoluteString),
+                    "expires_at": .optional(code.expiresAt?.formatted(.iso8601)),
+                ],
+                """
+                Open this page in a browser and sign in to ChatGPT:
 
-            """)
-        guard !options.json, !options.simulate else { return }
-        do {
-            let outcome = try await program.clipboard.copy(code.userCode)
-            console.line(
-                outcome == .copied
-                    ? "The code is in your clipboard."
-                    : "The terminal was asked to copy the code; if pasting gives something else, type it.")
-        } catch { console.note(error.sentence) }
-        guard !noBrowser else { return }
-        do {
-            try await program.browser.open(code.verificationURL)
-            console.line("A browser was asked to open the page.")
-        } catch { console.note(error.sentence) }
-    }
+                    \(code.verificationURL.absoluteString)
 
-    private static func countDown(_ code: ChappieDeviceCode, _ console: Console) async throws {
-        guard let end = code.expiresAt else { return }
-        while true {
-            let left = Int(end.timeIntervalSinceNow)
-            guard left > 0 else { return }
-            let minutes = "\(left / 60):\(left % 60 < 10 ? "0" : "")\(left % 60)"
-            console.status("Waiting for approval: \(minutes) left (Ctrl-C cancels)")
-            try await Task.sleep(for: .seconds(1))
+                Then enter this code:
+
+                    \(code.userCode)
+
+                """)
         }
     }
 }

@@ -1,4 +1,5 @@
 @_spi(ChappieInternals) import ChappieCore
+import ChappieLineEditor
 import ChappieSDK
 import Dispatch
 import Glibc
@@ -79,10 +80,11 @@ final class Console: Sendable {
     func note(_ text: String) { enqueue(UntrustedText.forTerminal(text) + "\n", .error) }
 
     /// Shows a line on the terminal of standard error that the next output, or the next status, replaces. It is not shown
-    /// where there is no such terminal, nor while a passphrase is typed.
+    /// where there is no such terminal, nor while a passphrase is typed. What does not fit on the line is cut off: a line
+    /// that wraps can't be replaced.
     func status(_ text: String) {
         guard terminals.draws, !TerminalEcho.isSilent else { return }
-        enqueue(text, .error, isStatus: true)
+        enqueue(String(text.prefix((TerminalState.size?.columns ?? .max) - 1)), .error, isStatus: true)
     }
 
     func clearStatus() { enqueue("", .error) }

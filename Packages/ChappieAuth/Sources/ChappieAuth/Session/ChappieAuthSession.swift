@@ -380,10 +380,10 @@ extension ChappieAuthSession {
             // The store, or the service, has come round: what it said before is over.
             if case .failed = credentialState { (lastError, lastStoreError) = (nil, nil) }
             if credentialState == .reauthenticationRequired { lastError = nil }
-            let isNew = !credentialState.isSignedIn
+            let isNew = credentialState == .signedOut || credentialState == .reauthenticationRequired
             credentialState = .signedIn(expiresAt: expiresAt)
             accountInfo = info
-            // Another session of this credential was faster, or a locked store has opened: the user has what they wanted.
+            // Another session of this credential was faster: the user has what they wanted.
             if isNew, let attempt, !attempt.isSaving {
                 attempt.account.fulfil(.success(info))
                 cancelSignIn()
