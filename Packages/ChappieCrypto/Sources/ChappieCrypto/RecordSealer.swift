@@ -68,12 +68,17 @@ public import ChappieAuth
         let algorithm = Libcrypto.isReady ? EVP_MAC_fetch(nil, "HMAC", nil) : nil
         defer { EVP_MAC_free(algorithm) }
         let context = algorithm.flatMap { EVP_MAC_CTX_new($0) }
-        var digest = Array("SHA256".utf8CString)
-        let isDone = digest.withUnsafeMutableBufferPointer { name in
-            let parameters = [
-                OSSL_PARAM_construct_utf8_string("digest", name.baseAddress, 0), OSSL_PARAM_construct_end(),
-            ]
-            return context != nil && key.withBytes { EVP_MAC_init(context, $0.baseAddress, $0.count, parameters) == 1 }
+        var (name, digest) = (Array("digest".utf8CString), Array("SHA256".utf8CString))
+        // A parameter points at its name and at its value.
+        let isDone = name.withUnsafeMutableBufferPointer { name in
+            digest.withUnsafeMutableBufferPointer { digest in
+                let parameters = [
+                    OSSL_PARAM_construct_utf8_string(name.baseAddress, digest.baseAddress, 0),
+                    OSSL_PARAM_construct_end(),
+                ]
+                return context != nil
+                    && key.withBytes { EVP_MAC_init(context, $0.baseAddress, $0.count, parameters) == 1 }
+            }
         }
         guard isDone, let context else {
             EVP_MAC_CTX_free(context)
