@@ -270,7 +270,7 @@ public actor ChappieClient {
     /// Opens the conversation's WebSocket and sends what every turn begins with, so that the next turn is quick. For the
     /// moment in which the user begins to type.
     ///
-    /// Does nothing while a turn runs or waits, where the connection of the last turn is still open, and where the policy or
+    /// Does nothing while a turn runs or waits, where the connection of the last turn serves the next one too, and where the policy or
     /// the backend is for server-sent events. A prewarm that fails is no error: the next turn does without it. A turn that
     /// is asked for meanwhile ends it.
     public func prewarm() async {

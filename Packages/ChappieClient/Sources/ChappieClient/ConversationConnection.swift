@@ -57,20 +57,26 @@ final class ConversationConnection: Sendable {
 
     func worked() { state.withLock { ($0.failures, $0.pauseEnd) = (0, nil) } }
 
-    /// Whether a connection waits for the next turn.
-    var isOpen: Bool { state.withLock { $0.kept?.socket.isOpen ?? false } }
-
     // MARK: The turn's side
 
     /// How many retirements there have been. An attempt asks before it authorizes a new connection, so that a retirement
     /// during the handshake counts.
     var retirements: Int { state.withLock(\.retirements) }
 
+    /// Whether the kept connection can serve a request of this identity now.
+    func serves(_ identity: Int, at now: Duration) -> Bool {
+        state.withLock { $0.kept.map { serves($0, identity, at: now) } ?? false }
+    }
+
+    private func serves(_ kept: OpenConnection, _ identity: Int, at now: Duration) -> Bool {
+        kept.socket.isOpen && kept.identity == identity && now - kept.openedAt < lifetime
+    }
+
     /// Takes out the kept connection, if it can serve a request of this identity now, with nothing left in it of what came
     /// before. One that can't is closed.
     func take(for identity: Int, at now: Duration) async -> OpenConnection? {
         guard let kept = state.withLock({ $0.takeKept() }) else { return nil }
-        guard kept.socket.isOpen, kept.identity == identity, now - kept.openedAt < lifetime else {
+        guard serves(kept, identity, at: now) else {
             Task { await kept.socket.close(.normal) }
             return nil
         }

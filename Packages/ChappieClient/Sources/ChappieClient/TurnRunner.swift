@@ -74,7 +74,7 @@ struct TurnRunner: Sendable {
     /// Opens the connection and sends what every request of the conversation begins with, so that the first turn is
     /// quick. It gives up soon, and a failure does not matter.
     func prewarm(_ body: ChappieJSONObject) async {
-        guard firstKind == .webSocket, !connection.isOpen else { return }
+        guard firstKind == .webSocket else { return }
         var runner = self
         runner.configuration.network.deadlines.firstByte = min(deadlines.firstByte, Self.prewarmPatience)
         runner.configuration.network.deadlines.idle = min(deadlines.idle, Self.prewarmPatience)
@@ -224,6 +224,10 @@ struct TurnRunner: Sendable {
         return try await authorized(&turn) { signature, turn in
             let request = try signature.signed(conversation.opening())
             let identity = request.headerFields.hashValue
+            if body["generate"] == false, connection.serves(identity, at: clock.elapsed) {
+                // It is warm. Another request in its conversation would only be in the next turn's way.
+                throw CancellationError()
+            }
             let kept = await connection.take(for: identity, at: clock.elapsed)
             let text = conversation.message(kept?.chain?.request(body) ?? body, turnState: turn.turnState)
             guard text.utf8.count <= limit else {

@@ -161,6 +161,19 @@ import Testing
         #expect(frames.map { $0["previous_response_id"]?.string } == [nil, "resp_1"])
     }
 
+    @Test func aPrewarmReplacesTheConnectionOfAnotherConversation() async throws {
+        let harness = ClientHarness(
+            .webSocket, [.answer("one"), Reply(steps: [.events(Self.warm)]), .answer("two", id: "resp_2")])
+        var other = await harness.client.context()
+        other.sessionID = "another"
+        _ = await harness.ask("a")
+        await harness.client.resumeContext(other)
+        await harness.client.prewarm()
+        #expect(harness.webSocket.receivedOpenings.count == 2)
+        #expect(await harness.ask("b").text == "two")
+        #expect(harness.webSocket.receivedOpenings.count == 2)
+    }
+
     private static let warm = [
         #"{"type":"response.created","response":{"id":"warm"}}"#,
         #"{"type":"response.completed","response":{"id":"warm","status":"completed"}}"#,

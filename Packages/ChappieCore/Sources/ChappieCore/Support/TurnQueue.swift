@@ -76,5 +76,7 @@ import Synchronization
     public func alone<Value>(_ work: () async throws -> Value) async throws -> Value { try await lock.alone(work) }
 
     /// Ends the newest turn; a further call ends the newest of those before it.
-    public func cancelNewest() { turns.withLock { $0.popLast() }?.task.cancel() }
+    public func cancelNewest() {
+        turns.withLock { $0.last { !$0.task.isCancelled } }?.task.cancel()
+    }
 }
