@@ -164,13 +164,19 @@ def test_complete_forms_come_back_and_a_second_import_changes_nothing(simulate, 
 
 
 @pytest.mark.slow
-def test_ten_megabytes_are_one_message_like_another(simulate, user, tmp_path):
+@pytest.mark.page
+def test_ten_megabytes_are_one_message_like_another(simulate, user, tmp_path, browser):
     someone = user(simulate())
     long = "\u202eword " * 1_250_000 + "the end"
     someone.run("threads", "import", str(exported(tmp_path, (long, [], [message("assistant", "1")]))), timeout=300)
     for words in (["show"], ["export", "--format", "html"]):
         text = someone.run("threads", *words, timeout=300).output
         assert text.count("word") == 1_250_000 and text.count("the end") == 1 and "\u202e" not in text
+    (tmp_path / "page.html").write_text(text)
+    browser.get((tmp_path / "page.html").as_uri())
+    assert browser.execute_script("return document.body.textContent.split('word').length") == 1_250_001
+    assert browser.get_log("browser") == [], "the page complains"
+
 
 
 def codex_session(folder, session, question, answer):

@@ -46,7 +46,9 @@ extension ChappieRuntime {
 
     /// Copies a thread up to the end of a turn into a new one, and opens that.
     ///
-    /// - Parameter turn: the turn's number, counted from 1; `nil`, the default, means all.
+    /// - Parameters:
+    ///   - id: The thread.
+    ///   - turn: the turn's number, counted from 1; `nil`, the default, means all.
     /// - Throws: ``ChappieThreadStoreError``; ``ChappieRuntimeError/noSuchTurn(_:of:)``.
     @discardableResult
     public func forkThread(_ id: String, at turn: Int? = nil) async throws -> ChappieThread {

@@ -4,7 +4,7 @@
 /// never changed.
 ///
 /// Records are complete: what a turn sent and received is in their bodies as it came, members that this version does not
-/// know included. A store keeps `body` byte for byte as ``ChappieJSON/serialized()`` gives it.
+/// know included. A store keeps `body` byte for byte as `ChappieJSON.serialized()` gives it.
 public struct ChappieThreadRecord: Sendable, Hashable {
     /// What happened; unknown values survive.
     public struct Kind: RawRepresentable, Sendable, Hashable, Codable {

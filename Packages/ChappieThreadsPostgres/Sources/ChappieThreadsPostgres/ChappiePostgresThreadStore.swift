@@ -33,7 +33,7 @@ public final class ChappiePostgresThreadStore: ChappieThreadStore {
         /// replaced before the call ends in an error. Default 10 s.
         public var connectTimeout: Duration
         /// How long a statement may take, waiting for other transactions included; and for how long the store asks for the
-        /// outcome of an append whose connection broke at its end. Default 30 s.
+        /// outcome of an append whose connection broke at its end; the last try may take its own time beside. Default 30 s.
         public var statementTimeout: Duration
         /// How many bytes the bodies of one tenant's records may have together; appends that go beyond are refused. Appends
         /// at the same time may pass it together. Default: no limit.

@@ -31,8 +31,10 @@ enum PostgresThreadWriter {
             do throws(ChappieThreadStoreError) {
                 try await store.append([record], to: summary, at: record.position)
             } catch {
-                guard case .conflict = error else { throw error }
-                continue
+                switch error {
+                case .conflict, .busy: continue
+                default: throw error
+                }
             }
             say("\(record.position) \(number)")
             number += 1

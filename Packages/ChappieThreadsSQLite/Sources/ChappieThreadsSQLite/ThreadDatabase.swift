@@ -15,7 +15,7 @@ final class ThreadDatabase {
     /// What has to be known of a database before it can be used.
     struct Facts: Sendable, Hashable {
         /// Names the database, at random; its key is stored under this name.
-        var id: String
+        let id: String
         let isSealed: Bool
     }
 
@@ -310,6 +310,7 @@ final class ThreadDatabase {
         try database.transaction { () throws(StoreError) in
             let (key, threads) = try state(protection)
             let known = try entry(of: thread.id)
+            if let known { _ = try checkedSummary(in: known, protection) }
             let actual = known?.count ?? 0
             guard actual == position else { throw .conflict(thread: thread.id, expected: position, actual: actual) }
             let number =
@@ -360,6 +361,12 @@ final class ThreadDatabase {
             guard let entry = try entry(of: thread) else {
                 try searchForLost(thread, protection)
                 return false
+            }
+            // A damaged index must not cost another thread, which is whole, its life.
+            if let own = try self.entry(numbered: entry.number), own.id != thread,
+                try summary(in: own, as: own.id, protection) != nil
+            {
+                throw .damaged(thread: thread, "its place is another thread's")
             }
             let ids = (Database.Value.integer(entry.first), Database.Value.integer(entry.last))
             try database.run("DELETE FROM search WHERE rowid BETWEEN ? AND ?", ids.0, ids.1)

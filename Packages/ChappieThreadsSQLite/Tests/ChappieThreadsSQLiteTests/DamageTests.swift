@@ -102,6 +102,22 @@ struct DamageTests {
             try await sample.examine(bytes, &counts, "byte \(place), \(protection)")
         }
         #expect(counts["damaged", default: 0] > 0)
+        // One bit away from another's id: neither an append nor a deletion reaches that one.
+        for place in places {
+            var bytes = sample.bytes
+            bytes[place + 7] ^= 1
+            let folder = try TemporaryDirectory()
+            try Files.write(bytes, to: folder.path("threads.db"))
+            try Files.set(0o600, of: folder.path("threads.db"))
+            let store = ChappieFileThreadStore(
+                directory: folder.path, storagePolicy: .init(fileProtection: protection), keys: sample.place.keys)
+            _ = try? await store.say(["more"], in: "thread-2", from: 4)
+            _ = try? await store.delete("thread-2")
+            let words = try? await store.words(of: "thread-3")
+            #expect(words == nil || words == sample.threads["thread-3"], "byte \(place), \(protection)")
+            let saved = try? await store.salvage("thread-3").records.count
+            #expect(saved == nil || saved == 4, "byte \(place), \(protection)")
+        }
     }
 
     @Test(arguments: [FileProtection.complete, .none])

@@ -65,7 +65,7 @@ struct ThreadCosts {
 
     private func once(_ name: String, _ body: (ChappieFileThreadStore) async throws -> Int) async throws {
         let store = try store(name)
-        _ = try await store.summary(of: "nothing")
+        try await store.prepare()
         let before = peakMemory
         var found = 0
         let time = try await timed { found = try await body(store) }
