@@ -6,7 +6,7 @@ from conftest import INTERRUPTED, SIGN_IN_NEEDED
 from counterparts import wait_until
 from test_chat import Terminal
 
-COUNTDOWN = "Waiting for approval: 14:"
+COUNTDOWN = "Waiting for approval: 1"
 LINKED = "ChatGPT Linked! Return to the app"
 
 
@@ -72,7 +72,7 @@ def test_a_pipe_gets_lines_alone(simulate, user):
 
 
 def test_the_desktop_gets_the_code_and_then_the_page(simulate, user, tmp_path):
-    """Both wrote to one file by the time the program has ended."""
+    """Both write to one file."""
     desktop, told = tmp_path / "desktop", tmp_path / "told"
     desktop.mkdir()
     for name, words in (("xclip", "echo code $(cat)"), ("xdg-open", "echo page $1")):
@@ -81,12 +81,16 @@ def test_the_desktop_gets_the_code_and_then_the_page(simulate, user, tmp_path):
     simulator = simulate(pollInterval=1, approves=False)
     person = user(simulator, DISPLAY=":77", WAYLAND_DISPLAY=None)
     person = person.having(PATH=f"{desktop}:{person.environment.get('PATH', '/usr/bin:/bin')}")
-    output = ""
     with person.start("login") as process:
-        for line in process.stdout:
-            output += line
-            if "browser" in line and "asked" in line:
-                assert simulator.post("/codex/device", user_code=code_on(output), action="approve") == 200
-    assert process.returncode == 0 and LINKED in output, output
-    assert told.read_text() == f"code {code_on(output)}\npage {simulator.issuer}/codex/device\n", output
+        try:
+            output = "".join(process.stdout.readline() for _ in range(7))
+            code = code_on(output)
+            asked = f"code {code}\npage {simulator.issuer}/codex/device\n"
+            wait_until(lambda: told.exists() and told.read_text() == asked, "the desktop is asked", 30)
+            assert simulator.post("/codex/device", user_code=code, action="approve") == 200
+            output += process.stdout.read()
+            assert process.wait(60) == 0
+        finally:
+            process.kill()
+    assert LINKED in output, output
     assert "The code is in your clipboard.\nA browser was asked to open the page.\n" in output, output

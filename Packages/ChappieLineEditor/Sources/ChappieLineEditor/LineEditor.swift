@@ -225,7 +225,7 @@ public final class LineEditor: @unchecked Sendable {
             el_insertstr(editor, more)
             return UInt8(CC_REFRESH)
         case .list(let candidates):
-            print("\n" + Completion.table(candidates, columns: TerminalState.size?.columns ?? 80))
+            print("\n" + Completion.table(candidates, columns: TerminalState.size()?.columns ?? 80))
             return UInt8(CC_REDISPLAY)
         }
     }
@@ -237,7 +237,7 @@ public final class LineEditor: @unchecked Sendable {
     private func takeBack() {
         ceditline_prepare(editor, 0)
         ceditline_prepare(editor, 1)
-        let columns = TerminalState.size?.columns ?? 80
+        let columns = TerminalState.size()?.columns ?? 80
         let up = ceditline_rows_above(editor, CInt(prompt.text.count), CInt(columns))
         print("\r" + (up > 0 ? "\u{1B}[\(up)A" : "") + "\u{1B}[J")
         el_resize(editor)

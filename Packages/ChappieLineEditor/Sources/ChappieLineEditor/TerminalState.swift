@@ -11,10 +11,10 @@ public enum TerminalState {
 
     private static let state = Mutex(State())
 
-    /// Its columns and rows; `nil` where standard output is no terminal.
-    public static var size: (columns: Int, rows: Int)? {
+    /// Its columns and rows; `nil` where the descriptor, by default standard output, is no terminal.
+    public static func size(of descriptor: CInt = 1) -> (columns: Int, rows: Int)? {
         var size = winsize()
-        guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else { return nil }
+        guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else { return nil }
         return (Int(size.ws_col), Int(size.ws_row))
     }
 

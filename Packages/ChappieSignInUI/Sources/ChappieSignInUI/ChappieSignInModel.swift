@@ -14,10 +14,13 @@ public import ChappieCore
 /// ```swift
 /// let model = ChappieSignInModel(session: Chappie.authSession(), showsOnboardingSheet: false)
 /// model.signIn()
+/// var shown: ChappieDeviceCode?
 /// for await state in model.stateUpdates {
-///     print(state.deviceCode.map { "Enter \($0.userCode) at \($0.verificationURL)" } ?? state.title)
+///     if let code = state.deviceCode, code != shown { print("Enter \(code.userCode) at \(code.verificationURL)") }
+///     shown = state.deviceCode
 ///     if let ending = state.ending { print(ending.words.sentence, ending.words.advice); break }
 /// }
+/// await model.finishPendingWork()
 /// ```
 /// An `ObservableObject` where Combine exists; on every platform ``stateUpdates`` tells of each change. When the model goes
 /// away, the sign-in that it has begun is cancelled.
@@ -35,9 +38,12 @@ public final class ChappieSignInModel {
     private let states: StatusSubject<ChappieSignInState>
     private var follower: Task<Void, Never>?
     private var countdown: Task<Void, Never>?
+    /// Tells the user that the account is linked, whatever becomes of the model.
+    private var notification: Task<Void, Never>?
     /// What was begun for the user and has not come to an end.
     private var work: [Int: Task<Void, Never>] = [:]
     private var lastWork = 0
+    private var cancellations = 0
 
     /// - Parameters:
     ///   - session: what is signed in.
@@ -66,7 +72,6 @@ public final class ChappieSignInModel {
         states = StatusSubject(flow.state)
         let updates = session.stateUpdates
         follower = Task { [weak self] in
-            // The session may be further than the stream.
             for await _ in updates { self?.followSession() }
         }
     }
@@ -112,17 +117,35 @@ extension ChappieSignInModel {
 
     /// Waits until the desktop has done what it was asked, the notification included: for programs that end. While a sign-in
     /// is running it waits for that as well.
-    public func finishPendingWork() async { while let task = work.values.first { await task.value } }
+    public func finishPendingWork() async {
+        while let task = work.values.first { await task.value }
+        await notification?.value
+    }
 }
 
 // MARK: Running the flow
 
 extension ChappieSignInModel {
     private func receive(_ event: SignInFlow.Event) {
-        let actions = flow.handle(event, now: clock.now)
+        var actions = flow.handle(event, now: clock.now)
+        if actions.contains(.cancelSignIn) {
+            actions.removeAll { $0 == .cancelSignIn }
+            // Before anybody sees a sign-in that is cancelled and still in progress.
+            cancelSignIn()
+        }
+        let cancellations = cancellations
         state = flow.state
         countDown()
-        for action in actions { perform(action) }
+        // A host that cancels in the middle gets nothing of the rest.
+        for action in actions where cancellations == self.cancellations { perform(action) }
+    }
+
+    private func cancelSignIn() {
+        cancellations += 1
+        for task in work.values { task.cancel() }
+        work = [:]
+        session.cancelSignIn()
+        _ = flow.handle(.changedSession(session.state), now: clock.now)
     }
 
     private func followSession() { receive(.changedSession(session.state)) }
@@ -131,11 +154,7 @@ extension ChappieSignInModel {
         switch action {
         case .askPermission: begin { [notifier] in .answeredPermission(await Self.askPermission(notifier)) }
         case .beginSignIn: signInToSession()
-        case .cancelSignIn:
-            for task in work.values { task.cancel() }
-            work = [:]
-            session.cancelSignIn()
-            followSession()
+        case .cancelSignIn: cancelSignIn()
         case .handOut(let code): onDeviceCode?(code)
         case .copy(let text):
             guard let clipboard else { return }
@@ -144,24 +163,21 @@ extension ChappieSignInModel {
             guard let browser else { return }
             begin { .opened(await Self.open(url, in: browser)) }
         case .notify(let title, let body):
-            guard let notifier else { return }
-            begin {
-                // Best effort: the user learns of it when they come back.
-                try? await notifier.notify(title: title, body: body)
-                return nil
-            }
+            // Best effort: the user learns of it when they come back.
+            notification = Task { [notifier] in try? await notifier?.notify(title: title, body: body) }
         }
     }
 
-    /// Does `body`, whose event counts unless it was cancelled meanwhile.
-    private func begin(_ body: @escaping @MainActor () async -> SignInFlow.Event?) {
+    /// Does `body`, whose event counts unless it was cancelled meanwhile, or another code has taken the place of this one.
+    private func begin(_ body: @escaping @MainActor () async -> SignInFlow.Event) {
         lastWork += 1
-        let id = lastWork
+        let (id, code) = (lastWork, state.deviceCode)
         work[id] = Task { [weak self] in
+            guard !Task.isCancelled else { return }
             let event = await body()
             guard let self, !Task.isCancelled else { return }
             work[id] = nil
-            if let event { receive(event) }
+            if code == nil || state.deviceCode == nil || state.deviceCode == code { receive(event) }
         }
     }
 
@@ -171,6 +187,8 @@ extension ChappieSignInModel {
                 try await session.signIn(announces: false) { [weak self] code in
                     if !Task.isCancelled { self?.receive(.receivedCode(code)) }
                 }
+                // The session may be further than its stream.
+                self?.followSession()
                 return .linked
             } catch {
                 // A user who has been signed in elsewhere is signed in.

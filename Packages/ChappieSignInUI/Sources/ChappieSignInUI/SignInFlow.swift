@@ -93,6 +93,7 @@ struct SignInFlow: Sendable {
         switch (event, phase) {
         case (.pressed, .idle), (.pressed, .ended): return begin()
         case (.answeredPermission(let refusal), .askingPermission):
+            hasAskedPermission = true
             if let refusal {
                 mayNotify = false
                 note(.notifications, refusal)
@@ -114,9 +115,7 @@ struct SignInFlow: Sendable {
             if case .waiting = phase { codeWasShown = true }
             return end(ChappieSignInEnding.Reason(error, storeError, codeWasShown: codeWasShown), error, storeError)
         case (.closed, _) where isRunning: return end(.cancelled, .cancelledSignIn) + [.cancelSignIn]
-        case (.closed, _):
-            phase = .idle
-            return []
+        case (.closed, _): return putAway()
         case (.changedSession(let state), _): return changed(state)
         // A late answer, or a button that is not there any more.
         default: return []
@@ -132,7 +131,6 @@ struct SignInFlow: Sendable {
             phase = .requestingCode
             return [.beginSignIn]
         }
-        hasAskedPermission = true
         phase = .askingPermission
         return [.askPermission]
     }
@@ -179,9 +177,21 @@ struct SignInFlow: Sendable {
     }
 
     private mutating func changed(_ state: ChappieAuthState) -> [Action] {
+        let isNew = state.isSignedIn && !session.isSignedIn
         session = state
         if state.isSignedIn, !wasSignedIn, isRunning { return end(.linked) }
-        if case .ended(let ending) = phase, ending.reason == .linked, state == .signedOut { phase = .idle }
+        guard case .ended(let ending) = phase else { return [] }
+        // What is said of an ending holds until the session tells otherwise.
+        switch (ending.reason, state) {
+        case (.linked, .signedOut), (.linked, .reauthenticationRequired), (.linked, .failed): return putAway()
+        case (.linked, _): return []
+        default: return isNew ? putAway() : []
+        }
+    }
+
+    private mutating func putAway() -> [Action] {
+        phase = .idle
+        notices = []
         return []
     }
 

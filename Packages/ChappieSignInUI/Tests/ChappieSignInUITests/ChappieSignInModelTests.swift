@@ -304,6 +304,49 @@ import Testing
         #expect(await ending(of: model)?.reason == .linked, "tried again")
     }
 
+    /// Notifies when a gate has opened, unless the task has been cancelled by then.
+    private struct Patient: Notifier {
+        let gate: ScriptedGate
+        let desktop: RecordingDesktop
+
+        func notify(title: String, body: String) async throws(DesktopError) {
+            try? await gate.pass()
+            if !Task.isCancelled { try await desktop.notify(title: title, body: body) }
+        }
+    }
+
+    @Test func theNotificationOutlivesTheModelAndACancelledSignInAfterIt() async {
+        let gate = ScriptedGate()
+        let it = Stand([Self.poll: Self.approved])
+        var model: ChappieSignInModel? = it.model(notifier: Patient(gate: gate, desktop: it.desktop))
+        if let model {
+            #expect(await ending(of: model)?.reason == .linked)
+            await gate.reached()
+            model.signIn()
+            model.cancel()
+        }
+        model = nil
+        gate.open()
+        while it.desktop.notifications.isEmpty { await Task.yield() }
+        #expect(it.desktop.notifications.count == 1)
+    }
+
+    @Test func nobodySeesACancelledSignInThatIsStillInProgress() async {
+        let it = Stand()
+        // The host cancels when it is given the code: nothing of what comes after that is done.
+        weak var own: ChappieSignInModel?
+        let model = it.model(sheet: false) { _ in own?.cancel() }
+        own = model
+        let updates = model.stateUpdates
+        model.signIn()
+        for await state in updates {
+            #expect(state.ending == nil || !state.isInProgress && state.isEnabled && !state.isHidden)
+            if state.ending != nil { break }
+        }
+        await model.finishPendingWork()
+        #expect(it.desktop.copiedTexts.isEmpty && it.desktop.openedURLs.isEmpty)
+    }
+
     @Test func aModelThatIsLetGoCancelsItsSignIn() async {
         let it = Stand()
         let session = ChappieAuthSession(credentials: it.manager)

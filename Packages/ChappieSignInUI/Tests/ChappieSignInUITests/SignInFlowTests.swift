@@ -100,6 +100,24 @@ private let paths = [
         ],
         reason: nil),
     SignInPath(
+        name: "signing in is required again after it was approved",
+        rows: untilCode + [
+            Row(.linked, signIn, "---", [linked]), Row(.changedSession(signedIn), signIn, "---"),
+            Row(.changedSession(.reauthenticationRequired), signIn, "---"),
+        ],
+        reason: nil),
+    SignInPath(
+        name: "signed in elsewhere after it failed",
+        rows: untilCode + [failure(.expiredDeviceCode), Row(.changedSession(signedIn), signIn, "---")],
+        reason: nil, isHidden: true),
+    SignInPath(
+        name: "cancelled instead of an answer about the permission: it is asked for again",
+        rows: [
+            untilCode[0], Row(.closed, signIn, "---", [.cancelSignIn]),
+            Row(.pressed, preparing, "---", [.askPermission]),
+        ],
+        reason: nil),
+    SignInPath(
         name: "the permission is asked for once",
         rows: untilCode + [
             Row(.closed, signIn, "---", [.cancelSignIn]), Row(.pressed, preparing, "---", [.beginSignIn]),

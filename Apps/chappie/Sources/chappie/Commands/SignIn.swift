@@ -38,14 +38,15 @@ struct Login: ProgramCommand {
             throw CancellationError()
         }
         if let error = ending.error { throw ending.storeError ?? error }
-        await model.finishPendingWork()
-        screen.show(model.state)
+        program.console.clearStatus()
         if program.settings.store != .memory {
             // The sign-in is as good without its name: a failure is only told.
             do { try await program.rememberAccount() } catch let error as CommandLineError {
                 program.console.note("chappie: `chappie accounts` does not list this account: \(error.message)")
             }
         }
+        await model.finishPendingWork()
+        screen.show(model.state)
         guard let info = model.session.accountInfo else { throw ChappieAuthError.cancelledSignIn }
         program.say(
             ["type": "linked", "account": info.json], "\(ending.words.sentence) \(ending.words.advice)",

@@ -90,7 +90,7 @@ struct AnswerPrinter {
 
     /// The terminal may have another size by now.
     private mutating func draw(_ text: String) {
-        if console.terminals.output, let size = TerminalState.size {
+        if console.terminals.output, let size = TerminalState.size() {
             markdown?.resize(width: size.columns, height: console.terminals.styles ? size.rows : nil)
         }
         console.draw(markdown?.append(text) ?? "")
@@ -135,7 +135,7 @@ enum MarkdownChoice: String, ExpressibleByArgument, CaseIterable {
     func stream(on console: Console) -> MarkdownStream? {
         let terminals = console.terminals
         guard self == .always || self == .auto && terminals.output && terminals.styles else { return nil }
-        let size = terminals.output ? TerminalState.size : nil
+        let size = terminals.output ? TerminalState.size() : nil
         return MarkdownStream(
             width: size?.columns ?? 80, height: terminals.styles ? size?.rows : nil, isStyled: terminals.styles)
     }

@@ -84,7 +84,8 @@ final class Console: Sendable {
     /// that wraps can't be replaced.
     func status(_ text: String) {
         guard terminals.draws, !TerminalEcho.isSilent else { return }
-        enqueue(String(text.prefix((TerminalState.size?.columns ?? .max) - 1)), .error, isStatus: true)
+        let columns = TerminalState.size(of: Stream.error.rawValue)?.columns ?? .max
+        enqueue(String(text.prefix(columns - 1)), .error, isStatus: true)
     }
 
     func clearStatus() { enqueue("", .error) }

@@ -351,6 +351,7 @@ extension ChappieAuthSession {
     /// Remembers what went wrong, in the terms of the public API.
     private func note(_ error: any Error) -> ChappieAuthError {
         let authError: ChappieAuthError
+        lastStoreError = nil
         switch error {
         case let failure as CredentialFailure:
             authError = failure.authError
