@@ -18,6 +18,12 @@ let package = Package(
             name: "custom-store",
             dependencies: [sdk, .product(name: "ChappieAuth", package: "chappie"), "Playground"]),
         .executableTarget(name: "thread-store", dependencies: [sdk, runtime, "Playground"]),
+        .executableTarget(
+            name: "sign-in-model",
+            dependencies: [
+                sdk, .product(name: "ChappieAuth", package: "chappie"),
+                .product(name: "ChappieSignInUI", package: "chappie"), "Playground",
+            ]),
         .testTarget(
             name: "ThreadStoreTests",
             dependencies: ["thread-store", .product(name: "ChappieSDKTesting", package: "chappie")]),

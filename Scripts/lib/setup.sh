@@ -84,10 +84,10 @@ ensure_python() {
 }
 
 # litellm pins a certifi that mirrors may not have yet; certificates play no part on loopback. The source of jsonschema carries
-# the official JSON-Schema-Test-Suite.
+# the official JSON-Schema-Test-Suite. Of axe-playwright-python the script of axe-core is used, Playwright is not.
 make_python() {
     local pip=("$python" -m pip install --quiet --disable-pip-version-check)
-    rm -rf "$1" && python3 -m venv "$1" && "${pip[@]}" -r "$2" && "${pip[@]}" --no-deps litellm==1.109.1 || return
+    rm -rf "$1" && python3 -m venv "$1" && "${pip[@]}" -r "$2" && "${pip[@]}" --no-deps litellm==1.109.1 axe-playwright-python==0.1.8 || return
     "$python" -c 'import importlib.metadata as m; print(*(l for l in m.requires("litellm") if "extra" not in l and "certifi" not in l), sep="\n")' \
         >"$1/litellm.txt" && "${pip[@]}" -r "$1/litellm.txt" &&
         "$python" -m pip download --quiet --disable-pip-version-check --no-deps --no-binary jsonschema --dest "$1" jsonschema==4.26.0 &&

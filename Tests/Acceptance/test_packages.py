@@ -149,7 +149,8 @@ def test_the_examples_build_from_outside_and_run(build, examples, simulate):
             ("tool-approval", [order, "yes", order, "one", order, "no", order, "always", order],
              ["ordered: 3 × tea", "ordered: 1 × tea", "[order: denied]", "[order: succeeded]"]),
             ("custom-store", [], ["found in the table", "the table is empty"]),
-            ("thread-store", [], ["1. the first answer\n2. the second answer"])]:
+            ("thread-store", [], ["1. the first answer\n2. the second answer"]),
+            ("sign-in-model", [], ["Your code: ", "opening http", "[ChatGPT Linked! Return to the app]", "has no clipboard"])]:
         done = subprocess.run([built / example], input="".join(line + "\n" for line in lines), capture_output=True, text=True,
                               timeout=60, env={**os.environ, **simulator.settings})
         assert done.returncode == 0 and all(part in done.stdout for part in expected), done

@@ -1,13 +1,16 @@
 """The sign-in page in a real headless Chromium."""
 
+import importlib.metadata
 import json
 import os
+import pathlib
 import re
 import shutil
 
 import pytest
 from selenium import webdriver
 from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.expected_conditions import staleness_of
 from selenium.webdriver.support.wait import WebDriverWait
 
@@ -15,6 +18,9 @@ from counterparts import PATIENCE
 
 pytestmark = pytest.mark.page
 INPUT = "input:not([type=hidden])"
+WIDTHS = (320, 768, 1600)
+AXE = next(pathlib.Path(file.locate()) for file in importlib.metadata.files("axe-playwright-python") if file.name == "axe.min.js")
+OTHERS = [{"id": "second", "userID": "user-second", "email": "second-with-a-long-name@department.example.com"}]
 
 
 class Page:
@@ -47,6 +53,29 @@ class Page:
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
 
+    def resize(self, width):
+        size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+    def press(self, *keys):
+        """Sends keys to whatever has the focus; returns what then has it, in words."""
+        self.driver.switch_to.active_element.send_keys(*keys)
+        return self.run("document.activeElement.labels?.[0]?.innerText || document.activeElement.innerText")
+
+    def leave(self, *keys):
+        """Sends keys that lead to another page; returns its text."""
+        main = self.driver.find_element(By.TAG_NAME, "main")
+        self.driver.switch_to.active_element.send_keys(*keys)
+        WebDriverWait(self.driver, 10 * PATIENCE).until(staleness_of(main))
+        return self.driver.find_element(By.TAG_NAME, "body").text.lower()
+
+    def findings(self):
+        """What axe-core says of the page as it is, all of its rules, those of good practice too."""
+        self.driver.execute_script(AXE.read_text(encoding="utf-8"))
+        found = self.driver.execute_async_script("axe.run().then(arguments[arguments.length - 1])")
+        assert found["passes"], "axe-core has looked at nothing"
+        return [(finding["id"], node["html"]) for finding in found["violations"] for node in finding["nodes"]]
+
     def luminance(self, selector, name):
         """Relative luminance (WCAG 2.2) of a colour; getComputedStyle says rgb(…) or rgba(…)."""
         colour = self.run(f"getComputedStyle(document.querySelector('{selector}')).{name}")
@@ -57,7 +86,7 @@ class Page:
 
 @pytest.fixture
 def page(simulate, user, tmp_path, request, stack):
-    simulator, options = simulate(approves=False), webdriver.ChromeOptions()
+    simulator, options = simulate(approves=False, **getattr(request, "param", {})), webdriver.ChromeOptions()
     options.binary_location = shutil.which("chromium")
     for argument in ("--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--hide-scrollbars",
                      "--disable-background-networking", f"--user-data-dir={tmp_path}/profile", "--no-sandbox"):
@@ -91,7 +120,45 @@ def test_it_is_dark_where_the_user_prefers_dark_legible_in_light_and_fits_a_narr
     page.prefer("light")
     ink, ground = page.luminance("label", "color"), page.luminance("body", "backgroundColor")
     assert (max(ink, ground) + 0.05) / (min(ink, ground) + 0.05) >= 4.5, "labels have too little contrast"
-    narrow = {"width": 320, "height": 800, "deviceScaleFactor": 1, "mobile": True}
-    page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", narrow)
+    page.resize(320)
     page.shoot("5-narrow")
     assert page.run("document.documentElement.scrollWidth") <= 320
+
+
+@pytest.mark.parametrize("page", [{}, {"otherAccounts": OTHERS}], indirect=True, ids=["one account", "two accounts"])
+def test_axe_finds_nothing_on_any_page_at_three_widths_in_light_and_dark(page):
+    def look(name):
+        for width in WIDTHS:
+            page.resize(width)
+            for scheme in ("light", "dark"):
+                page.prefer(scheme)
+                page.shoot(f"{name}-{width}-{scheme}")
+                assert page.findings() == [], (name, width, scheme)
+                assert page.run("document.documentElement.scrollWidth") <= width, (name, width)
+
+    look("6-code")
+    page.approve("WRNG-CODE0")
+    look("7-wrong-code")
+    page.approve(page.code)
+    look("8-approved")
+    page.driver.execute_script("document.documentElement.removeAttribute('lang')")
+    assert [rule for rule, _ in page.findings()] == ["html-has-lang"], "axe-core sees what is planted"
+
+
+@pytest.mark.parametrize("page", [{"otherAccounts": OTHERS}], indirect=True)
+@pytest.mark.parametrize("button, says, status", [("Approve", "you are signed in", 0), ("Refuse", "sign-in refused", None)])
+def test_a_keyboard_is_enough(button, says, status, page):
+    assert page.press(*page.code) == "Code", "the field has the focus at once"
+    assert page.press(Keys.TAB) == "Account"
+    assert page.press(Keys.TAB) == "Approve"
+    if button == "Refuse":
+        assert page.press(Keys.TAB) == "Refuse"
+    assert says in page.leave(Keys.ENTER)
+    assert page.findings() == []
+    assert (page.login.wait(60 * PATIENCE) == 0) == (status == 0)
+
+
+def test_enter_in_the_field_approves(page):
+    page.press(*page.code)
+    assert "you are signed in" in page.leave(Keys.ENTER)
+    assert page.login.wait(60 * PATIENCE) == 0

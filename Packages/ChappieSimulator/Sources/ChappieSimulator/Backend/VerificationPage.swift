@@ -83,6 +83,8 @@ enum VerificationPage {
         body{margin:0;min-height:100vh;display:flex;flex-direction:column;align-items:center;justify-content:center;\
         padding:1rem;background:var(--page);color:var(--ink);font:1rem/1.5 system-ui,sans-serif}
         main{width:100%;max-width:26rem;padding:2rem;border-radius:1rem;background:var(--card);box-shadow:0 2px 12px #0002}
+        @media(max-width:24rem){main{padding:1.5rem 1.25rem}}
+        main>:last-child{margin-bottom:0}
         h1{margin:0 0 .75rem;font-size:1.5rem;line-height:1.2}
         p{margin:0 0 1rem}
         label{display:block;font-weight:600;margin-bottom:.25rem}
