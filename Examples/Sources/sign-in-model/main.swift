@@ -2,6 +2,7 @@
 import ChappieAuth
 import ChappieSDK
 import ChappieSignInUI
+import Foundation
 import Playground
 
 struct Desk: Browser, Clipboard, Notifier {
