@@ -96,7 +96,7 @@ enum Libcrypto {
         return nonce + ciphertext + tag
     }
 
-    /// What was sealed; `nil` when key, header and `sealed` don't belong together.
+    /// Gives back the bytes that were sealed; `nil` when key, header and `sealed` don't belong together.
     static func open(
         _ sealed: [UInt8], key: Secret, authenticating header: [UInt8]
     ) throws(CredentialStoreError) -> [UInt8]? {

@@ -4,7 +4,7 @@ public import ChappieAuth
 /// Seals records for a store that keeps many of them, with one key. Three keys are derived from it, so that none is used
 /// for two things: one encrypts, one makes the digests of words, one names the key.
 @_spi(ChappieInternals) public struct RecordSealer: Sendable {
-    /// What all of it is derived from: 32 bytes.
+    /// The 32 bytes that all of it is derived from.
     public let key: Secret
     /// Tells keys apart, and says nothing of the key. Positive.
     public let id: Int
@@ -40,7 +40,7 @@ public import ChappieAuth
         try Libcrypto.seal(bytes, key: encryption, authenticating: context)
     }
 
-    /// What ``seal(_:for:)`` sealed; `nil` when it was another key or another context, or `sealed` was changed.
+    /// Opens what ``seal(_:for:)`` sealed; `nil` when key or context are others, or `sealed` was changed.
     ///
     /// - Throws: `failed` when libcrypto can't.
     public func open(_ sealed: [UInt8], for context: [UInt8]) throws(CredentialStoreError) -> [UInt8]? {

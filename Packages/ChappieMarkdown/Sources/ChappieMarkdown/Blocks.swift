@@ -140,7 +140,7 @@ enum MarkdownParser {
     /// The library keeps its extensions' special characters in global tables, which each parser changes and puts back.
     private static let parsing = Mutex<Void>(())
 
-    /// What `body` makes of the document; `failure` where there is no memory for one.
+    /// Gives `body` the document and returns its value; `failure` where there is no memory for a document.
     static func withDocument<Value: Sendable>(
         _ source: [UInt8], else failure: Value, _ body: (OpaquePointer) -> Value
     ) -> Value {

@@ -2,7 +2,7 @@ import CCMark
 
 /// Markdown for a web page: HTML that runs nothing and fetches nothing, whatever the source says.
 public enum MarkdownHTML {
-    /// What is rendered at most, in bytes: a few of the parser's rules take a time that grows with the square.
+    /// The most bytes that are rendered: a few of the parser's rules take a time that grows with the square.
     public static let limit = 64 << 10
 
     /// The HTML of a text; `nil` for one that is too large, is a table of too many cells, or draws
@@ -79,7 +79,7 @@ public enum MarkdownHTML {
                 cmark_node_append_child(link, name)
             }
             while let child = cmark_node_first_child(node) {
-                // What may stand in an image may stand in a link, links excepted.
+                // A link takes the same children as an image, but for links.
                 guard cmark_node_append_child(link, child) != 0 else { break }
             }
             exchange(node, for: link)

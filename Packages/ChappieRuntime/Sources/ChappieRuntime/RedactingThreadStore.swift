@@ -7,7 +7,7 @@ import ChappieCore
 ///     text.replacing(/[\w.]+@[\w.]+/, with: "‹mail address›")
 /// }
 /// ```
-/// What is redacted is gone: a thread that is opened again goes on with the redacted words.
+/// Redacted words are gone: a thread that is opened again goes on without them.
 public struct ChappieRedactingThreadStore: ChappieThreadStore {
     private let store: any ChappieThreadStore
     private let redact: @Sendable (ChappieThreadRecord) -> ChappieThreadRecord

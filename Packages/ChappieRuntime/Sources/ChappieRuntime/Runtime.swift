@@ -209,7 +209,7 @@ public actor ChappieRuntime {
                 handle.cancel()
             }
         } catch {
-            // What the client still records is of this turn, and of this thread.
+            // The client's last records belong to this turn, and to this thread.
             _ = try? await handle.response()
             throw error
         }
@@ -315,7 +315,7 @@ public actor ChappieRuntime {
             } catch {
                 // A thread that was deleted is not begun again by the end of a turn.
                 guard anywhere, case .conflict(_, _, let end) = error, end > position else { throw error }
-                // What others said meanwhile joins before the next turn.
+                // The records of other processes join before the next turn.
                 try await readOn(to: end)
                 continue
             }

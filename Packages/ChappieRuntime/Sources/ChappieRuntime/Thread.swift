@@ -9,13 +9,13 @@
 /// try Data(thread.json.serializedBytes()).write(to: file)        // complete; `ChappieThread(json:)` reads it
 /// ```
 public struct ChappieThread: Sendable, Hashable, Identifiable {
-    /// What lists show of it.
+    /// Its line in a list.
     public private(set) var summary: ChappieThreadSummary
-    /// What happened, in order.
+    /// Everything that happened, in order.
     public private(set) var records: [ChappieThreadRecord] = []
     /// The turns, in the order in which they began.
     public private(set) var turns: [ChappieTurn] = []
-    /// What compactions made of the conversation, where it is words.
+    /// The summaries that compactions made of the conversation, where they are words.
     public private(set) var compactionSummaries: [String] = []
 
     /// The conversation so far.

@@ -1,12 +1,12 @@
 public import ChappieCore
 
-/// What happens in a thread, in one vocabulary for a turn that runs and for one that is read back.
+/// Something that happens in a thread, in one vocabulary for a turn that runs and for one that is read back.
 public struct ChappieThreadEvent: Sendable, Hashable {
     /// The thread.
     public var threadID: String
     /// The turn.
     public var turnID: String
-    /// What happened.
+    /// The happening itself.
     public var event: ChappieTurnEvent
 
     /// An event with the given properties.
@@ -17,7 +17,7 @@ public struct ChappieThreadEvent: Sendable, Hashable {
     }
 }
 
-/// What happens in a turn. New cases may come: switch with a `default`.
+/// Something that happens in a turn. New cases may come: switch with a `default`.
 public enum ChappieTurnEvent: Sendable, Hashable {
     /// The turn began with these messages, and is kept.
     case started([ChappieInputMessage], model: String)

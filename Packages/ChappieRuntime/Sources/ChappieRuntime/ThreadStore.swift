@@ -46,7 +46,8 @@ public protocol ChappieThreadStore: Sendable {
     ///   - thread: the summary after these records.
     ///   - position: where the thread is expected to end.
     /// - Throws: ``ChappieThreadStoreError/conflict(thread:expected:actual:)`` when the thread ends elsewhere, because
-    ///   another process was faster. Nothing is added then, as with every other error.
+    ///   another process was faster. Nothing is added then, as with every other error, except that a store on a server
+    ///   which stays away says in ``ChappieThreadStoreError/unavailable(_:)`` when it could not learn the outcome.
     func append(
         _ records: [ChappieThreadRecord], to thread: ChappieThreadSummary, at position: Int
     ) async throws(ChappieThreadStoreError)
