@@ -14,7 +14,7 @@ needs() {
         nginx=nginx tmux=tmux tinyproxy=tinyproxy microsocks=microsocks libnss-wrapper=lib:libnss_wrapper.so dbus=dbus-daemon \
         gnome-keyring=gnome-keyring-daemon libsecret-1-0=lib:libsecret-1.so.0 libsecret-tools=secret-tool libglib2.0-bin=gdbus \
         python3-dbus=py:dbus python3-gi=py:gi python3-dbusmock=py:dbusmock gir1.2-gcr-3=py:gi.repository.Gcr \
-        keepassxc=keepassxc xvfb=Xvfb xclip=xclip chromium=chromium chromium-driver=chromedriver \
+        keepassxc=keepassxc xvfb=Xvfb xclip=xclip libgtk-4-dev=pc:gtk4 chromium=chromium chromium-driver=chromedriver \
         postgresql-15=/usr/lib/postgresql/15/bin/postgres fonts-dejavu-core=/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf ;;
     check) echo python3=python3 pkg-config=pkg-config libsecret-1-dev=pc:libsecret-1 ;;
     bench) echo time=/usr/bin/time ;;

@@ -3,7 +3,8 @@
 test-targets   prints the names of the root manifest's test targets
 layers         checks imports against the table in ARCHITECTURE.md and against what each target declares; the table's columns
                `module` and `may import` hold names of modules
-manifests      checks that the root manifest and the nested manifests say the same of every target's sources
+manifests      checks that the root manifest and the nested manifests say the same of every target's sources, and that the root
+               manifest leaves out what has a root of its own
 """
 
 import concurrent.futures
@@ -24,6 +25,8 @@ TOOLCHAIN = EVERYWHERE - {"HTTPTypes"} | {"Testing"}
 # Products that the root names otherwise than the package, and those of packages that the root does not have.
 RENAMED = {"ChappieTesting": "ChappieSDKTesting", "ChappieCurl": "", "ChappieProcess": "", "ChappieMarkdown": "",
            "ChappieLineEditor": ""}
+# Packages with headers that only who takes them needs: roots of their own, over the repository's root.
+OWN_ROOTS = ["Packages/ChappieSignInGTK", "Apps/chappie-gtk"]
 IMPORT = re.compile(r"^\s*(?:@\w+(?:\([^)]*\))?\s+)*(?:public |package |internal |fileprivate |private )?import\s+"
                     r"(?:(?:struct|class|enum|protocol|func|var|let|typealias)\s+)?(\w+)")
 
@@ -78,14 +81,21 @@ def law():
     return {row[0]: {name.strip() for name in row[1].split(",")} - {""} for row in rows}
 
 
+def own_targets():
+    """The targets of the packages with a root of their own, their paths as the root manifest would have them."""
+    return [{**target, "path": f"{folder}/{target.get('path') or 'Sources/' + target['name']}"}
+            for folder in OWN_ROOTS for target in manifest(f"{ROOT}/{folder}")["targets"]]
+
+
 def layers():
     problems, looked_at, rows = [], 0, law()
     # A program that tests start imports what it declares, as tests do.
     targets = [target for target in manifest(ROOT)["targets"] if target["type"] != "test" and "Tests/" not in target["path"]]
+    targets += own_targets()
     here = {relative(path) for upper in ("Packages", "Apps") for path in glob.glob(f"{ROOT}/{upper}/*/Sources/*")}
     here -= {os.path.normpath(target["path"]) for target in targets}
-    problems += [f"{path}: the root manifest has no target here" for path in sorted(here)]
-    problems += [f"ARCHITECTURE.md: its table has a row for {name}, which the root manifest doesn't know"
+    problems += [f"{path}: no manifest that is checked has a target here" for path in sorted(here)]
+    problems += [f"ARCHITECTURE.md: its table has a row for {name}, which no manifest that is checked knows"
                  for name in sorted(set(rows) - {target["name"] for target in targets})]
     for target in targets:
         name, declared = target["name"], dependency_names(target)
@@ -133,6 +143,13 @@ def manifests():
     problems, known, root = [], set(), manifest(ROOT)
     ours = facts(root, ROOT)
     folders = [os.path.dirname(path) for path in sorted(glob.glob(f"{ROOT}/Packages/*/Package.swift"))]
+    folders = [folder for folder in folders if relative(folder) not in OWN_ROOTS]
+    everywhere = next(target["settings"] for target in root["targets"] if target["name"] == "ChappieCore")
+    for target in own_targets():
+        if target["name"] in {target["name"] for target in root["targets"]}:
+            problems.append(f"{target['name']}: has a root of its own, and is in the root manifest as well")
+        if target["type"] != "system" and target["settings"] != everywhere:
+            problems.append(f"{target['name']}: its compiler settings are not those of the root's targets")
     with concurrent.futures.ThreadPoolExecutor() as pool:
         nested = zip(folders, pool.map(manifest, folders))
     for folder, package in nested:

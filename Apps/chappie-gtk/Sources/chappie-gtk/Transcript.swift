@@ -1,0 +1,42 @@
+import CGtk4
+
+/// What was said, as text that can be selected. A piece of an answer is put at its end, whatever its length.
+@MainActor
+struct Transcript {
+    private let view: UnsafeMutablePointer<GtkTextView>
+    private let buffer: UnsafeMutablePointer<GtkTextBuffer>
+    private let end: UnsafeMutablePointer<GtkTextMark>
+    private let scroll: UnsafeMutablePointer<GtkAdjustment>
+
+    init(_ view: UnsafeMutablePointer<GtkTextView>, in scroller: OpaquePointer) {
+        (self.view, buffer) = (view, gtk_text_view_get_buffer(view))
+        scroll = gtk_scrolled_window_get_vadjustment(scroller)
+        var last = GtkTextIter()
+        gtk_text_buffer_get_end_iter(buffer, &last)
+        end = gtk_text_buffer_create_mark(buffer, nil, &last, 0)
+    }
+
+    /// Begins what `name` says.
+    func begin(_ name: String) {
+        let isFirst = gtk_text_buffer_get_char_count(buffer) == 0
+        append((isFirst ? "" : "\n") + name, tag: "speaker")
+        append("\n")
+    }
+
+    /// The end of the text stays in sight, unless the user has scrolled up to read.
+    func append(_ text: String, tag: String? = nil) {
+        let shown = gtk_adjustment_get_value(scroll) + gtk_adjustment_get_page_size(scroll)
+        let follows = shown >= gtk_adjustment_get_upper(scroll) - 40
+        var (first, last) = (GtkTextIter(), GtkTextIter())
+        gtk_text_buffer_get_end_iter(buffer, &last)
+        let start = gtk_text_iter_get_offset(&last)
+        gtk_text_buffer_insert(buffer, &last, text, gint(text.utf8.count))
+        if let tag {
+            gtk_text_buffer_get_iter_at_offset(buffer, &first, start)
+            gtk_text_buffer_apply_tag_by_name(buffer, tag, &first, &last)
+        }
+        if follows { gtk_text_view_scroll_mark_onscreen(view, end) }
+    }
+
+    func clear() { gtk_text_buffer_set_text(buffer, "", 0) }
+}

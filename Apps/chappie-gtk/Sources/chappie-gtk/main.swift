@@ -1,0 +1,93 @@
+// A chat window over ChappieSDK and ChappieSignInGTK: what is chosen stands here, what is shown in ChatWindow.
+import CGtk4
+import ChappieSDK
+import ChappieSignInGTK
+import FoundationEssentials
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#endif
+
+let help = """
+    USAGE: chappie-gtk [--help] [--version]
+
+    A window to talk to ChatGPT with your own account.
+
+    ENVIRONMENT
+      CHAPPIE_ISSUER            where to sign in (default https://auth.openai.com)
+      CHAPPIE_BACKEND           the service, up to and including /backend-api
+      CHAPPIE_CREDENTIAL_STORE  keyring (default), file (encrypted) or memory
+      CHAPPIE_PASSPHRASE_FILE   a file with the passphrase of the encrypted file
+
+    "chappie simulator" prints the first two for a service on this machine.
+    """
+
+func refuse(_ sentence: String) -> Never {
+    let line = Array("chappie-gtk: \(sentence)\n".utf8)
+    _ = line.withUnsafeBytes { write(STDERR_FILENO, $0.baseAddress, $0.count) }
+    exit(64)
+}
+
+/// The web address in an environment variable, or the default.
+func address(_ name: String, default url: URL) -> URL {
+    guard let text = ProcessInfo.processInfo.environment[name] else { return url }
+    guard let url = URL(string: text), url.scheme == "https" || url.scheme == "http", url.host() != nil else {
+        refuse("\(name) is not a web address.")
+    }
+    return url
+}
+
+switch CommandLine.arguments.dropFirst().first {
+case "--help", "-h":
+    print(help)
+    exit(0)
+case "--version":
+    print("chappie-gtk \(ChappieVersion.current)")
+    exit(0)
+default: break
+}
+
+// MARK: What is chosen
+
+let service = ChappieEndpoints.chatGPT.profile
+let configuration = ChappieConfiguration(
+    harness: "You talk to a person in a small window. Answer in plain text, briefly.", automaticCompaction: 0.8,
+    endpoints: ChappieEndpoints(
+        issuer: address("CHAPPIE_ISSUER", default: service.issuer),
+        backend: address("CHAPPIE_BACKEND", default: service.backend)))
+let store: ChappieCredentialStorage =
+    switch ProcessInfo.processInfo.environment["CHAPPIE_CREDENTIAL_STORE"] ?? "keyring" {
+    case "keyring": .keyring
+    case "file": .encryptedFile(passphrase: .environment)
+    case "memory": .memory
+    default: refuse("CHAPPIE_CREDENTIAL_STORE is keyring, file or memory.")
+    }
+
+// MARK: Running
+
+/// No `await` up here: GTK's loop serves the main actor once it runs, as ChappieGTKMainLoop says.
+guard let application = gtk_application_new("com.chappie.Chat", G_APPLICATION_DEFAULT_FLAGS) else {
+    refuse("GTK could not be started.")
+}
+let program = UnsafeMutableRawPointer(application).assumingMemoryBound(to: GApplication.self)
+var chat: ChatWindow?
+
+ChappieGTKSignal.connect(application, "activate") {
+    ChappieGTKMainLoop.install()
+    let window = chat ?? ChatWindow(application, configuration: configuration, store: store)
+    chat = window
+    window.present()
+}
+/// Closing the window, Ctrl+Q and Ctrl-C: the process ends when what it has to keep is kept.
+for signal in [SIGINT, SIGTERM, SIGHUP] {
+    let quit: GSourceFunc = { _ in
+        MainActor.assumeIsolated { if let chat { chat.quit() } else { g_application_quit(program) } }
+        return 1
+    }
+    g_unix_signal_add(signal, quit, nil)
+}
+let status = g_application_run(program, CommandLine.argc, CommandLine.unsafeArgv)
+g_object_unref(application)
+exit(status)

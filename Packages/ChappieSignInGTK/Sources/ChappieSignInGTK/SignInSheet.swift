@@ -1,0 +1,155 @@
+import CGtk4
+import ChappieAuth
+import ChappieCore
+import ChappieSignInUI
+
+/// The window with the three steps, or with how the sign-in ended. It shows a state and calls the model, and is gone when its
+/// window is.
+@MainActor
+final class SignInSheet {
+    let window: Widget
+    private let model: ChappieSignInModel
+    private let texts: ChappieSignInTexts
+    private let scroller, pages, spinner, countdown, code, address, sentence, advice, tryAgain, openPage, copy: Widget
+    private let steps: [ChappieSignInStep.Kind: Step]
+    private let permission: Notice
+    private var shown: ChappieSignInState?
+
+    private static var hasStyles = false
+
+    /// - Parameter root: the window that it stands over, `GtkRoot *`.
+    init(_ model: ChappieSignInModel, _ texts: ChappieSignInTexts, over root: OpaquePointer?) {
+        let layout = Layout(Self.layout)
+        (self.model, self.texts, window) = (model, texts, layout["sheet"])
+        (scroller, pages) = (layout["scroller"], layout["pages"])
+        (spinner, countdown, code) = (layout["spinner"], layout["countdown"], layout["code"])
+        (address, sentence, advice) = (layout["address"], layout["sentence"], layout["advice"])
+        (tryAgain, openPage, copy) = (layout["try-again"], layout["open"], layout["copy"])
+        permission = Notice(layout, "permission")
+        steps = [
+            .openPage: Step(layout, "open-page"), .continueWithChatGPT: Step(layout, "continue"),
+            .enterCode: Step(layout, "enter-code"),
+        ]
+        if !Self.hasStyles { useStyles(Self.styles, on: gtk_widget_get_display(window)) }
+        Self.hasStyles = true
+
+        gtk_window_set_title(window.cast(), texts.signIn)
+        if let root { gtk_window_set_transient_for(window.cast(), UnsafeMutablePointer(root)) }
+        var mnemonics = Mnemonics()
+        for (id, text) in [
+            ("open-label", texts.openPage.button), ("copy-label", texts.enterCode.button),
+            ("cancel-label", texts.cancel),
+            ("try-again-label", texts.tryAgain),
+        ] {
+            gtk_label_set_text_with_mnemonic(layout[id].cast(), mnemonics.mark(text ?? ""))
+        }
+        openPage.setVisible(texts.openPage.button != nil)
+        // The relation to the label would be its whole name; the code belongs to it.
+        gtk_accessible_reset_relation(copy.cast(), GTK_ACCESSIBLE_RELATION_LABELLED_BY)
+        ChappieGTKSignal.connect(openPage, "clicked") { model.openPage() }
+        ChappieGTKSignal.connect(copy, "clicked") { model.copyCode() }
+        ChappieGTKSignal.connect(tryAgain, "clicked") { model.signIn() }
+        // The model decides what that means; the sheet goes when the state says so.
+        ChappieGTKSignal.answer(window, "close-request") {
+            model.cancel()
+            return true
+        }
+    }
+
+    func show(_ state: ChappieSignInState) {
+        let before = shown
+        shown = state
+        guard state != before else { return }
+        showCountdown(state)
+        if state.deviceCode != before?.deviceCode || before == nil { showCode(state.deviceCode) }
+        for step in state.steps { steps[step.kind]?.show(step, state.notices) }
+        permission.show(state.notices.first { $0.part == .notifications })
+        openPage.setSensitive(state.steps.first { $0.kind == .openPage }?.isEnabled ?? false)
+        copy.setSensitive(state.steps.first { $0.kind == .enterCode }?.isEnabled ?? false)
+        if state.ending != before?.ending || before == nil { showEnding(state.ending) }
+        fitHeight()
+        if before == nil || (state.deviceCode != nil) != (before?.deviceCode != nil) { moveFocus(state) }
+    }
+
+    private func showCountdown(_ state: ChappieSignInState) {
+        let isPreparing = state.isInProgress && state.deviceCode == nil
+        spinner.setVisible(isPreparing)
+        gtk_spinner_set_spinning(spinner.cast(), isPreparing ? 1 : 0)
+        window.tellBusy(isPreparing)
+        let sentence = isPreparing ? state.title : state.countdown ?? ""
+        gtk_label_set_text(countdown.cast(), sentence)
+    }
+
+    private func showCode(_ deviceCode: ChappieDeviceCode?) {
+        gtk_label_set_text(code.cast(), deviceCode?.userCode ?? "····-·····")
+        gtk_label_set_text(address.cast(), deviceCode?.verificationURL.absoluteString ?? "")
+        address.setVisible(deviceCode != nil)
+        // Letter by letter: read as words, a code can't be typed.
+        let spelled = deviceCode.map { $0.userCode.map(String.init).joined(separator: " ") } ?? ""
+        copy.tell(GTK_ACCESSIBLE_PROPERTY_LABEL, [texts.enterCode.button ?? "", spelled].joined(separator: " "))
+    }
+
+    private func showEnding(_ ending: ChappieSignInEnding?) {
+        gtk_stack_set_visible_child_name(pages.cast(), ending == nil ? "steps" : "ending")
+        guard let words = ending?.words else { return }
+        gtk_label_set_text(sentence.cast(), words.sentence)
+        gtk_label_set_text(advice.cast(), words.advice)
+        // It gets the focus: a screen reader says what happened together with what to do.
+        tryAgain.tell(GTK_ACCESSIBLE_PROPERTY_DESCRIPTION, "\(words.sentence) \(words.advice)")
+    }
+
+    /// GTK keeps a window's height when its content grows, and would scroll; a large print may.
+    private func fitHeight() {
+        let width = gtk_widget_get_width(pages)
+        var height: gint = 0
+        gtk_widget_measure(pages, GTK_ORIENTATION_VERTICAL, width == 0 ? -1 : width, &height, nil, nil, nil)
+        gtk_scrolled_window_set_min_content_height(scroller.cast(), min(height, 600))
+    }
+
+    private func moveFocus(_ state: ChappieSignInState) {
+        let target = state.ending != nil ? tryAgain : openPage
+        gtk_window_set_default_widget(window.cast(), target)
+        gtk_widget_grab_focus(target)
+    }
+}
+
+/// A sentence that may be missing.
+@MainActor
+private struct Notice {
+    private let row, icon, label: Widget
+
+    init(_ layout: borrowing Layout, _ id: String) {
+        (row, icon, label) = (layout["\(id)-notice"], layout["\(id)-icon"], layout["\(id)-sentence"])
+    }
+
+    func show(_ notice: ChappieSignInNotice?) {
+        row.setVisible(notice != nil)
+        icon.setVisible(notice?.isFailure ?? false)
+        gtk_label_set_text(label.cast(), notice?.sentence ?? "")
+    }
+}
+
+/// One of the numbered things to do.
+@MainActor
+private struct Step {
+    private let number, done, title, detail: Widget
+    private let notice: Notice
+
+    init(_ layout: borrowing Layout, _ id: String) {
+        (number, done) = (layout["\(id)-number"], layout["\(id)-done"])
+        (title, detail) = (layout["\(id)-title"], layout["\(id)-detail"])
+        notice = Notice(layout, id)
+    }
+
+    func show(_ step: ChappieSignInStep, _ notices: [ChappieSignInNotice]) {
+        number.setVisible(!step.isDone)
+        done.setVisible(step.isDone)
+        gtk_label_set_text(title.cast(), step.texts.title)
+        gtk_label_set_text(detail.cast(), step.texts.detail)
+        switch step.kind {
+        case .openPage: notice.show(notices.first { $0.part == .browser })
+        case .continueWithChatGPT: notice.show(nil)
+        case .enterCode: notice.show(notices.first { $0.part == .clipboard })
+        }
+    }
+}

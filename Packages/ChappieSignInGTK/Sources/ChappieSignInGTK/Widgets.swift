@@ -1,0 +1,74 @@
+import CGtk4
+
+typealias Widget = UnsafeMutablePointer<GtkWidget>
+
+extension UnsafeMutablePointer where Pointee == GtkWidget {
+    /// The widget as one of its kinds, which C has as macros: `GTK_WINDOW(widget)`. The caller knows the kind.
+    func cast<Kind>() -> UnsafeMutablePointer<Kind> {
+        UnsafeMutableRawPointer(self).assumingMemoryBound(to: Kind.self)
+    }
+
+    /// The same for a kind that is opaque in C.
+    func cast() -> OpaquePointer { OpaquePointer(self) }
+
+    func setVisible(_ isVisible: Bool) { gtk_widget_set_visible(self, isVisible ? 1 : 0) }
+
+    func setSensitive(_ isSensitive: Bool) { gtk_widget_set_sensitive(self, isSensitive ? 1 : 0) }
+
+    /// What a screen reader is told: a name, or a description.
+    func tell(_ property: GtkAccessibleProperty, _ text: String) {
+        var (property, value) = (property, GValue())
+        gtk_accessible_property_init_value(property, &value)
+        g_value_set_string(&value, text)
+        gtk_accessible_update_property_value(cast(), 1, &property, &value)
+        g_value_unset(&value)
+    }
+
+    func tellBusy(_ isBusy: Bool) {
+        var (state, value) = (GTK_ACCESSIBLE_STATE_BUSY, GValue())
+        gtk_accessible_state_init_value(state, &value)
+        g_value_set_boolean(&value, isBusy ? 1 : 0)
+        gtk_accessible_update_state_value(cast(), 1, &state, &value)
+        g_value_unset(&value)
+    }
+}
+
+/// Widgets made from GtkBuilder's XML.
+@MainActor
+struct Layout: ~Copyable {
+    private let builder: OpaquePointer
+
+    init(_ xml: String) { builder = gtk_builder_new_from_string(xml, -1) }
+
+    deinit { g_object_unref(UnsafeMutableRawPointer(builder)) }
+
+    /// The widget with this id; the layout has one.
+    subscript(_ id: String) -> Widget {
+        guard let object = gtk_builder_get_object(builder, id) else { preconditionFailure("no widget \(id)") }
+        return UnsafeMutableRawPointer(object).assumingMemoryBound(to: GtkWidget.self)
+    }
+}
+
+/// Rules for the style classes of a layout, below the program's own and above the theme's.
+@MainActor
+func useStyles(_ css: String, on display: OpaquePointer) {
+    let provider = gtk_css_provider_new()
+    gtk_css_provider_load_from_data(provider, css, -1)
+    gtk_style_context_add_provider_for_display(
+        display, OpaquePointer(provider), guint(GTK_STYLE_PROVIDER_PRIORITY_APPLICATION - 1))
+    g_object_unref(provider)
+}
+
+/// Gives each text of a window the first letter that no text before it has for Alt.
+struct Mnemonics {
+    private var taken: Set<String> = []
+
+    /// `text` in the form of `gtk_label_set_text_with_mnemonic`.
+    mutating func mark(_ text: String) -> String {
+        let letter = text.indices.first { text[$0].isLetter && !taken.contains(text[$0].lowercased()) }
+        if let letter { taken.insert(text[letter].lowercased()) }
+        return text.indices.map { index in
+            (index == letter ? "_" : text[index] == "_" ? "_" : "") + String(text[index])
+        }.joined()
+    }
+}
