@@ -98,6 +98,7 @@ let package = Package(
         module("ChappieMarkdown", ["ChappieCore", "CCMark"]),
         module("CEditline", []),
         module("ChappieLineEditor", ["CEditline"]),
+        module("CQRencode", []),
         // Facade
         module(
             "ChappieSDK",
@@ -123,7 +124,7 @@ let package = Package(
                 "ChappieSDK", "ChappieCore", "ChappieAuth", "ChappieClient", "ChappieCurl", "ChappieHTTP",
                 "ChappieWebSocket", "ChappieKeychainLinux", "ChappieCrypto", "ChappieDesktopLinux", "ChappieProcess",
                 "ChappieMCP", "ChappieRuntime", "ChappieThreadsSQLite", "ChappieSignInUI", "CSpawn", "CSQLite",
-                "ChappieMarkdown", "ChappieLineEditor", "ChappieSimulator", httpTypes, argumentParser,
+                "ChappieMarkdown", "ChappieLineEditor", "CQRencode", "ChappieSimulator", httpTypes, argumentParser,
             ],
             path: "Apps/chappie/Sources/chappie"),
         // Programs that tests kill
@@ -203,7 +204,7 @@ let package = Package(
             dependencies: [
                 "chappie", "ChappieCore", "ChappieAuth", "ChappieCurl", "ChappieMarkdown", "ChappieProcess",
                 "ChappieRuntime",
-                "ChappieSDK", "ChappieSimulator", "CSQLite", argumentParser,
+                "ChappieSDK", "ChappieSimulator", "CSQLite", "CQRencode", argumentParser,
             ],
             path: "Apps/chappie/Tests/chappieTests"),
         // Tests that cross packages

@@ -9,12 +9,13 @@ needs() {
     build) echo libncurses6=lib:libncurses.so.6 libsqlite3-0=lib:libsqlite3.so.0 libxml2=lib:libxml2.so.2 gcc=cc libc6-dev=stdlib.h \
         g++=g++ git=git ca-certificates=/etc/ssl/certs/ca-certificates.crt libcurl4-openssl-dev=curl/curl.h \
         libzstd-dev=zstd.h zlib1g-dev=zlib.h libssl-dev=openssl/evp.h libsqlite3-dev=sqlite3.h libedit-dev=histedit.h \
-        libpq-dev=libpq-fe.h libcmark-gfm-dev=cmark-gfm.h libcmark-gfm-extensions-dev=cmark-gfm-core-extensions.h ;;
+        libqrencode-dev=qrencode.h libpq-dev=libpq-fe.h libcmark-gfm-dev=cmark-gfm.h libcmark-gfm-extensions-dev=cmark-gfm-core-extensions.h ;;
     test) echo python3=python3 python3-venv=py:ensurepip curl=curl openssl=openssl zstd=zstd systemd=busctl procps=ps strace=strace \
         nginx=nginx tmux=tmux tinyproxy=tinyproxy microsocks=microsocks libnss-wrapper=lib:libnss_wrapper.so dbus=dbus-daemon \
         gnome-keyring=gnome-keyring-daemon libsecret-1-0=lib:libsecret-1.so.0 libsecret-tools=secret-tool libglib2.0-bin=gdbus \
         python3-dbus=py:dbus python3-gi=py:gi python3-dbusmock=py:dbusmock gir1.2-gcr-3=py:gi.repository.Gcr \
-        keepassxc=keepassxc xvfb=Xvfb xclip=xclip libgtk-4-dev=pc:gtk4 chromium=chromium chromium-driver=chromedriver \
+        keepassxc=keepassxc xvfb=Xvfb xclip=xclip xterm=xterm xfonts-base=/usr/share/fonts/X11/misc \
+        libgtk-4-dev=pc:gtk4 zbar-tools=zbarimg imagemagick=import chromium=chromium chromium-driver=chromedriver \
         postgresql-15=/usr/lib/postgresql/15/bin/postgres fonts-dejavu-core=/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf ;;
     check) echo python3=python3 pkg-config=pkg-config libsecret-1-dev=pc:libsecret-1 ;;
     bench) echo time=/usr/bin/time ;;

@@ -55,13 +55,13 @@ The end
 
 
 class Terminal(Counterpart):
-    """A program in a terminal of its own. Afterwards a line says how it ended, and below it stand the terminal's settings."""
+    """A program in a terminal of its own, `first` being what its user's shell does before. Afterwards a line says how it ended, and below it stand the terminal's settings."""
 
-    def __init__(self, user, *words, columns=60, rows=40, **settings):
+    def __init__(self, user, *words, columns=60, rows=40, first=":", **settings):
         super().__init__()
         self.socket, self.user = str(self.folder / "tmux"), user
         self.callback(subprocess.run, ["tmux", "-S", self.socket, "kill-server"], stderr=subprocess.DEVNULL)
-        command = f"trap : INT; {shlex.join([user.program, *words])}; echo '{ENDED}' $?; stty -a; exec sleep 1000"
+        command = f"{first}; trap : INT; {shlex.join([user.program, *words])}; echo '{ENDED}' $?; stty -a; exec sleep 1000"
         environment = {**user.environment, "PATH": os.environ["PATH"], "TERM": "tmux-256color", **settings}
         variables = [f"{name}={value}" for name, value in environment.items() if value is not None]
         self.tmux("new-session", "-d", "-x", str(columns), "-y", str(rows),
@@ -91,6 +91,11 @@ class Terminal(Counterpart):
         """With what has scrolled away above it."""
         lines = self.tmux("capture-pane", "-p", "-S", "-").split("\n")
         return "\n".join(line.rstrip() for line in lines).rstrip("\n") + "\n"
+
+    @property
+    def visible(self):
+        """Only what is on the screen now."""
+        return self.tmux("capture-pane", "-p")
 
     @property
     def styled(self):

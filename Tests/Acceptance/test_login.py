@@ -1,18 +1,53 @@
-"""What `chappie login` shows: in a terminal (tmux), in a pipe, without a display, and where the desktop does what it is asked."""
+"""What `chappie login` shows: in a terminal (tmux, xterm), in a pipe, without a display, and where the desktop does what it is
+asked. Its QR codes are read by zbarimg."""
+
+import re
+import subprocess
 
 import pytest
 
 from conftest import INTERRUPTED, SIGN_IN_NEEDED
-from counterparts import wait_until
+from counterparts import Counterpart, wait_until
 from test_chat import Terminal
 
 COUNTDOWN = "Waiting for approval: 1"
 LINKED = "ChatGPT Linked! Return to the app"
+UTF8 = {"LANG": "C.UTF-8"}
 
 
 def code_on(screen):
-    lines = [line.strip() for line in screen.splitlines() if line.strip()]
-    return lines[lines.index("Then enter this code:") + 1]
+    """The first words after the sentence. A QR code may stand beside them."""
+    return re.search(r"^Then enter this code:[ ▄]*\n[ ▄]*\n {4}(\S+)", screen, re.M)[1]
+
+
+def read_codes(image):
+    """The texts of the QR codes in a picture, which zbarimg reads from its standard input."""
+    done = subprocess.run(["zbarimg", "--quiet", "--raw", "-"], input=image, capture_output=True)
+    assert done.returncode in (0, 4), done.stderr
+    return done.stdout.decode().splitlines()
+
+
+def painted_codes(styled):
+    """The texts of the QR codes among the cells of a terminal whose lines are given with their styles."""
+    rows = []
+    for line in styled.split("\n"):
+        ink, paper, upper, lower = None, None, [], []
+        for sequence, cell in re.findall("\x1b\\[([0-9;]*)m|(.)", line):
+            if cell:
+                upper.append(paper == 16)
+                lower.append((ink if cell == "▄" else paper) == 16)
+            if not cell:
+                numbers = [int(number or 0) for number in sequence.split(";")]
+                while numbers:
+                    number, *numbers = numbers
+                    if number in (38, 48):
+                        colour, numbers = numbers[1], numbers[2:]
+                    ink = colour if number == 38 else None if number in (0, 39) else ink
+                    paper = colour if number == 48 else None if number in (0, 49) else paper
+        rows += [upper, lower]
+    width = max(map(len, rows))
+    pixels = [[int(dark) for dark in row + [False] * (width - len(row)) for _ in range(4)] for row in rows for _ in range(4)]
+    return read_codes(f"P1 {4 * width} {len(pixels)}\n".encode() + "\n".join(" ".join(map(str, row)) for row in pixels).encode())
 
 
 @pytest.fixture
@@ -20,7 +55,8 @@ def login(simulate, user, passphrase, stack):
     """`login("--no-browser", columns=40, rows=20)`: (simulator, terminal) with a sign-in whose code nobody has approved."""
     def start(*words, columns=80, rows=24, **settings):
         simulator = simulate(pollInterval=1, approves=False)
-        person = user(simulator, CHAPPIE_CREDENTIAL_STORE="file", **passphrase("open"), DISPLAY=None, WAYLAND_DISPLAY=None)
+        person = user(simulator, CHAPPIE_CREDENTIAL_STORE="file", **passphrase("open"),
+                      **{"DISPLAY": None, "WAYLAND_DISPLAY": None, **UTF8})
         terminal = stack.enter_context(Terminal(person, "login", *words, columns=columns, rows=rows, **settings))
         terminal.shows("enter this code")
         return simulator, terminal
@@ -68,7 +104,7 @@ def test_a_pipe_gets_lines_alone(simulate, user):
     outcome = user(simulate(pollInterval=0)).run("login", "--no-browser")
     assert "\x1b" not in outcome.output + outcome.errors and "Waiting" not in outcome.output + outcome.errors, outcome
     lines = outcome.output.splitlines()
-    assert lines[0] == "Open this page in a browser and sign in to ChatGPT:" and LINKED in lines, outcome
+    assert lines[0] == "Open this page and sign in to ChatGPT:" and LINKED in lines, outcome
 
 
 def test_the_desktop_gets_the_code_and_then_the_page(simulate, user, tmp_path):
@@ -94,3 +130,92 @@ def test_the_desktop_gets_the_code_and_then_the_page(simulate, user, tmp_path):
             process.kill()
     assert LINKED in output, output
     assert "The code is in your clipboard.\nA browser was asked to open the page.\n" in output, output
+
+
+# Columns, rows, options, settings; and whether there is a code. Without a display each is as over SSH.
+FACES = [
+    (80, 24, "", {}, True), (50, 45, "", {}, True), (80, 24, "--no-browser", {}, True), (80, 24, "", {"TERM": "xterm"}, True),
+    (40, 20, "", {}, False), (80, 21, "", {}, False), (80, 24, "--qr never", {}, False),
+    (80, 24, "", {"NO_COLOR": "1"}, False), (80, 24, "--qr always", {"NO_COLOR": "1"}, True),
+    (80, 24, "", {"TERM": "dumb"}, False), (80, 24, "", {"TERM": "vt220"}, False), (80, 24, "", {"LANG": "C"}, False),
+    (80, 24, "", {"DISPLAY": ":77"}, False), (80, 24, "--qr always", {"DISPLAY": ":77"}, True),
+    (80, 24, "--no-browser", {"DISPLAY": ":77"}, True),
+]
+
+
+@pytest.mark.parametrize("columns, rows, options, settings, has_code", FACES)
+def test_the_page_is_a_qr_code_where_it_helps_and_all_is_on_the_screen(columns, rows, options, settings, has_code, login, tmp_path):
+    for name in ("xclip", "xdg-open"):
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    simulator, terminal = login(*options.split(), columns=columns, rows=rows, PATH=f"{tmp_path}:/usr/bin:/bin", **settings)
+    page = simulator.issuer + "/codex/device"
+    moves = "NO_COLOR" not in settings and settings.get("TERM") != "dumb"
+    if moves:
+        terminal.shows(COUNTDOWN)
+    if "--no-browser" not in options:
+        terminal.shows("A browser was asked" if "DISPLAY" in settings else "on any device")
+    screen = terminal.visible
+    assert page in screen and code_on(screen) and ("Ctrl-" in screen) == moves, screen
+    assert painted_codes(terminal.styled) == [page] * has_code, screen
+    assert ("\x1b" in terminal.styled) == has_code and ("The QR code" in screen) == has_code, terminal.styled
+
+
+@pytest.mark.parametrize("columns, settings, reason", [
+    (32, {}, "it needs 33 columns, and here are 32"), (80, {"TERM": "dumb"}, "this terminal (TERM=dumb) has no colours")])
+def test_it_says_why_there_is_no_qr_code_and_goes_on(columns, settings, reason, login):
+    simulator, terminal = login("--no-browser", "--qr", "always", columns=columns, **settings)
+    assert simulator.post("/codex/device", user_code=code_on(terminal.screen), action="approve") == 200
+    unwrapped = lambda text: re.sub(r"\s", "", text)
+    assert unwrapped(f"chappie: No QR code is shown: {reason}.") in unwrapped(terminal.ends(0)), terminal.screen
+
+
+@pytest.mark.parametrize("options, says", [
+    (["--qr", "always"], "chappie: No QR code is shown: standard output is no terminal.\n"), (["--qr", "always", "--json"], ""), ([], "")])
+def test_a_pipe_gets_no_qr_code(options, says, simulate, user):
+    outcome = user(simulate(pollInterval=0), **UTF8, TERM="xterm-256color").run("login", "--no-browser", *options)
+    assert "\x1b" not in outcome.output + outcome.errors and "▄" not in outcome.output, outcome
+    assert says in outcome.errors and ("QR code" in outcome.errors) == bool(says), outcome
+
+
+def test_ctrl_c_leaves_what_was_there_and_a_whole_qr_code(login):
+    earlier = "\x1b[31mred\x1b[39m and \x1b[1m\x1b[48;5;19mbold on blue\x1b[0m"
+    simulator, terminal = login(first=f"printf '{earlier}\\n\\033[32m'; echo green; printf '\\033[0m'")
+    terminal.shows(COUNTDOWN)
+    before = terminal.styled.split("Waiting")[0]
+    terminal.type("", "C-c")
+    screen = terminal.ends(INTERRUPTED)
+    assert "Waiting" not in screen, screen
+    styled = terminal.styled
+    assert styled.startswith(earlier.replace("\x1b[0m", "")) and styled.startswith(before), (styled, before)
+    after = styled[len(before):]
+    assert "\x1b" not in after and "▄" not in after and re.match(r"\n*ended with", after), after
+    assert painted_codes(styled) == [simulator.issuer + "/codex/device"], screen
+    assert terminal.tmux("display-message", "-p", "#{cursor_flag} #{cursor_x} #{wrap_flag} #{alternate_on}") == "1 0 1 0\n"
+
+
+class XTerm(Counterpart):
+    """A program in an xterm on a screen of its own."""
+
+    def __init__(self, user, *words, options=()):
+        super().__init__()
+        server = self.start("Xvfb", "-displayfd", "1", "-screen", "0", "1000x700x24", "-nolisten", "tcp", stdout=subprocess.PIPE, text=True)
+        self.display = ":" + server.stdout.readline().strip()
+        command = ["env", "-u", "DISPLAY", "-u", "WAYLAND_DISPLAY", user.program, *words]
+        self.start("xterm", "-geometry", "80x24+0+0", *options, "-e", *command,
+                   env={"PATH": "/usr/bin:/bin", **user.environment, **UTF8, "DISPLAY": self.display})
+
+    def screenshot(self):
+        return subprocess.run(["import", "-display", self.display, "-window", "root", "png:-"], capture_output=True, check=True).stdout
+
+
+@pytest.mark.parametrize("options", [["-bg", "black", "-fg", "white"], ["-bg", "white", "-fa", "DejaVu Sans Mono", "-fs", "11"]],
+                         ids=["its own font", "an outline font"])
+def test_a_camera_reads_the_qr_code_of_a_real_terminal(options, simulate, user, passphrase, stack, request):
+    simulator = simulate(pollInterval=1, approves=False)
+    person = user(simulator, CHAPPIE_CREDENTIAL_STORE="file", **passphrase("open"))
+    terminal = stack.enter_context(XTerm(person, "login", options=options))
+    wait_until(lambda: read_codes(terminal.screenshot()) == [simulator.issuer + "/codex/device"], "the code can be read", 60)
+    if folder := request.config.getoption("--screenshots"):
+        with open(f"{folder}/login{options[-1]}.png", "wb") as file:
+            file.write(terminal.screenshot())

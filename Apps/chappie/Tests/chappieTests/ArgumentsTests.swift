@@ -30,7 +30,8 @@ import Testing
     }
 
     @Test(arguments: [
-        "login --no-browser", "logout", "status --json", "ask --model m --effort high --transport sse what is it",
+        "login --no-browser --qr always", "logout", "status --json",
+        "ask --model m --effort high --transport sse what is it",
         "chat --fast", "models --all", "usage", "accounts", "accounts list", "accounts use me", "accounts remove me",
         "auth export --remove f", "auth import f", "doctor --timeout 3",
         "simulator --port 8080 --auto-approve --rate 3",
@@ -44,6 +45,7 @@ import Testing
 
     @Test(arguments: [
         "ask --transport pigeon x", "ask --effort", "models extra", "accounts use", "nothing", "login -x",
+        "login --qr perhaps",
     ])
     func anythingElseIsWrongUsage(_ line: String) throws {
         let error = try #require(throws: (any Error).self) {

@@ -44,6 +44,15 @@ import Testing
         #expect(recorder.text(of: .output) == "text\nmore\n")
     }
 
+    @Test(arguments: [("\u{1B}[1mbold", true, "\u{1B}[0m\n"), ("\u{1B}[1mbold", false, "\n"), ("plain", true, "\n")])
+    func whatIsInterruptedLeavesNoStyle(_ drawn: String, _ isTerminal: Bool, _ expected: String) async throws {
+        let console = recorder.console(.init(error: isTerminal))
+        console.draw(drawn)
+        console.leave()
+        try await console.drained()
+        #expect(recorder.text(of: .error) == expected)
+    }
+
     @Test func aReaderThatDoesNotReadHoldsUpNeitherWritersNorACancelledTask() async throws {
         let reads = DispatchSemaphore(value: 0)
         let console = Console(.init()) { _, _ in

@@ -1,5 +1,7 @@
 import ArgumentParser
 import ChappieAuth
+@_spi(ChappieInternals) import ChappieCore
+import ChappieLineEditor
 import ChappieSDK
 import ChappieSignInUI
 import FoundationEssentials
@@ -12,6 +14,11 @@ struct Login: ProgramCommand {
             Shows an address and a code. Open the address in any browser, on any device, and enter the code. \
             The credential is kept in the keyring.
 
+            For a telephone the address is also a QR code, where no browser opens here (no display, no xdg-open, \
+            --no-browser) and the terminal has 256 colours, UTF-8 and room for it all. --qr always shows it beside \
+            a browser too, in spite of NO_COLOR, and where its beginning scrolls out of sight. The terminal's font needs \
+            the character ▄. With --json and --simulate there is none.
+
             With --json: {"type":"device_code",…} and then {"type":"linked",…}, one object a line.
             """)
 
@@ -20,14 +27,23 @@ struct Login: ProgramCommand {
     @Flag(name: .customLong("no-browser"), help: "Don't open a browser here.")
     var noBrowser = false
 
+    @Option(help: ArgumentHelp("Whether to show a QR code.", valueName: "when"))
+    var qr = QRChoice.auto
+
     @MainActor
     func run(in program: Program) async throws {
         let usesDesktop = !options.json && !options.simulate
+        let opensBrowser = usesDesktop && !noBrowser
         let model = ChappieSignInModel(
             session: try await program.session(), showsOnboardingSheet: false, requestsNotificationPermission: false,
-            browser: usesDesktop && !noBrowser ? program.browser : nil,
+            browser: opensBrowser ? program.browser : nil,
             clipboard: usesDesktop ? program.clipboard : nil)
-        var screen = Screen(program: program)
+        let qr = QRPlacement(
+            choice: usesDesktop ? qr : .never,
+            size: program.console.terminals.output ? TerminalState.size() : nil,
+            hasStyles: program.console.terminals.styles, environment: program.environment,
+            opensBrowser: opensBrowser && program.canOpenBrowser)
+        var screen = Screen(program: program, qr: qr)
         model.signIn()
         for await state in model.stateUpdates {
             screen.show(state)
@@ -45,21 +61,22 @@ struct Login: ProgramCommand {
                 program.console.note("chappie: `chappie accounts` does not list this account: \(error.message)")
             }
         }
-        await model.finishPendingWork()
-        screen.show(model.state)
         guard let info = model.session.accountInfo else { throw ChappieAuthError.cancelledSignIn }
         program.say(
             ["type": "linked", "account": info.json], "\(ending.words.sentence) \(ending.words.advice)",
             "Signed in as \(info.name)\(info.planInParentheses).", "The credential is stored \(program.place).")
+        // The notification, and perhaps a clipboard that is late: nothing that the user has to hear of any more.
+        await model.finishPendingWork()
     }
 
     /// The terminal's face of a sign-in: each line once, and a countdown where the terminal can replace it.
     private struct Screen {
         let program: Program
+        let qr: QRPlacement
         private var hasShownCode = false
         private var told: Set<ChappieSignInNotice> = []
 
-        init(program: Program) { self.program = program }
+        init(program: Program, qr: QRPlacement) { (self.program, self.qr) = (program, qr) }
 
         mutating func show(_ state: ChappieSignInState) {
             if let code = state.deviceCode, !hasShownCode {
@@ -79,22 +96,23 @@ struct Login: ProgramCommand {
         }
 
         private func show(_ code: ChappieDeviceCode) {
-            program.say(
-                [
-                    "type": "device_code", "user_code": .string(code.userCode),
-                    "verification_url": .string(code.verificationURL.absoluteString),
+            let page = code.verificationURL.absoluteString
+            guard !program.options.json else {
+                return program.console.json([
+                    "type": "device_code", "user_code": .string(code.userCode), "verification_url": .string(page),
                     "expires_at": .optional(code.expiresAt?.formatted(.iso8601)),
-                ],
-                """
-                Open this page in a browser and sign in to ChatGPT:
-
-                    \(code.verificationURL.absoluteString)
-
-                Then enter this code:
-
-                    \(code.userCode)
-
-                """)
+                ])
+            }
+            let text = [
+                "Open this page and sign in to ChatGPT:", "", "    \(page)", "", "Then enter this code:", "",
+                "    \(code.userCode)", "",
+            ].map(UntrustedText.forTerminal)
+            do throws(QRPlacement.Obstacle) {
+                if let lines = try qr.lines(text + ["The QR code leads to the same page."], page: page) {
+                    return program.console.draw(lines.map { $0 + "\n" }.joined())
+                }
+            } catch { program.console.note("chappie: \(error.sentence)") }
+            for line in text { program.console.line(line) }
         }
     }
 }

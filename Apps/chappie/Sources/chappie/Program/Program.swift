@@ -32,6 +32,7 @@ struct Program: Sendable {
 
     // Most commands need none of these, so that starting doesn't make them.
     var browser: any Browser { XDGOpenBrowser() }
+    var canOpenBrowser: Bool { XDGOpenBrowser().canOpen }
     var clipboard: any Clipboard { LinuxClipboard() }
     var sessionLock: any SessionLock { LogindSessionLock() }
 

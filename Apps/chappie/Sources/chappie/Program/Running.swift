@@ -25,7 +25,7 @@ extension ProgramCommand {
                 try await compose(console)
             } catch  where console.outputFailure != EPIPE || interruption.exitStatus != nil {
                 status = interruption.exitStatus ?? report(error, console)
-                if interruption.exitStatus != nil { console.note("") }
+                if interruption.exitStatus != nil { console.leave() }
             } catch {}  // It ended because its reader has left, and ends silently below.
             do {
                 try await console.drained()

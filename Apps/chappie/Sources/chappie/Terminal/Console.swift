@@ -25,6 +25,7 @@ final class Console: Sendable {
     private struct Queue {
         var pieces: [(stream: Stream, bytes: [UInt8])] = []
         var hasStatus = false
+        var hasStyled = false
         var outputFailure: CInt?
 
         mutating func append(_ text: String, _ stream: Stream) {
@@ -69,7 +70,10 @@ final class Console: Sendable {
     func write(_ text: String) { enqueue(terminals.output ? UntrustedText.forTerminal(text) : text, .output) }
 
     /// Writes data that may move the cursor: it was made here, and what came from elsewhere is clean in it.
-    func draw(_ text: String) { enqueue(text, .output) }
+    func draw(_ text: String) {
+        if text.utf8.contains(0x1B) { queue.withLock { $0.hasStyled = true } }
+        enqueue(text, .output)
+    }
 
     func line(_ text: String = "") { write(text + "\n") }
 
@@ -89,6 +93,12 @@ final class Console: Sendable {
     }
 
     func clearStatus() { enqueue("", .error) }
+
+    /// Begins a line of its own after an interruption. Ctrl-C makes the terminal throw away what it has not shown (NOFLSH in
+    /// termios(3)), which may be the end of a style.
+    func leave() {
+        enqueue(terminals.error && queue.withLock(\.hasStyled) ? "\u{1B}[0m\n" : "\n", .error)
+    }
 
     // MARK: Writing
 

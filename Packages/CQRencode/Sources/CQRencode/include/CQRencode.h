@@ -1,0 +1,2 @@
+// libqrencode's interface, imported as it is.
+#include <qrencode.h>
