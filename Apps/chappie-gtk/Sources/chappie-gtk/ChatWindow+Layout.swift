@@ -31,13 +31,13 @@ extension ChatWindow {
               </object></property>
               <child type="end"><object class="GtkMenuButton" id="menu-button">
                 <property name="icon-name">open-menu-symbolic</property><property name="menu-model">menu</property>
-                <property name="tooltip-text">Account</property>
+                <property name="primary">1</property>
                 <accessibility><property name="label">Account</property></accessibility>
               </object></child>
             </object></property>
             <child><object class="GtkStack" id="pages">
               <child><object class="GtkStackPage"><property name="name">loading</property><property name="child">
-                <object class="GtkSpinner"><property name="spinning">1</property>
+                <object class="GtkSpinner" id="loading"><property name="spinning">1</property>
                   <property name="halign">center</property><property name="valign">center</property></object>
               </property></object></child>
               <child><object class="GtkStackPage"><property name="name">welcome</property><property name="child">
@@ -65,10 +65,14 @@ extension ChatWindow {
                       <accessibility><property name="label">Conversation</property></accessibility></object></child>
                   </object></child>
                   <child><object class="GtkInfoBar" id="problem"><property name="message-type">error</property>
-                    <property name="show-close-button">1</property><property name="revealed">0</property>
+                    <property name="accessible-role">alert</property><property name="revealed">0</property>
                     <child><object class="GtkLabel" id="problem-sentence"><property name="wrap">1</property>
-                      <property name="xalign">0</property><property name="hexpand">1</property>
-                      <property name="selectable">1</property></object></child>
+                      <property name="xalign">0</property><property name="hexpand">1</property></object></child>
+                    <child><object class="GtkButton" id="dismiss"><property name="action-name">win.dismiss</property>
+                      <property name="valign">center</property>
+                      <child><object class="GtkLabel"><property name="label">_Dismiss</property>
+                        <property name="use-underline">1</property>
+                        <property name="mnemonic-widget">dismiss</property></object></child></object></child>
                   </object></child>
                   <child><object class="GtkSeparator"/></child>
                   <child><object class="GtkBox" id="bar"><property name="spacing">8</property>

@@ -10,6 +10,7 @@ final class ChatWindow {
 
     private let program: UnsafeMutablePointer<GApplication>
     private let window, pages, welcome, reason, account, entry, send, stop, bar, problem, problemSentence: Widget
+    private let loading: Widget
     private let transcript: Transcript
     private var actions: [String: OpaquePointer] = [:]
 
@@ -35,17 +36,18 @@ final class ChatWindow {
         (window, pages, welcome, reason) = (widget("window"), widget("pages"), widget("welcome"), widget("reason"))
         (account, entry, send, stop) = (widget("account"), widget("entry"), widget("send"), widget("stop"))
         (bar, problem, problemSentence) = (widget("bar"), widget("problem"), widget("problem-sentence"))
+        loading = widget("loading")
         let view = UnsafeMutableRawPointer(widget("transcript")).assumingMemoryBound(to: GtkTextView.self)
         transcript = Transcript(view, in: OpaquePointer(widget("scroller")))
 
         gtk_window_set_application(top, application)
         action("send", keys: []) { [unowned self] in ask() }
         action("stop", keys: ["Escape"]) { [unowned self] in turn?.cancel() }
+        action("dismiss", keys: []) { [unowned self] in tell(nil) }
         action("new", keys: ["<Control>n"]) { [unowned self] in beginConversation() }
         action("sign-out", keys: []) { [unowned self] in signOut() }
         action("quit", keys: ["<Control>q", "<Control>w"]) { [unowned self] in quit() }
         ChappieGTKSignal.connect(entry, "activate") { [unowned self] in ask() }
-        ChappieGTKSignal.connect(problem, "response") { [unowned self] in tell(nil) }
         ChappieGTKSignal.answer(window, "close-request") { [unowned self] in
             quit()
             return true
@@ -83,9 +85,12 @@ final class ChatWindow {
         let session = await Chappie.loadedAuthSession(configuration: configuration, store: store)
         self.session = session
         guard !isEnding else { return }
+        // A spinner draws 60 times a second, hidden or not.
+        gtk_spinner_stop(OpaquePointer(loading))
         let signIn = ChappieSignInButton(session: session)
         gtk_widget_set_halign(signIn.widget, GTK_ALIGN_CENTER)
         gtk_box_append(UnsafeMutableRawPointer(welcome).assumingMemoryBound(to: GtkBox.self), signIn.widget)
+        ChappieGTKSignal.connect(signIn.widget, "map") { gtk_widget_grab_focus(signIn.widget) }
         var wasSignedIn: Bool?
         for await state in session.stateUpdates where !isEnding {
             gtk_label_set_text(OpaquePointer(reason), explanation(of: state, session))
@@ -97,7 +102,7 @@ final class ChatWindow {
             beginConversation()
             gtk_stack_set_visible_child_name(OpaquePointer(pages), state.isSignedIn ? "chat" : "welcome")
             for name in ["new", "sign-out"] { g_simple_action_set_enabled(actions[name], state.isSignedIn ? 1 : 0) }
-            gtk_widget_grab_focus(state.isSignedIn ? entry : signIn.widget)
+            if state.isSignedIn { gtk_widget_grab_focus(entry) }
         }
     }
 

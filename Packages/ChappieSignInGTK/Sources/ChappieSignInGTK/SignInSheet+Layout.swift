@@ -38,7 +38,7 @@ extension SignInSheet {
           <style><class name="chappie-sheet"/></style>
           <child>\(step("open-page", 1, """
             <child>\(button("open", class: "suggested-action", extra: "<property name=\"halign\">start</property>"))</child>
-            <child>\(label("address", class: "caption", extra: "<property name=\"selectable\">1</property>"))</child>
+            <child>\(label("address", class: "caption", extra: "<property name=\"selectable\">1</property><property name=\"focusable\">0</property>"))</child>
             """))</child>
           <child>\(step("continue", 2, ""))</child>
           <child>\(step("enter-code", 3, "<child>\(codeChip)</child>"))</child>
@@ -58,8 +58,10 @@ extension SignInSheet {
           <child><object class="GtkImage"><property name="icon-name">dialog-warning-symbolic</property>
             <property name="pixel-size">48</property><property name="accessible-role">presentation</property>
             <style><class name="dim-label"/></style></object></child>
-          <child>\(label("sentence", class: "title-4", extra: centred))</child>
-          <child>\(label("advice", class: "body", extra: centred))</child>
+          <child><object class="GtkBox"><property name="orientation">vertical</property><property name="spacing">6</property>
+            <child>\(label("sentence", class: "title-4", extra: centred))</child>
+            <child>\(label("advice", class: "body", extra: centred))</child>
+          </object></child>
           <child>\(button("try-again", class: "suggested-action", extra: "<property name=\"halign\">center</property>"))</child>
         </object>
         """
@@ -71,6 +73,7 @@ extension SignInSheet {
           <child><object class="GtkBox"><property name="spacing">8</property>
             <child><object class="GtkLabel" id="code"><property name="hexpand">1</property><property name="xalign">0</property>
               <property name="wrap">1</property><property name="wrap-mode">char</property>
+              <attributes><attribute name="insert-hyphens" value="0"/></attributes>
               <style><class name="chappie-letters"/></style></object></child>
             <child><object class="GtkImage"><property name="icon-name">edit-copy-symbolic</property>
               <property name="accessible-role">presentation</property></object></child>
@@ -98,7 +101,7 @@ extension SignInSheet {
           <child><object class="GtkBox"><property name="orientation">vertical</property><property name="spacing">6</property>
             <property name="hexpand">1</property>
             <child>\(label("\(id)-title", class: "heading"))</child>
-            <child>\(label("\(id)-detail", class: "dim-label"))</child>
+            <child>\(label("\(id)-detail", class: "chappie-detail"))</child>
             \(controls)
             <child>\(notice(id))</child>
           </object></child>
@@ -137,6 +140,7 @@ extension SignInSheet {
         .chappie-number { min-width: 28px; min-height: 28px; border-radius: 9999px; font-weight: bold;
             background-color: alpha(currentColor, 0.1); }
         .chappie-code { padding: 10px 14px; }
-        .chappie-letters { font-family: monospace; font-size: 150%; font-weight: bold; letter-spacing: 2px; }
+        .chappie-detail { opacity: 0.75; }
+        .chappie-letters { font-family: monospace; font-size: 140%; font-weight: bold; letter-spacing: 2px; }
         """
 }

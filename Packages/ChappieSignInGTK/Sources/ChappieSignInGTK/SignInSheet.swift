@@ -46,6 +46,8 @@ final class SignInSheet {
         openPage.setVisible(texts.openPage.button != nil)
         // The relation to the label would be its whole name; the code belongs to it.
         gtk_accessible_reset_relation(copy.cast(), GTK_ACCESSIBLE_RELATION_LABELLED_BY)
+        openPage.tell(GTK_ACCESSIBLE_PROPERTY_DESCRIPTION, texts.openPage.detail)
+        copy.tell(GTK_ACCESSIBLE_PROPERTY_DESCRIPTION, texts.enterCode.detail)
         ChappieGTKSignal.connect(openPage, "clicked") { model.openPage() }
         ChappieGTKSignal.connect(copy, "clicked") { model.copyCode() }
         ChappieGTKSignal.connect(tryAgain, "clicked") { model.signIn() }
@@ -58,8 +60,8 @@ final class SignInSheet {
 
     func show(_ state: ChappieSignInState) {
         let before = shown
-        shown = state
         guard state != before else { return }
+        defer { shown = state }
         showCountdown(state)
         if state.deviceCode != before?.deviceCode || before == nil { showCode(state.deviceCode) }
         for step in state.steps { steps[step.kind]?.show(step, state.notices) }
@@ -78,10 +80,16 @@ final class SignInSheet {
         window.tellBusy(isPreparing)
         let sentence = isPreparing ? state.title : state.countdown ?? ""
         gtk_label_set_text(countdown.cast(), sentence)
+        // A screen reader is told of each new name: once a minute is enough.
+        let seconds = state.remaining?.components.seconds ?? 0
+        if seconds % 60 == 0 || state.deviceCode != shown?.deviceCode {
+            countdown.tell(GTK_ACCESSIBLE_PROPERTY_LABEL, sentence)
+        }
     }
 
     private func showCode(_ deviceCode: ChappieDeviceCode?) {
         gtk_label_set_text(code.cast(), deviceCode?.userCode ?? "····-·····")
+        gtk_label_set_width_chars(code.cast(), gint(min(deviceCode?.userCode.count ?? 10, 10)))
         gtk_label_set_text(address.cast(), deviceCode?.verificationURL.absoluteString ?? "")
         address.setVisible(deviceCode != nil)
         // Letter by letter: read as words, a code can't be typed.
