@@ -1,5 +1,5 @@
 // swift-tools-version: 6.2
-// libqrencode, imported.
+// libqrencode, opened at run time.
 import PackageDescription
 
 let package = Package(

@@ -162,8 +162,12 @@ def test_the_page_is_a_qr_code_where_it_helps_and_all_is_on_the_screen(columns, 
 
 
 @pytest.mark.parametrize("columns, settings, reason", [
+    (80, {"LD_LIBRARY_PATH": "{tmp_path}"}, "libqrencode is missing. Install the package libqrencode4"),
     (32, {}, "it needs 33 columns, and here are 32"), (80, {"TERM": "dumb"}, "this terminal (TERM=dumb) has no colours")])
-def test_it_says_why_there_is_no_qr_code_and_goes_on(columns, settings, reason, login):
+def test_it_says_why_there_is_no_qr_code_and_goes_on(columns, settings, reason, login, tmp_path):
+    # In the place of the library: an empty file ends the loader's search.
+    (tmp_path / "libqrencode.so.4").touch()
+    settings = {name: value.format(tmp_path=tmp_path) for name, value in settings.items()}
     simulator, terminal = login("--no-browser", "--qr", "always", columns=columns, **settings)
     assert simulator.post("/codex/device", user_code=code_on(terminal.screen), action="approve") == 200
     unwrapped = lambda text: re.sub(r"\s", "", text)

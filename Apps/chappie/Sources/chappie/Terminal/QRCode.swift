@@ -10,13 +10,16 @@ struct QRCode {
     let side: Int
     private let modules: [Bool]
 
-    /// `nil` for an empty text and for more than 2953 bytes.
+    /// Whether this machine has the library that makes them.
+    static var canBeMade: Bool { cqrencode_is_there() }
+
+    /// `nil` for an empty text, for more than 2953 bytes, and where none can be made.
     init?(_ text: String) {
         let bytes = Array(text.utf8)
         guard (1...2953).contains(bytes.count),
-            let code = QRcode_encodeData(CInt(bytes.count), bytes, 0, QR_ECLEVEL_L)
+            let code = cqrencode_encode(CInt(bytes.count), bytes)
         else { return nil }
-        defer { QRcode_free(code) }
+        defer { cqrencode_free(code) }
         side = Int(code.pointee.width)
         // The lowest bit is the colour, the others tell what the module is for.
         modules = (0..<side * side).map { code.pointee.data[$0] & 1 == 1 }

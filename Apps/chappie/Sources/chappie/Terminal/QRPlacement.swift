@@ -40,6 +40,9 @@ struct QRPlacement {
         case .always:
             guard let size else { throw Self.obstacle("standard output is no terminal") }
             guard environment["TERM"] != "dumb" else { throw Self.obstacle("this terminal (TERM=dumb) has no colours") }
+            guard QRCode.canBeMade else {
+                throw Self.obstacle("libqrencode is missing. Install the package libqrencode4")
+            }
             guard let code = QRCode(page) else { throw Self.obstacle("the address is too long") }
             if let lines = Self.fitting(text, code, size) { return lines }
             // The text stays on the screen; the user can scroll back to the code, or has a larger window in a moment.
