@@ -24,6 +24,18 @@ func module(_ name: String, in package: String? = nil, _ dependencies: [Target.D
     .target(name: name, dependencies: dependencies, path: "Packages/\(package ?? name)/Sources/\(name)")
 }
 
+// Where there is SwiftUI, ChappieSDK brings the sign-in button. A program on Linux that wants its model asks for the module.
+let applePlatforms: [Platform] = [.macOS, .macCatalyst, .iOS, .tvOS, .watchOS, .visionOS]
+
+// For App Store Connect. On Linux a resource would bring an accessor that imports all of Foundation.
+#if os(macOS)
+    let privacyResources: [Resource]? = [.copy("PrivacyInfo.xcprivacy")]
+    let privacyExcluded: [String] = []
+#else
+    let privacyResources: [Resource]? = nil
+    let privacyExcluded = ["PrivacyInfo.xcprivacy"]
+#endif
+
 func tests(of name: String, _ dependencies: [Target.Dependency] = []) -> Target {
     .testTarget(
         name: "\(name)Tests", dependencies: [.byName(name: name)] + dependencies,
@@ -100,12 +112,14 @@ let package = Package(
         module("ChappieLineEditor", ["CEditline"]),
         module("CQRencode", []),
         // Facade
-        module(
-            "ChappieSDK",
-            [
+        .target(
+            name: "ChappieSDK",
+            dependencies: [
                 "ChappieCore", "ChappieAuth", "ChappieClient", "ChappieCurl", "ChappieHTTP", "ChappieWebSocket",
                 "ChappieKeychainLinux", "ChappieCrypto", "ChappieDesktopLinux", logging,
-            ]),
+                .byName(name: "ChappieSignInUI", condition: .when(platforms: applePlatforms)),
+            ],
+            path: "Packages/ChappieSDK/Sources/ChappieSDK", exclude: privacyExcluded, resources: privacyResources),
         module(
             "ChappieSDKRuntime", in: "ChappieSDK",
             ["ChappieAuth", "ChappieRuntime", "ChappieThreadsSQLite", "ChappieSDK"]),

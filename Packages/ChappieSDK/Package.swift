@@ -2,6 +2,16 @@
 // Facade: the default composition for the platform.
 import PackageDescription
 
+// As in the root manifest.
+let applePlatforms: [Platform] = [.macOS, .macCatalyst, .iOS, .tvOS, .watchOS, .visionOS]
+#if os(macOS)
+    let privacyResources: [Resource]? = [.copy("PrivacyInfo.xcprivacy")]
+    let privacyExcluded: [String] = []
+#else
+    let privacyResources: [Resource]? = nil
+    let privacyExcluded = ["PrivacyInfo.xcprivacy"]
+#endif
+
 let package = Package(
     name: "ChappieSDK",
     platforms: [.macOS(.v15), .iOS(.v18)],
@@ -20,6 +30,7 @@ let package = Package(
         .package(path: "../ChappieCrypto"),
         .package(path: "../ChappieDesktopLinux"),
         .package(path: "../ChappieRuntime"),
+        .package(path: "../ChappieSignInUI"),
         .package(path: "../ChappieThreadsSQLite"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     ],
@@ -37,7 +48,9 @@ let package = Package(
                 "ChappieCrypto",
                 "ChappieDesktopLinux",
                 .product(name: "Logging", package: "swift-log"),
-            ]),
+                .byName(name: "ChappieSignInUI", condition: .when(platforms: applePlatforms)),
+            ],
+            exclude: privacyExcluded, resources: privacyResources),
         .target(
             name: "ChappieSDKRuntime",
             dependencies: [

@@ -49,10 +49,10 @@ def manifest(folder):
     return json.loads(done.stdout)
 
 
-def dependency_names(target):
-    """Names of what a target may import, without saying where each comes from."""
+def dependencies(target):
+    """What a target may import, without saying where it comes from: name -> the platforms that it is restricted to, or None."""
     parts = [next(iter(dependency.items())) for dependency in target["dependencies"]]
-    return {values[0] for kind, values in parts if kind in ("byName", "target", "product")}
+    return {values[0]: values[-1] for kind, values in parts if kind in ("byName", "target", "product")}
 
 
 def report(problems, fine):
@@ -65,7 +65,8 @@ def imports(text):
     """(line, module) of the imports of a Swift file; those that exist on another platform alone can't be judged here."""
     for pattern in (r"/\*.*?\*/", r'"""(.*?)"""'):
         text = re.sub(pattern, lambda found: "\n" * found.group().count("\n"), text, flags=re.S)
-    elsewhere = set(re.findall(r"^\s*#(?:else)?if canImport\((\w+)\)", text, flags=re.M)) - {"Foundation"}
+    conditions = re.findall(r"^\s*#(?:else)?if (.*)", text, flags=re.M)
+    elsewhere = set(re.findall(r"(?<!!)\bcanImport\((\w+)\)", "\n".join(conditions))) - {"Foundation"}
     for number, line in enumerate(text.splitlines(), 1):
         found = IMPORT.match(line)
         if found and found[1] not in elsewhere:
@@ -98,7 +99,7 @@ def layers():
     problems += [f"ARCHITECTURE.md: its table has a row for {name}, which no manifest that is checked knows"
                  for name in sorted(set(rows) - {target["name"] for target in targets})]
     for target in targets:
-        name, declared = target["name"], dependency_names(target)
+        name, declared = target["name"], set(dependencies(target))
         if name not in rows:
             problems.append(f"{name}: has no row in ARCHITECTURE.md's table; a new module needs one, and a reason")
             continue
@@ -135,7 +136,7 @@ def facts(package, folder):
         path = os.path.normpath(os.path.join(folder, target.get("path") or f"Sources/{target['name']}"))
         lists = {key: sorted(json.dumps(value, sort_keys=True) for value in target.get(key) or [])
                  for key in ("settings", "exclude", "resources", "pluginUsages")}
-        found[f"the target {target['name']}"] = f"{target['type']} in {relative(path)} with {sorted(dependency_names(target))}, {lists}"
+        found[f"the target {target['name']}"] = f"{target['type']} in {relative(path)} with {sorted(dependencies(target).items(), key=str)}, {lists}"
     return found
 
 

@@ -163,11 +163,6 @@ def test_a_package_builds_from_its_own_manifest(package, build):
     build(ROOT / "Packages" / package, "--target", "ChappieAuth")
 
 
-def test_core_auth_client_and_the_sign_in_model_build_in_apples_idiom(build):
-    """With full Foundation, and with OpenCombine in the place of Combine."""
-    build(ROOT / "Tests/AppleIdiom")
-
-
 def test_the_program_links_neither_full_foundation_nor_what_is_opened_at_run_time(program):
     linked = run("ldd", program).stdout
     assert "libc.so" in linked and not [name for name in NOT_LINKED if name in linked], linked

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import plistlib
 import re
 import subprocess
 
@@ -77,3 +78,19 @@ def test_every_name_that_the_sdk_brings_begins_with_chappie_and_every_such_name_
 
 def test_the_testing_product_comes_in_one_import(errors):
     assert "error:" not in errors("import ChappieSDKTesting\nlet seed: SeededAuth? = nil\nlet simulator: Simulator? = nil\n")
+
+
+def test_the_privacy_manifest_declares_what_an_account_is_known_by_for_the_apps_own_work_and_no_tracking():
+    """The bundle of it is made on Apple platforms alone: a resource on Linux would link all of Foundation."""
+    manifest = plistlib.loads((ROOT / "Packages/ChappieSDK/Sources/ChappieSDK/PrivacyInfo.xcprivacy").read_bytes(), fmt=plistlib.FMT_XML)
+    for_the_app = {"NSPrivacyCollectedDataTypeLinked": True, "NSPrivacyCollectedDataTypeTracking": False,
+                   "NSPrivacyCollectedDataTypePurposes": ["NSPrivacyCollectedDataTypePurposeAppFunctionality"]}
+    collected = ["NSPrivacyCollectedDataTypeUserID", "NSPrivacyCollectedDataTypeEmailAddress"]
+    assert manifest == {
+        "NSPrivacyTracking": False, "NSPrivacyTrackingDomains": [], "NSPrivacyAccessedAPITypes": [],
+        "NSPrivacyCollectedDataTypes": [{"NSPrivacyCollectedDataType": kind, **for_the_app} for kind in collected]}
+    for folder in (ROOT, ROOT / "Packages/ChappieSDK"):
+        command = ["swift", "package", "--package-path", folder, "dump-package"]
+        package = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+        target = next(target for target in package["targets"] if target["name"] == "ChappieSDK")
+        assert (target["resources"], target["exclude"]) == ([], ["PrivacyInfo.xcprivacy"])

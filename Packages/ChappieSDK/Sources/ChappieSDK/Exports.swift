@@ -62,3 +62,8 @@
 @_exported import struct ChappieCore.ChappieUsageLimitSnapshot
 @_exported import struct ChappieCore.ChappieUsageWindow
 @_exported import struct ChappieCore.ChappieVerbosity
+
+#if canImport(SwiftUI)
+    // The sign-in button, its texts and its model. The manifest depends on the module on the platforms that have SwiftUI.
+    @_exported import ChappieSignInUI
+#endif

@@ -1,6 +1,8 @@
 // swift-tools-version: 6.2
-// Compiles the libraries without Linux headers as an Apple platform sees them: with full Foundation, and with a module
-// called Combine, for which OpenCombine stands in. Test: Tests/Acceptance/test_packages.py.
+// Compiles the libraries without Linux headers as an Apple platform sees them: with full Foundation, with OpenCombine as
+// `Combine`, and with hand-written empty declarations as `SwiftUI` and its neighbours. It is a package of its own, since
+// `canImport(SwiftUI)` must be true here and nowhere else. Nothing of it runs. Scripts/lib/swiftui.py builds it and plants
+// mistakes.
 import PackageDescription
 
 let settings: [SwiftSetting] = [
@@ -9,18 +11,23 @@ let settings: [SwiftSetting] = [
     .define("CHAPPIE_FULL_FOUNDATION"), .treatAllWarnings(as: .error),
 ]
 let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types")
-
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 
 let package = Package(
-    name: "apple-idiom",
+    name: "swiftui-check",
     dependencies: [
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/OpenCombine/OpenCombine", from: "0.14.0"),
     ],
     targets: [
+        // Stand-ins for Apple's modules.
         .target(name: "Combine", dependencies: ["OpenCombine"]),
+        .target(name: "SwiftUI", dependencies: ["Combine"]),
+        .target(name: "UIKit"),
+        .target(name: "AppKit"),
+        .target(name: "UserNotifications"),
+        .target(name: "Accessibility"),
         // Links to the packages' own sources.
         .target(name: "ChappieCore", dependencies: [httpTypes], swiftSettings: settings),
         .target(
@@ -29,9 +36,20 @@ let package = Package(
             name: "ChappieClient", dependencies: ["ChappieCore", "ChappieAuth", "Combine", httpTypes, logging],
             swiftSettings: settings),
         .target(
-            name: "ChappieSignInUI", dependencies: ["ChappieCore", "ChappieAuth", "Combine"], swiftSettings: settings),
+            name: "ChappieSignInUI",
+            dependencies: [
+                "ChappieCore", "ChappieAuth", "Combine", "SwiftUI", "UIKit", "UserNotifications", "Accessibility",
+            ],
+            swiftSettings: settings),
+        // The front door's own sources over a composition that has nothing in it.
         .target(
-            name: "Observer", dependencies: ["ChappieAuth", "ChappieSignInUI", "Combine"], swiftSettings: settings),
+            name: "ChappieSDK",
+            dependencies: ["ChappieCore", "ChappieAuth", "ChappieClient", "ChappieSignInUI", httpTypes, logging],
+            swiftSettings: settings),
+        // What an app writes.
+        .target(
+            name: "Forms", dependencies: ["ChappieSDK", "SwiftUI", "Combine", "AppKit"],
+            swiftSettings: [.treatAllWarnings(as: .error)]),
     ],
     swiftLanguageModes: [.v6]
 )

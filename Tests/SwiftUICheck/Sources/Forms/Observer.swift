@@ -1,5 +1,4 @@
-import ChappieAuth
-import ChappieSignInUI
+import ChappieSDK
 import Combine
 
 /// Compiles only when the session has its Combine half.

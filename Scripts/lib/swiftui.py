@@ -1,0 +1,153 @@
+"""The SwiftUI face, compiled without a Mac: swiftui.py check|count
+
+check   builds Tests/SwiftUICheck, which has hand-written declarations in the place of Apple's modules, compiles its call forms
+        in other language modes and the face over AppKit, then plants mistakes: each has to be an error where it stands
+count   prints how many mistakes are planted
+
+An isolation fault and an uninitialised property are found after type checking, so everything goes as far as SIL.
+"""
+
+import concurrent.futures
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+PACKAGE = pathlib.Path(__file__).resolve().parents[2] / "Tests/SwiftUICheck"
+BUILD = PACKAGE / ".build/debug"
+OURS, FORMS = "ChappieSignInUI", "Forms"
+STRICT = [word for name in ("ExistentialAny", "InternalImportsByDefault", "MemberImportVisibility", "NonisolatedNonsendingByDefault")
+          for word in ("-enable-upcoming-feature", name)]
+OPTIONS = {OURS: ["-swift-version", "6", "-D", "CHAPPIE_FULL_FOUNDATION", *STRICT], FORMS: ["-swift-version", "6", "-warnings-as-errors"]}
+VIEW, SHEET, DESKTOP = "SwiftUI/ChappieSignIn.swift", "SwiftUI/SignInSheet.swift", "SwiftUI/AppleDesktop.swift"
+
+# (module, file, what stands there, what is planted, the error's words, where the error stands if not in what is planted)
+MISTAKES = [
+    # In the face.
+    (OURS, SHEET, ".multilineTextAlignment(.leading)", ".multilineAlignment(.leading)", "has no member 'multilineAlignment'"),
+    (OURS, SHEET, "Button(tryAgain, action: signIn)\n                .buttonStyle(.borderedProminent)",
+     "Button(tryAgain, action: signIn)\n                .buttonStyle(.prominent)", "has no member 'prominent'"),
+    (OURS, SHEET, "            case .continueWithChatGPT: EmptyView()\n", "", "switch must be exhaustive", "switch step.kind {"),
+    (OURS, SHEET, "model.copyCode()", "model.pasteCode()", "has no .*member 'pasteCode'"),
+    (OURS, SHEET, "@ObservedObject var model: ChappieSignInModel", "@ObservedObject var model: ChappieSignInState",
+     "requires that 'ChappieSignInState' conform to 'ObservableObject'"),
+    (OURS, SHEET, "Button(step.texts.button ?? step.texts.title)", "Button(step.texts.button)", "must be unwrapped|no exact matches"),
+    (OURS, SHEET, "    import Accessibility\n", "", "cannot find 'AccessibilityNotification'", "AccessibilityNotification"),
+    (OURS, SHEET, "ForEach(model.state.notices, id: \\.part)", "ForEach(model.state.notices)", "conform to 'Identifiable'"),
+    (OURS, SHEET, ".environment(\\.isEnabled, true)", ".environment(\\.isDisabled, true)", "has no member 'isDisabled'"),
+    (OURS, SHEET, "copy: @MainActor () -> Void", "copy: @Sendable () async -> Void", "expecting synchronous function type", "Button(action: copy)"),
+    (OURS, VIEW, "@Environment(\\.openURL)", "@Environment(\\.openLink)", "has no member 'openLink'"),
+    (OURS, VIEW, "isPresented: isSheetPresented", "isPresented: model.state.isSheetPresented", "to expected argument type 'Binding<Bool>'"),
+    (OURS, VIEW, "            texts = settings.texts\n", "", "without initializing all stored properties|before all stored properties are initialized",
+     "onDeviceCode: { [relay] in relay.onDeviceCode?($0) }))\n        }"),
+    (OURS, VIEW, "public struct ChappieSignInLabel: View", "public struct ChappieSignInLabel", "and 'Label : View'", "where Label == ChappieSignInLabel {"),
+    (OURS, VIEW, "self.onDeviceCode = onDeviceCode", "_relay = State(initialValue: SignInRelay())", "incorrect argument label"),
+    (OURS, VIEW, "Button {\n                    model.signIn()", "Button {\n                    await model.finishPendingWork()", "async"),
+    (OURS, DESKTOP, "try await center.requestAuthorization(", "try center.requestAuthorization(", "'async' but is not marked with 'await'"),
+    (OURS, DESKTOP, "        @MainActor\n        func open(", "        func open(", "actor-isolated", "guard let openURL"),
+    (OURS, DESKTOP, "    @MainActor\n    final class SignInRelay", "    final class SignInRelay", "'Sendable'", "private var openURL"),
+    (OURS, DESKTOP, "throw DesktopError(\"There is no window to open the page from.\")", "throw CancellationError()", "cannot be converted to error type"),
+    (OURS, DESKTOP, "try await center.add(request)", "Task.detached { try await center.add(request) }; content.title = title", "risks causing data races"),
+    (OURS, DESKTOP, "UIPasteboard.general.string = text", "UIPasteboard.general.text = text", "has no member 'text'"),
+    # In what an app writes.
+    # A trailing closure that makes no view is taken for `onDeviceCode`: a warning, and an error where warnings are errors.
+    (FORMS, "Forms.swift", "{ ChappieSignInLabel($0).bold() }", "{ title in title }", "is unused"),
+    (FORMS, "Forms.swift", "                EmptyView()\n", "                title.count\n", "'Int' conform to 'View'"),
+    (FORMS, "Forms.swift", "{ _ in Text(\"Go on\") }", "{ title, count in Text(title) }", "expects 1 argument|takes 1 argument"),
+    (FORMS, "Forms.swift", "            requestsNotificationPermission: false", "            asksPermission: false", "incorrect argument label|extra argument"),
+    (FORMS, "Forms.swift", "            showsOnboardingSheet: true,\n            requestsNotificationPermission: true,",
+     "            requestsNotificationPermission: true,\n            showsOnboardingSheet: true,", "must precede"),
+    (FORMS, "Forms.swift", "struct Basic: View {\n    @StateObject private var authSession = Chappie.authSession()",
+     "struct Basic: View {\n    @StateObject private var authSession = Chappie.client()", "conform to 'ObservableObject'"),
+    (FORMS, "Forms.swift", "try await authSession.startDeviceCodeSignIn()", "try authSession.startDeviceCodeSignIn()", "'async' but is not marked with 'await'"),
+    (FORMS, "Forms.swift", "        case .expired: \"Expired\"\n", "", "switch must be exhaustive", "switch authSession.deviceLinkState {"),
+    (FORMS, "Forms.swift", "private var progress: String {", "private nonisolated var progress: String {", "main actor-isolated",
+     "switch authSession.deviceLinkState {"),
+    (FORMS, "Forms.swift", "        _model = StateObject(wrappedValue: ChappieSignInModel(session: authSession, showsOnboardingSheet: false))\n",
+     "", "without initializing all stored properties", "init(authSession: ChappieAuthSession) {\n    }"),
+    (FORMS, "Forms.swift", "{ model.signIn() }", "{ model.state.isEnabled = false }", "setter is inaccessible"),
+    (FORMS, "Forms.swift", "onDeviceCode: { code = $0 }", "onDeviceCode: { code = $0; try await Task.sleep(for: .seconds(1)) }", "async"),
+    (FORMS, "Forms.swift", ".buttonStyle(.borderedProminent)", ".buttonStyle(BorderedStyle())", "cannot find 'BorderedStyle'"),
+    (FORMS, "Observer.swift", "import Combine\n", "", "cannot find type 'AnyCancellable'", "func observe(_ session"),
+]
+
+
+def sources(module):
+    """path below the module's folder -> text"""
+    folder = PACKAGE / "Sources" / module
+    found = [pathlib.Path(top) / name for top, _, names in os.walk(folder, followlinks=True) for name in names if name.endswith(".swift")]
+    return {str(path.relative_to(folder)): path.read_text() for path in sorted(found)}
+
+
+def compile(module, texts, options=(), modules=BUILD / "Modules"):
+    """What the compiler says of these sources: (path, line, error)."""
+    maps = [word for path in BUILD.glob("*.build/module.modulemap") for word in ("-Xcc", f"-fmodule-map-file={path}")]
+    with tempfile.TemporaryDirectory() as folder:
+        for path, text in texts.items():
+            (pathlib.Path(folder) / path).parent.mkdir(exist_ok=True)
+            (pathlib.Path(folder) / path).write_text(text)
+        done = subprocess.run(["swiftc", "-emit-sil", "-wmo", "-o", os.devnull, "-module-name", module, *(options or OPTIONS[module]), "-I", modules,
+                               *maps, *texts], cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    found = re.findall(r"^(?:.*/)?(\S*?\.swift):(\d+):\d+: error: (.*)", done.stderr, flags=re.M)
+    if done.returncode and not found:
+        sys.exit(done.stderr)
+    names = {os.path.basename(path): path for path in texts}
+    return [(names[os.path.basename(path)], int(line), words) for path, line, words in found]
+
+
+def lines(text, part):
+    """The lines on which a part stands that occurs once."""
+    if text.count(part) != 1:
+        sys.exit(f"{part!r} stands there {text.count(part)} times")
+    first = text[:text.index(part)].count("\n") + 1
+    return range(first, first + part.rstrip("\n").count("\n") + 1)
+
+
+def miss(module, path, there, planted, words, place=None):
+    """What is wrong with how this mistake is found, or None."""
+    texts = sources(module)
+    lines(texts[path], there)
+    texts[path] = texts[path].replace(there, planted)
+    # Without a line of its own it is told where the rest misses it.
+    wanted = lines(texts[path], place or planted)
+    said = compile(module, texts)
+    if any(file == path and line in wanted and re.search(words, error) for file, line, error in said):
+        return None
+    return f"{path}: {planted or there!r} is not told in lines {wanted.start}–{wanted.stop - 1} as {words!r}, but so: {said}"
+
+
+def check():
+    command = ["swift", "build", "--package-path", PACKAGE, "--disable-index-store", "-debug-info-format", "none"]
+    built = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    if built.returncode:
+        sys.exit(built.stdout[-5000:] + built.stderr)
+    forms, ours = sources(FORMS), sources(OURS)
+    with tempfile.TemporaryDirectory() as mac, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        # As on a Mac: AppKit, and no UIKit.
+        for path in (BUILD / "Modules").glob("*.swiftmodule"):
+            if path.stem != "UIKit":
+                os.symlink(path, f"{mac}/{path.name}")
+        whole = {
+            "the call forms": [FORMS, forms],
+            "the call forms in Swift 5's mode": [FORMS, forms, ["-swift-version", "5"]],
+            "the call forms in Swift 5's mode on the main actor": [FORMS, forms, ["-swift-version", "5", "-default-isolation", "MainActor"]],
+            "the call forms on the main actor": [FORMS, forms, ["-swift-version", "6", "-default-isolation", "MainActor"]],
+            "the face": [OURS, ours],
+            "the face over AppKit": [OURS, ours, OPTIONS[OURS], mac],
+        }
+        answers = {name: pool.submit(compile, *what) for name, what in whole.items()}
+        text = ours[DESKTOP].replace("forType: .string", "forType: .text")
+        on_a_mac = pool.submit(compile, OURS, ours | {DESKTOP: text}, OPTIONS[OURS], mac)
+        missed = [words for words in pool.map(lambda mistake: miss(*mistake), MISTAKES) if words]
+        problems = [f"{name}: {answer.result()}" for name, answer in answers.items() if answer.result()]
+        if not any("'text'" in error for _, _, error in on_a_mac.result()):
+            missed.append(f"{DESKTOP}: a mistake in the branch for AppKit is not told: {on_a_mac.result()}")
+    print(*problems, *missed, sep="\n", end="\n" * bool(problems or missed))
+    print(f"{len(MISTAKES) + 1 - len(missed)} of {len(MISTAKES) + 1} planted mistakes are caught")
+    sys.exit(1 if problems or missed else 0)
+
+
+if __name__ == "__main__":
+    {"check": check, "count": lambda: print(len(MISTAKES) + 1)}[sys.argv[1]]()

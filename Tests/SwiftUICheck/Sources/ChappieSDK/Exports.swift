@@ -1,0 +1,1 @@
+../../../../Packages/ChappieSDK/Sources/ChappieSDK/Exports.swift

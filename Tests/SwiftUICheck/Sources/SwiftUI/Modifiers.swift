@@ -1,0 +1,85 @@
+// Declarations only; see Views.swift.
+public import Foundation
+
+// openurlaction: init(handler:), callasfunction(_:), callasfunction(_:completion:)
+@MainActor @preconcurrency public struct OpenURLAction: Sendable {
+    public struct Result: Sendable {
+        public static let handled = Result()
+        public static let discarded = Result()
+        public static let systemAction = Result()
+    }
+
+    @MainActor @preconcurrency public init(handler: @escaping (URL) -> OpenURLAction.Result) {}
+    @MainActor @preconcurrency public func callAsFunction(_ url: URL) {}
+    @MainActor @preconcurrency public func callAsFunction(_ url: URL, completion: @escaping (_ accepted: Bool) -> Void)
+    {}
+}
+
+extension View {
+    // view/id(_:)
+    public nonisolated func id<ID: Hashable>(_ id: ID) -> some View { EmptyView() }
+    // view/disabled(_:)
+    public nonisolated func disabled(_ disabled: Bool) -> some View { EmptyView() }
+    // view/environment(_:_:)
+    public nonisolated func environment<V>(_ keyPath: WritableKeyPath<EnvironmentValues, V>, _ value: V) -> some View {
+        EmptyView()
+    }
+    // view/onchange(of:initial:_:)
+    public nonisolated func onChange<V: Equatable>(
+        of value: V, initial: Bool = false, _ action: @escaping () -> Void
+    ) -> some View { EmptyView() }
+    public nonisolated func onChange<V: Equatable>(
+        of value: V, initial: Bool = false, _ action: @escaping (_ oldValue: V, _ newValue: V) -> Void
+    ) -> some View { EmptyView() }
+    // view/sheet(ispresented:ondismiss:content:)
+    public nonisolated func sheet<Content: View>(
+        isPresented: Binding<Bool>, onDismiss: (() -> Void)? = nil, @ViewBuilder content: @escaping () -> Content
+    ) -> some View { EmptyView() }
+
+    // view/padding(_:_:), view/padding(_:)
+    public nonisolated func padding(_ edges: Edge.Set = .all, _ length: CGFloat? = nil) -> some View { EmptyView() }
+    public nonisolated func padding(_ length: CGFloat) -> some View { EmptyView() }
+    // view/frame(minwidth:idealwidth:maxwidth:minheight:idealheight:maxheight:alignment:)
+    public nonisolated func frame(
+        minWidth: CGFloat? = nil, idealWidth: CGFloat? = nil, maxWidth: CGFloat? = nil, minHeight: CGFloat? = nil,
+        idealHeight: CGFloat? = nil, maxHeight: CGFloat? = nil, alignment: Alignment = .center
+    ) -> some View { EmptyView() }
+    // view/frame(width:height:alignment:)
+    public nonisolated func frame(
+        width: CGFloat? = nil, height: CGFloat? = nil, alignment: Alignment = .center
+    ) -> some View { EmptyView() }
+
+    // view/font(_:), view/bold(_:), view/monospaced(_:), view/monospaceddigit(), view/foregroundstyle(_:)
+    public nonisolated func font(_ font: Font?) -> some View { EmptyView() }
+    public nonisolated func bold(_ isActive: Bool = true) -> some View { EmptyView() }
+    public nonisolated func monospaced(_ isActive: Bool = true) -> some View { EmptyView() }
+    public nonisolated func monospacedDigit() -> some View { EmptyView() }
+    public nonisolated func foregroundStyle<S: ShapeStyle>(_ style: S) -> some View { EmptyView() }
+    // view/multilinetextalignment(_:), view/textselection(_:)
+    public nonisolated func multilineTextAlignment(_ alignment: TextAlignment) -> some View { EmptyView() }
+    public nonisolated func textSelection<S: TextSelectability>(_ selectability: S) -> some View { EmptyView() }
+
+    // view/buttonstyle(_:), view/buttonbordershape(_:), view/labelstyle(_:), view/keyboardshortcut(_:)
+    public nonisolated func buttonStyle<S: PrimitiveButtonStyle>(_ style: S) -> some View { EmptyView() }
+    public nonisolated func buttonBorderShape(_ shape: ButtonBorderShape) -> some View { EmptyView() }
+    public nonisolated func labelStyle<S: LabelStyle>(_ style: S) -> some View { EmptyView() }
+    public nonisolated func keyboardShortcut(_ shortcut: KeyboardShortcut) -> some View { EmptyView() }
+
+    // view/accessibilitylabel(_:), view/accessibilityhint(_:), view/accessibilityhidden(_:), view/accessibilityaddtraits(_:),
+    // view/accessibilityelement(children:)
+    public nonisolated func accessibilityLabel(
+        _ label: Text
+    ) -> ModifiedContent<Self, AccessibilityAttachmentModifier> { ModifiedContent() }
+    public nonisolated func accessibilityHint(
+        _ hint: Text
+    ) -> ModifiedContent<Self, AccessibilityAttachmentModifier> { ModifiedContent() }
+    public nonisolated func accessibilityHidden(
+        _ hidden: Bool
+    ) -> ModifiedContent<Self, AccessibilityAttachmentModifier> { ModifiedContent() }
+    public nonisolated func accessibilityAddTraits(
+        _ traits: AccessibilityTraits
+    ) -> ModifiedContent<Self, AccessibilityAttachmentModifier> { ModifiedContent() }
+    public nonisolated func accessibilityElement(children: AccessibilityChildBehavior = .ignore) -> some View {
+        EmptyView()
+    }
+}
