@@ -4,6 +4,7 @@ asked. Its QR codes are read by zbarimg."""
 import re
 import subprocess
 
+import pexpect
 import pytest
 
 from conftest import INTERRUPTED, SIGN_IN_NEEDED
@@ -196,6 +197,18 @@ def test_ctrl_c_leaves_what_was_there_and_a_whole_qr_code(login):
     assert "\x1b" not in after and "▄" not in after and re.match(r"\n*ended with", after), after
     assert painted_codes(styled) == [simulator.issuer + "/codex/device"], screen
     assert terminal.tmux("display-message", "-p", "#{cursor_flag} #{cursor_x} #{wrap_flag} #{alternate_on}") == "1 0 1 0\n"
+
+
+def test_ctrl_c_in_the_middle_of_the_qr_code_leaves_no_colour(simulate, user):
+    """The terminal throws away what it has not shown then."""
+    person = user(simulate(pollInterval=1, approves=False), DISPLAY=None, WAYLAND_DISPLAY=None, TERM="xterm-256color", **UTF8)
+    child = pexpect.spawn(person.program, ["login"], env=person.environment, encoding="utf-8", dimensions=(24, 80), maxread=32)
+    child.expect_exact("48;5;231m", timeout=60)
+    child.sendintr()
+    child.expect_exact(pexpect.EOF, timeout=60)
+    child.close()
+    assert child.exitstatus == INTERRUPTED
+    assert child.before.endswith("\r\n") and re.findall("\x1b\\[[0-9;]*m", child.before)[-1] == "\x1b[0m", child.before
 
 
 class XTerm(Counterpart):
