@@ -1,6 +1,7 @@
 """What `chappie login` shows: in a terminal (tmux, xterm), in a pipe, without a display, and where the desktop does what it is
 asked. Its QR codes are read by zbarimg."""
 
+import os
 import re
 import subprocess
 
@@ -131,6 +132,23 @@ def test_the_desktop_gets_the_code_and_then_the_page(simulate, user, tmp_path):
             process.kill()
     assert LINKED in output, output
     assert "The code is in your clipboard.\nA browser was asked to open the page.\n" in output, output
+
+
+def test_the_user_reads_of_the_sign_in_before_the_notification_is_shown(simulate, user, tmp_path):
+    """The service for notifications takes its time here; it is asked for two seconds."""
+    begun = tmp_path / "begun"
+    (tmp_path / "busctl").write_text(f"#!/bin/sh\ncase $* in *Notify*) echo $$ >'{begun}.new'; mv '{begun}.new' '{begun}'; exec sleep 60 ;; esac\n")
+    (tmp_path / "busctl").chmod(0o755)
+    person = user(simulate(pollInterval=0), PATH=f"{tmp_path}:/usr/bin:/bin")
+    with person.start("login", "--no-browser") as process:
+        try:
+            assert any("The credential is stored" in line for line in iter(process.stdout.readline, ""))
+            wait_until(begun.exists, "the service is asked")
+            os.kill(int(begun.read_text()), 0)
+            assert process.poll() is None
+            assert process.wait(60) == 0
+        finally:
+            process.kill()
 
 
 # Columns, rows, options, settings; and whether there is a code. Without a display each is as over SSH.
