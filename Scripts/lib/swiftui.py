@@ -1,7 +1,8 @@
 """The SwiftUI face, compiled without a Mac: swiftui.py check|count
 
 check   builds Tests/SwiftUICheck, which has hand-written declarations in the place of Apple's modules, compiles its call forms
-        in other language modes and the face over AppKit, then plants mistakes: each has to be an error where it stands
+        and the README's in other language modes and the face over AppKit, then plants mistakes: each has to be an error where
+        it stands
 count   prints how many mistakes are planted
 
 An isolation fault and an uninitialised property are found after type checking, so everything goes as far as SIL.
@@ -124,6 +125,8 @@ def check():
     if built.returncode:
         sys.exit(built.stdout[-5000:] + built.stderr)
     forms, ours = sources(FORMS), sources(OURS)
+    # Marked `Swift`, since `swift` marks the blocks that Linux compiles.
+    forms["Readme.swift"] = re.search(r"^```Swift\n(.*?)^```", (PACKAGE.parents[1] / "README.md").read_text(), flags=re.M | re.S)[1]
     with tempfile.TemporaryDirectory() as mac, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         # As on a Mac: AppKit, and no UIKit.
         for path in (BUILD / "Modules").glob("*.swiftmodule"):

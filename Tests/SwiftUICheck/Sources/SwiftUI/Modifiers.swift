@@ -55,7 +55,9 @@ extension View {
     public nonisolated func monospaced(_ isActive: Bool = true) -> some View { EmptyView() }
     public nonisolated func monospacedDigit() -> some View { EmptyView() }
     public nonisolated func foregroundStyle<S: ShapeStyle>(_ style: S) -> some View { EmptyView() }
-    // view/multilinetextalignment(_:), view/textselection(_:)
+    // view/multilinetextalignment(_:), view/textselection(_:), view/linelimit(_:), view/minimumscalefactor(_:)
+    public nonisolated func lineLimit(_ number: Int?) -> some View { EmptyView() }
+    public nonisolated func minimumScaleFactor(_ factor: CGFloat) -> some View { EmptyView() }
     public nonisolated func multilineTextAlignment(_ alignment: TextAlignment) -> some View { EmptyView() }
     public nonisolated func textSelection<S: TextSelectability>(_ selectability: S) -> some View { EmptyView() }
 

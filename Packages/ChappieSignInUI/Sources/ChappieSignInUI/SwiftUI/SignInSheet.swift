@@ -41,7 +41,7 @@
             .environment(\.isEnabled, true)
             .onChange(of: ending) {
                 if let words = ending?.words {
-                    AccessibilityNotification.Announcement("\(words.sentence) \(words.advice)").post()
+                    AccessibilityNotification.Announcement(words.sentence + " " + words.advice).post()
                 }
             }
         }
@@ -116,6 +116,9 @@
                     .labelStyle(.titleAndIcon)
                     .font(.title3)
                     .monospaced()
+                    // In two lines it would look like two codes.
+                    .lineLimit(1)
+                    .minimumScaleFactor(0.5)
             }
             .buttonStyle(.bordered)
             .buttonBorderShape(.capsule)
