@@ -44,10 +44,6 @@ extension View {
         minWidth: CGFloat? = nil, idealWidth: CGFloat? = nil, maxWidth: CGFloat? = nil, minHeight: CGFloat? = nil,
         idealHeight: CGFloat? = nil, maxHeight: CGFloat? = nil, alignment: Alignment = .center
     ) -> some View { EmptyView() }
-    // view/frame(width:height:alignment:)
-    public nonisolated func frame(
-        width: CGFloat? = nil, height: CGFloat? = nil, alignment: Alignment = .center
-    ) -> some View { EmptyView() }
 
     // view/font(_:), view/bold(_:), view/monospaced(_:), view/monospaceddigit(), view/foregroundstyle(_:)
     public nonisolated func font(_ font: Font?) -> some View { EmptyView() }

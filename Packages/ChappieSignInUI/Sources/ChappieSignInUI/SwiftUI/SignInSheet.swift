@@ -31,10 +31,8 @@
                 .padding(24)
                 .frame(maxWidth: .infinity, alignment: .leading)
             }
-            #if os(macOS)
-                // A sheet of a Mac is as large as its content says, and a scroll view says nothing.
-                .frame(width: 420, height: 520)
-            #endif
+            // A Mac makes a sheet as large as its content asks for, and a scroll view alone asks for nothing.
+            .frame(minWidth: 280, idealWidth: 420, minHeight: 280, idealHeight: 520)
             .font(.body)
             .multilineTextAlignment(.leading)
             // A program may disable the button's surroundings while a sign-in runs; the way out stays open.
