@@ -80,10 +80,12 @@
             }
         }
 
-        /// A program without a bundle has no notification centre: asking for it would end the process.
+        /// A program outside an app's bundle has no notification centre: asking for it would end the process, even where an
+        /// identifier is embedded in the executable (`swift run`, a development build).
         private static func center() throws(DesktopError) -> UNUserNotificationCenter {
-            guard Bundle.main.bundleIdentifier != nil else {
-                throw DesktopError("Only an app with a bundle identifier can notify.")
+            let isBundled = ["app", "appex"].contains(Bundle.main.bundleURL.pathExtension.lowercased())
+            guard isBundled, Bundle.main.bundleIdentifier != nil else {
+                throw DesktopError("Only an app in a bundle with an identifier can notify.")
             }
             return UNUserNotificationCenter.current()
         }
