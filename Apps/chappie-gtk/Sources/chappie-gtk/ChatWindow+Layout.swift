@@ -35,15 +35,15 @@ extension ChatWindow {
                 <accessibility><property name="label">Account</property></accessibility>
               </object></child>
             </object></property>
-            <child><object class="GtkStack" id="pages">
-              <child><object class="GtkStackPage"><property name="name">loading</property><property name="child">
-                <object class="GtkSpinner" id="loading"><property name="spinning">1</property>
-                  <property name="halign">center</property><property name="valign">center</property></object>
-              </property></object></child>
-              <child><object class="GtkStackPage"><property name="name">welcome</property><property name="child">
+            <child><object class="GtkBox"><property name="orientation">vertical</property>
+              <child><object class="GtkSpinner" id="loading"><property name="spinning">1</property>
+                <property name="halign">center</property><property name="valign">center</property>
+                <property name="vexpand">1</property></object></child>
+              <child>
                 <object class="GtkBox" id="welcome"><property name="orientation">vertical</property>
                   <property name="spacing">12</property><property name="valign">center</property>
-                  <property name="halign">center</property>
+                  <property name="halign">center</property><property name="vexpand">1</property>
+                  <property name="visible">0</property>
                   <property name="margin-start">24</property><property name="margin-end">24</property>
                   <child><object class="GtkLabel"><property name="label">Talk to ChatGPT</property>
                     <property name="wrap">1</property><property name="justify">center</property>
@@ -52,9 +52,10 @@ extension ChatWindow {
                     <property name="justify">center</property><property name="max-width-chars">42</property>
                     <property name="margin-bottom">12</property><style><class name="body"/></style></object></child>
                 </object>
-              </property></object></child>
-              <child><object class="GtkStackPage"><property name="name">chat</property><property name="child">
-                <object class="GtkBox"><property name="orientation">vertical</property>
+              </child>
+              <child>
+                <object class="GtkBox" id="chat"><property name="orientation">vertical</property>
+                  <property name="visible">0</property>
                   <child><object class="GtkScrolledWindow" id="scroller"><property name="vexpand">1</property>
                     <property name="hscrollbar-policy">never</property>
                     <child><object class="GtkTextView" id="transcript"><property name="buffer">text</property>
@@ -92,7 +93,7 @@ extension ChatWindow {
                         <property name="mnemonic-widget">stop</property></object></child></object></child>
                   </object></child>
                 </object>
-              </property></object></child>
+              </child>
             </object></child>
           </object>
         </interface>

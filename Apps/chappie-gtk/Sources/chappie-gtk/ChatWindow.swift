@@ -9,8 +9,7 @@ final class ChatWindow {
     private typealias Widget = UnsafeMutablePointer<GtkWidget>
 
     private let program: UnsafeMutablePointer<GApplication>
-    private let window, pages, welcome, reason, account, entry, send, stop, bar, problem, problemSentence: Widget
-    private let loading: Widget
+    private let window, loading, welcome, chat, reason, account, entry, send, stop, bar, problem, problemSentence: Widget
     private let transcript: Transcript
     private var actions: [String: OpaquePointer] = [:]
 
@@ -33,10 +32,10 @@ final class ChatWindow {
         func widget(_ id: String) -> Widget {
             UnsafeMutableRawPointer(gtk_builder_get_object(builder, id)).assumingMemoryBound(to: GtkWidget.self)
         }
-        (window, pages, welcome, reason) = (widget("window"), widget("pages"), widget("welcome"), widget("reason"))
+        (window, loading, welcome, chat) = (widget("window"), widget("loading"), widget("welcome"), widget("chat"))
+        reason = widget("reason")
         (account, entry, send, stop) = (widget("account"), widget("entry"), widget("send"), widget("stop"))
         (bar, problem, problemSentence) = (widget("bar"), widget("problem"), widget("problem-sentence"))
-        loading = widget("loading")
         let view = UnsafeMutableRawPointer(widget("transcript")).assumingMemoryBound(to: GtkTextView.self)
         transcript = Transcript(view, in: OpaquePointer(widget("scroller")))
 
@@ -100,7 +99,10 @@ final class ChatWindow {
             guard state.isSignedIn != wasSignedIn else { continue }
             wasSignedIn = state.isSignedIn
             beginConversation()
-            gtk_stack_set_visible_child_name(OpaquePointer(pages), state.isSignedIn ? "chat" : "welcome")
+            // Not a GtkStack: GTK 4.8 tells a screen reader of the pages that don't show.
+            gtk_widget_set_visible(loading, 0)
+            gtk_widget_set_visible(chat, state.isSignedIn ? 1 : 0)
+            gtk_widget_set_visible(welcome, state.isSignedIn ? 0 : 1)
             for name in ["new", "sign-out"] { g_simple_action_set_enabled(actions[name], state.isSignedIn ? 1 : 0) }
             if state.isSignedIn { gtk_widget_grab_focus(entry) }
         }

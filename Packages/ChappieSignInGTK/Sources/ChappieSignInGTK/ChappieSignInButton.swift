@@ -59,7 +59,8 @@ public final class ChappieSignInButton {
         let updates = model.stateUpdates
         show(model.state)
         follower = Task { [weak self] in
-            for await state in updates { self?.show(state) }
+            // A state may be on its way when the widget goes.
+            for await state in updates where !Task.isCancelled { self?.show(state) }
         }
     }
 

@@ -20,11 +20,9 @@ extension SignInSheet {
             <child><object class="GtkScrolledWindow" id="scroller">
               <property name="hscrollbar-policy">never</property>
               <property name="propagate-natural-height">1</property>
-              <child><object class="GtkStack" id="pages">
-                <child><object class="GtkStackPage"><property name="name">steps</property>
-                  <property name="child">\(stepsPage)</property></object></child>
-                <child><object class="GtkStackPage"><property name="name">ending</property>
-                  <property name="child">\(endingPage)</property></object></child>
+              <child><object class="GtkBox" id="pages">
+                <child>\(stepsPage)</child>
+                <child>\(endingPage)</child>
               </object></child>
             </object></child>
           </object>
@@ -34,7 +32,8 @@ extension SignInSheet {
 
     private static var stepsPage: String {
         """
-        <object class="GtkBox"><property name="orientation">vertical</property>
+        <object class="GtkBox" id="steps"><property name="orientation">vertical</property>
+          <property name="hexpand">1</property>
           <style><class name="chappie-sheet"/></style>
           <child>\(step("open-page", 1, """
             <child>\(button("open", class: "suggested-action", extra: "<property name=\"halign\">start</property>"))</child>
@@ -53,7 +52,8 @@ extension SignInSheet {
 
     private static var endingPage: String {
         """
-        <object class="GtkBox"><property name="orientation">vertical</property><property name="valign">center</property>
+        <object class="GtkBox" id="ending"><property name="orientation">vertical</property>
+          <property name="hexpand">1</property><property name="valign">center</property>
           <style><class name="chappie-sheet"/></style>
           <child><object class="GtkImage"><property name="icon-name">dialog-warning-symbolic</property>
             <property name="pixel-size">48</property><property name="accessible-role">presentation</property>

@@ -10,7 +10,8 @@ final class SignInSheet {
     let window: Widget
     private let model: ChappieSignInModel
     private let texts: ChappieSignInTexts
-    private let scroller, pages, spinner, countdown, code, address, sentence, advice, tryAgain, openPage, copy: Widget
+    private let scroller, pages, stepsPage, endingPage, spinner, countdown, code, address, sentence, advice: Widget
+    private let tryAgain, openPage, copy: Widget
     private let steps: [ChappieSignInStep.Kind: Step]
     private let permission: Notice
     private var shown: ChappieSignInState?
@@ -22,6 +23,7 @@ final class SignInSheet {
         let layout = Layout(Self.layout)
         (self.model, self.texts, window) = (model, texts, layout["sheet"])
         (scroller, pages) = (layout["scroller"], layout["pages"])
+        (stepsPage, endingPage) = (layout["steps"], layout["ending"])
         (spinner, countdown, code) = (layout["spinner"], layout["countdown"], layout["code"])
         (address, sentence, advice) = (layout["address"], layout["sentence"], layout["advice"])
         (tryAgain, openPage, copy) = (layout["try-again"], layout["open"], layout["copy"])
@@ -98,7 +100,9 @@ final class SignInSheet {
     }
 
     private func showEnding(_ ending: ChappieSignInEnding?) {
-        gtk_stack_set_visible_child_name(pages.cast(), ending == nil ? "steps" : "ending")
+        // Not a GtkStack: GTK 4.8 tells a screen reader of the pages that don't show.
+        stepsPage.setVisible(ending == nil)
+        endingPage.setVisible(ending != nil)
         guard let words = ending?.words else { return }
         gtk_label_set_text(sentence.cast(), words.sentence)
         gtk_label_set_text(advice.cast(), words.advice)

@@ -1,0 +1,92 @@
+"""A desktop for one test: a screen, a window manager, a bus with accessibility, a browser, notifications. All real but the last two."""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+
+from counterparts import Keyring, wait_until
+
+HERE = pathlib.Path(__file__).parent
+
+
+class Desktop(Keyring):
+    """`start(…)` runs a program on it; `pages` are the addresses that its browser was asked for, `notifications` what was told."""
+
+    def __init__(self, size="1000x800", dark=False):
+        super().__init__()
+        screen = self.start("Xvfb", "-displayfd", "1", "-screen", "0", size + "x24", "-nolisten", "tcp", "-noreset", stdout=subprocess.PIPE, text=True)
+        self.environment |= {"DISPLAY": ":" + screen.stdout.readline().strip(), "GDK_BACKEND": "x11", "LANG": "C.UTF-8",
+                             "GSK_RENDERER": "cairo", "GTK_A11Y": "atspi", "NO_AT_BRIDGE": "0"}
+        self.start("openbox", "--sm-disable", env=self.environment)
+        wait_until(lambda: self.call("xdotool", "get_num_desktops").returncode == 0, "the window manager is there")
+        self._install_browser()
+        settings = self.folder / "XDG_CONFIG_HOME/gtk-4.0/settings.ini"
+        settings.parent.mkdir()
+        settings.write_text(f"[Settings]\ngtk-application-prefer-dark-theme={int(dark)}\n")
+        self.notified = open(self.folder / "notified", "w+", encoding="utf-8")
+        self.start("/usr/bin/python3", "-m", "dbusmock", "--session", "--template", "notification_daemon",
+                   env=self.environment, stdout=self.notified)
+        self.call("gdbus", "wait", "--session", "--timeout=20", "org.freedesktop.Notifications").check_returncode()
+        self.reader = self.start("/usr/bin/python3", str(HERE / "accessible.py"), env=self.environment,
+                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def _install_browser(self):
+        applications = self.folder / "XDG_DATA_HOME/applications"
+        applications.mkdir()
+        script = self.folder / "browser"
+        script.write_text(f"#!/bin/sh\necho \"$1\" >>'{self.folder}/pages'\n")
+        script.chmod(0o755)
+        (self.folder / "pages").touch()
+        kinds = "x-scheme-handler/http;x-scheme-handler/https;"
+        (applications / "browser.desktop").write_text(
+            f"[Desktop Entry]\nType=Application\nName=Browser\nExec={script} %u\nMimeType={kinds}\n")
+        (self.folder / "XDG_CONFIG_HOME/mimeapps.list").write_text(
+            "[Default Applications]\n" + "".join(f"{kind}=browser.desktop\n" for kind in kinds.split(";") if kind))
+
+    @property
+    def pages(self):
+        return self.read("pages").splitlines()
+
+    @property
+    def notifications(self):
+        return re.findall(r' Notify (.*)', self.read("notified"))
+
+    @property
+    def clipboard(self):
+        return self.call("xclip", "-o", "-selection", "clipboard").stdout
+
+    def take_clipboard(self, text):
+        """As another program, which keeps it."""
+        owner = self.start("xclip", "-quiet", "-selection", "clipboard", stdin=subprocess.PIPE, env=self.environment, text=True)
+        owner.stdin.write(text)
+        owner.stdin.close()
+        wait_until(lambda: self.clipboard == text, "another program has the clipboard")
+
+    def press(self, *keys):
+        self.call("xdotool", "key", "--clearmodifiers", *keys).check_returncode()
+
+    def type(self, text):
+        self.call("xdotool", "type", "--clearmodifiers", text).check_returncode()
+
+    def click(self, x, y, width):
+        """In the active window, whose own drawing is so wide: around it GTK keeps room for a shadow."""
+        window = self.call("xdotool", "getactivewindow").stdout.strip()
+        geometry = self.call("xdotool", "getwindowgeometry", "--shell", window).stdout
+        border = (int(re.search(r"WIDTH=(\d+)", geometry)[1]) - width) // 2
+        self.call("xdotool", "mousemove", "--window", window, str(x + border), str(y + border), "click", "1").check_returncode()
+
+    def shoot(self, path):
+        self.call("import", "-window", "root", str(path)).check_returncode()
+
+    def lightness(self):
+        """From 0 to 1, in the mean of the whole screen but its black background."""
+        picture = self.folder / "screen.png"
+        self.shoot(picture)
+        return float(self.call("convert", str(picture), "-trim", "-format", "%[fx:mean]", "info:").stdout)
+
+    def accessible(self, *command):
+        self.reader.stdin.write(json.dumps(command) + "\n")
+        self.reader.stdin.flush()
+        return json.loads(self.reader.stdout.readline())

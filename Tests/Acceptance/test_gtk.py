@@ -1,0 +1,292 @@
+"""Apps/chappie-gtk on a desktop of its own: driven by keyboard, by mouse and by what a screen reader does, and read as one reads it."""
+
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+
+from conftest import ROOT
+from counterparts import PATIENCE, wait_until
+from desktop import Desktop
+
+# One worker builds it.
+pytestmark = [pytest.mark.gtk, pytest.mark.slow, pytest.mark.xdist_group("gtk")]
+BUTTON, DIALOG = "push button", "dialog"
+SIGN_IN, PREPARING, OPEN_SIGN_IN = "Sign in with ChatGPT", "Preparing sign in", "Open ChatGPT sign in"
+POLL = "POST /api/accounts/deviceauth/token 403"
+LINKED = '"chappie-gtk" 0 "" "ChatGPT Linked!" "Return to the app" [] {} -1'
+
+
+@pytest.fixture(scope="session")
+def gtk_program():
+    package = ROOT / "Apps/chappie-gtk"
+    done = subprocess.run(["nice", "swift", "build", "--package-path", package], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stdout[-5000:] + done.stderr
+    return package / ".build/debug/chappie-gtk"
+
+
+class Window:
+    """The program on a desktop. Widgets are found by role and name, as a screen reader says them."""
+
+    def __init__(self, desktop, program, simulator, pictures, **settings):
+        self.desktop, self.simulator, self.pictures = desktop, simulator, pictures
+        environment = {**desktop.environment, **simulator.settings, "CHAPPIE_CREDENTIAL_STORE": "memory", **settings}
+        # A critical warning of GTK or GLib ends the program.
+        with open(desktop.folder / "errors", "wb") as errors:
+            self.process = desktop.start(str(program), env={**environment, "G_DEBUG": "fatal-criticals"}, stderr=errors)
+
+    def below(self, widget):
+        """The widget and all that are in it, each before those in it."""
+        return [widget, *(inner for child in widget["children"] for inner in self.below(child))]
+
+    @property
+    def widgets(self):
+        windows = self.desktop.accessible("tree", self.process.pid) or []
+        return [widget for window in windows for widget in self.below(window)]
+
+    def find(self, role, name=None, *states):
+        fits = lambda widget: widget["role"] == role and name in (None, widget["name"]) and set(states) <= set(widget["states"])
+        return next(filter(fits, self.widgets), None)
+
+    def wait_for(self, role, name=None, *states):
+        outline = lambda: "\n".join(f"{w['role']} “{w['name']}” {' '.join(w['states'])}" for w in self.widgets)
+        wait_until(lambda: self.find(role, name, *states),
+                   lambda: f"{role} {name} {states} in\n{outline()}\n{self.desktop.read('errors')}")
+        return self.find(role, name, *states)
+
+    def wait_without(self, role, name=None):
+        wait_until(lambda: not self.find(role, name), f"no {role} {name} more")
+
+    def says(self, sentence):
+        return self.wait_for("label", sentence)
+
+    def act(self, role, name):
+        """What a screen reader's user does with it."""
+        self.wait_for(role, name, "sensitive")
+        wait_until(lambda: self.desktop.accessible("act", self.process.pid, role, name), f"{role} {name} can be used")
+
+    def click(self, role, name):
+        """With the mouse, in the middle of it."""
+        x, y, width, height = self.wait_for(role, name, "sensitive")["area"]
+        frames = [widget for widget in self.widgets if widget["role"] in ("frame", DIALOG)]
+        self.desktop.click(x + width // 2, y + height // 2, frames[-1]["area"][2])
+
+    def approve(self, action="approve"):
+        assert self.simulator.post("/codex/device", user_code=self.code, action=action) == 200
+
+    @property
+    def code(self):
+        """As it stands on the sheet."""
+        return next(w["name"].removeprefix("Copy ").replace(" ", "") for w in self.widgets if w["name"].startswith("Copy ") and w["role"] == BUTTON)
+
+    @property
+    def answer(self):
+        return self.wait_for("text", "Conversation")["text"]
+
+    def activate(self, action):
+        """What the program offers on the bus, as for a shortcut of the desktop."""
+        self.desktop.call("gdbus", "call", "--session", "--dest", "com.chappie.Chat", "--object-path", "/com/chappie/Chat/window/1",
+                          "--method", "org.gtk.Actions.Activate", action, "[]", "{}").check_returncode()
+
+    def shoot(self, name):
+        if self.pictures:
+            os.makedirs(self.pictures, exist_ok=True)
+            self.desktop.shoot(os.path.join(self.pictures, f"gtk-{name}.png"))
+
+    # What the process costs
+
+    @property
+    def ticks(self):
+        fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return int(fields[11]) + int(fields[12])
+
+    @property
+    def memory(self):
+        """Bytes that no file stands for: the libraries' count as the process's own only while no other has loaded them."""
+        rollup = pathlib.Path(f"/proc/{self.process.pid}/smaps_rollup").read_text()
+        return int(re.search(r"^Anonymous: +(\d+)", rollup, re.MULTILINE)[1]) * 1024
+
+    @property
+    def descriptors(self):
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+    def rest(self, seconds=3):
+        """Waits until nothing is left to do, GTK's own tidying included, and then for as long as this: nothing may happen."""
+        wait_until(lambda: self.cost(1)[0] == 0, "it comes to rest", 40)
+        assert self.cost(seconds) == (0, [])
+
+    def cost(self, seconds):
+        """Ticks of CPU time and requests to the service in these seconds, in which the test does nothing."""
+        ticks, requests = self.ticks, len(self.simulator.log)
+        time.sleep(seconds)
+        return self.ticks - ticks, self.simulator.log[requests:]
+
+
+@pytest.fixture
+def window(stack, gtk_program, simulate, request):
+    """`window(dark=True, approves=False)`: the program on a desktop of its own, signed out."""
+    def start(dark=False, size="1000x800", **simulation):
+        desktop = stack.enter_context(Desktop(size, dark))
+        simulator = simulate(**{"pollInterval": 1, "approves": False, **simulation})
+        window = Window(desktop, gtk_program, simulator, request.config.getoption("--screenshots"))
+        window.wait_for(BUTTON, SIGN_IN, "focused", "sensitive")
+        return window
+    return start
+
+
+def test_signing_in_and_asking_by_keyboard_alone(window):
+    window = window()
+    desktop = window.desktop
+    window.shoot("1-signed-out")
+    desktop.press("Return")
+    window.wait_for(BUTTON, "Open OpenAI", "focused", "sensitive")
+    window.shoot("2-steps")
+    # In order, each said once: what is busy, what can be pressed, what is pressed by Return.
+    assert window.find(BUTTON, OPEN_SIGN_IN, "busy") and not window.find(BUTTON, OPEN_SIGN_IN, "sensitive")
+    assert "modal" in window.find(DIALOG, SIGN_IN)["states"]
+    words = [widget["name"] for widget in window.below(window.find(DIALOG, SIGN_IN)) if widget["role"] == "label"]
+    titles = ["Open OpenAI", "Continue with ChatGPT", "Paste your device code"]
+    assert [word for word in words if word in titles] == ["Open OpenAI", *titles], words
+    spelled = f"Copy {' '.join(window.code)}"
+    assert not window.find(BUTTON, "Try again"), "a page that does not show is read"
+    wait_until(lambda: desktop.clipboard == window.code, "the code is in the clipboard")
+    window.says("The code is in your clipboard.")
+    desktop.press("Return")
+    window.says("A browser was asked to open the page.")
+    wait_until(lambda: desktop.pages == [window.simulator.issuer + "/codex/device"], "the page is asked for")
+    window.shoot("3-page-opened")
+    for key, focused in [("Tab", spelled), ("Tab", "Cancel"), ("Tab", "Open OpenAI")]:
+        desktop.press(key)
+        window.wait_for(BUTTON, focused, "focused")
+    assert not desktop.notifications
+    window.approve()
+    window.wait_for("text", "Message", "focused")
+    wait_until(lambda: desktop.notifications == [LINKED], lambda: f"one notification: {desktop.notifications}")
+    window.wait_without(DIALOG)
+    assert not window.find(BUTTON, SIGN_IN), "the button shows"
+    desktop.type("reply: a short answer")
+    desktop.press("Return")
+    wait_until(lambda: window.answer == "You\nreply: a short answer\nChatGPT\na short answer", lambda: f"the answer: {window.answer}")
+    window.shoot("4-answer")
+    window.wait_for("text", "Message", "focused")
+    desktop.press("ctrl+q")
+    assert window.process.wait(20) == 0
+    assert desktop.read("errors") == ""
+
+
+def test_signing_in_and_out_by_mouse_in_the_dark(window):
+    window = window(dark=True)
+    desktop = window.desktop
+    assert desktop.lightness() < 0.3
+    window.shoot("5-dark-signed-out")
+    window.click(BUTTON, SIGN_IN)
+    window.wait_for(BUTTON, "Open OpenAI", "sensitive")
+    window.shoot("6-dark-steps")
+    window.click(BUTTON, "Open OpenAI")
+    wait_until(lambda: desktop.pages, "the page is asked for")
+    desktop.take_clipboard("something else")
+    window.click(BUTTON, f"Copy {' '.join(window.code)}")
+    wait_until(lambda: desktop.clipboard == window.code, "the code is in the clipboard again")
+    window.approve()
+    window.click("text", "Message")
+    desktop.type("reply: an answer in the dark")
+    window.click(BUTTON, "Send")
+    wait_until(lambda: window.answer.endswith("an answer in the dark"), "the answer")
+    window.shoot("7-dark-answer")
+    window.click(BUTTON, "Account")
+    window.wait_for("menu item", "Sign out")
+    window.shoot("8-dark-menu")
+    desktop.press("Down", "Return")
+    window.wait_for(BUTTON, SIGN_IN, "sensitive")
+    assert desktop.lightness() < 0.3 and desktop.read("errors") == ""
+
+
+@pytest.mark.parametrize("how", ["Escape", "Cancel", "window"])
+def test_a_sheet_that_is_closed_leaves_nothing_running(how, window):
+    window = window()
+
+    def sign_in_and_close():
+        polls = len(window.simulator.log)
+        window.act(BUTTON, SIGN_IN)
+        window.wait_for(BUTTON, "Open OpenAI", "sensitive")
+        window.simulator.wait_for_log(lambda log: POLL in log, since=polls)
+        code = window.code
+        {"Escape": lambda: window.desktop.press("Escape"), "window": lambda: window.desktop.press("alt+F4"),
+         "Cancel": lambda: window.act(BUTTON, "Cancel")}[how]()
+        window.wait_without(DIALOG)
+        window.wait_for(BUTTON, SIGN_IN, "focused", "sensitive")
+        window.simulator.post("/codex/device", user_code=code, action="approve")
+        window.rest()
+        return window.descriptors
+
+    # The first one starts the network's thread.
+    first, second = sign_in_and_close(), sign_in_and_close()
+    assert second <= first, (first, second)
+    assert window.find(BUTTON, SIGN_IN), "it has signed in all the same"
+
+
+def test_a_refusal_is_told_and_tried_again(window):
+    window = window(size="400x640")
+    window.act(BUTTON, SIGN_IN)
+    window.wait_for(BUTTON, "Open OpenAI", "sensitive")
+    window.shoot("9-narrow-steps")
+    refused = window.code
+    window.approve("refuse")
+    window.wait_for(BUTTON, "Try again", "focused")
+    window.shoot("10-refused")
+    words = [widget["name"] for widget in window.widgets if widget["role"] == "label"]
+    assert any("refused" in word for word in words), words
+    assert not window.find(BUTTON, "Open OpenAI"), "a page that does not show is read"
+    window.desktop.press("Return")
+    window.wait_for(BUTTON, "Open OpenAI", "focused", "sensitive")
+    wait_until(lambda: window.code != refused, "another code")
+    window.approve()
+    window.wait_for("text", "Message", "focused")
+
+
+def test_it_rests_when_nobody_does_anything_and_streams_without_holding_up_the_window(window):
+    window = window(approves=True, deltasPerSecond=200)
+    window.rest()
+    window.act(BUTTON, SIGN_IN)
+    window.wait_for("text", "Message", "focused")
+    window.desktop.take_clipboard("reply: " + "word " * 600)
+    window.desktop.press("ctrl+v", "Return")
+    window.wait_for(BUTTON, "Stop", "sensitive")
+    wait_until(lambda: window.answer.count("word ") > 620, "some of the answer")
+    window.shoot("11-streaming")
+    window.desktop.press("Escape")
+    window.wait_for(BUTTON, "Send", "sensitive")
+    assert window.answer.endswith("(stopped)") and window.answer.count("word ") < 1200, window.answer[-200:]
+    # A cursor that blinks does so for ten seconds.
+    window.rest()
+
+
+def test_fifty_sign_ins_in_one_process_without_growth(window):
+    window = window(approves=True, pollInterval=0)
+
+    def sign_in_and_out(times):
+        for _ in range(times):
+            window.act(BUTTON, SIGN_IN)
+            window.wait_for("text", "Message", "focused")
+            window.activate("sign-out")
+            window.wait_for(BUTTON, SIGN_IN, "focused", "sensitive")
+        window.rest(0)
+        return window.memory, window.descriptors
+
+    first, last = sign_in_and_out(10), sign_in_and_out(50)
+    print(f"measured: {first[0] >> 10} KiB and {first[1]} descriptors after 10 sign-ins, {last[0] >> 10} KiB and {last[1]} after 60")
+    assert last[0] - first[0] < 3 << 20 and last[1] <= first[1] + 1, (first, last)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_in_the_middle_of_a_sign_in(number, window):
+    window = window()
+    window.act(BUTTON, SIGN_IN)
+    window.simulator.wait_for_log(lambda log: POLL in log)
+    window.process.send_signal(number)
+    assert window.process.wait(20 * PATIENCE) == 0, window.desktop.read("errors")
+    assert window.desktop.read("errors") == ""
