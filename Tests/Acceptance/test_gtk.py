@@ -159,9 +159,11 @@ def test_signing_in_and_asking_by_keyboard_alone(window):
     window.says("A browser was asked to open the page.")
     wait_until(lambda: desktop.pages == [window.simulator.issuer + "/codex/device"], "the page is asked for")
     window.shoot("3-page-opened")
-    for key, focused in [("Tab", spelled), ("Tab", "Cancel"), ("Tab", "Open OpenAI")]:
-        desktop.press(key)
-        window.wait_for(BUTTON, focused, "focused")
+    order = [("label", desktop.pages[0]), (BUTTON, spelled), (BUTTON, "Cancel"), (BUTTON, "Open OpenAI")]
+    for key, next_ones in [("Tab", order), ("shift+Tab", [*order[-2::-1], order[-1]])]:
+        for role, name in next_ones:
+            desktop.press(key)
+            window.wait_for(role, name, "focused")
     assert not desktop.notifications
     window.approve()
     window.wait_for("text", "Message", "focused")

@@ -37,7 +37,7 @@ extension SignInSheet {
           <style><class name="chappie-sheet"/></style>
           <child>\(step("open-page", 1, """
             <child>\(button("open", class: "suggested-action", extra: "<property name=\"halign\">start</property>"))</child>
-            <child>\(label("address", class: "caption", extra: "<property name=\"selectable\">1</property><property name=\"focusable\">0</property>"))</child>
+            <child>\(label("address", class: "caption", extra: "<property name=\"selectable\">1</property>"))</child>
             """))</child>
           <child>\(step("continue", 2, ""))</child>
           <child>\(step("enter-code", 3, "<child>\(codeChip)</child>"))</child>
