@@ -83,8 +83,8 @@ class Desktop(Keyring):
     def lightness(self):
         """From 0 to 1, in the mean of the whole screen but its black background."""
         picture = self.folder / "screen.png"
-        self.shoot(picture)
-        return float(self.call("convert", str(picture), "-trim", "-format", "%[fx:mean]", "info:").stdout)
+        self.call("import", "-window", "root", "-trim", str(picture)).check_returncode()
+        return float(self.call("identify", "-format", "%[fx:mean]", str(picture)).stdout)
 
     def accessible(self, *command):
         self.reader.stdin.write(json.dumps(command) + "\n")

@@ -9,7 +9,8 @@ final class ChatWindow {
     private typealias Widget = UnsafeMutablePointer<GtkWidget>
 
     private let program: UnsafeMutablePointer<GApplication>
-    private let window, loading, welcome, chat, reason, account, entry, send, stop, bar, problem, problemSentence: Widget
+    private let window, loading, welcome, chat, reason, account: Widget
+    private let entry, send, stop, bar, problem, problemSentence: Widget
     private let transcript: Transcript
     private var actions: [String: OpaquePointer] = [:]
 
