@@ -67,10 +67,12 @@ extension ChatWindow {
                   </object></child>
                   <child><object class="GtkInfoBar" id="problem"><property name="message-type">error</property>
                     <property name="accessible-role">alert</property><property name="revealed">0</property>
+                    <accessibility><relation name="labelled-by">problem-sentence</relation></accessibility>
                     <child><object class="GtkLabel" id="problem-sentence"><property name="wrap">1</property>
-                      <property name="xalign">0</property><property name="hexpand">1</property></object></child>
+                      <property name="xalign">0</property><property name="hexpand">1</property>
+                      <property name="margin-start">16</property></object></child>
                     <child><object class="GtkButton" id="dismiss"><property name="action-name">win.dismiss</property>
-                      <property name="valign">center</property>
+                      <property name="valign">center</property><property name="margin-end">8</property>
                       <child><object class="GtkLabel"><property name="label">_Dismiss</property>
                         <property name="use-underline">1</property>
                         <property name="mnemonic-widget">dismiss</property></object></child></object></child>

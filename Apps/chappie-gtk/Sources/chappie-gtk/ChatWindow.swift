@@ -87,10 +87,10 @@ final class ChatWindow {
         guard !isEnding else { return }
         // A spinner draws 60 times a second, hidden or not.
         gtk_spinner_stop(OpaquePointer(loading))
-        let signIn = ChappieSignInButton(session: session)
-        gtk_widget_set_halign(signIn.widget, GTK_ALIGN_CENTER)
-        gtk_box_append(UnsafeMutableRawPointer(welcome).assumingMemoryBound(to: GtkBox.self), signIn.widget)
-        ChappieGTKSignal.connect(signIn.widget, "map") { gtk_widget_grab_focus(signIn.widget) }
+        let button = ChappieSignInButton(session: session).widget
+        gtk_widget_set_halign(button, GTK_ALIGN_CENTER)
+        gtk_box_append(UnsafeMutableRawPointer(welcome).assumingMemoryBound(to: GtkBox.self), button)
+        ChappieGTKSignal.connect(button, "map") { gtk_widget_grab_focus(button) }
         var wasSignedIn: Bool?
         for await state in session.stateUpdates where !isEnding {
             gtk_label_set_text(OpaquePointer(reason), explanation(of: state, session))
@@ -150,6 +150,11 @@ final class ChatWindow {
                 transcript.append(" (stopped)")
             } catch {
                 tell(error)
+                // The conversation is as it was before the question: it may be asked again.
+                if gtk_entry_get_text_length(UnsafeMutableRawPointer(entry).assumingMemoryBound(to: GtkEntry.self)) == 0
+                {
+                    gtk_editable_set_text(OpaquePointer(entry), question)
+                }
             }
             turn = nil
             showTurn()
