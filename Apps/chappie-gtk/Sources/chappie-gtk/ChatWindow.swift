@@ -99,7 +99,7 @@ final class ChatWindow {
             gtk_widget_set_visible(account, details.isEmpty ? 0 : 1)
             guard state.isSignedIn != wasSignedIn else { continue }
             wasSignedIn = state.isSignedIn
-            beginConversation()
+            if state == .signedOut { beginConversation() }
             // Not a GtkStack: GTK 4.8 tells a screen reader of the pages that don't show.
             gtk_widget_set_visible(loading, 0)
             gtk_widget_set_visible(chat, state.isSignedIn ? 1 : 0)
@@ -144,17 +144,14 @@ final class ChatWindow {
         transcript.append(question)
         transcript.begin("ChatGPT")
         turn = Task { [client, transcript] in
+            // Another conversation may have begun before this one has noticed.
+            var isShown: Bool { client === self.client }
             do {
-                for try await piece in client.stream(question).text { transcript.append(piece) }
+                for try await piece in client.stream(question).text where isShown { transcript.append(piece) }
             } catch is CancellationError {
-                transcript.append(" (stopped)")
+                if isShown { transcript.append(" (stopped)") }
             } catch {
-                tell(error)
-                // The conversation is as it was before the question: it may be asked again.
-                if gtk_entry_get_text_length(UnsafeMutableRawPointer(entry).assumingMemoryBound(to: GtkEntry.self)) == 0
-                {
-                    gtk_editable_set_text(OpaquePointer(entry), question)
-                }
+                if isShown { tell(error, giveBack: question) }
             }
             turn = nil
             showTurn()
@@ -167,15 +164,19 @@ final class ChatWindow {
         gtk_widget_set_visible(stop, turn == nil ? 0 : 1)
         g_simple_action_set_enabled(actions["send"], turn == nil ? 1 : 0)
         g_simple_action_set_enabled(actions["stop"], turn == nil ? 0 : 1)
-        if !isEnding { gtk_widget_grab_focus(entry) }
+        if gtk_widget_get_mapped(entry) != 0 { gtk_widget_grab_focus(entry) }
     }
 
-    /// What went wrong and what to do, above the entry; `nil` puts it away.
-    private func tell(_ error: (any Error)?) {
+    /// What went wrong and what to do, above the entry; `nil` puts it away. A question that failed may be asked again: the
+    /// conversation is as it was before it.
+    private func tell(_ error: (any Error)?, giveBack question: String? = nil) {
         let words = error as? any LocalizedError
         let sentence = [words?.errorDescription, words?.recoverySuggestion].compactMap { $0 }.joined(separator: " ")
         gtk_label_set_text(OpaquePointer(problemSentence), sentence)
         gtk_info_bar_set_revealed(OpaquePointer(problem), error == nil ? 0 : 1)
+        if let question, gtk_editable_get_text(OpaquePointer(entry)).pointee == 0 {
+            gtk_editable_set_text(OpaquePointer(entry), question)
+        }
     }
 
     // MARK: The window
