@@ -72,7 +72,9 @@ final class SignInSheet {
         copy.setSensitive(state.steps.first { $0.kind == .enterCode }?.isEnabled ?? false)
         if state.ending != before?.ending || before == nil { showEnding(state.ending) }
         fitHeight()
-        if before == nil || (state.deviceCode != nil) != (before?.deviceCode != nil) { moveFocus(state) }
+        // A sign-in may end before it has a code.
+        let isNew = before.map { ($0.deviceCode == nil) != (state.deviceCode == nil) || $0.ending != state.ending }
+        if isNew ?? true { moveFocus(state) }
     }
 
     private func showCountdown(_ state: ChappieSignInState) {
@@ -112,9 +114,10 @@ final class SignInSheet {
 
     /// GTK keeps a window's height when its content grows, and would scroll; a large print may.
     private func fitHeight() {
-        let width = gtk_widget_get_width(pages)
-        var height: gint = 0
-        gtk_widget_measure(pages, GTK_ORIENTATION_VERTICAL, width == 0 ? -1 : width, &height, nil, nil, nil)
+        // Before it has a place on the screen, it has its default width.
+        var (width, unused, height): (gint, gint, gint) = (gtk_widget_get_width(pages), 0, 0)
+        if width == 0 { gtk_window_get_default_size(window.cast(), &width, &unused) }
+        gtk_widget_measure(pages, GTK_ORIENTATION_VERTICAL, width, &height, nil, nil, nil)
         gtk_scrolled_window_set_min_content_height(scroller.cast(), min(height, 600))
     }
 
