@@ -14,7 +14,7 @@ from gi.repository import Atspi, GLib  # noqa: E402
 
 Atspi.init()
 # A program that hangs is an answer too.
-Atspi.set_timeout(2000, 2000)
+Atspi.set_timeout(30_000, 30_000)
 
 
 def windows(pid):

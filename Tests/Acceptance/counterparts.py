@@ -242,13 +242,10 @@ class Socks(Proxy):
         return re.findall(r": connected to (\S+)", self.read("output"))
 
 
-class Keyring(Counterpart):
-    """A private D-Bus session with a real gnome-keyring, unlocked; `environment` is what a program needs to see it.
+class Session(Counterpart):
+    """A private D-Bus session; `environment` is what a program of its user sees."""
 
-    Without a keyring the service is there, and has none to store anything in.
-    """
-
-    def __init__(self, has_keyring=True):
+    def __init__(self):
         super().__init__()
         kept = {key: value for key, value in os.environ.items() if key in ("PATH", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH")}
         names = ("XDG_RUNTIME_DIR", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME")
@@ -258,6 +255,16 @@ class Keyring(Counterpart):
         bus = self.start("dbus-daemon", "--session", "--nofork", "--nosyslog", "--print-address", env=self.environment,
                          stdout=subprocess.PIPE, text=True)
         self.environment["DBUS_SESSION_BUS_ADDRESS"] = bus.stdout.readline().strip()
+
+    def call(self, *command, input=""):
+        return subprocess.run(command, env=self.environment, input=input, capture_output=True, text=True, timeout=60)
+
+
+class Keyring(Session):
+    """A session with a real gnome-keyring, unlocked. Without a keyring the service is there, and has none to store anything in."""
+
+    def __init__(self, has_keyring=True):
+        super().__init__()
         daemon = self.start("gnome-keyring-daemon", "--foreground", *(["--unlock"] if has_keyring else []), "--components=secrets",
                             stdin=subprocess.PIPE, env=self.environment, text=True)
         daemon.stdin.write("a password for tests\n")
@@ -267,9 +274,6 @@ class Keyring(Counterpart):
         if has_keyring:
             wait_until(lambda: self.call("secret-tool", "store", "--label=ready", "purpose", "ready", input="yes").returncode == 0,
                        "gnome-keyring takes a secret")
-
-    def call(self, *command, input=""):
-        return subprocess.run(command, env=self.environment, input=input, capture_output=True, text=True, timeout=60)
 
     def lock(self):
         self.call("dbus-send", "--session", "--print-reply", "--dest=org.freedesktop.secrets", "/org/freedesktop/secrets",

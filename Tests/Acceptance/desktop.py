@@ -6,12 +6,12 @@ import pathlib
 import re
 import subprocess
 
-from counterparts import Keyring, wait_until
+from counterparts import Session, wait_until
 
 HERE = pathlib.Path(__file__).parent
 
 
-class Desktop(Keyring):
+class Desktop(Session):
     """`start(…)` runs a program on it; `pages` are the addresses that its browser was asked for, `notifications` what was told."""
 
     def __init__(self, size="1000x800", dark=False):

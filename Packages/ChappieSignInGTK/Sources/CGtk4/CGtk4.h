@@ -1,6 +1,8 @@
 // GTK 4, what GLib has for Unix alone, and the door of libdispatch's main queue.
 #pragma once
 
+// What later releases have deprecated is what 4.8 has, and a warning would be an error.
+#define GDK_VERSION_MIN_REQUIRED GDK_VERSION_4_8
 #include <gtk/gtk.h>
 #include <glib-unix.h>
 

@@ -32,27 +32,18 @@ import CGtk4
 public enum ChappieGTKMainLoop {
     private static var source: guint = 0
 
-    /// Whether the main actor is served.
-    public static var isInstalled: Bool { source != 0 }
-
     /// Begins. Nothing happens where it has begun already.
     public static func install() {
         guard source == 0 else { return }
         let descriptor = _dispatch_get_main_queue_handle_4CF()
         source = g_unix_fd_add_full(
-            G_PRIORITY_DEFAULT, descriptor, G_IO_IN,
+            // As GTK's own layout and drawing, which a busy main actor would otherwise keep from their turn.
+            G_PRIORITY_HIGH_IDLE + 20, descriptor, G_IO_IN,
             { descriptor, _, _ in
                 var count: UInt64 = 0
                 _ = read(descriptor, &count, MemoryLayout.size(ofValue: count))
                 _dispatch_main_queue_callback_4CF(nil)
                 return gboolean(1)
             }, nil, nil)
-    }
-
-    /// Ends it: jobs of the main actor wait from now on. Nothing happens where it has not begun.
-    public static func remove() {
-        guard source != 0 else { return }
-        g_source_remove(source)
-        source = 0
     }
 }

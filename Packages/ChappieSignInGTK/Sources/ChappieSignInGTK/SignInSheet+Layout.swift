@@ -44,7 +44,7 @@ extension SignInSheet {
           <child>\(notice("permission"))</child>
           <child><object class="GtkBox"><property name="spacing">8</property><property name="halign">center</property>
             <child><object class="GtkSpinner" id="spinner"/></child>
-            <child>\(label("countdown", class: "numeric", extra: "<property name=\"justify\">center</property>"))</child>
+            <child>\(label("countdown", class: "numeric", extra: silent + "<property name=\"justify\">center</property>"))</child>
           </object></child>
         </object>
         """
@@ -56,7 +56,7 @@ extension SignInSheet {
           <property name="hexpand">1</property><property name="valign">center</property>
           <style><class name="chappie-sheet"/></style>
           <child><object class="GtkImage"><property name="icon-name">dialog-warning-symbolic</property>
-            <property name="pixel-size">48</property><property name="accessible-role">presentation</property>
+            <property name="pixel-size">48</property>\(silent)
             <style><class name="dim-label"/></style></object></child>
           <child><object class="GtkBox"><property name="orientation">vertical</property><property name="spacing">6</property>
             <child>\(label("sentence", class: "title-4", extra: centred))</child>
@@ -76,12 +76,15 @@ extension SignInSheet {
               <attributes><attribute name="insert-hyphens" value="0"/></attributes>
               <style><class name="chappie-letters"/></style></object></child>
             <child><object class="GtkImage"><property name="icon-name">edit-copy-symbolic</property>
-              <property name="accessible-role">presentation</property></object></child>
+              \(silent)</object></child>
             <child><object class="GtkLabel" id="copy-label"><property name="mnemonic-widget">copy</property></object></child>
           </object></child>
         </object>
         """
     }
+
+    /// For the eye alone.
+    private static let silent = "<property name=\"accessible-role\">presentation</property>"
 
     private static let centred = """
         <property name="justify">center</property><property name="xalign">0.5</property>
@@ -96,7 +99,7 @@ extension SignInSheet {
             <child><object class="GtkLabel" id="\(id)-number"><property name="label">\(number)</property>
               <property name="hexpand">1</property></object></child>
             <child><object class="GtkImage" id="\(id)-done"><property name="icon-name">object-select-symbolic</property>
-              <property name="hexpand">1</property><property name="accessible-role">presentation</property></object></child>
+              <property name="hexpand">1</property>\(silent)</object></child>
           </object></child>
           <child><object class="GtkBox"><property name="orientation">vertical</property><property name="spacing">6</property>
             <property name="hexpand">1</property>
@@ -113,7 +116,7 @@ extension SignInSheet {
         """
         <object class="GtkBox" id="\(id)-notice"><property name="spacing">6</property>
           <child><object class="GtkImage" id="\(id)-icon"><property name="icon-name">dialog-warning-symbolic</property>
-            <property name="valign">start</property><property name="accessible-role">presentation</property></object></child>
+            <property name="valign">start</property>\(silent)</object></child>
           <child>\(label("\(id)-sentence", class: "caption", extra: "<property name=\"hexpand\">1</property>"))</child>
         </object>
         """

@@ -11,7 +11,7 @@ final class SignInSheet {
     private let model: ChappieSignInModel
     private let texts: ChappieSignInTexts
     private let scroller, pages, stepsPage, endingPage, spinner, countdown, code, address, sentence, advice: Widget
-    private let tryAgain, openPage, copy: Widget
+    private let cancel, tryAgain, openPage, copy: Widget
     private let steps: [ChappieSignInStep.Kind: Step]
     private let permission: Notice
     private var shown: ChappieSignInState?
@@ -26,7 +26,7 @@ final class SignInSheet {
         (stepsPage, endingPage) = (layout["steps"], layout["ending"])
         (spinner, countdown, code) = (layout["spinner"], layout["countdown"], layout["code"])
         (address, sentence, advice) = (layout["address"], layout["sentence"], layout["advice"])
-        (tryAgain, openPage, copy) = (layout["try-again"], layout["open"], layout["copy"])
+        (cancel, tryAgain, openPage, copy) = (layout["cancel"], layout["try-again"], layout["open"], layout["copy"])
         permission = Notice(layout, "permission")
         steps = [
             .openPage: Step(layout, "open-page"), .continueWithChatGPT: Step(layout, "continue"),
@@ -84,10 +84,10 @@ final class SignInSheet {
         window.tellBusy(isPreparing)
         let sentence = isPreparing ? state.title : state.countdown ?? ""
         gtk_label_set_text(countdown.cast(), sentence)
-        // A screen reader is told of each new name: once a minute is enough.
+        // A screen reader hears of it once a minute: the label that counts is for the eye.
         let seconds = state.remaining?.components.seconds ?? 0
         if seconds % 60 == 0 || state.deviceCode != shown?.deviceCode {
-            countdown.tell(GTK_ACCESSIBLE_PROPERTY_LABEL, sentence)
+            window.tell(GTK_ACCESSIBLE_PROPERTY_DESCRIPTION, sentence)
         }
     }
 
@@ -118,13 +118,23 @@ final class SignInSheet {
         var (width, unused, height): (gint, gint, gint) = (gtk_widget_get_width(pages), 0, 0)
         if width == 0 { gtk_window_get_default_size(window.cast(), &width, &unused) }
         gtk_widget_measure(pages, GTK_ORIENTATION_VERTICAL, width, &height, nil, nil, nil)
-        gtk_scrolled_window_set_min_content_height(scroller.cast(), min(height, 600))
+        gtk_scrolled_window_set_min_content_height(scroller.cast(), min(height, screenHeight - 160))
+    }
+
+    /// Of the screen that the window below is on.
+    private var screenHeight: gint {
+        var area = GdkRectangle()
+        let below = gtk_window_get_transient_for(window.cast()).flatMap { gtk_native_get_surface(OpaquePointer($0)) }
+        guard let below, let monitor = gdk_display_get_monitor_at_surface(gtk_widget_get_display(window), below)
+        else { return 760 }
+        gdk_monitor_get_geometry(monitor, &area)
+        return area.height
     }
 
     private func moveFocus(_ state: ChappieSignInState) {
-        let target = state.ending != nil ? tryAgain : openPage
-        gtk_window_set_default_widget(window.cast(), target)
-        gtk_widget_grab_focus(target)
+        let next = state.ending != nil ? tryAgain : openPage
+        gtk_window_set_default_widget(window.cast(), next)
+        gtk_widget_grab_focus(state.ending == nil && state.deviceCode == nil ? cancel : next)
     }
 }
 
