@@ -130,7 +130,7 @@ extension ChappieSignInModel {
         var actions = flow.handle(event, now: clock.now)
         if actions.contains(.cancelSignIn) {
             actions.removeAll { $0 == .cancelSignIn }
-            // Before anybody sees a sign-in that is cancelled and still in progress.
+            // It is first, so that no face sees a sign-in that is cancelled and still in progress.
             cancelSignIn()
         }
         let cancellations = cancellations

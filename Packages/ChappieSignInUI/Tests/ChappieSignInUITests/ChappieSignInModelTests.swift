@@ -233,7 +233,7 @@ import Testing
         #expect(ending?.words.sentence == error.errorDescription && ending?.words.advice == error.recoverySuggestion)
     }
 
-    @Test func aCodeThatNobodyApprovesExpires() async {
+    @Test func aCodeThatIsNotApprovedExpires() async {
         let it = Stand()
         let model = it.model()
         model.signIn()
@@ -331,7 +331,7 @@ import Testing
         #expect(it.desktop.notifications.count == 1)
     }
 
-    @Test func nobodySeesACancelledSignInThatIsStillInProgress() async {
+    @Test func aCancelledSignInIsNeverSeenInProgress() async {
         let it = Stand()
         // The host cancels when it is given the code: nothing of what comes after that is done.
         weak var own: ChappieSignInModel?
