@@ -1,8 +1,12 @@
 """What `chappie login` shows: in a terminal (tmux, xterm), in a pipe, without a display, and where the desktop does what it is
 asked. Its QR codes are read by zbarimg."""
 
+import contextlib
+import fcntl
+import glob
 import os
 import re
+import signal
 import subprocess
 
 import pexpect
@@ -12,7 +16,7 @@ from conftest import INTERRUPTED, SIGN_IN_NEEDED
 from counterparts import Counterpart, wait_until
 from test_chat import Terminal
 
-COUNTDOWN = "Waiting for approval: 1"
+COUNTDOWN, HINT = "Waiting for approval: 1", "(Ctrl-C cancels)"
 LINKED = "ChatGPT Linked! Return to the app"
 UTF8 = {"LANG": "C.UTF-8"}
 
@@ -65,7 +69,7 @@ def painted_codes(styled):
 
 @pytest.fixture
 def login(simulate, user, passphrase, stack):
-    """`login("--no-browser", columns=40, rows=20)`: (simulator, terminal) with a sign-in whose code nobody has approved."""
+    """`login("--no-browser", columns=40, rows=20)`: (simulator, terminal) with a sign-in whose code is not approved yet."""
     def start(*words, columns=80, rows=24, **settings):
         simulator = simulate(pollInterval=1, approves=False)
         person = user(simulator, CHAPPIE_CREDENTIAL_STORE="file", **passphrase("open"),
@@ -87,7 +91,7 @@ def test_the_time_that_is_left_shows_on_one_line_and_is_gone_afterwards(columns,
     assert LINKED in screen and "Waiting" not in screen, screen
 
 
-def test_ctrl_c_leaves_the_terminal_as_it_was_and_nobody_signed_in(login):
+def test_ctrl_c_leaves_the_terminal_as_it_was_and_the_user_signed_out(login):
     simulator, terminal = login("--no-browser")
     terminal.shows(COUNTDOWN)
     terminal.type("", "C-c")
@@ -165,7 +169,7 @@ def test_the_user_reads_of_the_sign_in_before_the_notification_is_shown(simulate
 # Columns, rows, options, settings; and whether there is a code. Without a display each is as over SSH.
 FACES = [
     (80, 24, "", {}, True), (50, 45, "", {}, True), (80, 24, "--no-browser", {}, True), (80, 24, "", {"TERM": "xterm"}, True),
-    (40, 20, "", {}, False), (80, 21, "", {}, False), (80, 24, "--qr never", {}, False),
+    (40, 20, "", {}, False), (80, 21, "", {}, False), (80, 20, "--no-browser --qr always", {}, True), (80, 24, "--qr never", {}, False),
     (80, 24, "", {"NO_COLOR": "1"}, False), (80, 24, "--qr always", {"NO_COLOR": "1"}, True),
     (80, 24, "", {"TERM": "dumb"}, False), (80, 24, "", {"TERM": "vt220"}, False), (80, 24, "", {"LANG": "C"}, False),
     (80, 24, "", {"DISPLAY": ":77"}, False), (80, 24, "--qr always", {"DISPLAY": ":77"}, True),
@@ -186,9 +190,36 @@ def test_the_page_is_a_qr_code_where_it_helps_and_all_is_on_the_screen(columns, 
     if "--no-browser" not in options:
         terminal.shows("A browser was asked" if "DISPLAY" in settings else "on any device")
     screen = terminal.visible
-    assert page in screen and code_on(screen) and ("Ctrl-" in screen) == moves, screen
-    assert painted_codes(terminal.styled) == [page] * has_code, screen
+    assert page in screen and code_on(screen), screen
+    assert (HINT in screen) == (moves and columns > 44) and ("Ctrl-" in screen) == (HINT in screen), screen
+    assert painted_codes(terminal.tmux("capture-pane", "-p", "-e")) == [page] * has_code, screen
     assert ("\x1b" in terminal.styled) == has_code and ("The QR code" in screen) == has_code, terminal.styled
+
+
+def test_verbose_lines_have_no_qr_code_above_them(login):
+    simulator, terminal = login("--no-browser", "--verbose")
+    assert "▄" not in terminal.shows("deviceauth/token"), terminal.screen
+
+
+@pytest.mark.parametrize("rows, has_code", [(24, True), (20, False)])
+def test_the_qr_code_follows_where_the_browser_fails(rows, has_code, login, tmp_path):
+    (tmp_path / "xdg-open").write_text("#!/bin/sh\nexit 3\n")
+    (tmp_path / "xdg-open").chmod(0o755)
+    simulator, terminal = login(rows=rows, PATH=f"{tmp_path}:/usr/bin:/bin", DISPLAY=":77")
+    terminal.shows("found no browser")
+    terminal.shows("The QR code leads" if has_code else COUNTDOWN)
+    assert terminal.screen.count("enter this code") == 1 + has_code, terminal.screen
+    assert painted_codes(terminal.tmux("capture-pane", "-p", "-e")) == [simulator.issuer + "/codex/device"] * has_code
+    assert simulator.post("/codex/device", user_code=code_on(terminal.screen), action="approve") == 200
+    assert LINKED in terminal.ends(0)
+
+
+def test_the_users_word_is_enough_on_a_terminal_of_unknown_size(simulate, user):
+    person = user(simulate(pollInterval=0), TERM="vt100")
+    child = pexpect.spawn(person.program, ["login", "--no-browser", "--qr", "always"], env=person.environment, encoding="utf-8", dimensions=(0, 0))
+    child.expect_exact(pexpect.EOF, timeout=60)
+    child.close()
+    assert child.exitstatus == 0 and "The QR code leads" in child.before and "▄" in child.before, child.before
 
 
 @pytest.mark.parametrize("columns, settings, reason", [
@@ -238,6 +269,41 @@ def test_ctrl_c_in_the_middle_of_the_qr_code_leaves_no_colour(simulate, user):
     child.close()
     assert child.exitstatus == INTERRUPTED
     assert child.before.endswith("\r\n") and re.findall("\x1b\\[[0-9;]*m", child.before)[-1] == "\x1b[0m", child.before
+
+
+@pytest.mark.parametrize("line", ["%s | cat", "set -m; %s & wait $!"], ids=["before a pipe", "in the background"])
+def test_no_countdown_where_another_program_writes_on_the_terminal(line, simulate, user):
+    simulator = simulate(pollInterval=1, approves=False)
+    person = user(simulator, TERM="vt100")
+    child = pexpect.spawn("sh", ["-c", line % f"{person.program} login --no-browser"], env=person.environment, encoding="utf-8", timeout=60)
+    child.expect("enter this code:.*\r\n    (\\S+-\\S+)\r\n")
+    shown = child.before + child.after
+    assert simulator.post("/codex/device", user_code=child.match[1], action="approve") == 200
+    child.expect_exact(pexpect.EOF)
+    shown += child.before
+    assert LINKED in shown and "Waiting" not in shown and "\x1b[" not in shown, shown
+
+
+def test_a_sign_in_that_is_stored_before_ctrl_c_is_told(simulate, user, tmp_path):
+    """The list of accounts is locked until then. The other account's sign-in does not need the other locks."""
+    (tmp_path / "busctl").write_text(f"#!/bin/sh\ncase $* in *Notify*) touch '{tmp_path}/linked' ;; esac\n")
+    (tmp_path / "busctl").chmod(0o755)
+    simulator = simulate(pollInterval=1)
+    person = user(simulator, PATH=f"{tmp_path}:/usr/bin:/bin").sign_in()
+    (tmp_path / "linked").unlink()
+    with contextlib.ExitStack() as locks:
+        for path in glob.glob(person.environment["XDG_STATE_HOME"] + "/chappie/locks/*.lock"):
+            fcntl.flock(locks.enter_context(open(path)), fcntl.LOCK_EX)
+        with person.having(CHAPPIE_ACCOUNT="other").start("login", "--no-browser") as process:
+            try:
+                wait_until((tmp_path / "linked").exists, "the sign-in is stored", 30)
+                process.send_signal(signal.SIGINT)
+                locks.close()
+                output, errors = process.communicate(timeout=60)
+            finally:
+                process.kill()
+    assert process.returncode == 0 and "Signed in as" in output, output + errors
+    assert "other" in person.run("accounts", "list").output
 
 
 class XTerm(Counterpart):

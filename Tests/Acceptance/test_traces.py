@@ -74,6 +74,8 @@ def test_a_story(name, store, story):
     settings, commands, carried = STORIES[name]
     story = story(store).service(**settings).sign_in()
     story.run(*commands)
+    if "--qr always" in commands[0]:
+        assert "▄".encode() in story.runs[1].read("output"), "no QR code was painted"
     if name.startswith("questions"):
         spoken = [legible(bytes(heard)) for heard in story.backend.heard if b"Upgrade: websocket" in heard]
         assert any(b"evening" in text for text in spoken), "what was said over WebSocket can't be read"

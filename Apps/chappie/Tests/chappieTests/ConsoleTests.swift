@@ -44,13 +44,23 @@ import Testing
         #expect(recorder.text(of: .output) == "text\nmore\n")
     }
 
-    @Test(arguments: [("\u{1B}[1mbold", true, "\u{1B}[0m\n"), ("\u{1B}[1mbold", false, "\n"), ("plain", true, "\n")])
-    func whatIsInterruptedLeavesNoStyle(_ drawn: String, _ isTerminal: Bool, _ expected: String) async throws {
-        let console = recorder.console(.init(error: isTerminal))
+    @Test(
+        arguments: [
+            (.init(output: true, draws: true, error: true), "\u{1B}[1mbold", "\u{1B}[0m\r\u{1B}[2K\n", ""),
+            (.init(error: true), "\u{1B}[1mbold", "\u{1B}[0m\n", ""), (.init(error: true), "plain", "\n", ""),
+            (.init(output: true), "\u{1B}[1mbold", "", "\u{1B}[0m\n"), (.init(), "\u{1B}[1mbold", "", ""),
+        ] as [(Console.Terminals, String, String, String)])
+    func whatIsInterruptedLeavesNoStyle(
+        _ terminals: Console.Terminals, _ drawn: String, _ errors: String, _ output: String
+    ) async throws {
+        let console = recorder.console(terminals)
         console.draw(drawn)
+        console.status("status")
         console.leave()
         try await console.drained()
-        #expect(recorder.text(of: .error) == expected)
+        let status = terminals.draws ? "\r\u{1B}[2Kstatus" : ""
+        #expect(recorder.text(of: .error) == status + errors)
+        #expect(recorder.text(of: .output) == drawn + output)
     }
 
     @Test func aReaderThatDoesNotReadHoldsUpNeitherWritersNorACancelledTask() async throws {

@@ -73,6 +73,8 @@ import Testing
 
     struct Case: Sendable {
         var choice = QRChoice.auto
+        var isTerminal = true
+        /// `nil`: unknown.
         var size: [Int]? = [80, 24]
         var text = [
             "Open this page:", "", "    https://auth.openai.com/codex/device", "", "Then enter:", "", "    ABCD-EFGHI",
@@ -110,15 +112,21 @@ import Testing
             Case(environment: ["TERM": "linux", "LANG": "C.UTF-8"], place: .nowhere),
             Case(
                 environment: ["TERM": "vt220", "COLORTERM": "truecolor", "LANG": "C.UTF-8"], place: .beside(margin: 4)),
+            Case(environment: ["TERM": "vt220", "COLORTERM": "yes", "LANG": "C.UTF-8"], place: .nowhere),
             Case(environment: ["TERM": "tmux-256color", "LANG": "C.UTF-8"], place: .beside(margin: 4)),
             Case(environment: ["TERM": "foot", "LANG": "C.UTF-8"], place: .beside(margin: 4)),
             // The user's word.
             Case(choice: .never, place: .nowhere), Case(choice: .never, size: nil, place: .nowhere),
             Case(choice: .always, hasStyles: false, opensBrowser: true, environment: [:], place: .beside(margin: 4)),
-            Case(choice: .always, size: [40, 20], place: .above(margin: 4)),
-            Case(choice: .always, size: [36, 20], place: .above(margin: 2)),
+            Case(choice: .always, size: [80, 22], place: .beside(margin: 2)),
+            Case(choice: .always, size: [80, 20], place: .beside(margin: 2)),
+            Case(choice: .always, size: [75, 5], place: .beside(margin: 2)),
+            Case(choice: .always, size: [40, 37], place: .above(margin: 4)),
+            Case(choice: .always, size: [40, 20], place: .above(margin: 2)),
+            Case(choice: .always, size: nil, place: .beside(margin: 4)),
             Case(choice: .always, size: [32, 20], place: .refused("it needs 33 columns, and here are 32")),
-            Case(choice: .always, size: nil, place: .refused("standard output is no terminal")),
+            Case(isTerminal: false, place: .nowhere),
+            Case(choice: .always, isTerminal: false, place: .refused("standard output is no terminal")),
             Case(
                 choice: .always, environment: ["TERM": "dumb"],
                 place: .refused("this terminal (TERM=dumb) has no colours")),
@@ -127,7 +135,7 @@ import Testing
         ])
     func theCodeStandsWhereThereIsRoomForItAndTheText(_ test: Case) throws {
         let placement = QRPlacement(
-            choice: test.choice, size: test.size.map { ($0[0], $0[1]) }, hasStyles: test.hasStyles,
+            choice: test.choice, isTerminal: test.isTerminal, hasStyles: test.hasStyles,
             environment: ProgramEnvironment { test.environment[$0] }, opensBrowser: test.opensBrowser)
         #expect(try place(of: test, in: placement) == test.place)
     }
@@ -136,7 +144,7 @@ import Testing
     private func place(of test: Case, in placement: QRPlacement) throws -> Place {
         let lines: [String]?
         do {
-            lines = try placement.lines(test.text, page: test.page)
+            lines = try placement.lines(test.text, page: test.page, size: test.size.map { ($0[0], $0[1]) })
         } catch {
             let (lead, end) = ("No QR code is shown: ", ".")
             #expect(error.sentence.hasPrefix(lead) && error.sentence.hasSuffix(end))

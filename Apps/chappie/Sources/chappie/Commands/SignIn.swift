@@ -12,12 +12,14 @@ struct Login: ProgramCommand {
         abstract: "Sign in with your ChatGPT account.",
         discussion: """
             Shows an address and a code. Open the address in any browser, on any device, and enter the code. \
-            The credential is kept in the keyring.
+            The credential is kept in the keyring, or in the store that CHAPPIE_CREDENTIAL_STORE names.
 
             For a telephone the address is also a QR code, where no browser opens here (no display, no xdg-open, \
-            --no-browser) and the terminal has 256 colours, UTF-8 and room for it all. --qr always shows it beside \
-            a browser too, in spite of NO_COLOR, and where its beginning scrolls out of sight. The terminal's font needs \
-            the character ▄. With --json and --simulate there is none.
+            --no-browser, or the attempt fails) and the terminal has 256 colours, UTF-8 and room for it all; with \
+            --verbose it would scroll away, and is left out. --qr always shows it all the same: with a browser, with \
+            --verbose, in spite of NO_COLOR, whatever the locale says, with fewer colours, and where its beginning \
+            scrolls out of sight. The terminal's font needs the character ▄, one cell wide: some terminals give it two \
+            (ambiguous width), and the code can't be read there. With --json and --simulate there is none.
 
             With --json: {"type":"device_code",…} and then {"type":"linked",…}, one object a line.
             """)
@@ -39,25 +41,25 @@ struct Login: ProgramCommand {
             browser: opensBrowser ? program.browser : nil,
             clipboard: usesDesktop ? program.clipboard : nil)
         let qr = QRPlacement(
-            choice: usesDesktop ? qr : .never,
-            size: program.console.terminals.output ? TerminalState.size() : nil,
-            hasStyles: program.console.terminals.styles, environment: program.environment,
-            opensBrowser: opensBrowser && program.canOpenBrowser)
+            choice: !usesDesktop || qr == .auto && options.verbose ? .never : qr,
+            isTerminal: program.console.terminals.output, hasStyles: program.console.terminals.styles,
+            environment: program.environment, opensBrowser: opensBrowser && program.canOpenBrowser)
         var screen = Screen(program: program, qr: qr)
         model.signIn()
         for await state in model.stateUpdates {
             screen.show(state)
             if state.ending != nil { break }
         }
-        guard let ending = model.state.ending, !Task.isCancelled else {
+        // What is stored is stored, and the user hears of it, also where Ctrl-C comes right after it.
+        guard let ending = model.state.ending, ending.reason == .linked || !Task.isCancelled else {
             model.cancel()
             throw CancellationError()
         }
         if let error = ending.error { throw ending.storeError ?? error }
         program.console.clearStatus()
         if program.settings.store != .memory {
-            // The sign-in is as good without its name: a failure is only told.
-            do { try await program.rememberAccount() } catch let error as CommandLineError {
+            // The sign-in is as good without its name: a failure is only told. Ctrl-C does not reach a task of its own.
+            do { try await Task { try await program.rememberAccount() }.value } catch let error as CommandLineError {
                 program.console.note("chappie: `chappie accounts` does not list this account: \(error.message)")
             }
         }
@@ -65,14 +67,14 @@ struct Login: ProgramCommand {
         program.say(
             ["type": "linked", "account": info.json], "\(ending.words.sentence) \(ending.words.advice)",
             "Signed in as \(info.name)\(info.planInParentheses).", "The credential is stored \(program.place).")
-        // The notification, and perhaps a clipboard that is late: nothing that the user has to hear of any more.
+        // The notification, and perhaps a clipboard that is late, have nothing that the user has to hear of any more.
         await model.finishPendingWork()
     }
 
     /// The terminal's face of a sign-in: each line once, and a countdown where the terminal can replace it.
     private struct Screen {
         let program: Program
-        let qr: QRPlacement
+        private var qr: QRPlacement
         private var hasShownCode = false
         private var told: Set<ChappieSignInNotice> = []
 
@@ -89,13 +91,21 @@ struct Login: ProgramCommand {
                 } else {
                     program.console.line(notice.sentence)
                 }
+                if notice.part == .browser, notice.isFailure, qr.choice == .auto, qr.opensBrowser,
+                    let code = state.deviceCode
+                {
+                    qr.opensBrowser = false
+                    show(code, isAgain: true)
+                }
             }
-            if let countdown = state.countdown, !program.options.json {
-                program.console.status("\(countdown) (Ctrl-C cancels)")
+            // Where standard output is a pipe, its end may write on this terminal too, at any time.
+            if let countdown = state.countdown, !program.options.json, program.console.terminals.output {
+                program.console.status(countdown, hint: " (Ctrl-C cancels)")
             }
         }
 
-        private func show(_ code: ChappieDeviceCode) {
+        /// - Parameter isAgain: the text is on the screen already. It comes again only beside a QR code.
+        private func show(_ code: ChappieDeviceCode, isAgain: Bool = false) {
             let page = code.verificationURL.absoluteString
             guard !program.options.json else {
                 return program.console.json([
@@ -108,11 +118,12 @@ struct Login: ProgramCommand {
                 "    \(code.userCode)", "",
             ].map(UntrustedText.forTerminal)
             do throws(QRPlacement.Obstacle) {
-                if let lines = try qr.lines(text + ["The QR code leads to the same page."], page: page) {
+                let whole = text + ["The QR code leads to the same page."]
+                if let lines = try qr.lines(whole, page: page, size: TerminalState.size()) {
                     return program.console.draw(lines.map { $0 + "\n" }.joined())
                 }
             } catch { program.console.note("chappie: \(error.sentence)") }
-            for line in text { program.console.line(line) }
+            if !isAgain { for line in text { program.console.line(line) } }
         }
     }
 }

@@ -84,32 +84,44 @@ final class Console: Sendable {
     func note(_ text: String) { enqueue(UntrustedText.forTerminal(text) + "\n", .error) }
 
     /// Shows a line on the terminal of standard error that the next output, or the next status, replaces. It is not shown
-    /// where there is no such terminal, nor while a passphrase is typed. What does not fit on the line is cut off: a line
-    /// that wraps can't be replaced.
-    func status(_ text: String) {
+    /// where there is no such terminal, nor while a passphrase is typed, nor in the background. What does not fit on the
+    /// line is cut off: a line that wraps can't be replaced. The hint at its end shows as a whole or not at all.
+    func status(_ text: String, hint: String = "") {
         guard terminals.draws, !TerminalEcho.isSilent else { return }
+        let foreground = tcgetpgrp(Stream.error.rawValue)
+        guard foreground < 0 || foreground == getpgrp() else {
+            // The shell has the line now.
+            return queue.withLock { $0.hasStatus = false }
+        }
         let columns = TerminalState.size(of: Stream.error.rawValue)?.columns ?? .max
-        enqueue(String(text.prefix(columns - 1)), .error, isStatus: true)
+        let whole = text + hint
+        enqueue(whole.count < columns ? whole : String(text.prefix(columns - 1)), .error, isStatus: true)
     }
 
     func clearStatus() { enqueue("", .error) }
 
-    /// Begins a line of its own after an interruption. Ctrl-C makes the terminal throw away what it has not shown (NOFLSH in
-    /// termios(3)), which may be the end of a style.
+    /// Begins a line of its own on the terminal after an interruption. Ctrl-C makes the terminal throw away what it has not
+    /// shown (NOFLSH in termios(3)), which may be the end of a style. A status is cleared after that: many terminals clear a
+    /// line with the background colour that is set.
     func leave() {
-        enqueue(terminals.error && queue.withLock(\.hasStyled) ? "\u{1B}[0m\n" : "\n", .error)
+        guard terminals.error || terminals.output else { return }
+        let reset = queue.withLock(\.hasStyled) ? "\u{1B}[0m" : nil
+        enqueue("\n", terminals.error ? .error : .output, first: reset)
     }
 
     // MARK: Writing
 
     /// The writer takes everything that has gathered while it wrote.
-    private func enqueue(_ text: String, _ stream: Stream, isStatus: Bool = false) {
+    ///
+    /// - Parameter first: is written before a status is cleared.
+    private func enqueue(_ text: String, _ stream: Stream, isStatus: Bool = false, first: String? = nil) {
         queue.withLock { queue in
             if queue.pieces.isEmpty {
                 writer.async {
                     for piece in self.queue.withLock({ $0.take() }) { self.write(piece.bytes, piece.stream) }
                 }
             }
+            if let first { queue.append(first, stream) }
             if queue.hasStatus || isStatus { queue.append("\r\u{1B}[2K", .error) }
             queue.hasStatus = isStatus
             queue.append(text, stream)

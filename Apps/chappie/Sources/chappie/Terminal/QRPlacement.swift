@@ -10,19 +10,19 @@ enum QRChoice: String, ExpressibleByArgument, CaseIterable {
 /// The text is what matters. By itself (`auto`) a code is shown only where text, code and the lines that follow them are on
 /// the screen together.
 struct QRPlacement {
-    var choice: QRChoice
-    /// Of standard output; `nil` where it is no terminal.
-    var size: (columns: Int, rows: Int)?
+    let choice: QRChoice
+    /// Standard output is one.
+    let isTerminal: Bool
     /// Neither `NO_COLOR` nor `TERM=dumb` forbids colours.
-    var hasStyles: Bool
-    var environment: ProgramEnvironment
+    let hasStyles: Bool
+    let environment: ProgramEnvironment
     /// A browser opens the page on this machine: the user needs no telephone.
     var opensBrowser: Bool
 
     /// Why there is no code although the user wants one, as a sentence.
-    struct Obstacle: Error, Equatable { let sentence: String }
+    struct Obstacle: Error { let sentence: String }
 
-    /// For what follows: sentences about clipboard and browser, at most 230 characters together, and the countdown.
+    /// These rows are kept free for sentences about clipboard and browser, at most 230 characters together, and the countdown.
     private static func rowsBelow(_ columns: Int) -> Int { (230 + columns - 1) / columns + 2 }
 
     /// ISO/IEC 18004 asks for four modules; cameras and zbar do with two, where four don't fit.
@@ -30,27 +30,35 @@ struct QRPlacement {
 
     /// The lines of `text` with the code of `page`, to be written as they are; `nil` where the text stands alone.
     ///
-    /// - Parameter text: clean of control characters.
-    func lines(_ text: [String], page: String) throws(Obstacle) -> [String]? {
+    /// - Parameters:
+    ///   - text: clean of control characters.
+    ///   - size: the terminal's; `nil` where it is not known, as on a serial line: the user's word then takes 80 by 24.
+    func lines(
+        _ text: [String], page: String, size: (columns: Int, rows: Int)?
+    ) throws(Obstacle) -> [String]? {
         switch choice {
         case .never: return nil
         case .auto:
-            guard let size, hasStyles, has256Colours, isUTF8, !opensBrowser, let code = QRCode(page) else { return nil }
-            return Self.fitting(text, code, size)
+            guard isTerminal, let size, hasStyles, has256Colours, isUTF8, !opensBrowser, let code = QRCode(page) else {
+                return nil
+            }
+            return Self.ways(text, code, size.columns).first { $0.fits(size) }?.lines
         case .always:
-            guard let size else { throw Self.obstacle("standard output is no terminal") }
+            guard isTerminal else { throw Self.obstacle("standard output is no terminal") }
             guard environment["TERM"] != "dumb" else { throw Self.obstacle("this terminal (TERM=dumb) has no colours") }
             guard QRCode.canBeMade else {
                 throw Self.obstacle("libqrencode is missing. Install the package libqrencode4")
             }
             guard let code = QRCode(page) else { throw Self.obstacle("the address is too long") }
-            if let lines = Self.fitting(text, code, size) { return lines }
-            // The text stays on the screen; the user can scroll back to the code, or has a larger window in a moment.
-            guard let margin = Self.margins.first(where: { code.columns(margin: $0) <= size.columns }) else {
+            let size = size ?? (80, 24)
+            let ways = Self.ways(text, code, size.columns)
+            // Else the text stays on the screen, and as much of the code as there is room for: the user can scroll back, or
+            // has a larger window in a moment.
+            guard let way = ways.first(where: { $0.fits(size) }) ?? ways.min(by: { $0.rows < $1.rows }) else {
                 let least = code.columns(margin: Self.margins.last ?? 0)
                 throw Self.obstacle("it needs \(least) columns, and here are \(size.columns)")
             }
-            return code.lines(margin: margin) + [""] + text + [""]
+            return way.lines
         }
     }
 
@@ -58,22 +66,23 @@ struct QRPlacement {
         Obstacle(sentence: "No QR code is shown: \(reason).")
     }
 
-    private static func fitting(
-        _ text: [String], _ code: QRCode, _ size: (columns: Int, rows: Int)
-    ) -> [String]? {
-        for margin in margins {
+    /// The lines, and how many rows of the terminal they take.
+    private struct Way {
+        let lines: [String]
+        let rows: Int
+
+        func fits(_ size: (columns: Int, rows: Int)) -> Bool { rows + rowsBelow(size.columns) <= size.rows }
+    }
+
+    /// The ways for which the terminal is wide enough, the best first.
+    private static func ways(_ text: [String], _ code: QRCode, _ columns: Int) -> [Way] {
+        margins.filter { code.columns(margin: $0) <= columns }.flatMap { margin in
             let painted = code.lines(margin: margin)
-            if let lines = beside(text, painted, code.columns(margin: margin), size.columns),
-                lines.count + rowsBelow(size.columns) <= size.rows
-            {
-                return lines
-            }
-            let rows = text.reduce(painted.count + 2) { $0 + max(1, ($1.count + size.columns - 1) / size.columns) }
-            if code.columns(margin: margin) <= size.columns, rows + rowsBelow(size.columns) <= size.rows {
-                return painted + [""] + text + [""]
-            }
+            let beside = beside(text, painted, code.columns(margin: margin), columns)
+            let rows = text.reduce(painted.count + 2) { $0 + max(1, ($1.count + columns - 1) / columns) }
+            return (beside.map { [Way(lines: $0, rows: $0.count)] } ?? [])
+                + [Way(lines: painted + [""] + text + [""], rows: rows)]
         }
-        return nil
     }
 
     /// `nil` where the two don't fit beside each other, or it is not known how wide the text is.
@@ -88,15 +97,16 @@ struct QRPlacement {
         }
     }
 
-    /// Terminals that say `xterm` have shown them for many years, first of all xterm.
+    /// Terminals that say `xterm`, first of all xterm, have shown them for many years.
     private var has256Colours: Bool {
         let named = ["xterm", "xterm-kitty", "xterm-ghostty", "alacritty", "foot", "wezterm", "contour"]
         guard let terminal = environment["TERM"] else { return false }
-        return environment["COLORTERM"] != nil || terminal.hasSuffix("-256color") || terminal.hasSuffix("-direct")
+        return ["truecolor", "24bit"].contains(environment["COLORTERM"]) || terminal.hasSuffix("-256color")
+            || terminal.hasSuffix("-direct")
             || named.contains(terminal)
     }
 
-    /// As the C library reads the locale's name.
+    /// The locale's name is read as the C library does it.
     private var isUTF8: Bool {
         let locale = (environment["LC_ALL"] ?? environment["LC_CTYPE"] ?? environment["LANG"] ?? "").lowercased()
         return locale.contains("utf-8") || locale.contains("utf8")
