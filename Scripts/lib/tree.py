@@ -20,6 +20,9 @@ ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 EVERYWHERE = {"FoundationEssentials", "Swift", "Synchronization", "Dispatch", "HTTPTypes", "Glibc", "Musl", "Darwin", "Bionic", "Android"}
 # These also build on Apple platforms. One file chooses between FoundationEssentials and Foundation for them all.
 APPLE_IDIOM = {"ChappieCore", "ChappieAuth", "ChappieClient", "ChappieSignInUI"}
+APPLE = {"Accessibility", "AppKit", "Combine", "SwiftUI", "UIKit", "UserNotifications"}
+LINUX = re.compile(r"\b(?:st_[amc]tim|CLOCK_BOOTTIME|O_PATH|O_TMPFILE|accept4|pipe2|dup3|epoll_\w+|eventfd|inotify_\w+|getrandom"
+                   r"|memfd_create|prctl|renameat2|signalfd|timerfd_\w+|program_invocation_\w+)\b")
 FOUNDATION = "Packages/ChappieCore/Sources/ChappieCore/Support/Foundation.swift"
 TOOLCHAIN = EVERYWHERE - {"HTTPTypes"} | {"Testing"}
 # Products that the root names otherwise than the package, and those of packages that the root does not have.
@@ -62,15 +65,28 @@ def report(problems, fine):
 
 
 def imports(text):
-    """(line, module) of the imports of a Swift file; those that exist on another platform alone can't be judged here."""
+    """(line, module) of the imports of a Swift file; Apple's own, behind `canImport`, can't be judged here."""
     for pattern in (r"/\*.*?\*/", r'"""(.*?)"""'):
         text = re.sub(pattern, lambda found: "\n" * found.group().count("\n"), text, flags=re.S)
-    conditions = re.findall(r"^\s*#(?:else)?if (.*)", text, flags=re.M)
-    elsewhere = set(re.findall(r"(?<!!)\bcanImport\((\w+)\)", "\n".join(conditions))) - {"Foundation"}
+    elsewhere = APPLE if set(re.findall(r"^\s*#(?:else)?if .*?(?<!!)\bcanImport\((\w+)\)", text, flags=re.M)) & APPLE else set()
     for number, line in enumerate(text.splitlines(), 1):
         found = IMPORT.match(line)
         if found and found[1] not in elsewhere:
             yield number, found[1]
+
+
+def linux_names(text):
+    """(line, name) of what only Linux has, where no condition around it asks for the platform."""
+    conditions = []
+    for number, line in enumerate(text.splitlines(), 1):
+        directive = re.match(r"\s*#(if|else|elseif|endif)\b(.*)", line)
+        if directive:
+            if directive[1] == "if":
+                conditions.append(directive[2])
+            elif directive[1] == "endif":
+                conditions.pop()
+        elif not re.search(r"\b(?:Linux|Darwin)\b", " ".join(conditions)):
+            yield from ((number, name) for name in LINUX.findall(line.partition("//")[0]))
 
 
 def law():
@@ -107,6 +123,8 @@ def layers():
         problems += [f"Package.swift: the table doesn't let {name} depend on {other}" for other in sorted(declared - allowed)]
         for path in sorted(glob.glob(f"{ROOT}/{target['path']}/**/*.swift", recursive=True)):
             looked_at += 1
+            if name in APPLE_IDIOM:
+                problems += [f"{relative(path)}:{line}: only Linux has {word}" for line, word in linux_names(read(path))]
             for line, imported in imports(read(path)):
                 place = f"{relative(path)}:{line}"
                 if relative(path) == FOUNDATION:

@@ -56,7 +56,13 @@
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
         for draft in names.map({ folder + $0 }) where draft.hasPrefix(path + ".") {
             var facts = stat()
-            guard lstat(draft, &facts) == 0, facts.st_mtim.tv_sec < time(nil) - 60 else { continue }
+            guard lstat(draft, &facts) == 0 else { continue }
+            #if canImport(Darwin)
+                let modified = facts.st_mtimespec.tv_sec
+            #else
+                let modified = facts.st_mtim.tv_sec
+            #endif
+            guard modified < time(nil) - 60 else { continue }
             unlink(draft)
         }
     }
