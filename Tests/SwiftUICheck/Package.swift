@@ -10,6 +10,7 @@ let settings: [SwiftSetting] = [
     .enableUpcomingFeature("MemberImportVisibility"), .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
     .define("CHAPPIE_FULL_FOUNDATION"), .treatAllWarnings(as: .error),
 ]
+let apple: [SwiftSetting] = [.swiftLanguageMode(.v5)]
 let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 
@@ -21,13 +22,13 @@ let package = Package(
         .package(url: "https://github.com/OpenCombine/OpenCombine", from: "0.14.0"),
     ],
     targets: [
-        // Stand-ins for Apple's modules.
-        .target(name: "Combine", dependencies: ["OpenCombine"]),
-        .target(name: "SwiftUI", dependencies: ["Combine"]),
-        .target(name: "UIKit"),
-        .target(name: "AppKit"),
-        .target(name: "UserNotifications"),
-        .target(name: "Accessibility"),
+        // Stand-ins for Apple's modules, whose interfaces count as Swift 5's.
+        .target(name: "Combine", dependencies: ["OpenCombine"], swiftSettings: apple),
+        .target(name: "SwiftUI", dependencies: ["Combine"], swiftSettings: apple),
+        .target(name: "UIKit", swiftSettings: apple),
+        .target(name: "AppKit", swiftSettings: apple),
+        .target(name: "UserNotifications", swiftSettings: apple),
+        .target(name: "Accessibility", swiftSettings: apple),
         // Links to the packages' own sources.
         .target(name: "ChappieCore", dependencies: [httpTypes], swiftSettings: settings),
         .target(

@@ -201,7 +201,7 @@ struct SignInFlow: Sendable {
     }
 
     private mutating func note(_ part: ChappieSignInNotice.Part, _ failure: DesktopError) {
-        note(part, failure.sentence, isFailure: true)
+        note(part, texts.failures[part] ?? failure.sentence, isFailure: true)
     }
 
     private static func remaining(_ code: ChappieDeviceCode, _ now: Date) -> Duration? {

@@ -37,6 +37,11 @@ public struct ChappieSignInTexts: Sendable, Hashable {
         "The terminal was asked to copy the code; if pasting gives something else, type it."
     /// The browser has the page.
     public var pageOpened = "A browser was asked to open the page."
+    /// Said of a step that has been done, to a user who can't see its mark.
+    public var done = "Done"
+    /// What a part of the desktop could not do. A part that is missing here is told in its adapter's own English words,
+    /// which know the reason.
+    public var failures: [ChappieSignInNotice.Part: String] = [:]
 
     /// How sign-ins end. A reason that is missing here is told in the error's own English words. The notification is made
     /// of the words of `linked`.

@@ -342,6 +342,7 @@ private let paths = [
         texts.enterCode = .init("Gib den Code ein", "Auf der Seite.", button: "Kopieren")
         (texts.waiting, texts.codeCopied) = ("Noch {time}", "Kopiert.")
         texts.endings[.linked] = .init("Verbunden!", "Zurück zur App")
+        texts.failures[.browser] = "Kein Browser."
         texts.endings[.expired] = .init("Der Code ist abgelaufen.", "Fordere einen neuen an.")
         var flow = SignInFlow(SignInFlow.Settings(texts: texts, requestsPermission: false), session: .signedOut)
         #expect(flow.state.title == "Anmelden")
@@ -351,7 +352,8 @@ private let paths = [
         _ = flow.handle(.copied(.success(.copied)), now: start)
         #expect(flow.state.title == "Anmeldung öffnen" && flow.state.countdown == "Noch 15:00")
         #expect(flow.state.steps.last?.texts.button == "Kopieren")
-        #expect(flow.state.notices.map(\.sentence) == ["Kopiert."])
+        _ = flow.handle(.opened(noBrowser), now: start)
+        #expect(flow.state.notices.map(\.sentence) == ["Kopiert.", "Kein Browser."])
         var other = flow
         #expect(flow.handle(.linked, now: start) == [.notify(title: "Verbunden!", body: "Zurück zur App")])
         _ = other.handle(.failed(.expiredDeviceCode, nil), now: start)

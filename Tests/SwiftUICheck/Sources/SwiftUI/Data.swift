@@ -51,13 +51,12 @@ public struct StateObject<ObjectType: ObservableObject>:
     public nonisolated func update() {}
 }
 
-// binding: init(get:set:), constant(_:)
+// binding: init(get:set:)
 @propertyWrapper public struct Binding<Value> {
     @preconcurrency public init(
         @_inheritActorContext get: @escaping @isolated(any) @Sendable () -> Value,
         @_inheritActorContext set: @escaping @isolated(any) @Sendable (Value) -> Void
     ) {}
-    public static func constant(_ value: Value) -> Binding<Value> { fatalError() }
     public var wrappedValue: Value {
         get { fatalError() }
         nonmutating set {}
@@ -73,14 +72,8 @@ public struct StateObject<ObjectType: ObservableObject>:
 
 extension Environment: Sendable where Value: Sendable {}
 
-// environmentvalues: openurl, isenabled, dismiss
+// environmentvalues: openurl, isenabled
 public struct EnvironmentValues {
     public var openURL: OpenURLAction
     public var isEnabled: Bool
-    public var dismiss: DismissAction { fatalError() }
-}
-
-// dismissaction
-@MainActor @preconcurrency public struct DismissAction: Sendable {
-    @MainActor @preconcurrency public func callAsFunction() {}
 }

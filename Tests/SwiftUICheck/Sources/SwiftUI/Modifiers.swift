@@ -1,16 +1,8 @@
 // Declarations only; see Views.swift.
 public import Foundation
 
-// openurlaction: init(handler:), callasfunction(_:), callasfunction(_:completion:)
+// openurlaction: callasfunction(_:completion:)
 @MainActor @preconcurrency public struct OpenURLAction: Sendable {
-    public struct Result: Sendable {
-        public static let handled = Result()
-        public static let discarded = Result()
-        public static let systemAction = Result()
-    }
-
-    @MainActor @preconcurrency public init(handler: @escaping (URL) -> OpenURLAction.Result) {}
-    @MainActor @preconcurrency public func callAsFunction(_ url: URL) {}
     @MainActor @preconcurrency public func callAsFunction(_ url: URL, completion: @escaping (_ accepted: Bool) -> Void)
     {}
 }
@@ -28,9 +20,6 @@ extension View {
     public nonisolated func onChange<V: Equatable>(
         of value: V, initial: Bool = false, _ action: @escaping () -> Void
     ) -> some View { EmptyView() }
-    public nonisolated func onChange<V: Equatable>(
-        of value: V, initial: Bool = false, _ action: @escaping (_ oldValue: V, _ newValue: V) -> Void
-    ) -> some View { EmptyView() }
     // view/sheet(ispresented:ondismiss:content:)
     public nonisolated func sheet<Content: View>(
         isPresented: Binding<Bool>, onDismiss: (() -> Void)? = nil, @ViewBuilder content: @escaping () -> Content
@@ -45,13 +34,16 @@ extension View {
         idealHeight: CGFloat? = nil, maxHeight: CGFloat? = nil, alignment: Alignment = .center
     ) -> some View { EmptyView() }
 
-    // view/font(_:), view/bold(_:), view/monospaced(_:), view/monospaceddigit(), view/foregroundstyle(_:)
+    // view/font(_:), view/fontweight(_:), view/bold(_:), view/monospaced(_:), view/monospaceddigit(), view/foregroundstyle(_:)
     public nonisolated func font(_ font: Font?) -> some View { EmptyView() }
+    public nonisolated func fontWeight(_ weight: Font.Weight?) -> some View { EmptyView() }
     public nonisolated func bold(_ isActive: Bool = true) -> some View { EmptyView() }
     public nonisolated func monospaced(_ isActive: Bool = true) -> some View { EmptyView() }
     public nonisolated func monospacedDigit() -> some View { EmptyView() }
     public nonisolated func foregroundStyle<S: ShapeStyle>(_ style: S) -> some View { EmptyView() }
-    // view/multilinetextalignment(_:), view/textselection(_:), view/linelimit(_:), view/minimumscalefactor(_:)
+    // view/multilinetextalignment(_:), view/textselection(_:), view/linelimit(_:), view/minimumscalefactor(_:),
+    // view/textcase(_:)
+    public nonisolated func textCase(_ textCase: Text.Case?) -> some View { EmptyView() }
     public nonisolated func lineLimit(_ number: Int?) -> some View { EmptyView() }
     public nonisolated func minimumScaleFactor(_ factor: CGFloat) -> some View { EmptyView() }
     public nonisolated func multilineTextAlignment(_ alignment: TextAlignment) -> some View { EmptyView() }
@@ -63,10 +55,13 @@ extension View {
     public nonisolated func labelStyle<S: LabelStyle>(_ style: S) -> some View { EmptyView() }
     public nonisolated func keyboardShortcut(_ shortcut: KeyboardShortcut) -> some View { EmptyView() }
 
-    // view/accessibilitylabel(_:), view/accessibilityhint(_:), view/accessibilityhidden(_:), view/accessibilityaddtraits(_:),
-    // view/accessibilityelement(children:)
+    // view/accessibilitylabel(_:), view/accessibilityvalue(_:), view/accessibilityhint(_:), view/accessibilityhidden(_:),
+    // view/accessibilityaddtraits(_:), view/accessibilityelement(children:)
     public nonisolated func accessibilityLabel(
         _ label: Text
+    ) -> ModifiedContent<Self, AccessibilityAttachmentModifier> { ModifiedContent() }
+    public nonisolated func accessibilityValue(
+        _ valueDescription: Text
     ) -> ModifiedContent<Self, AccessibilityAttachmentModifier> { ModifiedContent() }
     public nonisolated func accessibilityHint(
         _ hint: Text

@@ -1,7 +1,9 @@
 // Declarations only; see Views.swift.
 
-// font
+// font, font/weight
 @frozen public struct Font: Hashable, Sendable {
+    @frozen public struct Weight: Hashable, Sendable {}
+
     public static let title2 = Font()
     public static let title3 = Font()
     public static let headline = Font()
@@ -9,16 +11,14 @@
     public static let footnote = Font()
 }
 
-// shapestyle, hierarchicalshapestyle, tintshapestyle
+// shapestyle, tintshapestyle, color/primary, color/secondary
 public protocol ShapeStyle: Sendable {}
-
-public struct HierarchicalShapeStyle: ShapeStyle {}
 
 public struct TintShapeStyle: ShapeStyle {}
 
-extension ShapeStyle where Self == HierarchicalShapeStyle {
-    public static var primary: HierarchicalShapeStyle { HierarchicalShapeStyle() }
-    public static var secondary: HierarchicalShapeStyle { HierarchicalShapeStyle() }
+@frozen public struct Color: Hashable, ShapeStyle {
+    public static let primary = Color()
+    public static let secondary = Color()
 }
 
 extension ShapeStyle where Self == TintShapeStyle {
@@ -42,7 +42,7 @@ public struct Alignment: Equatable, Sendable {
 }
 
 public enum TextAlignment: Hashable, Sendable {
-    case leading, center, trailing
+    case leading
 }
 
 public enum Edge: Sendable {
@@ -50,7 +50,6 @@ public enum Edge: Sendable {
         public let rawValue: Int8
         public init(rawValue: Int8) { self.rawValue = rawValue }
         public static let all = Set(rawValue: 15)
-        public static let horizontal = Set(rawValue: 10)
     }
 }
 
@@ -121,6 +120,5 @@ public struct AccessibilityTraits: OptionSet, Sendable {
 
 public struct AccessibilityChildBehavior: Hashable, Sendable {
     public static let ignore = AccessibilityChildBehavior()
-    public static let contain = AccessibilityChildBehavior()
     public static let combine = AccessibilityChildBehavior()
 }

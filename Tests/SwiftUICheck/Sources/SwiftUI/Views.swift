@@ -62,12 +62,9 @@ public nonisolated struct ModifiedContent<Content, Modifier>: View {
 // accessibilityattachmentmodifier
 public struct AccessibilityAttachmentModifier {}
 
-// button: init(action:label:), init(_:action:), init(role:action:label:), init(_:role:action:)
+// button: init(action:label:), init(_:action:), init(_:role:action:)
 public nonisolated struct Button<Label: View>: View {
     @preconcurrency public init(action: @escaping @MainActor () -> Void, @ViewBuilder label: () -> Label) {}
-    @preconcurrency public init(
-        role: ButtonRole?, action: @escaping @MainActor () -> Void, @ViewBuilder label: () -> Label
-    ) {}
     public typealias Body = Never
 }
 
@@ -90,12 +87,13 @@ public struct ButtonRole: Equatable, Sendable {
     public static let destructive = ButtonRole()
 }
 
-// text: init(_:), init(_:tablename:bundle:comment:), bold(), font(_:), monospaceddigit(), speechspellsoutcharacters(_:)
+// text: case, init(_:), init(_:tablename:bundle:comment:), bold(), font(_:), monospaceddigit(), speechspellsoutcharacters(_:)
 public nonisolated struct Text: View, Equatable, Sendable {
     @_disfavoredOverload public init<S: StringProtocol>(_ content: S) {}
     public init(
         _ key: LocalizedStringKey, tableName: String? = nil, bundle: Bundle? = nil, comment: StaticString? = nil
     ) {}
+    public enum Case: Sendable {}
     public func bold() -> Text { self }
     public func font(_ font: Font?) -> Text { self }
     public func monospacedDigit() -> Text { self }
@@ -111,7 +109,6 @@ public struct LocalizedStringKey: Equatable, ExpressibleByStringInterpolation, S
 
 // label: init(_:systemimage:)
 public nonisolated struct Label<Title: View, Icon: View>: View {
-    public init(@ViewBuilder title: () -> Title, @ViewBuilder icon: () -> Icon) {}
     public typealias Body = Never
 }
 

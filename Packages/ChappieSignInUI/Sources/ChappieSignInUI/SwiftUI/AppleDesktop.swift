@@ -1,4 +1,4 @@
-#if canImport(SwiftUI) && canImport(UserNotifications)
+#if canImport(SwiftUI)
     import ChappieAuth
     import ChappieCore
     import SwiftUI
@@ -25,7 +25,8 @@
         func open(_ url: URL) async throws(DesktopError) {
             guard let openURL else { throw DesktopError("There is no window to open the page from.") }
             let isAccepted = await withCheckedContinuation { continuation in
-                openURL(url) { continuation.resume(returning: $0) }
+                // A Mac answers from a queue of its own, where a closure of the main actor would trap.
+                openURL(url) { @Sendable in continuation.resume(returning: $0) }
             }
             guard isAccepted else {
                 throw DesktopError("The page could not be opened. Open \(url.absoluteString) in a browser yourself.")

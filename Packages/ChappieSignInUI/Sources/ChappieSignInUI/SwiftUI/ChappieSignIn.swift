@@ -27,8 +27,9 @@
     ///
     /// Keep the view where it is while a sign-in runs: one that the app takes away, because `authSession.state` is not
     /// `signedOut` any more, cancels the sign-in that it has begun. So do another session in the place of `authSession`, other
-    /// `texts` and other switches. A system that suspends the app while the user is in the browser also suspends the
-    /// waiting for approval; the notification then comes when the app runs again.
+    /// `texts` and other switches. A system that suspends the app while the user is in the browser, as a phone does,
+    /// also suspends the waiting for approval: it goes on when the user comes back. The notification is then sent to an app
+    /// in the foreground, where the system shows it only if the delegate of `UNUserNotificationCenter` says so.
     ///
     /// - Important: This face is compiled on Linux against hand-written declarations of SwiftUI. No Mac has run it yet: its
     ///   layout and its behaviour are untried.
@@ -145,24 +146,13 @@
     // MARK: Inside
 
     /// What makes one model differ from another.
-    struct SignInViewSettings {
+    private struct SignInViewSettings {
         let session: ChappieAuthSession
         let showsSheet: Bool
         let requestsPermission: Bool
         let texts: ChappieSignInTexts
 
-        struct Identity: Hashable {
-            let session: ObjectIdentifier
-            let showsSheet: Bool
-            let requestsPermission: Bool
-            let texts: ChappieSignInTexts
-        }
-
-        var identity: Identity {
-            Identity(
-                session: ObjectIdentifier(session), showsSheet: showsSheet, requestsPermission: requestsPermission,
-                texts: texts)
-        }
+        var identity: [AnyHashable] { [ObjectIdentifier(session), showsSheet, requestsPermission, texts] }
     }
 
     /// Owns the model as long as its identity lives.

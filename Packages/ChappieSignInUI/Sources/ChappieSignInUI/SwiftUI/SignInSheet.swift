@@ -1,4 +1,4 @@
-#if canImport(SwiftUI) && canImport(Accessibility)
+#if canImport(SwiftUI)
     import Accessibility
     import ChappieAuth
     import ChappieCore
@@ -7,10 +7,12 @@
     /// The sheet of ``ChappieSignIn``: three steps while the code waits, one sentence when the sign-in has failed.
     ///
     /// It scrolls, so that the largest text sizes have room; colours are semantic, fonts are text styles. Styles are set here,
-    /// since a sheet inherits those that the app gave the button.
+    /// since a sheet inherits those that the app gave the button; a colour is set for each text, since one for all would
+    /// also be the one of the buttons' labels.
     struct SignInSheet: View {
         @ObservedObject var model: ChappieSignInModel
         let texts: ChappieSignInTexts
+        @State private var lastPresented: ChappieSignInState?
 
         var body: some View {
             ScrollView {
@@ -18,8 +20,9 @@
                     Text(texts.signIn)
                         .font(.title2)
                         .bold()
+                        .foregroundStyle(Color.primary)
                         .accessibilityAddTraits(.isHeader)
-                    if let ending {
+                    if let ending = state.ending {
                         Ending(ending: ending, tryAgain: texts.tryAgain) { model.signIn() }
                     } else {
                         steps
@@ -34,47 +37,63 @@
             // A Mac makes a sheet as large as its content asks for, and a scroll view alone asks for nothing.
             .frame(minWidth: 280, idealWidth: 420, minHeight: 280, idealHeight: 520)
             .font(.body)
+            .fontWeight(nil)
+            .textCase(nil)
+            .lineLimit(nil)
             .multilineTextAlignment(.leading)
             // A program may disable the button's surroundings while a sign-in runs; the way out stays open.
             .environment(\.isEnabled, true)
-            .onChange(of: ending) {
-                if let words = ending?.words {
+            .onChange(of: model.state, initial: true) {
+                if model.state.isSheetPresented { lastPresented = model.state }
+            }
+            .onChange(of: state.ending) {
+                if let words = state.ending?.words {
                     AccessibilityNotification.Announcement(words.sentence + " " + words.advice).post()
+                }
+            }
+            .onChange(of: state.deviceCode, initial: true) {
+                if let code = state.deviceCode?.userCode {
+                    // With spaces the characters are read one by one.
+                    let spelled = code.map(String.init).joined(separator: " ")
+                    AccessibilityNotification.Announcement(texts.enterCode.title + ": " + spelled).post()
                 }
             }
         }
 
-        /// Not what a sheet would show for a moment while it goes: that the user has cancelled, or is signed in.
-        private var ending: ChappieSignInEnding? { model.state.isSheetPresented ? model.state.ending : nil }
+        /// A sheet that slides away shows until its end what it showed last.
+        private var state: ChappieSignInState {
+            model.state.isSheetPresented ? model.state : lastPresented ?? model.state
+        }
 
         @ViewBuilder private var steps: some View {
-            ForEach(Array(model.state.steps.enumerated()), id: \.element.id) { index, step in
+            ForEach(Array(state.steps.enumerated()), id: \.element.id) { index, step in
                 HStack(alignment: .firstTextBaseline, spacing: 12) {
                     Image(systemName: step.isDone ? "checkmark.circle.fill" : "\(index + 1).circle")
                         .foregroundStyle(.tint)
                         .accessibilityHidden(true)
                     VStack(alignment: .leading, spacing: 8) {
                         VStack(alignment: .leading, spacing: 2) {
-                            Text(step.texts.title).font(.headline)
-                            Text(step.texts.detail).foregroundStyle(.secondary)
+                            Text(step.texts.title).font(.headline).foregroundStyle(Color.primary)
+                            Text(step.texts.detail).foregroundStyle(Color.secondary)
                         }
                         .accessibilityElement(children: .combine)
+                        .accessibilityValue(Text(step.isDone ? texts.done : ""))
                         control(of: step)
                     }
                 }
             }
-            if let countdown = model.state.countdown {
+            if let countdown = state.countdown {
                 Text(countdown)
                     .font(.footnote)
                     .monospacedDigit()
-                    .foregroundStyle(.secondary)
+                    .foregroundStyle(Color.secondary)
                     .accessibilityAddTraits(.updatesFrequently)
             }
-            ForEach(model.state.notices, id: \.part) { notice in
+            ForEach(state.notices, id: \.part) { notice in
                 Label(notice.sentence, systemImage: notice.isFailure ? "exclamationmark.triangle" : "info.circle")
                     .labelStyle(.titleAndIcon)
                     .font(.footnote)
-                    .foregroundStyle(.secondary)
+                    .foregroundStyle(Color.secondary)
             }
         }
 
@@ -84,19 +103,19 @@
                 Button(step.texts.button ?? step.texts.title) { model.openPage() }
                     .buttonStyle(.borderedProminent)
                     .disabled(!step.isEnabled)
-                if let code = model.state.deviceCode {
+                if let code = state.deviceCode {
                     // For another device, and for a system that has no browser to open.
                     Text(code.verificationURL.absoluteString)
                         .font(.footnote)
-                        .foregroundStyle(.secondary)
+                        .foregroundStyle(Color.secondary)
                         .textSelection(.enabled)
                 }
             case .continueWithChatGPT: EmptyView()
             case .enterCode:
-                if let code = model.state.deviceCode {
+                if let code = state.deviceCode {
                     CodeChip(code: code.userCode, step: step) { model.copyCode() }
-                } else if model.state.isInProgress {
-                    ProgressView(model.state.title)
+                } else if state.isInProgress {
+                    ProgressView(state.title)
                 }
             }
         }
@@ -135,8 +154,8 @@
 
         var body: some View {
             VStack(alignment: .leading, spacing: 8) {
-                Text(ending.words.sentence).font(.headline)
-                Text(ending.words.advice).foregroundStyle(.secondary)
+                Text(ending.words.sentence).font(.headline).foregroundStyle(Color.primary)
+                Text(ending.words.advice).foregroundStyle(Color.secondary)
             }
             .accessibilityElement(children: .combine)
             Button(tryAgain, action: signIn)
