@@ -25,7 +25,7 @@ func module(_ name: String, in package: String? = nil, _ dependencies: [Target.D
 }
 
 // Where there is SwiftUI, ChappieSDK brings the sign-in button. A program on Linux that wants its model asks for the module.
-let applePlatforms: [Platform] = [.macOS, .macCatalyst, .iOS, .visionOS]
+let applePlatforms: [Platform] = [.macOS, .macCatalyst, .iOS]
 
 // For App Store Connect. On Linux a resource would bring an accessor that imports all of Foundation.
 #if os(macOS)

@@ -3,7 +3,7 @@
 import PackageDescription
 
 // As in the root manifest.
-let applePlatforms: [Platform] = [.macOS, .macCatalyst, .iOS, .visionOS]
+let applePlatforms: [Platform] = [.macOS, .macCatalyst, .iOS]
 #if os(macOS)
     let privacyResources: [Resource]? = [.copy("PrivacyInfo.xcprivacy")]
     let privacyExcluded: [String] = []

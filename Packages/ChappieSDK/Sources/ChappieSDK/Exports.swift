@@ -1,4 +1,5 @@
-// `import ChappieSDK` brings the values, the session and the client by their names, which all begin with Chappie. Ports,
+// `import ChappieSDK` brings the values, the session and the client by their names, which all begin with Chappie; only the
+// older name of the sign-in button, `SignInWithChatGPTButton`, does not. Ports,
 // transports, decoders and stores come with the modules that declare them: only ChappieClient has nothing else.
 
 @_exported import ChappieClient
@@ -63,7 +64,7 @@
 @_exported import struct ChappieCore.ChappieUsageWindow
 @_exported import struct ChappieCore.ChappieVerbosity
 
-#if canImport(SwiftUI)
-    // The sign-in button, its texts and its model. The manifest depends on the module on the platforms that have SwiftUI.
+#if canImport(SwiftUI) && !os(tvOS) && !os(watchOS) && !os(visionOS)
+    // The sign-in button, its texts and its model, on the platforms on which the manifest depends on the module.
     @_exported import ChappieSignInUI
 #endif

@@ -29,7 +29,12 @@ final class PlatformComposition: Sendable {
         weak var manager: CredentialManager?
     }
 
-    let notifier: any Notifier = DBusNotifier()
+    #if os(Linux)
+        let notifier: (any Notifier)? = DBusNotifier()
+    #else
+        /// The sign-in button brings its own.
+        let notifier: (any Notifier)? = nil
+    #endif
     let modelCache = ChappieFileModelCache { ProcessInfo.processInfo.environment[$0] }
 
     /// Both ways to the network, on one thread.
