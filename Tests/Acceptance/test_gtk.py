@@ -160,6 +160,7 @@ def test_signing_in_and_asking_by_keyboard_alone(window):
     assert not window.find(BUTTON, "Try again"), "a page that does not show is read"
     wait_until(lambda: desktop.clipboard == window.code, "the code is in the clipboard")
     window.says("The code is in your clipboard.")
+    assert len([widget for widget in window.widgets if widget["role"] == "image" and widget["name"] == "Done"]) == 1
     desktop.press("Return")
     window.says("A browser was asked to open the page.")
     wait_until(lambda: desktop.pages == [window.simulator.issuer + "/codex/device"], "the page is asked for")

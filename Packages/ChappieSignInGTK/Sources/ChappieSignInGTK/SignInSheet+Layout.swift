@@ -99,7 +99,7 @@ extension SignInSheet {
             <child><object class="GtkLabel" id="\(id)-number"><property name="label">\(number)</property>
               <property name="hexpand">1</property></object></child>
             <child><object class="GtkImage" id="\(id)-done"><property name="icon-name">object-select-symbolic</property>
-              <property name="hexpand">1</property>\(silent)</object></child>
+              <property name="hexpand">1</property></object></child>
           </object></child>
           <child><object class="GtkBox"><property name="orientation">vertical</property><property name="spacing">6</property>
             <property name="hexpand">1</property>

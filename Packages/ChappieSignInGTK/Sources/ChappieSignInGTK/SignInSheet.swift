@@ -32,6 +32,7 @@ final class SignInSheet {
             .openPage: Step(layout, "open-page"), .continueWithChatGPT: Step(layout, "continue"),
             .enterCode: Step(layout, "enter-code"),
         ]
+        for step in steps.values { step.done.tell(GTK_ACCESSIBLE_PROPERTY_LABEL, texts.done) }
         if !Self.hasStyles { useStyles(Self.styles, on: gtk_widget_get_display(window)) }
         Self.hasStyles = true
 
@@ -157,7 +158,8 @@ private struct Notice {
 /// One of the numbered things to do.
 @MainActor
 private struct Step {
-    private let number, done, title, detail: Widget
+    let done: Widget
+    private let number, title, detail: Widget
     private let notice: Notice
 
     init(_ layout: borrowing Layout, _ id: String) {
