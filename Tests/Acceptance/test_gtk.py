@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from conftest import ROOT
+from conftest import ROOT, TURN
 from counterparts import PATIENCE, wait_until
 from desktop import Desktop
 
@@ -33,11 +33,15 @@ class Window:
     """The program on a desktop. Widgets are found by role and name, as a screen reader says them."""
 
     def __init__(self, desktop, program, simulator, pictures, **settings):
-        self.desktop, self.simulator, self.pictures = desktop, simulator, pictures
-        environment = {**desktop.environment, **simulator.settings, "CHAPPIE_CREDENTIAL_STORE": "memory", **settings}
+        self.desktop, self.program, self.simulator, self.pictures = desktop, program, simulator, pictures
         # A critical warning of GTK or GLib ends the program.
-        with open(desktop.folder / "errors", "wb") as errors:
-            self.process = desktop.start(str(program), env={**environment, "G_DEBUG": "fatal-criticals"}, stderr=errors)
+        self.environment = {**desktop.environment, **simulator.settings, "CHAPPIE_CREDENTIAL_STORE": "memory",
+                            "G_DEBUG": "fatal-criticals", **settings}
+        self.process = self.start()
+
+    def start(self):
+        with open(self.desktop.folder / "errors", "ab") as errors:
+            return self.desktop.start(str(self.program), env=self.environment, stderr=errors)
 
     def below(self, widget):
         """The widget and all that are in it, each before those in it."""
@@ -75,8 +79,23 @@ class Window:
         frames = [widget for widget in self.widgets if widget["role"] in ("frame", DIALOG)]
         self.desktop.click(x + width // 2, y + height // 2, frames[-1]["area"][2])
 
-    def approve(self, action="approve"):
-        assert self.simulator.post("/codex/device", user_code=self.code, action=action) == 200
+    def approve(self, action="approve", **form):
+        assert self.simulator.post("/codex/device", user_code=self.code, action=action, **form) == 200
+
+    def sign_in(self, **form):
+        self.act(BUTTON, SIGN_IN)
+        if form:
+            self.wait_for(BUTTON, "Open OpenAI", "sensitive")
+            self.approve(**form)
+        self.wait_for("text", "Message", "focused")
+
+    def ask(self, question):
+        self.desktop.type(question)
+        self.desktop.press("Return")
+
+    @property
+    def draft(self):
+        return self.wait_for("text", "Message")["text"]
 
     @property
     def code(self):
@@ -89,8 +108,11 @@ class Window:
 
     def activate(self, action):
         """What the program offers on the bus, as for a shortcut of the desktop."""
-        self.desktop.call("gdbus", "call", "--session", "--dest", "com.chappie.Chat", "--object-path", "/com/chappie/Chat/window/1",
-                          "--method", "org.gtk.Actions.Activate", action, "[]", "{}").check_returncode()
+        call = lambda name, path, *words: self.desktop.call(
+            "gdbus", "call", "--session", "--dest", name, "--object-path", path, "--method", *words)
+        names = call("org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus.ListNames").stdout
+        name = re.search(r"com\.chappie\.Chat[.\w]*", names)[0]
+        call(name, f"/{name.replace('.', '/')}/window/1", "org.gtk.Actions.Activate", action, "[]", "{}").check_returncode()
 
     def shoot(self, name):
         if self.pictures:
@@ -132,10 +154,10 @@ class Window:
 @pytest.fixture
 def window(stack, gtk_program, simulate, request):
     """`window(dark=True, approves=False)`: the program on a desktop of its own, signed out."""
-    def start(dark=False, size="1000x800", **simulation):
+    def start(dark=False, size="1000x800", settings={}, **simulation):
         desktop = stack.enter_context(Desktop(size, dark))
         simulator = simulate(**{"pollInterval": 1, "approves": False, **simulation})
-        window = Window(desktop, gtk_program, simulator, request.config.getoption("--screenshots"))
+        window = Window(desktop, gtk_program, simulator, request.config.getoption("--screenshots"), **settings)
         window.wait_for(BUTTON, SIGN_IN, "focused", "sensitive")
         return window
     return start
@@ -301,3 +323,105 @@ def test_a_signal_ends_it_in_the_middle_of_a_sign_in(number, window):
     window.process.send_signal(number)
     assert window.process.wait(20 * PATIENCE) == 0, window.desktop.read("errors")
     assert window.desktop.read("errors") == ""
+
+
+def test_talking_keeps_what_is_typed_and_tells_what_went_wrong(window):
+    odd = {"type": "response.output_text.delta", "delta": "an odd\0piece "}
+    window = window(approves=True, pollInterval=0, deltasPerSecond=20, rules=[
+        {"match": {**TURN, "nth": 1}, "effect": {"events": {"extra": [odd]}}},
+        {"match": {**TURN, "nth": 2}, "effect": {"events": {"ending": "incomplete"}}},
+        {"match": {**TURN, "nth": 3}, "effect": {"usageLimit": {}}}])
+    desktop = window.desktop
+    window.sign_in()
+    assert not window.find(BUTTON, "Dismiss"), "a bar that does not show is read"
+    window.ask("reply: " + "word " * 30)
+    window.wait_for(BUTTON, "Stop", "sensitive")
+    desktop.type("reply: a dra")
+    window.wait_for(BUTTON, "Send", "sensitive")
+    desktop.type("ft")
+    wait_until(lambda: window.draft == "reply: a draft", lambda: f"what was typed stays: {window.draft}")
+    assert "an odd\N{REPLACEMENT CHARACTER}piece word" in window.answer
+
+    window.click(BUTTON, "Send")
+    window.says("The answer ended early: max_output_tokens. Use what is there, ask for the rest, or ask for something shorter.")
+    assert window.answer.endswith("ChatGPT\na draft") and window.draft == ""
+    window.shoot("12-ended-early")
+    window.wait_for("text", "Message", "focused")
+    window.ask("beyond the limit")
+    wait_until(lambda: any(w["name"].startswith("The usage limit has been reached") for w in window.widgets), "the limit is told")
+    assert window.draft == "beyond the limit"
+    window.act(BUTTON, "Dismiss")
+    window.wait_without(BUTTON, "Dismiss")
+
+    desktop.press("ctrl+a")
+    window.ask("repeat 200 words")
+    wait_until(lambda: "word after" in window.answer, "some of the answer")
+    desktop.press("ctrl+n")
+    wait_until(lambda: not window.find("text", "Conversation")["text"], "another conversation")
+    window.wait_for(BUTTON, "Send", "sensitive")
+    window.ask("is this the first question?")
+    wait_until(lambda: "- Turn: 1" in window.answer, lambda: f"a conversation from its beginning: {window.answer}")
+    assert "(stopped)" not in window.answer
+    desktop.press("ctrl+q")
+    assert window.process.wait(5 * PATIENCE) == 0, "it ends in the middle of an answer"
+    assert desktop.read("errors") == ""
+
+
+def test_the_next_user_sees_nothing_of_the_one_before_and_a_failed_sign_out_is_told(window):
+    window = window(pollInterval=0, otherAccounts=[{"id": "another", "userID": "another", "email": "bob@example.com"}], rules=[
+        {"match": {**TURN, "from": 2}, "effect": {"unauthorized": True}},
+        {"match": {"path": "/oauth/token", "bodyContains": "refresh_token"}, "effect": {"refresh": "expired"}},
+        {"match": {"path": "/oauth/revoke"}, "effect": {"status": 500}}])
+    window.sign_in(action="approve")
+    window.ask("reply: a secret")
+    wait_until(lambda: window.answer.endswith("ChatGPT\na secret"), "the answer")
+    window.ask("a question that is given back")
+    window.wait_for(BUTTON, SIGN_IN, "focused", "sensitive")
+    window.sign_in(account="another")
+    assert (window.find("text", "Conversation")["text"], window.draft) == ("", "")
+    window.activate("sign-out")
+    window.wait_for(BUTTON, SIGN_IN, "focused", "sensitive")
+    wait_until(lambda: any(w["name"].startswith("Signing out was not completed. ") for w in window.widgets), "it is told")
+    window.shoot("13-failed-sign-out")
+    window.sign_in(action="approve")
+    assert not window.find(BUTTON, "Dismiss"), "the sign-out before is told again"
+
+
+def test_started_again_while_it_ends_it_stays_and_a_second_signal_ends_it_at_once(window):
+    window = window(approves=True, pollInterval=0, rules=[
+        {"match": {"path": "/oauth/revoke", "nth": 1}, "effect": {"delayBeforeHead": 2}},
+        {"match": {"path": "/oauth/revoke"}, "effect": {"stall": {"beforeHead": True}}}])
+    window.sign_in()
+    window.activate("sign-out")
+    window.wait_for(BUTTON, SIGN_IN, "focused")
+    window.desktop.press("ctrl+q")
+    wait_until(lambda: not window.widgets, "the window goes at once")
+    assert window.start().wait(20 * PATIENCE) == 0
+    window.wait_for(BUTTON, SIGN_IN, "focused", "sensitive")
+    window.simulator.wait_for_log(lambda log: any("/oauth/revoke 200" in line for line in log))
+    window.sign_in()
+    window.click(BUTTON, "Account")
+    window.wait_for("menu item", "Sign out")
+    window.desktop.press("Down", "Return")
+    window.wait_for(BUTTON, SIGN_IN, "focused")
+    for _ in range(2):
+        window.process.send_signal(signal.SIGINT)
+        wait_until(lambda: not window.widgets, "the window goes at once")
+    assert window.process.wait(5) == 0, "the revocation is waited for"
+    assert window.desktop.read("errors") == ""
+
+
+def test_a_store_that_could_not_be_read_is_read_again(window, passphrase):
+    phrase = passphrase("a phrase")
+    window = window(approves=True, pollInterval=0, settings={"CHAPPIE_CREDENTIAL_STORE": "file", **phrase})
+    window.sign_in()
+    window.desktop.press("ctrl+q")
+    assert window.process.wait(20) == 0
+    file = pathlib.Path(phrase["CHAPPIE_PASSPHRASE_FILE"])
+    away = file.rename(file.with_suffix(".away"))
+    window.process = window.start()
+    window.wait_for(BUTTON, "Try again", "sensitive")
+    window.shoot("14-unread-store")
+    away.rename(file)
+    window.act(BUTTON, "Try again")
+    window.wait_for("text", "Message", "focused")

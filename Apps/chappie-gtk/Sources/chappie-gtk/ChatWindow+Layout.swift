@@ -51,6 +51,11 @@ extension ChatWindow {
                   <child><object class="GtkLabel" id="reason"><property name="wrap">1</property>
                     <property name="justify">center</property><property name="max-width-chars">42</property>
                     <property name="margin-bottom">12</property><style><class name="body"/></style></object></child>
+                  <child><object class="GtkButton" id="retry"><property name="action-name">win.retry</property>
+                    <property name="halign">center</property><property name="visible">0</property>
+                    <child><object class="GtkLabel"><property name="label">_Try again</property>
+                      <property name="use-underline">1</property>
+                      <property name="mnemonic-widget">retry</property></object></child></object></child>
                 </object>
               </child>
               <child>
@@ -66,7 +71,7 @@ extension ChatWindow {
                       <accessibility><property name="label">Conversation</property></accessibility></object></child>
                   </object></child>
                   <child><object class="GtkInfoBar" id="problem"><property name="message-type">error</property>
-                    <property name="accessible-role">alert</property><property name="revealed">0</property>
+                    <property name="accessible-role">alert</property><property name="visible">0</property>
                     <accessibility><relation name="labelled-by">problem-sentence</relation></accessibility>
                     <child><object class="GtkLabel" id="problem-sentence"><property name="wrap">1</property>
                       <property name="xalign">0</property><property name="hexpand">1</property>

@@ -8,8 +8,7 @@ import FoundationEssentials
 final class ChatWindow {
     private typealias Widget = UnsafeMutablePointer<GtkWidget>
 
-    private let program: UnsafeMutablePointer<GApplication>
-    private let window, loading, welcome, chat, reason, account: Widget
+    private let window, loading, welcome, chat, reason, retry, account: Widget
     private let entry, send, stop, bar, problem, problemSentence: Widget
     private let transcript: Transcript
     private var actions: [String: OpaquePointer] = [:]
@@ -18,14 +17,16 @@ final class ChatWindow {
     /// One for each conversation.
     private var client: ChappieClient
     private var session: ChappieAuthSession?
+    /// Whose conversation it is.
+    private var owner: ChappieAccountInfo?
     private var turn: Task<Void, Never>?
-    private var isEnding = false
+    /// Whether it has gone from the screen for good.
+    private(set) var isEnding = false
 
     init(
         _ application: UnsafeMutablePointer<GtkApplication>, configuration: ChappieConfiguration,
         store: ChappieCredentialStorage
     ) {
-        program = UnsafeMutableRawPointer(application).assumingMemoryBound(to: GApplication.self)
         makeClient = { Chappie.client(configuration: configuration, store: store) }
         client = makeClient()
         let builder = gtk_builder_new_from_string(Self.layout, -1)
@@ -34,16 +35,20 @@ final class ChatWindow {
             UnsafeMutableRawPointer(gtk_builder_get_object(builder, id)).assumingMemoryBound(to: GtkWidget.self)
         }
         (window, loading, welcome, chat) = (widget("window"), widget("loading"), widget("welcome"), widget("chat"))
-        reason = widget("reason")
+        (reason, retry) = (widget("reason"), widget("retry"))
         (account, entry, send, stop) = (widget("account"), widget("entry"), widget("send"), widget("stop"))
         (bar, problem, problemSentence) = (widget("bar"), widget("problem"), widget("problem-sentence"))
-        let view = UnsafeMutableRawPointer(widget("transcript")).assumingMemoryBound(to: GtkTextView.self)
-        transcript = Transcript(view, in: OpaquePointer(widget("scroller")))
+        let view: UnsafeMutablePointer<GtkTextView> = widget("transcript").cast()
+        transcript = Transcript(view, in: widget("scroller").cast())
 
-        gtk_window_set_application(top, application)
+        gtk_window_set_application(window.cast(), application)
         action("send", keys: []) { [unowned self] in ask() }
         action("stop", keys: ["Escape"]) { [unowned self] in turn?.cancel() }
-        action("dismiss", keys: []) { [unowned self] in tell(nil) }
+        action("dismiss", keys: []) { [unowned self] in
+            tell(nil)
+            focusEntry()
+        }
+        action("retry", keys: []) { [unowned self] in Task { await session?.reload() } }
         action("new", keys: ["<Control>n"]) { [unowned self] in beginConversation() }
         action("sign-out", keys: []) { [unowned self] in signOut() }
         action("quit", keys: ["<Control>q", "<Control>w"]) { [unowned self] in quit() }
@@ -57,11 +62,7 @@ final class ChatWindow {
         Task { await follow(configuration, store) }
     }
 
-    private var top: UnsafeMutablePointer<GtkWindow> {
-        UnsafeMutableRawPointer(window).assumingMemoryBound(to: GtkWindow.self)
-    }
-
-    func present() { gtk_window_present(top) }
+    func present() { gtk_window_present(window.cast()) }
 
     /// Ends the program: the window goes at once, the process when a token that is being renewed is stored.
     func quit() {
@@ -74,8 +75,8 @@ final class ChatWindow {
             await turn?.value
             await client.disconnect()
             await session?.finishPendingWork()
-            // It was the program's last window.
-            gtk_window_destroy(top)
+            // The program ends with its last window.
+            gtk_window_destroy(window.cast())
         }
     }
 
@@ -86,26 +87,36 @@ final class ChatWindow {
         self.session = session
         guard !isEnding else { return }
         // A spinner draws 60 times a second, hidden or not.
-        gtk_spinner_stop(OpaquePointer(loading))
+        gtk_spinner_stop(loading.cast())
         let button = ChappieSignInButton(session: session).widget
         gtk_widget_set_halign(button, GTK_ALIGN_CENTER)
-        gtk_box_append(UnsafeMutableRawPointer(welcome).assumingMemoryBound(to: GtkBox.self), button)
+        gtk_box_append(welcome.cast(), button)
         ChappieGTKSignal.connect(button, "map") { gtk_widget_grab_focus(button) }
         var wasSignedIn: Bool?
         for await state in session.stateUpdates where !isEnding {
-            gtk_label_set_text(OpaquePointer(reason), explanation(of: state, session))
+            gtk_label_set_text(reason.cast(), explanation(of: state, session))
+            // The credential is still there when a keyring is locked, for instance.
+            var isUnread: Bool { if case .failed = state { session.lastStoreError != nil } else { false } }
+            gtk_widget_set_visible(retry, isUnread ? 1 : 0)
             let details = [session.accountInfo?.email, session.accountInfo?.plan?.displayName].compactMap { $0 }
-            gtk_label_set_text(OpaquePointer(account), details.joined(separator: " · "))
+            gtk_label_set_text(account.cast(), details.joined(separator: " · "))
             gtk_widget_set_visible(account, details.isEmpty ? 0 : 1)
+            if state == .signedOut { forgetConversation() }
+            if let account = session.accountInfo {
+                if let owner, !owner.isSameAccount(as: account) { forgetConversation() }
+                owner = account
+            }
             guard state.isSignedIn != wasSignedIn else { continue }
             wasSignedIn = state.isSignedIn
-            if state == .signedOut { beginConversation() }
             // Not a GtkStack: GTK 4.8 tells a screen reader of the pages that don't show.
             gtk_widget_set_visible(loading, 0)
             gtk_widget_set_visible(chat, state.isSignedIn ? 1 : 0)
             gtk_widget_set_visible(welcome, state.isSignedIn ? 0 : 1)
             for name in ["new", "sign-out"] { g_simple_action_set_enabled(actions[name], state.isSignedIn ? 1 : 0) }
-            if state.isSignedIn { gtk_widget_grab_focus(entry) }
+            if state.isSignedIn {
+                tell(nil)
+                focusEntry()
+            }
         }
     }
 
@@ -119,7 +130,7 @@ final class ChatWindow {
 
     private func signOut() {
         Task {
-            do { try await session?.signOutAndRevoke() } catch { tell(error) }
+            do { try await session?.signOutAndRevoke() } catch { tell(error, after: "Signing out was not completed.") }
         }
     }
 
@@ -132,13 +143,19 @@ final class ChatWindow {
         Task { await old.disconnect() }
         transcript.clear()
         tell(nil)
-        gtk_widget_grab_focus(entry)
+        focusEntry()
+    }
+
+    /// The next user is another one: what was typed, or given back, goes as well.
+    private func forgetConversation() {
+        beginConversation()
+        gtk_editable_set_text(entry.cast(), "")
     }
 
     private func ask() {
-        let question = String(cString: gtk_editable_get_text(OpaquePointer(entry)))
+        let question = String(cString: gtk_editable_get_text(entry.cast()))
         guard turn == nil, !question.allSatisfy(\.isWhitespace) else { return }
-        gtk_editable_set_text(OpaquePointer(entry), "")
+        gtk_editable_set_text(entry.cast(), "")
         tell(nil)
         transcript.begin("You")
         transcript.append(question)
@@ -147,7 +164,14 @@ final class ChatWindow {
             // Another conversation may have begun before this one has noticed.
             var isShown: Bool { client === self.client }
             do {
-                for try await piece in client.stream(question).text where isShown { transcript.append(piece) }
+                for try await event in client.stream(question) where isShown {
+                    switch event {
+                    case .textDelta(let piece): transcript.append(piece)
+                    case .completed(let response) where response.status == .incomplete:
+                        tell(ChappieClientError.responseFailed(response))
+                    default: break
+                    }
+                }
             } catch is CancellationError {
                 if isShown { transcript.append(" (stopped)") }
             } catch {
@@ -160,22 +184,35 @@ final class ChatWindow {
     }
 
     private func showTurn() {
+        let focus = gtk_window_get_focus(window.cast())
         gtk_widget_set_visible(send, turn == nil ? 1 : 0)
         gtk_widget_set_visible(stop, turn == nil ? 0 : 1)
         g_simple_action_set_enabled(actions["send"], turn == nil ? 1 : 0)
         g_simple_action_set_enabled(actions["stop"], turn == nil ? 0 : 1)
-        if gtk_widget_get_mapped(entry) != 0 { gtk_widget_grab_focus(entry) }
+        // The button that was pressed has gone. Elsewhere the user may be typing, or reading.
+        if focus == nil || focus == send || focus == stop { focusEntry() }
     }
 
-    /// What went wrong and what to do, above the entry; `nil` puts it away. A question that failed may be asked again: the
-    /// conversation is as it was before it.
-    private func tell(_ error: (any Error)?, giveBack question: String? = nil) {
+    /// What is typed there stays: GTK would select it all, and the next key replace it.
+    private func focusEntry() {
+        if gtk_widget_get_mapped(entry) != 0 { gtk_entry_grab_focus_without_selecting(entry.cast()) }
+    }
+
+    /// What went wrong and what to do, on the page that shows; `nil` puts it away. A question that failed may be asked again:
+    /// the conversation is as it was before it.
+    private func tell(_ error: (any Error)?, after beginning: String? = nil, giveBack question: String? = nil) {
+        // A sign-out may fail when the window has gone.
+        guard !isEnding else { return }
         let words = error as? any LocalizedError
-        let sentence = [words?.errorDescription, words?.recoverySuggestion].compactMap { $0 }.joined(separator: " ")
-        gtk_label_set_text(OpaquePointer(problemSentence), sentence)
-        gtk_info_bar_set_revealed(OpaquePointer(problem), error == nil ? 0 : 1)
-        if let question, gtk_editable_get_text(OpaquePointer(entry)).pointee == 0 {
-            gtk_editable_set_text(OpaquePointer(entry), question)
+        let sentences = [beginning, words?.errorDescription, words?.recoverySuggestion].compactMap { $0 }
+        let text = sentences.joined(separator: " ")
+        let isTalking = gtk_widget_get_visible(chat) != 0
+        gtk_label_set_text(problemSentence.cast(), text)
+        gtk_widget_set_visible(problem, error != nil && isTalking ? 1 : 0)
+        if error != nil, !isTalking { gtk_label_set_text(reason.cast(), text) }
+        if let question, gtk_editable_get_text(entry.cast()).pointee == 0 {
+            gtk_editable_set_text(entry.cast(), question)
+            gtk_editable_set_position(entry.cast(), -1)
         }
     }
 
@@ -184,11 +221,11 @@ final class ChatWindow {
     private func action(_ name: String, keys: [String], _ body: @escaping @MainActor () -> Void) {
         guard let action = g_simple_action_new(name, nil) else { return }
         ChappieGTKSignal.connect(UnsafeMutableRawPointer(action), "activate", body)
-        g_action_map_add_action(OpaquePointer(window), action)
+        g_action_map_add_action(window.cast(), action)
         g_object_unref(UnsafeMutableRawPointer(action))
         actions[name] = action
         var words = keys.map { UnsafePointer(strdup($0)) } + [nil]
-        gtk_application_set_accels_for_action(gtk_window_get_application(top), "win.\(name)", &words)
+        gtk_application_set_accels_for_action(gtk_window_get_application(window.cast()), "win.\(name)", &words)
         for word in words { free(UnsafeMutablePointer(mutating: word)) }
     }
 
@@ -196,7 +233,7 @@ final class ChatWindow {
     private func keepLinesShort(in view: UnsafeMutablePointer<GtkTextView>) {
         let (window, bar) = (window, bar)
         ChappieGTKSignal.connect(window, "realize") {
-            guard let surface = gtk_native_get_surface(OpaquePointer(window)) else { return }
+            guard let surface = gtk_native_get_surface(window.cast()) else { return }
             let set: @MainActor () -> Void = {
                 let margin = max(24, (gdk_surface_get_width(surface) - 720) / 2)
                 gtk_text_view_set_left_margin(view, margin)

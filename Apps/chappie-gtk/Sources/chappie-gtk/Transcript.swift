@@ -1,13 +1,15 @@
 import CGtk4
 
-/// What was said, as text that can be selected. A piece of an answer is put at its end; GTK lays out the last paragraph anew.
+/// What was said, as text that can be selected. Pieces of an answer are put at its end together, once a frame: for each, GTK
+/// would go through the whole of the last paragraph.
 @MainActor
 final class Transcript {
     private let view: UnsafeMutablePointer<GtkTextView>
     private let buffer: UnsafeMutablePointer<GtkTextBuffer>
     private let end: UnsafeMutablePointer<GtkTextMark>
     private let scroll: UnsafeMutablePointer<GtkAdjustment>
-    private var position = 0.0
+    private var gathered = ""
+    private var (position, height, page) = (0.0, 0.0, 0.0)
     /// The end stays in sight until the user scrolls up to read.
     private var followsEnd = true
 
@@ -21,14 +23,38 @@ final class Transcript {
 
     /// Begins what `name` says.
     func begin(_ name: String) {
+        insertGathered()
         followsEnd = true
         let isFirst = gtk_text_buffer_get_char_count(buffer) == 0
-        append((isFirst ? "" : "\n") + name, tag: "speaker")
-        append("\n")
+        insert((isFirst ? "" : "\n") + name, tag: "speaker")
+        insert("\n")
     }
 
-    func append(_ text: String, tag: String? = nil) {
+    /// It shows with the next frame.
+    func append(_ text: String) {
+        let isWaiting = !gathered.isEmpty
+        gathered += text
+        guard !isWaiting else { return }
+        // GTK lets go of the transcript after the frame, or with the widget.
+        gtk_widget_add_tick_callback(
+            UnsafeMutableRawPointer(view).assumingMemoryBound(to: GtkWidget.self),
+            { _, _, data in
+                guard let data else { return 0 }
+                let transcript = Unmanaged<Transcript>.fromOpaque(data).takeUnretainedValue()
+                MainActor.assumeIsolated { transcript.insertGathered() }
+                return 0
+            }, Unmanaged.passRetained(self).toOpaque(), { $0.map { Unmanaged<Transcript>.fromOpaque($0).release() } })
+    }
+
+    private func insertGathered() {
+        guard !gathered.isEmpty else { return }
         noticeScrolling()
+        // Text with a U+0000 is none for GTK.
+        insert(gathered.replacing("\0", with: "\u{FFFD}"))
+        gathered = ""
+    }
+
+    private func insert(_ text: String, tag: String? = nil) {
         var (first, last) = (GtkTextIter(), GtkTextIter())
         gtk_text_buffer_get_end_iter(buffer, &last)
         let start = gtk_text_iter_get_offset(&last)
@@ -41,15 +67,17 @@ final class Transcript {
     }
 
     func clear() {
+        gathered = ""
         gtk_text_buffer_set_text(buffer, "", 0)
-        position = 0
     }
 
-    /// Text that grows moves the view down: up is the user.
+    /// Text that grows moves the view down. Up is the user, unless the window has grown: then more fits into it, or less text
+    /// is above.
     private func noticeScrolling() {
-        let value = gtk_adjustment_get_value(scroll)
-        if value < position - 1 { followsEnd = false }
-        if value + gtk_adjustment_get_page_size(scroll) >= gtk_adjustment_get_upper(scroll) - 1 { followsEnd = true }
-        position = value
+        let before = (position, height, page)
+        (position, height) = (gtk_adjustment_get_value(scroll), gtk_adjustment_get_upper(scroll))
+        page = gtk_adjustment_get_page_size(scroll)
+        if position < before.0 - 1, height >= before.1, page == before.2 { followsEnd = false }
+        if position + page >= height - 1 { followsEnd = true }
     }
 }

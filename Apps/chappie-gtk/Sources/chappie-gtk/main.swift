@@ -67,8 +67,14 @@ let store: ChappieCredentialStorage =
 
 // MARK: Running
 
+/// Started again, the program shows the window that is there. With other settings it is another program: a simulator's must
+/// not show the real one's.
+let settings = ProcessInfo.processInfo.environment.map { "\($0)=\($1)" }.filter { $0.hasPrefix("CHAPPIE_") }
+let sum = g_str_hash(settings.sorted().joined(separator: "\n"))
+let id = settings.isEmpty ? "com.chappie.Chat" : "com.chappie.Chat.With\(sum)"
+
 /// No `await` up here: GTK's loop serves the main actor once it runs, as ChappieGTKMainLoop says.
-guard let application = gtk_application_new("com.chappie.Chat", G_APPLICATION_DEFAULT_FLAGS) else {
+guard let application = gtk_application_new(id, G_APPLICATION_DEFAULT_FLAGS) else {
     refuse("GTK could not be started.")
 }
 let program = UnsafeMutableRawPointer(application).assumingMemoryBound(to: GApplication.self)
@@ -76,14 +82,14 @@ var chat: ChatWindow?
 
 ChappieGTKSignal.connect(application, "activate") {
     ChappieGTKMainLoop.install()
-    let window = chat ?? ChatWindow(application, configuration: configuration, store: store)
-    chat = window
-    window.present()
+    // One that is ending goes on doing so beside the new one.
+    if chat?.isEnding ?? true { chat = ChatWindow(application, configuration: configuration, store: store) }
+    chat?.present()
 }
-/// Closing the window, Ctrl+Q and Ctrl-C: the process ends when what it has to keep is kept.
+/// Closing the window, Ctrl+Q and Ctrl-C: the process ends when what it has to keep is kept. A second Ctrl-C ends it at once.
 for signal in [SIGINT, SIGTERM, SIGHUP] {
     let quit: GSourceFunc = { _ in
-        MainActor.assumeIsolated { if let chat { chat.quit() } else { g_application_quit(program) } }
+        MainActor.assumeIsolated { if let chat, !chat.isEnding { chat.quit() } else { g_application_quit(program) } }
         return 1
     }
     g_unix_signal_add(signal, quit, nil)

@@ -1,15 +1,18 @@
-import CGtk4
+public import CGtk4
 
 typealias Widget = UnsafeMutablePointer<GtkWidget>
 
 extension UnsafeMutablePointer where Pointee == GtkWidget {
     /// The widget as one of its kinds, which C has as macros: `GTK_WINDOW(widget)`. The caller knows the kind.
-    func cast<Kind>() -> UnsafeMutablePointer<Kind> {
+    /// ```swift
+    /// gtk_window_present(window.cast())
+    /// ```
+    public func cast<Kind>() -> UnsafeMutablePointer<Kind> {
         UnsafeMutableRawPointer(self).assumingMemoryBound(to: Kind.self)
     }
 
     /// The same for a kind that is opaque in C.
-    func cast() -> OpaquePointer { OpaquePointer(self) }
+    public func cast() -> OpaquePointer { OpaquePointer(self) }
 
     func setVisible(_ isVisible: Bool) { gtk_widget_set_visible(self, isVisible ? 1 : 0) }
 
