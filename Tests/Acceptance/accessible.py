@@ -61,10 +61,15 @@ def answer(command, pid, *words):
     return bool(node and Atspi.Action.do_action(node, 0))
 
 
+def persistent(*command):
+    """The answer, from a program that holds still: a widget may go away while it is looked at."""
+    for _ in range(20):
+        try:
+            return answer(*command)
+        except GLib.Error:
+            continue
+    return None
+
+
 for line in sys.stdin:
-    try:
-        reply = answer(*json.loads(line))
-    except GLib.Error:
-        # A widget went away while it was looked at.
-        reply = None
-    print(json.dumps(reply), flush=True)
+    print(json.dumps(persistent(*json.loads(line))), flush=True)
