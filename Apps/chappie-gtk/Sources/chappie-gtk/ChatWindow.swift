@@ -193,12 +193,12 @@ final class ChatWindow {
         if focus == nil || focus == send || focus == stop { focusEntry() }
     }
 
-    /// What is typed there stays: GTK would select it all, and the next key replace it.
+    /// The entry keeps its text: GTK would select it all, and the next key replace it.
     private func focusEntry() {
         if gtk_widget_get_mapped(entry) != 0 { gtk_entry_grab_focus_without_selecting(entry.cast()) }
     }
 
-    /// What went wrong and what to do, on the page that shows; `nil` puts it away. A question that failed may be asked again:
+    /// Tells the user what went wrong and what to do, on the page that shows; `nil` puts it away. A question that failed may be asked again:
     /// the conversation is as it was before it.
     private func tell(_ error: (any Error)?, after beginning: String? = nil, giveBack question: String? = nil) {
         // A sign-out may fail when the window has gone.

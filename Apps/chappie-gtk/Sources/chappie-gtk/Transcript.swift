@@ -1,6 +1,6 @@
 import CGtk4
 
-/// What was said, as text that can be selected. Pieces of an answer are put at its end together, once a frame: for each, GTK
+/// The conversation, as text that can be selected. Pieces of an answer are put at its end together, once a frame: for each, GTK
 /// would go through the whole of the last paragraph.
 @MainActor
 final class Transcript {

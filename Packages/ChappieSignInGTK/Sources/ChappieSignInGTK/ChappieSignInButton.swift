@@ -19,7 +19,7 @@ public import ChappieSignInUI
 public final class ChappieSignInButton {
     /// A `GtkButton` to put into a window; good until it is destroyed.
     public let widget: UnsafeMutablePointer<GtkWidget>
-    /// What the button and its sheet show; a program may begin and cancel a sign-in by it as well.
+    /// The model that the button and its sheet draw; a program may begin and cancel a sign-in by it as well.
     public let model: ChappieSignInModel
 
     private let texts: ChappieSignInTexts

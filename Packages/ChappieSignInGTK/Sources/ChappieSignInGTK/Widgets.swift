@@ -18,7 +18,7 @@ extension UnsafeMutablePointer where Pointee == GtkWidget {
 
     func setSensitive(_ isSensitive: Bool) { gtk_widget_set_sensitive(self, isSensitive ? 1 : 0) }
 
-    /// What a screen reader is told: a name, or a description.
+    /// Gives a screen reader a name, or a description.
     func tell(_ property: GtkAccessibleProperty, _ text: String) {
         var (property, value) = (property, GValue())
         gtk_accessible_property_init_value(property, &value)

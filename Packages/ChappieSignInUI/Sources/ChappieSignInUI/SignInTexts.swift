@@ -39,8 +39,8 @@ public struct ChappieSignInTexts: Sendable, Hashable {
     public var pageOpened = "A browser was asked to open the page."
     /// Said of a step that has been done, to a user who can't see its mark.
     public var done = "Done"
-    /// What a part of the desktop could not do. A part that is missing here is told in its adapter's own English words,
-    /// which know the reason.
+    /// Sentences for a part of the desktop that could not do its work. A part that is missing here is told in its adapter's
+    /// own English words, which know the reason.
     public var failures: [ChappieSignInNotice.Part: String] = [:]
 
     /// How sign-ins end. A reason that is missing here is told in the error's own English words. The notification is made

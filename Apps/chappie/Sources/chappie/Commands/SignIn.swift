@@ -50,7 +50,7 @@ struct Login: ProgramCommand {
             screen.show(state)
             if state.ending != nil { break }
         }
-        // What is stored is stored, and the user hears of it, also where Ctrl-C comes right after it.
+        // The user hears of a credential that is stored, also where Ctrl-C comes right after it.
         guard let ending = model.state.ending, ending.reason == .linked || !Task.isCancelled else {
             model.cancel()
             throw CancellationError()

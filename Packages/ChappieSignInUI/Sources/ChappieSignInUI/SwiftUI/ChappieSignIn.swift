@@ -145,7 +145,7 @@
 
     // MARK: Inside
 
-    /// What makes one model differ from another.
+    /// The settings by which one model differs from another.
     private struct SignInViewSettings {
         let session: ChappieAuthSession
         let showsSheet: Bool

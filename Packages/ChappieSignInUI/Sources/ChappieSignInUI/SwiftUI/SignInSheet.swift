@@ -146,7 +146,7 @@
         }
     }
 
-    /// What went wrong, and what to do next.
+    /// The sentence about the end, and the next step.
     private struct Ending: View {
         let ending: ChappieSignInEnding
         let tryAgain: String
