@@ -47,7 +47,7 @@ let package = Package(
             name: "ChappieSDK",
             dependencies: ["ChappieCore", "ChappieAuth", "ChappieClient", "ChappieSignInUI", httpTypes, logging],
             swiftSettings: settings),
-        // What an app writes.
+        // An app's own code.
         .target(
             name: "Forms", dependencies: ["ChappieSDK", "SwiftUI", "Combine", "AppKit"],
             swiftSettings: [.treatAllWarnings(as: .error)]),

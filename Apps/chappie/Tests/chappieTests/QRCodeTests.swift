@@ -102,7 +102,7 @@ import Testing
             Case(size: nil, place: .nowhere), Case(size: [80, 24], page: long, place: .nowhere),
             Case(size: [100, 40], page: long, place: .beside(margin: 4)),
             Case(size: [80, 100], text: ["數"], place: .above(margin: 4)),
-            // What forbids it, and what it takes.
+            // The environment forbids it, or names what it takes.
             Case(hasStyles: false, place: .nowhere), Case(opensBrowser: true, place: .nowhere),
             Case(environment: ["LANG": "C.UTF-8"], place: .nowhere),
             Case(environment: ["TERM": "xterm", "LC_CTYPE": "C.utf8", "LANG": "C"], place: .beside(margin: 4)),

@@ -1,4 +1,4 @@
-// What an app writes around the button, with one import of the SDK. It is compiled in Swift 6's mode, in Swift 5's, and with
+// An app's code around the button, with one import of the SDK. It is compiled in Swift 6's mode, in Swift 5's, and with
 // everything on the main actor.
 import ChappieSDK
 import SwiftUI
