@@ -167,7 +167,7 @@ extension ChappieOutputItem {
 
 /// Text that a reader has been shown, and how far the present attempt has come in saying it again.
 struct DeliveredText: Sendable {
-    private var bytes: [UInt8] = []
+    private(set) var bytes: [UInt8] = []
     /// How much of `bytes` the present attempt has said.
     private var position = 0
 
@@ -183,10 +183,11 @@ struct DeliveredText: Sendable {
     /// - Returns: what of it is new, maybe nothing; `nil` when it differs from what had been shown. Text that differs is
     ///   not taken in.
     mutating func said(_ piece: String) -> String? {
-        let known = bytes[position...].prefix(piece.utf8.count)
-        guard piece.utf8.starts(with: known) else { return nil }
-        position += known.count
-        return added(piece, after: known.count)
+        let known = min(piece.utf8.count, bytes.count - position)
+        // The slice is gone before anything is appended: one that is alive makes each append a copy of everything.
+        if known > 0, !piece.utf8.starts(with: bytes[position..<(position + known)]) { return nil }
+        position += known
+        return added(piece, after: known)
     }
 
     /// The attempt's text as a whole, at its end: it may go beyond what was said piece by piece.

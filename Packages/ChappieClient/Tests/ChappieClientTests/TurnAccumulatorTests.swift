@@ -163,6 +163,22 @@ import Testing
         }
     }
 
+    /// The text moves in memory only when it outgrows its room: a copy for each piece would cost the square of its length.
+    @Test(arguments: [1, 2]) func whatWasSaidIsNotCopiedForEachPiece(attempts: Int) {
+        var delivered = DeliveredText()
+        var addresses: [UnsafePointer<UInt8>?] = []
+        for attempt in 1...attempts {
+            delivered.attemptBegan()
+            for _ in 0..<(10_000 * attempt) {
+                #expect(delivered.said("word ") != nil)
+                let address = delivered.bytes.withUnsafeBufferPointer(\.baseAddress)
+                if addresses.last != address { addresses.append(address) }
+            }
+        }
+        #expect(delivered.bytes.count == 50_000 * attempts)
+        #expect(addresses.count < 40)
+    }
+
     @Test func textThatDiffersIsNotTakenInAndCanonicallyEqualIsNotTheSame() {
         for (first, second) in [("Hello, world", "Hello, moon"), ("\u{e9}", "e\u{301}")] {
             var delivered = DeliveredText()
