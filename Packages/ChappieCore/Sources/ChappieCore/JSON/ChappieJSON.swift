@@ -137,8 +137,24 @@ extension ChappieJSONObject {
 
     /// Whether both have the same names with the same values. The order does not count: an object is unordered (RFC 8259, 1),
     /// and `JSONDecoder` keeps none. Compare ``members`` where it matters.
+    ///
+    /// Each value is compared once: twice on each level would be 2^depth for values that differ at the bottom.
     public static func == (one: ChappieJSONObject, other: ChappieJSONObject) -> Bool {
-        one.members == other.members || one.values == other.values
+        guard one.members.count == other.members.count,
+            zip(one.members, other.members).allSatisfy({ $0.name == $1.name })
+        else { return one.values == other.values }
+        var counting: [String: Int]?
+        for (index, pair) in zip(one.members, other.members).enumerated() where pair.0.value != pair.1.value {
+            let places = counting ?? one.places
+            if places[pair.0.name] == index { return false }
+            counting = places
+        }
+        return true
+    }
+
+    /// Where the member is that counts for each name.
+    private var places: [String: Int] {
+        Dictionary(members.enumerated().map { ($1.name, $0) }, uniquingKeysWith: { _, last in last })
     }
 
     public func hash(into hasher: inout Hasher) { hasher.combine(values) }

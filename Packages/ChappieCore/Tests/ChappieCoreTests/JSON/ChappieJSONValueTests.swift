@@ -70,7 +70,20 @@ import Testing
                 && one != ["a": 1, "b": ["c": 2, "d": 3], "e": 1])
         // Of doubled names the last one counts.
         #expect(try ChappieJSON(parsing: #"{"a":1,"a":2}"#) == ["a": 2])
+        #expect(try ChappieJSON(parsing: #"{"a":1,"a":2}"#) == ChappieJSON(parsing: #"{"a":3,"a":2}"#))
+        #expect(try ChappieJSON(parsing: #"{"a":1,"a":2}"#) != ChappieJSON(parsing: #"{"a":1,"a":3}"#))
         let decoded = try JSONDecoder().decode(ChappieJSONValue.self, from: JSONEncoder().encode(other))
         #expect(decoded == other)
+    }
+
+    /// Compared twice on each level, these would take longer than the machine lives.
+    @Test(arguments: [#"{"a":"#, #"{"a":0,"a":"#, #"{"b":[0],"a":"#])
+    func valuesThatDifferAtTheBottomAreComparedOnce(level: String) throws {
+        func nested(_ value: Int, in level: String) throws -> ChappieJSON {
+            try ChappieJSON(
+                parsing: String(repeating: level, count: 200) + "\(value)" + String(repeating: "}", count: 200))
+        }
+        #expect(try nested(1, in: level) != nested(2, in: level))
+        #expect(try nested(1, in: level) == nested(1, in: level))
     }
 }
