@@ -7,6 +7,7 @@ struct KeyInput {
     private let attention: CInt
     private var bytes: [UInt8] = []
     private var next = 0
+    /// The last one is the next key.
     private var pushed: [Unicode.Scalar] = []
 
     enum Event: Equatable {
@@ -19,11 +20,11 @@ struct KeyInput {
     init(descriptor: CInt, attention: CInt) { (self.descriptor, self.attention) = (descriptor, attention) }
 
     /// Puts keys before all that come.
-    mutating func push(_ keys: String) { pushed.insert(contentsOf: keys.unicodeScalars, at: 0) }
+    mutating func push(_ keys: String) { pushed += keys.unicodeScalars.reversed() }
 
     /// Waits for the next key.
     mutating func event() -> Event {
-        if !pushed.isEmpty { return .key(pushed.removeFirst()) }
+        if let key = pushed.popLast() { return .key(key) }
         while true {
             if let scalar = decoded() { return .key(scalar) }
             var waited = [

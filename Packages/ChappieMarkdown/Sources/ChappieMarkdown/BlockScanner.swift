@@ -133,6 +133,18 @@ struct OpenBlock {
     /// Blank lines that belong to the block only if more of it follows.
     var blanks = 0
 
+    /// Takes a line that belongs to the block; an empty one is blank.
+    mutating func add(_ line: [UInt8]) {
+        guard !line.isEmpty else {
+            blanks += 1
+            return
+        }
+        source.append(contentsOf: repeatElement(0x0A, count: blanks))
+        source += line
+        source.append(0x0A)
+        blanks = 0
+    }
+
     var isFence: Bool { if case .fence = kind { true } else { false } }
 
     /// Whether `line` belongs to the block; `start` is what it begins. Not asked for fences.

@@ -88,26 +88,20 @@ public struct MarkdownStream: Sendable {
 
     private mutating func endLine(_ output: inout String) {
         defer { line.removeAll(keepingCapacity: true) }
-        if let block, case .fence(let mark, let length, let indent) = block.kind {
+        // The block is changed in place, and not bound to a name: its source would be copied for each line.
+        if case .fence(let mark, let length, let indent)? = block?.kind {
             return inFence(mark, length, indent, &output)
         }
         let start = LineStart(line[...])
-        if let block {
-            if case .text = block.kind, LineStart.isUnderline(line[...]) {
-                self.block?.source += line + [0x0A]
-                return closeBlock(&output)
-            }
-            if block.continues(with: start) {
-                if start.kind == .blank {
-                    self.block?.blanks += 1
-                } else {
-                    self.block?.source += Array(repeating: 0x0A, count: block.blanks) + line + [0x0A]
-                    self.block?.blanks = 0
-                }
-                return show("\n", &output)
-            }
-            closeBlock(&output)
+        if block?.kind == .text, LineStart.isUnderline(line[...]) {
+            block?.add(line)
+            return closeBlock(&output)
         }
+        if block?.continues(with: start) == true {
+            block?.add(start.kind == .blank ? [] : line)
+            return show("\n", &output)
+        }
+        closeBlock(&output)
         begin(start, &output)
     }
 

@@ -21,9 +21,11 @@ public final class ChappieInMemoryThreadStore: ChappieThreadStore {
         _ records: [ChappieThreadRecord], to thread: ChappieThreadSummary, at position: Int
     ) throws(ChappieThreadStoreError) {
         let actual = threads.withLock { threads in
-            let kept = threads[thread.id]?.records ?? []
-            if kept.count == position { threads[thread.id] = (thread, kept + records) }
-            return kept.count
+            let count = threads[thread.id]?.records.count ?? 0
+            guard count == position else { return count }
+            threads[thread.id, default: (thread, [])].summary = thread
+            threads[thread.id, default: (thread, [])].records += records
+            return count
         }
         guard actual == position else { throw .conflict(thread: thread.id, expected: position, actual: actual) }
     }

@@ -295,16 +295,17 @@ public actor ChappieRuntime {
         try await writing.enter(ticket)
         defer { writing.leave(ticket) }
         while true {
-            guard let thread else { return }
+            // No copy of the thread is held here: with one alive, each record would cost a copy of all records.
+            guard let id = thread?.id, var summary = thread?.summary, let position = thread?.records.count else {
+                return
+            }
             // Another program goes on with the turn: this one does no more for it. What has run is told all the same.
             if anywhere, events.first?.kind != .toolFinished,
-                let turn = thread.turns.last(where: { $0.id == own.turn }),
+                let turn = thread?.turns.last(where: { $0.id == own.turn }),
                 events.first?.body["turn"]?.string == turn.id, turn.resumptions != own.resumptions
             {
                 throw ChappieRuntimeError.turnTakenOver
             }
-            let position = thread.records.count
-            var summary = thread.summary
             let now = clock.now
             let records = events.enumerated().map { index, event in
                 ChappieThreadRecord(position: position + index, kind: event.kind, date: now, body: event.body)
@@ -319,7 +320,7 @@ public actor ChappieRuntime {
                 try await readOn(to: end)
                 continue
             }
-            if self.thread?.id == thread.id { for record in records { self.thread?.add(record) } }
+            if thread?.id == id { for record in records { thread?.add(record) } }
             return
         }
     }
@@ -329,8 +330,8 @@ public actor ChappieRuntime {
     }
 
     private func record(_ step: TurnStep, of id: String) async throws {
-        guard let thread else { return }
-        let entry = thread.entry(for: step, of: id)
+        guard let entry = thread?.entry(for: step, of: id) else { return }
+        let earlier = thread?.accountID
         if case .compacted = step {
             // It stands for what this program knew; where others have written since, it would swallow that.
             guard isClientReady else { throw ChappieRuntimeError.turnTakenOver }
@@ -338,7 +339,7 @@ public actor ChappieRuntime {
         }
         try await add(entry.kind, entry.body)
         // Another account signed in meanwhile: both processes go on with what the thread has for it.
-        if case .finished(let turn) = step, let earlier = thread.accountID, earlier != turn.accountID {
+        if case .finished(let turn) = step, let earlier, earlier != turn.accountID {
             isClientReady = false
         }
     }

@@ -142,7 +142,8 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
     }
 
     private mutating func add(items body: ChappieJSON) {
-        items = Array(items.prefix(max(body["from"]?.int ?? items.count, 0))) + (body["items"]?.array ?? [])
+        items.removeSubrange(min(max(body["from"]?.int ?? items.count, 0), items.count)...)
+        items += body["items"]?.array ?? []
     }
 
     private mutating func change(_ callID: String, _ change: (inout ToolCall) -> Void) {
