@@ -62,7 +62,10 @@
     }
 
     private static func isDropped(_ scalar: Unicode.Scalar) -> Bool {
-        ["\r", "\u{200E}", "\u{200F}", "\u{61C}"].contains(scalar)
+        switch scalar {
+        case "\r", "\u{200E}", "\u{200F}", "\u{61C}": true
+        default: false
+        }
     }
 
     /// `text` with each run of the characters that tokens are made of (`b64token` of RFC 6750, 2.1, but for the padding)
