@@ -30,6 +30,28 @@ def pytest_addoption(parser):
     parser.addoption("--screenshots", help="a folder for pictures of the sign-in page")
 
 
+def pytest_terminal_summary(terminalreporter, config):
+    """A line for each use of the program that test_november.py tries: its name, the transport, and what came of it."""
+    stories = {}
+    kinds = ("passed", "xpassed", "failed", "xfailed", "error")
+    for report in [report for kind in kinds for report in terminalreporter.stats.get(kind, [])]:
+        found = re.search(r"test_november\.py::test_(\w+)(?:\[(.*)\])?$", report.nodeid)
+        if found and (report.when == "call" or not report.passed):
+            words = [word for word in re.split(r"-(?=sse|websocket)|(?<=sse)-|(?<=websocket)-", found[2] or "") if word]
+            ways = [word for word in words if word in ("sse", "websocket")]
+            rest = ", ".join(word for word in words if word not in ways)
+            name = found[1].replace("_", " ") + (f" ({rest})" if rest else "")
+            crash = getattr(getattr(report.longrepr, "reprcrash", None), "message", "").split("\n")[0][:200]
+            stories.setdefault((name, (ways or ["-"])[0]), []).append("" if report.passed else crash)
+    if stories and config.get_verbosity() >= 0:
+        terminalreporter.section("the program against the service of November 2026")
+        for (name, way), troubles in sorted(stories.items()):
+            trouble = " · ".join(filter(None, troubles))
+            terminalreporter.write_line(f"{name:62} {way:10} {'FAILED ' + trouble if trouble else 'works'}")
+        working = sum(not any(troubles) for troubles in stories.values())
+        terminalreporter.write_line(f"{working} of {len(stories)} uses work")
+
+
 @dataclasses.dataclass
 class Outcome:
     """How a run of the program ended."""
