@@ -2,6 +2,9 @@
 
 import json
 import os
+import pathlib
+import subprocess
+import time
 
 import pytest
 
@@ -85,3 +88,32 @@ def test_a_simulation_leaves_the_accounts_as_they_are(simulate, signed_in, tmp_p
     settings = json.loads((tmp_path / "home/config/chappie/settings.json").read_text())
     # The names are kept for each service; the top level is the default one's.
     assert settings["accounts"] == [] and list(settings["issuers"].values()) == [{"accounts": [user.account]}], settings
+
+
+# The folder as the program finds it: read-only, or on a disk without room for another file.
+FOLDERS = {"read-only": """mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@" """,
+           "full": """cp -a "$0" "$0.aside" && mount -t tmpfs -o size=64k,mode=700 none "$0" && cp -a "$0.aside"/* "$0" || exit 1
+                      head -c 64k /dev/zero >"$0/filler"
+                      exec "$@" """}
+
+
+@pytest.mark.parametrize("lifetime", [60, 1])
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_refresh_token_is_not_used_up_where_its_successor_can_not_be_saved(folder, lifetime, simulate, user, passphrase):
+    """A token that still holds is used until it ends. The next program, which can write, goes on from there."""
+    own = ["unshare", "--map-root-user", "--mount"]
+    if subprocess.run([*own, "true"], capture_output=True).returncode:
+        pytest.skip("this system lets no one have mounts of their own")
+    simulator = simulate(pollInterval=0, revokesFamilyOnReuse=True, firstAccessTokenLifetime=lifetime)
+    mine = user(simulator, CHAPPIE_CREDENTIAL_STORE="file", **passphrase("a phrase")).sign_in()
+    credentials = str(pathlib.Path(mine.environment["XDG_DATA_HOME"]) / "chappie/credentials")
+    if lifetime == 1:
+        time.sleep(1.1)  # Until the token has ended: the subject of the test, not a signal.
+    since = len(simulator.log)
+    with mine.start("ask", "--ephemeral", "--transport", "sse", "reply: here",
+                    prefix=[*own, "sh", "-c", FOLDERS[folder], credentials]) as process:
+        output, errors = process.communicate(timeout=60)
+    assert not any("POST /oauth/token" in line for line in simulator.log[since:]), (errors, simulator.log)
+    reason = {"read-only": "Read-only file system", "full": "No space left"}[folder]
+    assert (process.returncode, output) == (0, "here\n") if lifetime > 1 else reason in errors, (process.returncode, output, errors)
+    assert mine.run("ask", "--ephemeral", "--transport", "sse", "reply: here").output == "here\n"

@@ -38,10 +38,17 @@ import Testing
             return story
         }
 
+        /// Job 2 has asked the store whether it can save.
+        static func preparing() -> Story {
+            var story = reading()
+            story.on(.storeRead(stored(1, endingIn: -1)), "prepare")
+            return story
+        }
+
         /// Job 2 has asked the server with the first refresh token, for waiter 1.
         static func asking() -> Story {
-            var story = reading()
-            story.on(.storeRead(stored(1, endingIn: -1)), "refresh 2 rt_1")
+            var story = preparing()
+            story.on(.storePrepared(nil), "refresh 2 rt_1")
             return story
         }
     }
@@ -95,11 +102,34 @@ import Testing
 
     /// Another process has changed the slot before the lock was free.
     @Test(arguments: [
-        (2, 7200.0, ["answer 1 rt_2", "unlock 2"]), (2, 200, ["refresh 2 rt_2"]), (1, -1, ["refresh 2 rt_1"]),
+        (2, 7200.0, ["answer 1 rt_2", "unlock 2"]), (2, 200, ["prepare", "refresh 2 rt_2"]),
+        (1, -1, ["prepare", "refresh 2 rt_1"]),
     ])
     func tokensThatAnotherProcessRenewedSpareTheServer(_ serial: Int, _ end: TimeInterval, _ expected: [String]) {
         var story = Story.reading()
-        #expect(story.actions(.storeRead(stored(serial, endingIn: end))) == expected)
+        var actions = story.actions(.storeRead(stored(serial, endingIn: end)))
+        if actions == ["prepare"] { actions += story.actions(.storePrepared(nil)) }
+        #expect(actions == expected)
+    }
+
+    @Test func aStoreThatCanNotSaveIsFoundOutBeforeTheRefreshTokenIsUsedUp() {
+        var story = Story.preparing()
+        story.on(.asked(.token, 3))
+        story.on(.storePrepared(.failed("full")), "answer 1 store", "answer 3 store", "unlock 2")
+        // It is asked again for the next request.
+        story.on(.asked(.token, 4), "lock 3")
+        story.on(.lockAnswered(3, nil), "read")
+        story.on(.storeRead(stored(1, endingIn: -1)), "prepare")
+        story.on(.storePrepared(nil), "refresh 3 rt_1")
+    }
+
+    @Test func aSignOutWhileTheStoreIsAskedWhetherItCanSaveWins() {
+        var story = Story.preparing()
+        story.on(.signedOut(revoking: true, 9))
+        story.on(.settlingAsked(8))
+        story.on(.storePrepared(nil), "answer 1 missing", "read")
+        story.on(.storeRead(stored(1, endingIn: -1)), "delete")
+        story.on(.storeChanged(nil), "forget tombstone", "signed out 9 [rt_1]", "unlock 2")
     }
 
     @Test(arguments: [("account-2", "user-1"), ("account-1", "user-2")])
@@ -124,7 +154,11 @@ import Testing
         let soft = CredentialFailure.soft(.networkFailure("n"))
         for path in [
             [Input.lockAnswered(2, .busy(.seconds(45)))], [.lockAnswered(2, nil), .storeRead(.failure(locked))],
-            [.lockAnswered(2, nil), .storeRead(stored(1, endingIn: 200)), .tokensRefreshed(2, .failure(soft))],
+            [.lockAnswered(2, nil), .storeRead(stored(1, endingIn: 200)), .storePrepared(.failed("full"))],
+            [
+                .lockAnswered(2, nil), .storeRead(stored(1, endingIn: 200)), .storePrepared(nil),
+                .tokensRefreshed(2, .failure(soft)),
+            ],
         ] {
             var story = Story.signedIn(endingIn: 200)
             story.on(.asked(.token, 1), "patience 1", "lock 2")
@@ -206,7 +240,8 @@ import Testing
     @Test func aLate401DoesNotUseUpNewerTokens() {
         var story = Story.reading(.replacement(of: 1), endingIn: 7200)
         story.on(.asked(.replacement(of: 1), 2))
-        story.on(.storeRead(stored(1)), "refresh 2 rt_1")
+        story.on(.storeRead(stored(1)), "prepare")
+        story.on(.storePrepared(nil), "refresh 2 rt_1")
         story.on(.tokensRefreshed(2, tokens(2)), "save rt_2")
         story.on(.storeChanged(nil), "answer 1 rt_2 new", "answer 2 rt_2 new", "unlock 2")
         story.elapsed = .seconds(31)
@@ -592,6 +627,8 @@ private struct World {
             report(process, .lockAnswered(job, nil))
         case .releaseLock(let job): if lockHolder == [process, job] { lockHolder = nil }
         case .readStore: report(process, .storeRead(.success(.init(credential: store))))
+        // Now and then it can't save.
+        case .prepareToSave: report(process, .storePrepared(chance(of: 8) == 0 ? .failed("full") : nil))
         case .save(let credential, _):
             store = credential
             report(process, .storeChanged(nil))
@@ -646,6 +683,7 @@ extension CredentialLifecycle.Action {
         case .acquireLock(let job, _): "lock \(job)"
         case .releaseLock(let job): "unlock \(job)"
         case .readStore: "read"
+        case .prepareToSave: "prepare"
         case .save(let credential, let isVerified): "save \(name(credential))\(isVerified ? " verified" : "")"
         case .delete: "delete"
         case .refresh(let job, let token, _): "refresh \(job) \(token.text)"

@@ -127,6 +127,24 @@ import Testing
 
     // MARK: The store
 
+    /// A token that still holds goes on being used; one that has ended waits for a store that can save.
+    @Test(arguments: [200.0, -10])
+    func aStoreThatCanNotSaveKeepsTheRefreshToken(_ seconds: Double) async throws {
+        let stand = due(.tokens(renewed), endingIn: seconds)
+        let full = CredentialStoreError.failed("no space left")
+        stand.store.fail(.prepareToSave, with: full)
+        if seconds > 0 {
+            #expect(try await stand.send() == 200)
+        } else {
+            await #expect(throws: AuthorizationError.store(full)) { try await stand.send() }
+        }
+        #expect(stand.service.count(Service.token) == 0)
+        stand.store.fail(.prepareToSave, with: full, times: 0)
+        stand.clock.advance(by: .seconds(31))
+        #expect(try await stand.send() == 200)
+        #expect(stand.bearers.last == renewed.accessToken)
+    }
+
     @Test func tokensThatCouldNotBeSavedAreKeptAndNotUsedBeforeTheyAre() async throws {
         let stand = due(.tokens(renewed))
         stand.store.fail(.save, with: .locked("l"), times: 2)

@@ -64,11 +64,18 @@ struct CredentialPlace: Sendable {
         do throws(CredentialStoreError) { return try read() } catch .corrupt { return nil }
     }
 
-    /// Makes the folder where it is missing.
+    /// Makes the folder where it is missing, and writes there as much as a save will, and more: rights alone don't tell of a
+    /// full disk or a used-up quota.
     ///
-    /// - Throws: `unsafeFile`; `failed`, also when nothing may be written there.
+    /// - Throws: `unsafeFile`; `failed`, also when nothing can be written there.
     func prepare() throws(CredentialStoreError) {
-        try OpenFile.openOrMakeFolder(directory).checkWritable()
+        let folder = try OpenFile.openOrMakeFolder(directory)
+        removeLeftovers(in: folder)
+        var status = stat()
+        let isThere = fstatat(folder.number, name, &status, AT_SYMLINK_NOFOLLOW) == 0
+        let size = (isThere ? min(Int(status.st_size), CredentialFile.limit) : 0) + (16 << 10)
+        let draft = try makeDraft(of: [UInt8](repeating: 0, count: size), in: folder)
+        unlinkat(folder.number, draft.name, 0)
     }
 
     /// Replaces the file: the old or the new one is there, never neither, whenever the program or the machine stops. And
@@ -84,12 +91,9 @@ struct CredentialPlace: Sendable {
     ) throws(CredentialStoreError) {
         let folder = try OpenFile.openOrMakeFolder(directory)
         removeLeftovers(in: folder)
-        let draft = try makeDraft(in: folder)
+        let draft = try makeDraft(of: file.bytes(), in: folder)
         let draftName = draft.name
         do throws(CredentialStoreError) {
-            let reason = try file.bytes().withUnsafeBytes { writeAll($0, to: draft.number) }
-            guard reason == 0 else { throw .system("\(draft.path) can't be written", reason) }
-            try draft.synchronize()
             guard let written = try read(draftName, in: folder), try isSound(written) else { throw .notVerified }
             guard isWanted() else { throw .cancelled }
             guard renameat(folder.number, draftName, folder.number, name) == 0 else {
@@ -118,6 +122,22 @@ struct CredentialPlace: Sendable {
     }
 
     // MARK: Unfinished files
+
+    /// An unfinished file with this content, which is on the disk.
+    private func makeDraft(
+        of bytes: [UInt8], in folder: borrowing OpenFile
+    ) throws(CredentialStoreError) -> OpenFile {
+        let draft = try makeDraft(in: folder)
+        let reason = bytes.withUnsafeBytes { writeAll($0, to: draft.number) }
+        do throws(CredentialStoreError) {
+            guard reason == 0 else { throw .system("\(draft.path) can't be written", reason) }
+            try draft.synchronize()
+        } catch {
+            unlinkat(folder.number, draft.name, 0)
+            throw error
+        }
+        return draft
+    }
 
     /// A new file that this process has locked: `.`, 32 random hexadecimal digits, `.writing`. Before it is locked
     /// another process may take it for a leftover, and lock or remove it; then another one is made.

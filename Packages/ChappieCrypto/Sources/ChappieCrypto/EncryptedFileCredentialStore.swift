@@ -106,8 +106,8 @@ public final class EncryptedFileCredentialStore: CredentialStore {
         }
     }
 
-    /// Makes sure that a save can succeed: the folder is there and safe, and the passphrase, which is asked for here if it
-    /// has to be, opens an existing file.
+    /// Makes sure that a save can succeed: the folder is there and safe and takes a file, and the passphrase, which is asked
+    /// for here if it has to be, opens an existing one.
     ///
     /// - Throws: `wrongPassphrase`, `noPassphrase`, `unsafeFile`, `timedOut` or `failed`.
     public func prepareToSave(in slot: CredentialSlot) async throws(CredentialStoreError) {

@@ -170,13 +170,6 @@ struct OpenFile: ~Copyable {
         return Secret(Array(line))
     }
 
-    /// Of a folder. - Throws: `failed` when no file can be made here.
-    func checkWritable() throws(CredentialStoreError) {
-        guard faccessat(number, ".", W_OK | X_OK, 0) == 0 else {
-            throw .system("nothing can be written in the folder \(path)")
-        }
-    }
-
     /// Waits until the written bytes are on the disk. A file system that can't do that for a folder is no error.
     func synchronize() throws(CredentialStoreError) {
         while fsync(number) != 0 {

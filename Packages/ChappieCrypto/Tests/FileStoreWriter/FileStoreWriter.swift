@@ -16,7 +16,7 @@ import ChappieCrypto
 /// `FileStoreWriter race DIRECTORY NAME COUNT`: prints `ready`, waits for the end of its input, saves COUNT documents,
 /// prints `done`.
 /// `FileStoreWriter limit DIRECTORY BYTES ignored|default`: may write files of BYTES at most, with SIGXFSZ ignored or
-/// not; prints the error.
+/// not; asks whether it can save, saves, and prints both errors.
 /// `FileStoreWriter mask DIRECTORY OCTAL`: saves one document under this file mode creation mask.
 @main
 enum FileStoreWriter {
@@ -49,6 +49,7 @@ enum FileStoreWriter {
             signal(SIGXFSZ, arguments[4] == "ignored" ? SIG_IGN : SIG_DFL)
             limit(RLIMIT_CORE, to: 0)
             limit(RLIMIT_FSIZE, to: rlim_t(arguments[3]) ?? 0)
+            do { try await store.prepareToSave(in: slot) } catch { say("\(error)") }
             do { try await store.save(document("limit", 6), in: slot) } catch { say("\(error)") }
         default:
             umask(mode_t(arguments[3], radix: 8) ?? 0)

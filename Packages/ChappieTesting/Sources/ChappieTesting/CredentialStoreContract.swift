@@ -53,6 +53,13 @@ public enum CredentialStoreContract {
                 try await expect(Secret(bytes), in: slots[0], of: store)
             }
         },
+        Case(name: "asking whether it can save changes nothing", slots: [slot("prepare")]) { store, slots in
+            for secret in [nil, Secret("kept")] {
+                if let secret { try await store.save(secret, in: slots[0]) }
+                try await store.prepareToSave(in: slots[0])
+                try await expect(secret, in: slots[0], of: store)
+            }
+        },
         bleeding("services", slot("service", service: "one"), slot("service", service: "two")),
         bleeding("accounts", slot("account-one"), slot("account-two")),
         bleeding("accounts that differ in case", slot("account-case"), slot("Account-Case")),

@@ -9,7 +9,7 @@ import Synchronization
 /// ```
 public final class InMemoryCredentialStore: CredentialStore {
     /// The calls of a store.
-    public enum Operation: String, Sendable, Hashable { case load, save, delete }
+    public enum Operation: String, Sendable, Hashable { case load, prepareToSave, save, delete }
 
     private struct State {
         var secrets: [CredentialSlot: Secret]
@@ -47,6 +47,11 @@ public final class InMemoryCredentialStore: CredentialStore {
     public func load(_ slot: CredentialSlot) async throws(CredentialStoreError) -> Secret? {
         try await begin(.load)
         return self[slot]
+    }
+
+    /// Fails and waits on demand, and does nothing else.
+    public func prepareToSave(in slot: CredentialSlot) async throws(CredentialStoreError) {
+        try await begin(.prepareToSave)
     }
 
     /// Replaces the secret in `slot`.

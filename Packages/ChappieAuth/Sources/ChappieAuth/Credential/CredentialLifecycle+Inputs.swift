@@ -91,6 +91,8 @@ extension CredentialLifecycle {
         case settlingAsked(Waiter)
         case lockAnswered(JobID, CredentialStoreError?)
         case storeRead(Result<Stored, CredentialStoreError>)
+        /// The store can save, or says why it can't.
+        case storePrepared(CredentialStoreError?)
         /// The credential has been saved or deleted, or could not be.
         case storeChanged(CredentialStoreError?)
         case tokensRefreshed(JobID, Result<TokenAnswer, CredentialFailure>)
@@ -102,6 +104,7 @@ extension CredentialLifecycle {
         case acquireLock(JobID, within: Duration)
         case releaseLock(JobID)
         case readStore
+        case prepareToSave
         /// `verified`: reads it back as well, whatever the store has done about that itself.
         case save(Credential, verified: Bool)
         case delete

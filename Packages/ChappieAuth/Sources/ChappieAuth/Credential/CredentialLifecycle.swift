@@ -6,8 +6,9 @@
 /// result as the next input. The rules:
 /// - One job runs at a time: a load, a renewal, a sign-out or a sign-in. The last three work under the lock that other
 ///   processes respect, and read the store again before they change it.
-/// - A refresh token works once: the store is read before the server is asked, and once more before a refresh token is
-///   believed to be dead. New tokens are used after they have been saved, and are never given up for a store that fails.
+/// - A refresh token works once: the store is read, and asked whether it can save, before the server is asked; it is read
+///   once more before a refresh token is believed to be dead. New tokens are used after they have been saved, and are never
+///   given up for a store that fails.
 /// - A sign-out counts from the moment it is reported. A renewal that waits for another process or the server is given up
 ///   for it; tokens that arrive after that are revoked. It is repeated until the store has carried it out, but never at
 ///   the cost of a later sign-in.
@@ -50,6 +51,8 @@ struct CredentialLifecycle: Sendable {
         enum Step: Sendable {
             case locking
             case reading
+            /// A renewal asks the store whether it can save, before it uses up the refresh token.
+            case preparing
             /// A renewal has asked the server.
             case asking
             /// The lock was held for so long that a renewal looks at the store before it saves.
@@ -159,6 +162,7 @@ struct CredentialLifecycle: Sendable {
         case .settlingAsked(let waiter): settling.append(waiter)
         case .lockAnswered(let id, let error): lockAnswered(id, error)
         case .storeRead(let result): storeRead(result)
+        case .storePrepared(let error): storePrepared(error)
         case .storeChanged(let error): storeChanged(error)
         case .tokensRefreshed(let id, let result): tokensRefreshed(id, result)
         case .revocationEnded: revocations -= 1
@@ -464,9 +468,9 @@ struct CredentialLifecycle: Sendable {
         return false
     }
 
-    /// Ends the renewal if the tokens at hand will do, and asks the server otherwise.
+    /// Ends the renewal if the tokens at hand will do, and otherwise asks the server, once the store can keep the answer.
     private mutating func askIfNeeded() {
-        guard let held, let renewal, let id = job?.id else { return }
+        guard let held, let renewal else { return }
         let isFresh = held.credential.freshness(at: moment.now) == .fresh
         let isOther = held.generation != renewal.generation
         let isEnough =
@@ -478,9 +482,20 @@ struct CredentialLifecycle: Sendable {
             case .export: isFresh
             }
         if isEnough { return endRenewal(.success(())) }
-        guard let refreshToken = held.credential.refreshToken else {
+        guard held.credential.refreshToken != nil else {
             return doubted(.rejected(.missingRefreshToken), held.credential)
         }
+        job?.step = .preparing
+        actions.append(.prepareToSave)
+    }
+
+    private mutating func storePrepared(_ error: CredentialStoreError?) {
+        // It was signed out meanwhile.
+        guard let held, let refreshToken = held.credential.refreshToken, let renewal, let id = job?.id else {
+            return endRenewal(.failure(.missingCredential))
+        }
+        // The answer would be lost with this process, and the refresh token with it.
+        if let error { return endRenewal(.failure(.store(error))) }
         let reason: RenewalReason =
             switch renewal.need {
             case .account, .token: held.credential.freshness(at: moment.now) == .expired ? .ended : .due

@@ -289,6 +289,17 @@ public final class CredentialManager: Sendable {
                 return .lockAnswered(job, failure)
             }
         case .readStore: start { [self] in .storeRead(await read()) }
+        case .prepareToSave:
+            let logger = logger.withLock { $0 }
+            start { [self] in
+                let error = await storeFailure { () throws(CredentialStoreError) in
+                    try await store.prepareToSave(in: slot)
+                }
+                if error != nil {
+                    logger?.warning("The tokens were not renewed", metadata: ["reason": "the store can't save"])
+                }
+                return .storePrepared(error)
+            }
         case .save(let credential, let isVerified):
             start { [self] in .storeChanged(await save(credential, verified: isVerified)) }
         case .delete:

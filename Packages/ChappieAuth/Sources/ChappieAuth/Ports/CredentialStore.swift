@@ -54,8 +54,9 @@ public protocol CredentialStore: Sendable {
     /// - Throws: ``CredentialStoreError``. Never waits past the store's own deadline.
     func load(_ slot: CredentialSlot) async throws(CredentialStoreError) -> Secret?
 
-    /// Finds out whether ``save(_:in:)`` can work, before a sign-in asks the user for anything: unlocks what has to be
-    /// unlocked, asks for a passphrase. Default: does nothing.
+    /// Finds out whether ``save(_:in:)`` can work: before a sign-in asks the user for anything, and before a renewal uses
+    /// up the refresh token. Unlocks what has to be unlocked and asks for a passphrase, if ``load(_:)`` has not done that
+    /// already. Default: does nothing.
     ///
     /// - Throws: ``CredentialStoreError``; what is stored is as it was.
     func prepareToSave(in slot: CredentialSlot) async throws(CredentialStoreError)
