@@ -1,10 +1,15 @@
 # The parts of Scripts/test: source it after common.sh and setup.sh.
 # shellcheck shell=bash
 
-# Builds every program, and the tests with `--build-tests`; options go to SwiftPM.
-build() {
-    say "Building; the first time takes a few minutes."
-    swift build --package-path "$root" --explicit-target-dependency-import-check error "$@" >"$work/build.log" 2>&1 && return
+# Builds everything, and the tests with `--build-tests`; options go to SwiftPM.
+build() { attempt "Building" swift build --package-path "$root" --explicit-target-dependency-import-check error "$@"; }
+
+# The program that the acceptance tests drive is built as users build it: an optimiser's mistakes are in no other.
+build_release() { attempt "Building the program as it is released" build_chappie release; }
+
+attempt() {
+    say "$1; the first time takes a few minutes."
+    "${@:2}" >"$work/build.log" 2>&1 && return
     tail -n 60 "$work/build.log" >&2
     failed=$((failed + 1))
     return 1

@@ -25,7 +25,7 @@ TURN = {"method": "POST", "path": "/backend-api/codex/responses"}
 
 
 def pytest_addoption(parser):
-    parser.addoption("--program", default=str(ROOT / ".build/debug/chappie"), help="the chappie to test")
+    parser.addoption("--program", default=str(ROOT / ".build/release/chappie"), help="the chappie to test")
     parser.addoption("--full", action="store_true", help="all of Autobahn, and as many races and kills as take ten minutes")
     parser.addoption("--screenshots", help="a folder for pictures of the sign-in page")
 

@@ -37,6 +37,14 @@ def wait_until(is_so, what, seconds=20):
         time.sleep(0.02)
 
 
+def is_asleep(process):
+    """Whether each of its threads waits for something, or it has ended."""
+    with contextlib.suppress(OSError):  # A thread has ended meanwhile.
+        stats = [path.read_text() for path in pathlib.Path(f"/proc/{process.pid}/task").glob("*/stat")]
+        # The state follows the name, which may be anything in brackets.
+        return all(stat.rpartition(")")[2].split()[0] in "SZ" for stat in stats)
+
+
 def private_file(path, text):
     """The path of a file that only its owner can read."""
     path.touch(mode=0o600)

@@ -3,13 +3,10 @@ import Synchronization
 
 /// The terminal as it was before the program changed it.
 public enum TerminalState {
-    private struct State {
-        var original: termios?
-        var isEditing = false
-        var hasEdited = false
-    }
-
-    private static let state = Mutex(State())
+    // Two mutexes: in a static `Mutex` over a structure, Swift 6.3.1 with -O takes a `nil` of `termios?` for settings that
+    // are all zero (see Tests/Acceptance/test_terminal.py). If both are locked, `original` is the first.
+    private static let original = Mutex<termios?>(nil)
+    private static let line = Mutex((isEdited: false, wasEdited: false))
 
     /// Its columns and rows; `nil` where the descriptor, by default standard output, is no terminal.
     public static func size(of descriptor: CInt = 1) -> (columns: Int, rows: Int)? {
@@ -19,12 +16,12 @@ public enum TerminalState {
     }
 
     /// Whether lines are edited on this terminal, and none is at the moment.
-    public static var isBetweenLines: Bool { state.withLock { $0.hasEdited && !$0.isEditing } }
+    public static var isBetweenLines: Bool { line.withLock { $0.wasEdited && !$0.isEdited } }
 
     /// Shows what the user types while nothing reads it, or not; the line editor shows it itself. What is typed is kept.
     public static func echo(_ shows: Bool) {
-        state.withLock { state in
-            guard state.original != nil else { return }
+        original.withLock { original in
+            guard original != nil else { return }
             var settings = termios()
             guard tcgetattr(STDIN_FILENO, &settings) == 0 else { return }
             if shows { settings.c_lflag |= tcflag_t(ECHO) } else { settings.c_lflag &= ~tcflag_t(ECHO) }
@@ -34,29 +31,31 @@ public enum TerminalState {
 
     /// Puts everything back, at the program's end; does nothing where no editor was made.
     public static func restore() {
-        state.withLock { state in
-            guard var original = state.original else { return }
-            if state.isEditing { announce("\u{1B}[?2004l\n") }
-            state.isEditing = false
-            tcsetattr(STDIN_FILENO, TCSANOW, &original)
+        original.withLock { original in
+            guard var settings = original else { return }
+            line.withLock { line in
+                if line.isEdited { announce("\u{1B}[?2004l\n") }
+                line.isEdited = false
+            }
+            tcsetattr(STDIN_FILENO, TCSANOW, &settings)
         }
     }
 
     static func remember() {
-        state.withLock { state in
+        original.withLock { original in
             var settings = termios()
-            guard state.original == nil, tcgetattr(STDIN_FILENO, &settings) == 0 else { return }
-            state.original = settings
+            guard original == nil, tcgetattr(STDIN_FILENO, &settings) == 0 else { return }
+            original = settings
         }
     }
 
     /// Whether a line is being edited: the terminal then marks what is pasted.
     static var isEditing: Bool {
-        get { state.withLock(\.isEditing) }
+        get { line.withLock(\.isEdited) }
         set {
-            state.withLock { state in
-                guard state.isEditing != newValue else { return }
-                (state.isEditing, state.hasEdited) = (newValue, true)
+            line.withLock { line in
+                guard line.isEdited != newValue else { return }
+                line = (isEdited: newValue, wasEdited: true)
                 announce(newValue ? "\u{1B}[?2004h" : "\u{1B}[?2004l")
             }
         }
