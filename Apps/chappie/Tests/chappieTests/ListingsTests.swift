@@ -36,7 +36,8 @@ import Testing
     @Test func everyLimitHasItsRowAndEveryRemarkItsLine() {
         let fox = ChappieUsageLimitSnapshot(
             limitID: "fox", limitName: "Fox", primary: ChappieUsageWindow(usedPercent: 1, windowMinutes: 1440))
-        let owl = ChappieUsageLimitSnapshot(limitID: "owl", secondary: ChappieUsageWindow(usedPercent: 2))
+        let owl = ChappieUsageLimitSnapshot(
+            limitID: "owl", normalModel: "m-1", secondary: ChappieUsageWindow(usedPercent: 2))
         let usage = ChappieUsageLimitSnapshot(
             credits: ChappieUsageCredits(hasCredits: true, isUnlimited: false, balance: "12.5"),
             additional: [fox, owl],
@@ -44,7 +45,8 @@ import Testing
             reachedType: .workspaceMemberCredits, availableResets: 1)
         #expect(
             Usage.lines(usage, isTerminal: false) == [
-                "Fox, 1 day       1 %   -", "owl, limit       2 %   -", "spending of 100  88 %  -", "Credits: 12.5",
+                "Fox, 1 day                   1 %   -", "owl (reserve of m-1), limit  2 %   -",
+                "spending of 100              88 %  -", "Credits: 12.5",
                 "What you may spend in this workspace is spent.",
                 "Windows can be started anew for free: 1 time.",
                 "Your workspace has no credits left; its owner can add some.",

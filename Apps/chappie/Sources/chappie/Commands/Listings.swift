@@ -89,7 +89,8 @@ struct Usage: ProgramCommand {
         for limits in [usage] + usage.additional {
             for window in [limits.primary, limits.secondary].compactMap(\.self) {
                 let length = length(window.windowMinutes)
-                let family = limits.limitName ?? limits.limitID
+                let reserve = limits.normalModel.map { " (reserve of \($0))" } ?? ""
+                let family = (limits.limitName ?? limits.limitID) + reserve
                 add(
                     limits.limitID == usage.limitID ? length : "\(family), \(length)", window.usedPercent,
                     window.resetsAt)

@@ -32,7 +32,8 @@ extension ChappieUsageLimitSnapshot {
         [
             "limit_id": .string(limitID), "plan": .optional(plan?.rawValue), "primary": primary?.json ?? .null,
             "secondary": secondary?.json ?? .null, "credits": credits?.json ?? .null,
-            "limit_name": .optional(limitName), "additional": .array(additional.map(\.json)),
+            "limit_name": .optional(limitName), "normal_model": .optional(normalModel),
+            "additional": .array(additional.map(\.json)),
             "spend_control": spendControl?.json ?? .null, "reached_type": .optional(reachedType?.rawValue),
             "available_resets": .optional(availableResets), "promotion": .optional(promotion),
         ]

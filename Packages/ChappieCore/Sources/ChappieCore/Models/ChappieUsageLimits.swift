@@ -6,6 +6,8 @@ public struct ChappieUsageLimitSnapshot: Sendable, Hashable, Codable {
     public var limitID: String
     /// A name for it, when the backend gives one.
     public var limitName: String?
+    /// The model whose reserve these limits are; `nil` if they are no reserve's.
+    public var normalModel: String?
     /// The short window, five hours at the time of writing.
     public var primary: ChappieUsageWindow?
     /// The long window, a week at the time of writing.
@@ -44,13 +46,15 @@ public struct ChappieUsageLimitSnapshot: Sendable, Hashable, Codable {
 
     /// A snapshot with the given properties.
     public init(
-        limitID: String = "codex", limitName: String? = nil, primary: ChappieUsageWindow? = nil,
-        secondary: ChappieUsageWindow? = nil, credits: ChappieUsageCredits? = nil, plan: ChappiePlan? = nil,
+        limitID: String = "codex", limitName: String? = nil, normalModel: String? = nil,
+        primary: ChappieUsageWindow? = nil, secondary: ChappieUsageWindow? = nil, credits: ChappieUsageCredits? = nil,
+        plan: ChappiePlan? = nil,
         additional: [ChappieUsageLimitSnapshot] = [], spendControl: ChappieSpendControl? = nil,
         reachedType: ReachedType? = nil, availableResets: Int? = nil, promotion: String? = nil
     ) {
         self.limitID = limitID
         self.limitName = limitName
+        self.normalModel = normalModel
         self.primary = primary
         self.secondary = secondary
         self.credits = credits
@@ -70,7 +74,8 @@ public struct ChappieUsageLimitSnapshot: Sendable, Hashable, Codable {
         }
         self.init(
             limitID: try values.decode(String.self, forKey: .limitID), limitName: try value(.limitName),
-            primary: try value(.primary), secondary: try value(.secondary), credits: try value(.credits),
+            normalModel: try value(.normalModel), primary: try value(.primary), secondary: try value(.secondary),
+            credits: try value(.credits),
             plan: try value(.plan), additional: try value(.additional) ?? [], spendControl: try value(.spendControl),
             reachedType: try value(.reachedType), availableResets: try value(.availableResets),
             promotion: try value(.promotion))
@@ -109,8 +114,10 @@ public struct ChappieUsageLimitSnapshot: Sendable, Hashable, Codable {
         credits = ChappieUsageCredits(json["credits"])
         additional = (json["additional_rate_limits"]?.array ?? []).compactMap { entry in
             guard let id = entry["metered_feature"]?.string ?? entry["limit_name"]?.string else { return nil }
-            return ChappieUsageLimitSnapshot(
+            var limits = ChappieUsageLimitSnapshot(
                 limitID: Self.normalized(id), limitName: entry["limit_name"]?.string, rateLimit: entry["rate_limit"])
+            limits.normalModel = entry["normal_model_slug"]?.string
+            return limits
         }
         spendControl = ChappieSpendControl(json["spend_control"])
         let reached = json["rate_limit_reached_type"]

@@ -140,10 +140,10 @@ import Testing
     @Test func readsEveryWindowAndCreditOfTheUsageBody() {
         let read = ChappieUsageLimitSnapshot(
             usageBody: json(
-                #"{"plan_type":"business","rate_limit":null,"credits":{"has_credits":true,"unlimited":false,"balance":12.50,"approx_local_messages":[10,20],"approx_cloud_messages":[1,2]},"spend_control":{"reached":true,"individual_limit":{"limit":"100","used":"88","remaining":12,"used_percent":88,"reset_at":1700000000}},"additional_rate_limits":[{"limit_name":"Fox","metered_feature":"Codex-Bengalfox","rate_limit":{"primary_window":{"used_percent":5,"limit_window_seconds":60},"secondary_window":{"used_percent":6}}},{"rate_limit":{}},null],"rate_limit_reached_type":{"type":"cosmic"},"rate_limit_reset_credits":{"available_count":2}}"#
+                #"{"plan_type":"business","rate_limit":null,"credits":{"has_credits":true,"unlimited":false,"balance":12.50,"approx_local_messages":[10,20],"approx_cloud_messages":[1,2]},"spend_control":{"reached":true,"individual_limit":{"limit":"100","used":"88","remaining":12,"used_percent":88,"reset_at":1700000000}},"additional_rate_limits":[{"limit_name":"Fox","metered_feature":"Codex-Bengalfox","normal_model_slug":"m-1","rate_limit":{"primary_window":{"used_percent":5,"limit_window_seconds":60},"secondary_window":{"used_percent":6}}},{"rate_limit":{}},null],"rate_limit_reached_type":{"type":"cosmic"},"rate_limit_reset_credits":{"available_count":2}}"#
             ))
         let fox = ChappieUsageLimitSnapshot(
-            limitID: "codex_bengalfox", limitName: "Fox",
+            limitID: "codex_bengalfox", limitName: "Fox", normalModel: "m-1",
             primary: ChappieUsageWindow(usedPercent: 5, windowMinutes: 1),
             secondary: ChappieUsageWindow(usedPercent: 6))
         let expected = ChappieUsageLimitSnapshot(
@@ -221,7 +221,7 @@ import Testing
 
     @Test func survivesARoundTrip() throws {
         let snapshot = ChappieUsageLimitSnapshot(
-            limitID: "a", limitName: "b",
+            limitID: "a", limitName: "b", normalModel: "c",
             primary: ChappieUsageWindow(usedPercent: 1.5, windowMinutes: 2, resetsAt: Self.moment),
             credits: ChappieUsageCredits(hasCredits: true, isUnlimited: true), plan: .other("x"),
             additional: [ChappieUsageLimitSnapshot(limitID: "c")], spendControl: ChappieSpendControl(isReached: true),
