@@ -576,7 +576,7 @@ class November(contextlib.AbstractContextManager):
         goes_on = last.get("type", "").endswith("_call_output") or conversation.is_in_turn and last.get("role") != "user"
         if goes_on and kind == "turn":
             demand(state == conversation.turn_state, f"the turn state is {state}, not {conversation.turn_state}")
-        demand(state not in conversation.finished, "the turn state of an earlier turn is sent")
+        demand(state in (None, conversation.turn_state) and state not in conversation.finished, "the turn state is not of this turn")
 
     # Responses: what is answered.
 

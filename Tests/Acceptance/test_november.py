@@ -11,7 +11,7 @@ import time
 import pytest
 
 from conftest import BAD_DATA, SIGN_IN_NEEDED, UNAVAILABLE, USAGE, USAGE_LIMIT
-from november import COMMENTARY, November
+from november import COMMENTARY, LITE_HEADER, November, Refused
 from test_ask import PIXEL, write
 from test_chat import Terminal
 from test_codex import Codex, says
@@ -348,15 +348,18 @@ def test_where_no_socket_opens_answers_come_otherwise(person, service):
 # Threads that began with a model that is gone.
 
 
+# What gpt-5.5 has sealed for itself, and for no later model.
+SEALED = "gAAAA" + base64.urlsafe_b64encode(json.dumps(["account", "2911", "x"]).encode()).decode()
+
+
 def begun_with_gpt_55(folder):
     """The file of a thread of October, with what only gpt-5.5 can read."""
-    sealed = "gAAAA" + base64.urlsafe_b64encode(json.dumps(["another", "2911", "x"]).encode()).decode()
-    message = lambda role, text: {"type": "message", "role": role, "content": [
+    said = lambda role, text: {"type": "message", "role": role, "content": [
         {"type": "output_text" if role == "assistant" else "input_text", "text": text}]}
-    items = [{"type": "reasoning", "id": "rs_old", "summary": [], "encrypted_content": sealed},
+    items = [{"type": "reasoning", "id": "rs_old", "summary": [], "encrypted_content": SEALED},
              {"type": "function_call", "id": "fc_old", "name": "up", "call_id": "call_old", "arguments": "{}", "status": "completed"},
-             {"type": "function_call_output", "call_id": "call_old", "output": "it is up"}, message("assistant", "An old answer.")]
-    records = [("turn.started", {"turn": "t1", "model": "gpt-5.5", "messages": [message("user", "An old question?")]}),
+             {"type": "function_call_output", "call_id": "call_old", "output": "it is up"}, said("assistant", "An old answer.")]
+    records = [("turn.started", {"turn": "t1", "model": "gpt-5.5", "messages": [said("user", "An old question?")]}),
                ("turn.finished", {"turn": "t1", "from": 1, "items": items, "model": "gpt-5.5", "text": "An old answer.", "output": items[-1:]})]
     document = {"format": "chappie.thread", "version": 1, "id": "01999999-aaaa-7bbb-8ccc-dddddddddddd", "records": [
         {"position": place, "kind": kind, "date": f"2026-10-01T12:00:0{place}.000Z", "body": body}
@@ -513,6 +516,78 @@ def test_a_usage_limit(person, service, transport):
 
 
 # The service itself.
+
+
+def message(role, **part):
+    return {"type": "message", "role": role, "content": [{"type": "input_text", "text": "words", **part}]}
+
+
+def right_request():
+    """(header fields, body) of the smallest request that is as it should be."""
+    thread = "01a20589-a390-7e22-822c-fea0c388ee5e"
+    tool = {"type": "function", "name": "up", "description": "", "strict": False, "parameters": {}}
+    space = {"type": "namespace", "name": "functions", "description": "", "tools": [tool]}
+    fields = {"version": "0.163.0", "originator": "chappie", "user-agent": "chappie/1", "chatgpt-account-id": "account", "thread-id": thread,
+              "session-id": thread, "x-client-request-id": thread, "x-codex-window-id": thread + ":0", "accept": "text/event-stream",
+              "x-codex-routing-hint": "model=gpt-6-sol", LITE_HEADER: "true", "authorization": "Bearer good"}
+    items = [{"type": "additional_tools", "role": "developer", "tools": [space]}, message("developer"), message("user")]
+    return fields, {"model": "gpt-6-sol", "stream": True, "input": items, "tool_choice": "auto", "parallel_tool_calls": False,
+                    "reasoning": {"effort": "low", "context": "all_turns"}, "store": False, "include": ["reasoning.encrypted_content"],
+                    "prompt_cache_key": thread, "text": {"verbosity": "low"}}
+
+
+IMAGE = "data:image/png;base64," + base64.b64encode(PIXEL).decode()
+WRONG = [
+    *[(name, "header") for name in ("version", "originator", "user-agent", "chatgpt-account-id", "thread-id", "session-id", LITE_HEADER,
+                                    "x-client-request-id", "x-codex-window-id", "accept", "x-codex-routing-hint")],
+    *[(f"without {name}", lambda _, body, name=name: body.pop(name)) for name in (
+        "stream", "tool_choice", "parallel_tool_calls", "reasoning", "store", "include", "prompt_cache_key")],
+    *[(f"with {name}", lambda _, body, name=name: body.update({name: 1})) for name in (
+        "tools", "instructions", "temperature", "max_output_tokens", "previous_response_id", "generate", "type")],
+    ("an old version", lambda fields, _: fields.update(version="0.128.0")),
+    ("a session that is no UUIDv7", lambda fields, _: fields.update({"session-id": "6e1f0d3c-5c1b-4a55-9f0e-0c6f5a3c1d2e"})),
+    ("another client's name", lambda fields, _: fields.update(originator="codex_cli_rs")),
+    ("another hint", lambda fields, _: fields.update({"x-codex-routing-hint": "model=gpt-6-luna"})),
+    ("ultra", lambda _, body: body["reasoning"].update(effort="ultra")),
+    ("minimal", lambda _, body: body["reasoning"].update(effort="minimal")),
+    ("no effort", lambda _, body: body["reasoning"].pop("effort")),
+    ("no context", lambda _, body: body["reasoning"].pop("context")),
+    ("parallel calls", lambda _, body: body.update(parallel_tool_calls=True)),
+    ("no additional_tools", lambda _, body: body["input"].pop(0)),
+    ("no instructions", lambda _, body: body["input"].pop(1)),
+    ("additional_tools twice", lambda _, body: body["input"].append(body["input"][0])),
+    ("a flat tool", lambda _, body: body["input"][0].update(tools=body["input"][0]["tools"][0]["tools"])),
+    ("a description", lambda _, body: body["input"][0]["tools"][0].update(description="x")),
+    ("an empty namespace", lambda _, body: body["input"][0]["tools"][0].update(tools=[])),
+    ("a system message", lambda _, body: body["input"].append(message("system"))),
+    ("an unknown item", lambda _, body: body["input"].append({"type": "thought"})),
+    ("an unknown member", lambda _, body: body["input"][2].update(colour="red")),
+    ("a phase", lambda _, body: body["input"].append({**message("assistant", type="output_text"), "phase": "final_answer"})),
+    ("a detail", lambda _, body: body["input"][2]["content"].append({"type": "input_image", "image_url": IMAGE, "detail": "high"})),
+    ("an address", lambda _, body: body["input"][2]["content"].append({"type": "input_image", "image_url": "https://x.example/a.png"})),
+    ("another family's reasoning", lambda _, body: body["input"].insert(2, {"type": "reasoning", "summary": [], "encrypted_content": SEALED})),
+    ("a call without a namespace", lambda _, body: body["input"].extend(
+        [{"type": "function_call", "name": "up", "call_id": "c", "arguments": "{}"}, {"type": "function_call_output", "call_id": "c", "output": ""}])),
+    ("an output without a call", lambda _, body: body["input"].append({"type": "function_call_output", "call_id": "c", "output": ""})),
+    ("a turn state of nobody's", lambda fields, _: fields.update({"x-codex-turn-state": "x"})),
+]
+
+
+@pytest.mark.parametrize("change", [None, *WRONG], ids=lambda change: change[0] if change else "nothing")
+def test_the_service_refuses(change):
+    with November() as service:
+        service.accounts["good"] = ("account", "plus", time.time() + 100)
+        fields, body = right_request()
+        if change is None:
+            _, events = service.receive(json.dumps(body), fields)
+            assert [event["type"] for event in events][-1] == "response.completed"
+            return
+        name, alter = change
+        fields.pop(name) if alter == "header" else alter(fields, body)
+        with pytest.raises(Refused) as refused:
+            service.receive(json.dumps(body), fields)
+        assert refused.value.reason and refused.value.status in (400, 404)
+        print(refused.value.reason)
 
 
 @pytest.mark.conformance
