@@ -9,9 +9,9 @@ import shutil
 
 import pytest
 from selenium import webdriver
+from selenium.common.exceptions import JavascriptException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.expected_conditions import staleness_of
 from selenium.webdriver.support.wait import WebDriverWait
 
 from counterparts import PATIENCE
@@ -45,9 +45,7 @@ class Page:
         field.clear()
         field.send_keys(code)
         button = self.driver.find_element(By.XPATH, "//button[contains(normalize-space(.), 'Approve')]")
-        button.click()
-        WebDriverWait(self.driver, 10 * PATIENCE).until(staleness_of(button))
-        return self.driver.find_element(By.TAG_NAME, "body").text.lower()
+        return self.text_after(button.click)
 
     def prefer(self, scheme):
         features = [{"name": "prefers-color-scheme", "value": scheme}]
@@ -64,10 +62,15 @@ class Page:
 
     def leave(self, *keys):
         """Sends keys that lead to another page; returns its text."""
-        main = self.driver.find_element(By.TAG_NAME, "main")
-        self.driver.switch_to.active_element.send_keys(*keys)
-        WebDriverWait(self.driver, 10 * PATIENCE).until(staleness_of(main))
-        return self.driver.find_element(By.TAG_NAME, "body").text.lower()
+        return self.text_after(lambda: self.driver.switch_to.active_element.send_keys(*keys))
+
+    def text_after(self, leave):
+        """The text of the page that `leave` leads to. One script looks for the page and takes its text: between two steps it could
+        give way to another."""
+        self.run("window.isLeft = true")
+        leave()
+        wait = WebDriverWait(self.driver, 10 * PATIENCE, ignored_exceptions=[JavascriptException])
+        return wait.until(lambda _: self.run("!window.isLeft && document.readyState == 'complete' && document.body.innerText")).lower()
 
     def findings(self):
         """What axe-core says of the page as it is, all of its rules, those of good practice too."""

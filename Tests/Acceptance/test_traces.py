@@ -15,7 +15,7 @@ import pytest
 
 from conftest import INTERRUPTED, SIGN_IN_NEEDED, UNAVAILABLE
 from counterparts import USER, Authority, Proxy, private_file, wait_until
-from traces import BACKEND, PROXY, Story
+from traces import BACKEND, PROXY, SHARED, Story
 from witnesses import Echo, Forwarder, Listener, legible
 
 pytestmark = [pytest.mark.traces, pytest.mark.slow]
@@ -190,6 +190,16 @@ def test_ctrl_c(store, story):
         os.killpg(run.process.pid, signal.SIGINT)
         run.end(INTERRUPTED)
     story.finish("access token")
+
+
+@pytest.mark.parametrize("call, is_seen", [
+    (b"PROT_READ|PROT_WRITE, MAP_SHARED, 7</a/b>, 0) = 0x7f", False), (b"PROT_WRITE, MAP_SHARED, 7</a/b>, 0 <unfinished ...>", False),
+    (b"PROT_READ|PROT_WRITE, MAP_SHARED, 7</a/b-shm/c>, 0) = 0x7f", False), (b"PROT_READ, MAP_SHARED, 7</a/b>, 0) = 0x7f", True),
+    (b"PROT_READ|PROT_WRITE, MAP_SHARED, 7</a/b-shm>, 0) = 0x7f", True),
+    (b"PROT_READ|PROT_WRITE, MAP_SHARED, 7</a/b-shm>, 0 <unfinished ...>", True),
+    (b"PROT_READ|PROT_WRITE, MAP_PRIVATE|MAP_ANONYMOUS, -1, 0) = 0x7f", True)])
+def test_what_is_written_by_way_of_memory_is_not_seen_in_calls(call, is_seen):
+    assert bool(SHARED.search(b"NULL, 32768, " + call)) != is_seen
 
 
 SECRET = "s" + secrets.token_urlsafe(32)

@@ -85,6 +85,9 @@ WRITABLE = re.compile(rb'(?:(?:AT_FDCWD|\d+)<([^>]*)>, )?"((?:[^"\\]|\\.)*)"(.*)
 LIST = rb'\[((?:"(?:[^"\\]|\\.)*"(?:, )?)*)\]'
 EXECUTION = re.compile(rb'("(?:[^"\\]|\\.)*"), ' + LIST + b", " + LIST)
 ENTRY = re.compile(rb'"(?:[^"\\]|\\.)*"')
+# A file that is written to by way of memory. The shared index of SQLite's log holds numbers of pages; the log itself is written
+# by calls. After the descriptor there may be "<unfinished ...>", if another thread's call comes between.
+SHARED = re.compile(rb"PROT_WRITE[^,]*, [^,]*MAP_SHARED[^,]*, \d+<(?![^<>]*-shm>)")
 CONNECTION = re.compile(rb'\d+<(socket:\[\d+\])>, \{sa_family=\w+, '
                         rb'(?:sun_path=(@?)"([^"]*)"|sin_port=htons\((\d+)\), sin_addr=inet_addr\("([^"]+)"\))')
 
@@ -211,8 +214,7 @@ class Story(contextlib.ExitStack):
         for line in run.read("calls").split(b"\n"):
             name, arguments = match.groups() if (match := LINE.match(line)) else (b"", b"")
             assert not re.search(rb'^\d+ +(exec|p?write|send).*"\.\.\.', line), f"strace has cut something of `{run.label}`"
-            # The shared index of SQLite's log holds numbers of pages; the log itself is written by calls.
-            if name in HIDDEN or name == b"mmap" and re.search(rb"PROT_WRITE.*MAP_SHARED.*<(?!.*-shm>)", arguments):
+            if name in HIDDEN or name == b"mmap" and SHARED.search(arguments):
                 self.leaks.append(f"`{run.label}` uses {name.decode()}, whose bytes are not seen")
             if name == b"connect" and (match := CONNECTION.match(arguments)):
                 connections[match[1]] = (match[5] + b":" + match[4] if match[4] else match[2] + match[3]).decode()
