@@ -17,7 +17,6 @@ pytestmark = [pytest.mark.conformance, pytest.mark.slow]
 # wham/accounts/check as a command to send the turn to the public host instead. The one command that is run is the `echo` below;
 # the client's sandbox needs namespaces that containers often withhold.
 CONFIGURATION = """
-model = "gpt-5.5"
 model_provider = "{provider}"
 check_for_update_on_startup = false
 cli_auth_credentials_store = "file"
@@ -62,12 +61,19 @@ class Codex:
 
     def configure(self, name, provider="sse"):
         """The display name "OpenAI" switches on compressed bodies and workspace routing; any other is plain. The provider
-        "openai" is the built-in one, which tries WebSocket first."""
+        "openai" is the built-in one, which tries WebSocket first, and the only one that says which version it is."""
         (self.folder / "config.toml").write_text(CONFIGURATION.format(port=self.simulator.port, name=name, provider=provider))
 
-    def run(self, *arguments):
-        done = subprocess.run([self.binary, *arguments], env=self.environment, cwd=self.home, stdin=subprocess.DEVNULL,
+    def select(self, model):
+        path = self.folder / "config.toml"
+        path.write_text(f'model = "{model}"\n' + path.read_text())
+
+    def start(self, *arguments):
+        return subprocess.run([self.binary, *arguments], env=self.environment, cwd=self.home, stdin=subprocess.DEVNULL,
                               capture_output=True, text=True, timeout=90 * PATIENCE)
+
+    def run(self, *arguments):
+        done = self.start(*arguments)
         assert done.returncode == 0, f"codex {arguments[0]} ended with {done.returncode}: {done.stdout[-800:]}{done.stderr[-800:]}"
         return done.stdout
 
@@ -118,22 +124,53 @@ def codex(simulate, request):
     return start
 
 
+# The client is not told a model: its default is the first of the list.
+DEFAULT_MODEL = "Model: `gpt-6.1-sol`"
+
+
 def test_codex_over_server_sent_events(codex):
-    codex = codex()
-    assert says(codex.turn("good evening from codex"), "good evening from codex")
+    codex = codex(asOf="2026-11", webSocket=False)
+    codex.configure("OpenAI", provider="openai")
+    items = codex.turn("good evening from codex")
+    assert says(items, "good evening from codex") and says(items, DEFAULT_MODEL), items
+    mark = len(codex.simulator.log)
     assert has_run(codex.turn("run: echo hello-from-a-tool"), "hello-from-a-tool")
+    posts = [line for line in codex.simulator.log[mark:] if line.startswith("POST /backend-api/codex/responses")]
+    assert posts == ["POST /backend-api/codex/responses 200"] * 2, codex.simulator.log[mark:]
+    codex.signs_out()
+
+
+def test_a_provider_that_names_no_version_needs_a_lenient_simulator(codex):
+    codex = codex(asOf="2026-11", lenient=True)
+    assert says(codex.turn("good evening from codex"), "good evening from codex")
     codex.configure("Simulator")
     assert says(codex.turn("a plain evening"), "a plain evening")
-    codex.signs_out()
+
+
+def test_codex_over_server_sent_events_as_of_september(codex):
+    codex = codex(asOf="2026-09")
+    codex.select("gpt-5.5")
+    assert says(codex.turn("good evening from codex"), "Model: `gpt-5.5`")
+    assert has_run(codex.turn("run: echo hello-from-a-tool"), "hello-from-a-tool")
+
+
+@pytest.mark.parametrize("transport", [True, False], ids=["websocket", "sse"])
+def test_codex_shows_what_it_is_told_of_a_model_that_is_gone(transport, codex):
+    codex = codex(asOf="2026-11", webSocket=transport)
+    codex.configure("OpenAI", provider="openai")
+    codex.select("gpt-5.5")
+    done = codex.start("exec", "--json", "--skip-git-repo-check", "good evening")
+    assert done.returncode != 0 and "is not supported when using Codex with a ChatGPT account" in done.stdout, done
 
 
 @pytest.mark.parametrize("compresses", [True, False], ids=["compressed", "plain"])
 def test_codex_over_web_socket(compresses, codex, user):
-    codex = codex(webSocketDeflate=compresses)
+    codex = codex(asOf="2026-11", webSocketDeflate=compresses)
     codex.configure("OpenAI", provider="openai")
     items, counts = codex.over_web_socket(PREWARMED, compresses, "-C", codex.home, "a first evening by the fire")
-    # The instructions went ahead, and nothing else.
-    assert says(items, "a first evening by the fire") and counts[0] == 1 < counts[1], (items, counts)
+    # The tools and the instructions went ahead, and nothing else.
+    assert says(items, "a first evening by the fire") and says(items, DEFAULT_MODEL), items
+    assert counts[0] == 2 < counts[1], (items, counts)
     # The simulated model counts the answers that it finds in the input.
     items, _ = codex.over_web_socket(PREWARMED, compresses, "resume", "--last", "a second evening by the sea")
     assert says(items, "a second evening by the sea") and says(items, "- Turn: 2"), items

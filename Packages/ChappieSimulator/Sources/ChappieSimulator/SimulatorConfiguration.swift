@@ -33,6 +33,8 @@ public struct SimulatorConfiguration: Sendable {
     public var webSocketDeflate: Bool
     /// Time between the pings of the server, on every connection; `nil` or zero for none. Default 30 seconds.
     public var webSocketPingInterval: Duration?
+    /// The month whose service this is. Default the newest.
+    public var asOf: SimulatorMonth
     /// The faults to play. Its settings win over the ones here.
     public var scenario: SimulatorScenario?
     /// How many requests ``Simulator/receivedRequests`` and messages ``Simulator/receivedMessages`` keep, the newest of
@@ -42,6 +44,14 @@ public struct SimulatorConfiguration: Sendable {
     public var clock: any ChappieClock
     /// The lifetime of a sign-in's access token where it differs from those of refreshes; only scenarios set it.
     var firstAccessTokenLifetime: Duration?
+    /// Whether neither the form of requests nor their header fields are checked; only scenarios set it.
+    var isLenient = false
+    /// How models are refused, by slug, whether or not the list has them; only scenarios set it.
+    var modelRefusals: [String: ModelRefusal] = [:]
+    /// Whether the list still has gpt-5.5; only scenarios set it.
+    var listsRetiredModels = false
+    /// Whether events are as they were in September; only scenarios set it.
+    var hasOlderEvents = false
 
     /// A configuration; the defaults are those of the members.
     public init(
@@ -51,7 +61,8 @@ public struct SimulatorConfiguration: Sendable {
         account: SimulatorAccount = SimulatorAccount(), otherAccounts: [SimulatorAccount] = [],
         usage: SimulatorUsage = SimulatorUsage(),
         webSocket: Bool = true, webSocketDeflate: Bool = true, webSocketPingInterval: Duration? = .seconds(30),
-        scenario: SimulatorScenario? = nil, recordedRequestLimit: Int = 256, clock: any ChappieClock = SystemClock()
+        asOf: SimulatorMonth = .september2026, scenario: SimulatorScenario? = nil, recordedRequestLimit: Int = 256,
+        clock: any ChappieClock = SystemClock()
     ) {
         self.host = host
         self.port = port
@@ -67,6 +78,7 @@ public struct SimulatorConfiguration: Sendable {
         self.webSocket = webSocket
         self.webSocketDeflate = webSocketDeflate
         self.webSocketPingInterval = webSocketPingInterval
+        self.asOf = asOf
         self.scenario = scenario
         self.recordedRequestLimit = recordedRequestLimit
         self.clock = clock
@@ -87,7 +99,7 @@ public struct SimulatorAccount: Sendable, Hashable {
     public var plan: String
     /// How much of its plan is used; `nil`, the default, for ``SimulatorConfiguration/usage``.
     public var usage: SimulatorUsage?
-    /// The slugs of the models that it may use; `nil`, the default, for all. Only those of the catalogue count.
+    /// The slugs of the models that it may use; `nil`, the default, for those of its plan. Only those of the catalogue count.
     public var models: [String]?
 
     /// An account; every member has a default.
@@ -154,6 +166,10 @@ extension SimulatorConfiguration {
             throw SimulatorError(.invalidConfiguration, reason: "two accounts have the same id, or one has none")
         }
     }
+
+    /// Whether requests must have the form that November's models demand.
+    var isStrict: Bool { asOf != .september2026 && !isLenient }
+    var sendsOlderEvents: Bool { asOf == .september2026 || hasOlderEvents }
 
     var accounts: [SimulatorAccount] { [account] + otherAccounts }
     func account(id: String) -> SimulatorAccount? { accounts.first { $0.id == id } }

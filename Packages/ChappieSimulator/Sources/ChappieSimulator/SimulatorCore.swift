@@ -75,7 +75,8 @@ final class SimulatorCore: Sendable {
         let turnState = answered.headers.first { $0.0 == "x-codex-turn-state" }?.1
         let terms = WebSocketTerms(
             deflate: deflate, pingInterval: pingInterval == .zero ? nil : pingInterval, handshake: handshake,
-            conversation: WebSocketConversation(turnState: turnState, requestLimit: handshake.requestLimit),
+            conversation: WebSocketConversation(
+                turnState: turnState, clientVersion: request.clientVersion, requestLimit: handshake.requestLimit),
             deltasPerSecond: configuration.deltasPerSecond,
             answer: { [self] message, conversation in
                 answer(message, path: request.path, owner, caller, &conversation)

@@ -27,6 +27,9 @@ struct SimulatorCommand: ProgramCommand {
     @Option(help: "Words a second; 0 is as fast as it can.")
     var rate = 0.0
 
+    @Option(name: .customLong("as-of"), help: "The month whose service it is.")
+    private var asOf = MonthChoice()
+
     @Option(help: "Misbehave as a scenario says: a built-in name or a JSON file.")
     var scenario: String?
 
@@ -42,7 +45,7 @@ struct SimulatorCommand: ProgramCommand {
         }
         let simulator = try await Simulator.start(
             SimulatorConfiguration(
-                port: port, autoApprove: autoApprove, deltasPerSecond: rate > 0 ? rate : nil,
+                port: port, autoApprove: autoApprove, deltasPerSecond: rate > 0 ? rate : nil, asOf: asOf.month,
                 scenario: try scenario.map(Self.scenario)))
         let (issuer, backend) = (simulator.issuer.absoluteString, simulator.backend.absoluteString)
         program.say(
@@ -61,4 +64,19 @@ struct SimulatorCommand: ProgramCommand {
         guard argument.contains("/") || argument.contains(".") else { return try SimulatorScenario(named: argument) }
         return try SimulatorScenario(parsing: try SmallFile.read(argument))
     }
+}
+
+/// A month whose service there is a simulator of.
+private struct MonthChoice: ExpressibleByArgument {
+    var month = SimulatorConfiguration().asOf
+
+    init() {}
+
+    init?(argument: String) {
+        guard let month = SimulatorMonth(rawValue: argument) else { return nil }
+        self.month = month
+    }
+
+    static var allValueStrings: [String] { SimulatorMonth.allCases.map(\.rawValue) }
+    var defaultValueDescription: String { month.rawValue }
 }

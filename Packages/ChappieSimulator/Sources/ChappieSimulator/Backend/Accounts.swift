@@ -111,86 +111,14 @@ extension Backend {
 
     /// The catalogue, or 304 for a client that has it already (RFC 9110, 13.1.2).
     func models(_ request: BackendRequest, for account: SimulatorAccount) -> BackendResponse {
-        let tag = ModelCatalogue.entityTag(for: account)
+        if let refusal = refusal(ofHeadersOf: request, model: nil) { return refusal }
+        let client = ClientVersion(request.query["client_version"]) ?? request.clientVersion
+        let models = catalogue.models(for: account, client: client)
+        let tag = ModelCatalogue.entityTag(of: models)
         // Entity tags are compared without the mark of weakness (RFC 9110, 8.8.3.2).
         let isKnown = request.list("if-none-match").contains { $0 == "*" || tag.hasSuffix($0) }
         return isKnown
             ? BackendResponse(status: 304, headers: [("etag", tag)])
-            : .json(["models": .array(ModelCatalogue.models(for: account))], headers: [("etag", tag)])
+            : .json(["models": .array(models.map(\.json))], headers: [("etag", tag)])
     }
-}
-
-/// The models on offer: some of the shape that takes tools at the top level, some of the lite shape, one hidden.
-enum ModelCatalogue {
-    private struct Entry {
-        let slug: String
-        let name: String
-        var description = "A simulated model that repeats what it was asked."
-        var contextWindow = 272_000
-        var isLite = true
-        let efforts: [String]
-        var defaultEffort = "low"
-        var isHidden = false
-    }
-
-    static func models(for account: SimulatorAccount) -> [ChappieJSON] {
-        entries.enumerated().filter { account.models?.contains($0.element.slug) ?? true }.map {
-            model($0.element, priority: $0.offset + 1)
-        }
-    }
-
-    /// Names the models, so that it changes when, and only when, the list does.
-    static func entityTag(for account: SimulatorAccount) -> String {
-        let slugs = models(for: account).compactMap { $0["slug"]?.string }
-        return "W/\"\(slugs.joined(separator: "+"))\""
-    }
-
-    private static let entries = [
-        Entry(
-            slug: "gpt-5.5", name: "GPT-5.5", isLite: false, efforts: ["low", "medium", "high", "xhigh"],
-            defaultEffort: "medium"),
-        Entry(
-            slug: "gpt-5.5-mini", name: "GPT-5.5 mini", description: "The same, with a small context window.",
-            contextWindow: 16_000, isLite: false, efforts: ["low", "medium"]),
-        Entry(
-            slug: "gpt-6.1-sol", name: "GPT-6.1 Sol",
-            description: "A simulated model that takes its tools in the input.",
-            efforts: ["low", "medium", "high", "xhigh", "max", "ultra"]),
-        Entry(
-            slug: "codex-auto-review", name: "Codex Auto Review", description: "Hidden from lists.",
-            efforts: ["low", "medium", "high"], defaultEffort: "medium", isHidden: true),
-    ]
-
-    private static func model(_ entry: Entry, priority: Int) -> ChappieJSON {
-        let efforts = entry.efforts.map { effort -> ChappieJSON in
-            ["effort": .string(effort), "description": .string("Thinks with \(effort) effort")]
-        }
-        let own: [(String, ChappieJSON)] = [
-            ("slug", .string(entry.slug)), ("display_name", .string(entry.name)),
-            ("description", .string(entry.description)), ("default_reasoning_level", .string(entry.defaultEffort)),
-            ("supported_reasoning_levels", .array(efforts)), ("visibility", entry.isHidden ? "hide" : "list"),
-            ("priority", .integer(priority)), ("context_window", .integer(entry.contextWindow)),
-            ("max_context_window", .integer(entry.contextWindow)), ("use_responses_lite", .bool(entry.isLite)),
-            ("tool_mode", entry.isLite ? "code_mode_only" : nil),
-        ]
-        return .object(ChappieJSONObject(own + common))
-    }
-
-    private static let common: [(String, ChappieJSON)] = [
-        ("shell_type", "unified_exec"), ("supported_in_api", true), ("additional_speed_tiers", []),
-        ("service_tiers", [["id": "priority", "name": "Fast", "description": "Answers sooner"]]),
-        ("availability_nux", nil), ("upgrade", nil),
-        ("base_instructions", "You are a simulated model. Repeat what you are asked, in Markdown."),
-        ("model_messages", nil), ("include_skills_usage_instructions", false),
-        ("include_plugin_usage_instructions", false), ("include_apps_usage_instructions", false),
-        ("supports_reasoning_summary_parameter", true), ("supports_reasoning_summaries", true),
-        ("default_reasoning_summary", "auto"), ("support_verbosity", true), ("default_verbosity", "low"),
-        ("apply_patch_tool_type", "freeform"), ("web_search_tool_type", "text"),
-        ("truncation_policy", ["mode": "tokens", "limit": 10_000]), ("supports_image_detail_original", false),
-        ("effective_context_window_percent", 95), ("experimental_supported_tools", []),
-        ("input_modalities", ["text", "image"]), ("supports_search_tool", false),
-        ("supports_parallel_tool_calls", true), ("supports_experimental_context", false),
-        ("supports_reasoning_effort_updates", false), ("node_repl_auto_review_required", false),
-        ("node_repl_disabled", true),
-    ]
 }

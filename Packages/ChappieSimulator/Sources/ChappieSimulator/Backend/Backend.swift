@@ -164,12 +164,16 @@ struct Backend: Sendable {
     let configuration: SimulatorConfiguration
     var authorizations: DeviceAuthorizations
     var tokens: TokenLedger
+    let catalogue: ModelCatalogue
+    /// The namespaces of the calls that were made, by their `call_id`.
+    private(set) var callNamespaces: [String: String] = [:]
     private var counters: [String: Int] = [:]
 
     init(_ configuration: SimulatorConfiguration, issuer: String) {
         self.configuration = configuration
         authorizations = DeviceAuthorizations(approvesOnPoll: configuration.approvesOnPoll)
         tokens = TokenLedger(configuration, issuer: issuer)
+        catalogue = ModelCatalogue(asOf: configuration.asOf, listsRetired: configuration.listsRetiredModels)
     }
 
     /// - Parameters:
@@ -201,7 +205,7 @@ struct Backend: Sendable {
         case .usage: usage(of: account, now: now)
         case .models: models(request, for: account)
         case .responses where request.method == "GET": webSocket(request, for: account, now: now)
-        case .responses: responses(request, for: account, now: now, divergesAfter: effect.divergesAfter)
+        case .responses: responses(request, for: account, now: now, effect: effect)
         }
     }
 
@@ -212,6 +216,14 @@ struct Backend: Sendable {
         case .token: request.fields?["refresh_token"].flatMap(tokens.owner(of:))
         case .revoke: request.fields?["token"].flatMap(tokens.owner(of:))
         default: TokenLedger.bearer(request.header("authorization")).flatMap(tokens.owner(of:))
+        }
+    }
+
+    /// Notes the namespaces of the calls among `items`, as they must come back.
+    mutating func rememberCalls(_ items: [ChappieJSON]) {
+        for item in items {
+            guard let id = item["call_id"]?.string, let namespace = item["namespace"]?.string else { continue }
+            callNamespaces[id] = namespace
         }
     }
 

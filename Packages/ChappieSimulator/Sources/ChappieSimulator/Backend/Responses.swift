@@ -11,7 +11,7 @@ extension Backend {
 
     /// One turn, answered as server-sent events.
     mutating func responses(
-        _ request: BackendRequest, for account: SimulatorAccount, now: Int, divergesAfter: Int?
+        _ request: BackendRequest, for account: SimulatorAccount, now: Int, effect: ScenarioEffect
     ) -> BackendResponse {
         let bytes: [UInt8]
         do throws(BackendResponse) {
@@ -22,8 +22,13 @@ extension Backend {
         guard let body = try? ChappieJSON(parsing: bytes), body.object != nil else { return Self.notAnObject }
         if let problem = Self.problem(with: body) { return problem }
         let prompt = Prompt(body)
-        let reply = EchoModel.reply(to: prompt, divergesAfter: divergesAfter)
-        let written = ReplyWriter.write(reply, to: prompt, now: now) { identifier($0) }
+        if let refusal = refusal(ofHeadersOf: request, model: prompt.model)
+            ?? refusal(of: prompt.model, for: account, client: request.clientVersion)
+            ?? problem(withFormOf: body, isMarked: request.isMarkedAsLite, known: nil)
+        {
+            return refusal
+        }
+        let written = write(EchoModel.reply(to: prompt, effect: effect), to: prompt, now: now)
         // Another model than the one asked for would mean that the turn was rerouted.
         let headers =
             [("content-type", "text/event-stream; charset=utf-8"), ("cache-control", "no-cache")]
@@ -37,8 +42,20 @@ extension Backend {
         [
             ("x-request-id", identifier("req_")),
             ("x-codex-turn-state", request.header("x-codex-turn-state") ?? identifier("ts_")),
-            ("x-models-etag", ModelCatalogue.entityTag(for: account)),
+            ("x-models-etag", entityTag(for: account, client: request.clientVersion)),
         ] + usageHeaders(of: account, now: now)
+    }
+
+    /// The tag of the model list as this account gets it.
+    private func entityTag(for account: SimulatorAccount, client: ClientVersion?) -> String {
+        ModelCatalogue.entityTag(of: catalogue.models(for: account, client: client))
+    }
+
+    private mutating func write(_ reply: [ReplyOutput], to prompt: Prompt, now: Int) -> ReplyWriter.Written {
+        let isOlder = configuration.sendsOlderEvents
+        let written = ReplyWriter.write(reply, to: prompt, isOlder: isOlder, now: now) { identifier($0) }
+        rememberCalls(written.items)
+        return written
     }
 
     // MARK: WebSocket
@@ -57,6 +74,7 @@ extension Backend {
             let version = ("sec-websocket-version", "13")
             return .json(["detail": "This is no handshake of version 13."], status: 400, headers: [version])
         }
+        if let refusal = refusal(ofHeadersOf: request, model: nil) { return refusal }
         let own = [
             ("upgrade", "websocket"), ("connection", "Upgrade"),
             ("sec-websocket-accept", ScriptedAnswer.webSocketAccept(key: key)),
@@ -83,12 +101,21 @@ extension Backend {
         if body["previous_response_id"]?.isNull == false, previous == nil || previous != conversation.last?.responseID {
             return Self.previousResponseNotFound(previous ?? "")
         }
+        let account = account ?? configuration.account
+        let isChained = previous != nil
+        let marker = body["client_metadata"]?["ws_request_header_x_openai_internal_codex_responses_lite"]
+        if let refusal = refusal(
+            of: body["model"]?.string ?? "", for: account, client: conversation.clientVersion)
+            ?? problem(
+                withFormOf: body, isMarked: marker == "true", known: isChained ? conversation.last?.items : nil)
+        {
+            return refusal
+        }
         let input = (previous == nil ? [] : conversation.last?.items ?? []) + (body["input"]?.array ?? [])
         whole["input"] = .array(input)
         let isPrewarm = body["generate"] == false
         let prompt = Prompt(.object(whole))
-        let reply = isPrewarm ? [] : EchoModel.reply(to: prompt, divergesAfter: effect.divergesAfter)
-        let written = ReplyWriter.write(reply, to: prompt, now: now) { identifier($0) }
+        let written = write(isPrewarm ? [] : EchoModel.reply(to: prompt, effect: effect), to: prompt, now: now)
         let edits = effect.events ?? EventEdits()
         if [.completed, .incomplete, nil].contains(edits.ending) {
             conversation.last = (written.responseID, input + written.items)
@@ -101,14 +128,19 @@ extension Backend {
             let state = body["client_metadata"]?["x-codex-turn-state"]?.string ?? conversation.turnState
             conversation.turnState = nil
             // Over HTTP these are header fields: usage, model and turn state.
-            let headers: ChappieJSON = [
+            var headers: ChappieJSONObject = [
                 "openai-model": .string(prompt.model),
                 "x-codex-turn-state": .string(state ?? identifier("ts_")),
             ]
+            let isOlder = configuration.sendsOlderEvents
+            if !isOlder {
+                headers["x-models-etag"] = .string(entityTag(for: account, client: conversation.clientVersion))
+            }
+            let name = isOlder ? "response.metadata" : "codex.response.metadata"
             events.insert(
                 contentsOf: [
-                    StreamedEvent("codex.rate_limits", usageEvent(of: account ?? configuration.account, now: now)),
-                    StreamedEvent("response.metadata", ["type": "response.metadata", "headers": headers]),
+                    StreamedEvent("codex.rate_limits", usageEvent(of: account, now: now)),
+                    StreamedEvent(name, ["type": .string(name), "headers": .object(headers)]),
                 ], at: min(2, events.count))
             events = edits.applied(to: events)
         }
@@ -156,6 +188,8 @@ extension Backend {
 struct WebSocketConversation: Sendable {
     /// The turn state of the handshake, until the first turn has taken it.
     var turnState: String?
+    /// The version of the wire format that the handshake named.
+    let clientVersion: ClientVersion?
     /// Turns until the connection's time is over; `nil` for no limit.
     let requestLimit: UInt32?
     var turnCount = 0
@@ -214,6 +248,7 @@ extension BackendResponse {
         if let error = value?["error"] { return error }
         let text =
             value?["detail"]?.string ?? (bytes.isEmpty ? "Status \(status)." : String(decoding: bytes, as: UTF8.self))
-        return ["type": "server_error", "code": nil, "message": .string(text), "param": nil]
+        let type: ChappieJSON = status < 500 ? "invalid_request_error" : "server_error"
+        return ["type": type, "code": nil, "message": .string(text), "param": nil]
     }
 }

@@ -8,8 +8,21 @@ enum Directive: Sendable, Hashable {
     case run(command: String)
     case repeatWords(Int)
     case reply(String)
+    /// Said while it works, before anything else.
+    case comment(String)
+    /// Answers that end no turn, before the one that does.
+    case steps(Int)
+
+    /// Whether it says what the answer is, and not what comes before it.
+    var isAnswer: Bool {
+        switch self {
+        case .comment, .steps: false
+        case .call, .run, .repeatWords, .reply: true
+        }
+    }
 
     private static let wordLimit = 200_000
+    private static let stepLimit = 1000
     /// Characters of a message that are read for directives.
     private static let textLimit = 200_000
 
@@ -28,6 +41,14 @@ enum Directive: Sendable, Hashable {
 
     private static func parseLine(_ line: Substring, tools: [DeclaredTool]) -> Directive? {
         if let command = line.dropping("run:") { return .run(command: command.trimmed) }
+        if let comment = line.dropping("comment:") { return .comment(comment.trimmed) }
+        if let rest = line.dropping("take ") {
+            let words = rest.split(separator: " ")
+            guard words.count == 2, words[1].dropping("step") != nil, let count = Int(words[0]), count > 0 else {
+                return nil
+            }
+            return .steps(min(count, stepLimit))
+        }
         if let rest = line.dropping("repeat ") {
             let words = rest.split(separator: " ")
             guard words.count > 1, words[1].dropping("word") != nil, let count = Int(words[0]), count > 0 else {

@@ -2,6 +2,9 @@
 
 /// One output item of the model's answer.
 enum ReplyOutput: Sendable, Hashable {
+    /// What a message is to the reader.
+    enum Phase: String, Sendable { case commentary, finalAnswer = "final_answer" }
+
     /// The call of a tool, with its arguments or its input.
     struct Call: Sendable, Hashable {
         let kind: DeclaredTool.Kind
@@ -12,31 +15,56 @@ enum ReplyOutput: Sendable, Hashable {
 
     case reasoning(summary: String)
     /// Streamed piece by piece; the pieces joined are the text.
-    case message(pieces: [String])
+    case message(pieces: [String], phase: Phase = .finalAnswer)
     case call(Call)
     case compaction(encryptedContent: String)
+    /// No item: the answer ends, and the turn doesn't.
+    case unfinishedTurn
 }
 
 /// The "model": repeats and formats what it was asked, and does what a ``Directive`` says. The same prompt always gives
 /// the same reply.
 enum EchoModel {
-    /// - Parameter divergesAfter: pieces of its text after which it goes on with other words, as an answer that is asked
-    ///   for again may.
-    static func reply(to prompt: Prompt, divergesAfter: Int? = nil) -> [ReplyOutput] {
+    /// - Parameter effect: how a scenario wants the model to differ.
+    static func reply(to prompt: Prompt, effect: ScenarioEffect = ScenarioEffect()) -> [ReplyOutput] {
         if prompt.wantsCompaction {
-            return [.compaction(encryptedContent: Base64URL.encode(("compacted:" + prompt.text.prefix(400)).utf8))]
+            let content = SealedContent.seal("compacted:" + prompt.text.prefix(400), for: prompt.model)
+            return [.compaction(encryptedContent: content)]
         }
-        let directives = Directive.parse(prompt.text, tools: prompt.tools)
+        let all = Directive.parse(prompt.text, tools: prompt.tools)
+        var answer = reasoning(for: prompt) + commentary(for: all, prompt: prompt, effect: effect)
+        if let step = step(for: all, prompt: prompt) { return answer + [step, .unfinishedTurn] }
+        let directives = all.filter(\.isAnswer)
         let calls = self.calls(for: directives, prompt: prompt)
         // Calls come alone, unless the message says what is to be said before them.
         let words = directives.filter { if case .reply = $0 { true } else { false } }
-        var answer = reasoning(for: prompt)
         if calls.isEmpty || !words.isEmpty {
             let pieces = pieces(for: calls.isEmpty ? directives : words, prompt: prompt)
             let others = ["Or, ", "to ", "put ", "it ", "another ", "way."]
-            answer.append(.message(pieces: divergesAfter.map { pieces.prefix($0) + others } ?? pieces))
+            answer.append(
+                .message(
+                    pieces: effect.divergesAfter.map { pieces.prefix($0) + others } ?? pieces,
+                    phase: calls.isEmpty ? .finalAnswer : .commentary))
         }
         return answer + calls.map(ReplyOutput.call)
+    }
+
+    /// What is said once, before the first thing that a turn does.
+    private static func commentary(
+        for directives: [Directive], prompt: Prompt, effect: ScenarioEffect
+    ) -> [ReplyOutput] {
+        guard prompt.toolOutputs.isEmpty, prompt.stepsTaken == 0 else { return [] }
+        let asked = directives.compactMap { if case .comment(let text) = $0 { text } else { nil } }
+        return (asked + (effect.commentary.map { [$0] } ?? [])).map {
+            .message(pieces: TextPieces.split($0), phase: .commentary)
+        }
+    }
+
+    private static func step(for directives: [Directive], prompt: Prompt) -> ReplyOutput? {
+        let counts = directives.compactMap { if case .steps(let count) = $0 { count } else { nil } }
+        guard let count = counts.first, prompt.stepsTaken < count else { return nil }
+        let text = "Step \(prompt.stepsTaken + 1) of \(count)."
+        return .message(pieces: TextPieces.split(text), phase: .commentary)
     }
 
     private static func reasoning(for prompt: Prompt) -> [ReplyOutput] {
@@ -118,7 +146,7 @@ enum EchoModel {
             case .reply(let text): text
             case .call(let name, _, _, _): apology(for: "`\(name)`", prompt: prompt)
             case .run: apology(for: "a shell", prompt: prompt)
-            case .repeatWords, nil: echo(of: prompt)
+            case .repeatWords, .comment, .steps, nil: echo(of: prompt)
             }
         return TextPieces.split(text)
     }

@@ -28,7 +28,13 @@ struct Prompt: Sendable, Hashable {
         lastUser.flatMap { items[$0]["content"]?.array }?.count { $0["type"] == "input_image" } ?? 0
     }
     /// Which answer of the conversation this is, counted from 1.
-    var turn: Int { items.count { Prompt.role(of: $0) == "assistant" } + 1 }
+    var turn: Int { items.count { Prompt.role(of: $0) == "assistant" && $0["phase"] != "commentary" } + 1 }
+    /// How many steps the model has taken since that message.
+    var stepsTaken: Int {
+        items.dropFirst(lastUser ?? 0).count {
+            Prompt.role(of: $0) == "assistant" && Prompt.text(of: $0["content"]).hasPrefix("Step ")
+        }
+    }
     /// The results of tools since that message.
     var toolOutputs: [ToolOutput] {
         items.dropFirst(lastUser.map { $0 + 1 } ?? 0).compactMap { item in
@@ -76,7 +82,7 @@ struct DeclaredTool: Sendable, Hashable {
 
     let name: String
     let kind: Kind
-    /// The namespace it was declared in; `nil` at the top level and in `functions`, which clients leave out.
+    /// The namespace it was declared in; `nil` at the top level.
     let namespace: String?
     /// The JSON schema of a function's arguments.
     let parameters: ChappieJSON
@@ -87,7 +93,7 @@ struct DeclaredTool: Sendable, Hashable {
             guard let name = tool["name"]?.string, let type = tool["type"]?.string else { return [] }
             // One level of nesting is all there is on this wire.
             if type == "namespace", namespace == nil {
-                return list(tool["tools"]?.array ?? [], namespace: name == "functions" ? nil : name)
+                return list(tool["tools"]?.array ?? [], namespace: name)
             }
             return Kind(rawValue: type).map { kind in
                 [DeclaredTool(name: name, kind: kind, namespace: namespace, parameters: tool["parameters"] ?? .null)]

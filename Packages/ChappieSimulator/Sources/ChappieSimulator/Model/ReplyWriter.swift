@@ -7,15 +7,19 @@ struct ReplyWriter {
     private let prompt: Prompt
     private let responseID: String
     private let createdAt: Int
+    private let isOlder: Bool
+    /// `false` says that the model wants to go on.
+    private var endsTurn = true
     private var events: [StreamedEvent] = []
     private var finishedItems: [ChappieJSON] = []
     private var outputSize = 0
     private var reasoningSize = 0
 
-    private init(_ prompt: Prompt, responseID: String, createdAt: Int) {
+    private init(_ prompt: Prompt, responseID: String, createdAt: Int, isOlder: Bool) {
         self.prompt = prompt
         self.responseID = responseID
         self.createdAt = createdAt
+        self.isOlder = isOlder
     }
 
     /// A reply as it goes out, and what is to be remembered of it.
@@ -28,18 +32,20 @@ struct ReplyWriter {
 
     /// - Parameters:
     ///   - prompt: the request, of which the response object repeats some members.
+    ///   - isOlder: whether it is written as in September: no phases, and no namespace where it is `functions`.
     ///   - now: Unix seconds.
     ///   - identifier: a new identifier with this prefix.
     static func write(
-        _ reply: [ReplyOutput], to prompt: Prompt, now: Int, identifier: (String) -> String
+        _ reply: [ReplyOutput], to prompt: Prompt, isOlder: Bool = false, now: Int, identifier: (String) -> String
     ) -> Written {
-        var writer = ReplyWriter(prompt, responseID: identifier("resp_"), createdAt: now)
+        var writer = ReplyWriter(prompt, responseID: identifier("resp_"), createdAt: now, isOlder: isOlder)
         writer.emit("response.created", ["response": writer.response(status: "in_progress")])
         writer.emit("response.in_progress", ["response": writer.response(status: "in_progress")])
         for output in reply {
             switch output {
             case .reasoning(let summary): writer.writeReasoning(summary, id: identifier("rs_"))
-            case .message(let pieces): writer.writeMessage(pieces, id: identifier("msg_"))
+            case .message(let pieces, let phase): writer.writeMessage(pieces, phase, id: identifier("msg_"))
+            case .unfinishedTurn: writer.endsTurn = false
             case .call(let call):
                 let id = identifier(call.kind == .function ? "fc_" : "ctc_")
                 writer.writeCall(call, id: id, callID: identifier("call_"))
@@ -70,20 +76,22 @@ struct ReplyWriter {
             changes["summary"] = [part]
         }
         if prompt.body["include"]?.array?.contains("reasoning.encrypted_content") == true {
-            changes["encrypted_content"] = .string(Base64URL.encode(("simulated:" + id).utf8))
+            changes["encrypted_content"] = .string(SealedContent.seal(id, for: prompt.model))
         }
         reasoningSize += summary.utf8.count
         finish(changes)
     }
 
-    private mutating func writeMessage(_ pieces: [String], id: String) {
+    private mutating func writeMessage(_ pieces: [String], _ phase: ReplyOutput.Phase, id: String) {
         func part(_ text: String) -> ChappieJSON {
             ["type": "output_text", "text": .string(text), "annotations": [], "logprobs": []]
         }
         let (place, text) = (place(id, "content_index"), pieces.joined())
-        start([
+        var item: ChappieJSONObject = [
             "id": .string(id), "type": "message", "status": "in_progress", "role": "assistant", "content": [],
-        ])
+        ]
+        if !isOlder { item["phase"] = .string(phase.rawValue) }
+        start(item)
         emit("response.content_part.added", at: place, ["part": part("")])
         emitDeltas("response.output_text.delta", at: place, pieces, more: ",\"logprobs\":[]")
         emit("response.output_text.done", at: place, ["text": .string(text), "logprobs": []])
@@ -98,7 +106,7 @@ struct ReplyWriter {
             "id": .string(id), "type": .string(type), "status": "in_progress", "call_id": .string(callID),
             "name": .string(call.name), member: "",
         ]
-        item["namespace"] = call.namespace.map(ChappieJSON.string)
+        if !isOlder || call.namespace != "functions" { item["namespace"] = call.namespace.map(ChappieJSON.string) }
         let place = place(id)
         start(item)
         emitDeltas("response.\(type)_\(member).delta", at: place, TextPieces.split(call.payload))
@@ -154,7 +162,7 @@ struct ReplyWriter {
 
     private func response(status: String) -> ChappieJSON {
         let isDone = status == "completed"
-        return [
+        var response: ChappieJSONObject = [
             "id": .string(responseID), "object": "response", "created_at": .integer(createdAt),
             "status": .string(status), "error": nil, "incomplete_details": nil,
             "instructions": prompt.body["instructions"] ?? .null, "max_output_tokens": nil,
@@ -170,6 +178,8 @@ struct ReplyWriter {
             "tool_choice": prompt.toolChoice, "tools": [], "top_p": 1.0, "truncation": "disabled",
             "usage": isDone ? usage : .null, "user": nil, "metadata": [:],
         ]
+        if isDone, !endsTurn { response["end_turn"] = false }
+        return .object(response)
     }
 
     /// About four bytes to a token, and never none.

@@ -85,6 +85,9 @@ enum BuiltInScenarios {
         "message":"Too long."}}
         incomplete | all | "events":{"ending":"incomplete"}
         incomplete-content-filter | all | "events":{"ending":"incomplete","incompleteReason":"content_filter"}
+        commentary | all | "commentary":"Let me think about that."
+        goes-on | once | "events":{"endTurn":false}
+        goes-on-forever | all | "events":{"endTurn":false}
         # "method":"GET","path":"/backend-api/codex/responses"
         ws-426 | all | "status":426
         ws-200 | all | "status":200,"body":{"ok":true}
@@ -167,6 +170,12 @@ enum BuiltInScenarios {
         refresh-invalidated | all | "refresh":"invalidated"
         refresh-500 | all | "status":500
         # none
+        lenient |  | "settings":{"lenient":true}
+        model-unsupported |  | "settings":{"modelRefusals":{"gpt-6.1-sol":"unsupported","gpt-5.5":"unsupported"}}
+        model-newer-version |  | "settings":{"modelRefusals":{"gpt-6.1-sol":"newerVersion","gpt-5.5":"newerVersion"}}
+        model-not-found |  | "settings":{"modelRefusals":{"gpt-6.1-sol":"notFound","gpt-5.5":"notFound"}}
+        model-retired-but-listed |  | "settings":{"listsRetiredModels":true}
+        older-events |  | "settings":{"olderEvents":true}
         short-tokens |  | "settings":{"firstAccessTokenLifetime":60}
         usage-near-limit |  | "settings":{"primaryUsedPercent":85,"secondaryUsedPercent":96}
         ws-dead |  | "rules":[{"match":{"method":"GET","path":"/backend-api/codex/responses","nth":1},\#

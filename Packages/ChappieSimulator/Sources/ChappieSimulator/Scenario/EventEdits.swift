@@ -14,6 +14,15 @@ struct StreamedEvent: Sendable, Hashable {
     }
 
     init(_ name: String, _ value: ChappieJSON) { self.init(name: name, data: value.serializedBytes()) }
+
+    /// The event that ends a response, with `end_turn`.
+    fileprivate func ending(turn endTurn: Bool) -> StreamedEvent {
+        var event = (try? ChappieJSON(parsing: data))?.object ?? [:]
+        var response = event["response"]?.object ?? [:]
+        response["end_turn"] = .bool(endTurn)
+        event["response"] = .object(response)
+        return StreamedEvent(name, .object(event))
+    }
 }
 
 /// How the events of an answer are changed, and how they are written down.
@@ -26,6 +35,8 @@ struct EventEdits: Codable, Sendable, Hashable {
     var failure: ChappieJSON?
     /// `incomplete_details.reason` of an answer that stopped early.
     var incompleteReason: String?
+    /// `end_turn` of the response; false says that the model wants to go on.
+    var endTurn: Bool?
     /// Added after the second event; a string is the data of an event that is not JSON.
     var extra: [ChappieJSON]?
     /// Adds one event of an unknown type with this many bytes of data; 256 MiB at most.
@@ -52,6 +63,9 @@ struct EventEdits: Codable, Sendable, Hashable {
         if let last = events.last, last.name == "response.completed", let ending, ending != .completed {
             events.removeLast()
             if ending != .none { events.append(end(ending, insteadOf: last)) }
+        }
+        if let endTurn, let last = events.popLast() {
+            events.append(last.name == "response.completed" ? last.ending(turn: endTurn) : last)
         }
         if repeatLast == true, let last = events.last { events.append(last) }
         if addDone == true { events.append(StreamedEvent(name: "done", data: Array("[DONE]".utf8))) }

@@ -146,6 +146,11 @@ struct ScenarioSettings: Codable, Sendable, Hashable {
     var webSocket: Bool?
     var webSocketDeflate: Bool?
     var webSocketPingInterval: Double?
+    var asOf: SimulatorMonth?
+    var lenient: Bool?
+    var modelRefusals: [String: ModelRefusal]?
+    var listsRetiredModels: Bool?
+    var olderEvents: Bool?
 
     /// The configuration with these settings, which win.
     func applied(to configuration: SimulatorConfiguration) -> SimulatorConfiguration {
@@ -164,6 +169,11 @@ struct ScenarioSettings: Codable, Sendable, Hashable {
         set(&result.webSocket, to: webSocket)
         set(&result.webSocketDeflate, to: webSocketDeflate)
         result.webSocketPingInterval = webSocketPingInterval?.seconds ?? result.webSocketPingInterval
+        set(&result.asOf, to: asOf)
+        set(&result.isLenient, to: lenient)
+        set(&result.modelRefusals, to: modelRefusals)
+        set(&result.listsRetiredModels, to: listsRetiredModels)
+        set(&result.hasOlderEvents, to: olderEvents)
         return result
     }
 }

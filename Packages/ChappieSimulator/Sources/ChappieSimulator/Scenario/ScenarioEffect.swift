@@ -58,6 +58,8 @@ struct ScenarioEffect: Codable, Sendable, Hashable {
     var drip: Drip?
     var framing: Framing?
     var diverge: Divergence?
+    /// Said by the model while it works, before its answer.
+    var commentary: String?
     var device: Device?
     var events: EventEdits?
     var handshake: HandshakeFaults?

@@ -20,7 +20,7 @@ struct ModelTests {
     }
 
     private func words(of reply: [ReplyOutput]) -> String? {
-        reply.compactMap { if case .message(let pieces) = $0 { pieces.joined() } else { nil } }.first
+        reply.compactMap { if case .message(let pieces, _) = $0 { pieces.joined() } else { nil } }.first
     }
 
     private func call(
@@ -85,7 +85,8 @@ struct ModelTests {
         ("force call fly", .call(name: "fly", arguments: nil, isForced: true)),
         ("call fly {\"to\": \"moon\"}", .call(name: "fly", arguments: "{\"to\": \"moon\"}")),
         ("keep calling look_up {}", .call(name: "look_up", arguments: "{}", isKept: true)),
-        ("use tool look_up", .call(name: "look_up", arguments: nil)),
+        ("use tool look_up", .call(name: "look_up", arguments: nil)), ("comment: I look. ", .comment("I look.")),
+        ("take 2 steps", .steps(2)), ("Take 1 step", .steps(1)),
     ])
     func readsADirective(text: String, directive: Directive) {
         #expect(Directive.parse(text, tools: DeclaredTool.list([lookUp])) == [directive])
@@ -93,7 +94,7 @@ struct ModelTests {
 
     @Test(arguments: [
         "call me tomorrow", "I will call look_up later", "use tools wisely", "use tool", "call ", "repeat",
-        "repeat 0 words",
+        "repeat 0 words", "take two steps", "take 2 steps back", "take 0 steps",
         "repeat -1 words",
     ])
     func proseIsNotADirective(text: String) {
@@ -105,7 +106,8 @@ struct ModelTests {
         let made = "{\"sku\":\"example\",\"count\":3,\"kind\":\"a\"}"
         #expect(
             ask(text, tools: [lookUp]) == [
-                .message(pieces: ["soon"]), call("look_up", "{\"sku\": \"a}b\"}"), call("look_up", made),
+                .message(pieces: ["soon"], phase: .commentary), call("look_up", "{\"sku\": \"a}b\"}"),
+                call("look_up", made),
             ])
     }
 
@@ -136,7 +138,45 @@ struct ModelTests {
         ]
         let prompt = Prompt(["model": "m", "input": [nested, ["role": "user", "content": "call draw {}"]]])
         #expect(prompt.tools.map(\.name) == ["exec", "draw"])
+        #expect(prompt.tools.map(\.namespace) == ["functions", "image_gen"])
         #expect(EchoModel.reply(to: prompt) == [call("draw", "{}", in: "image_gen")])
+    }
+
+    // MARK: Turns of several answers
+
+    @Test func saysWhatItWasToldToSayFirst() throws {
+        let said: ReplyOutput = .message(pieces: ["Let ", "me ", "see."], phase: .commentary)
+        let answer: ReplyOutput = .message(pieces: ["yes"])
+        #expect(ask("comment: Let me see.\nreply: yes") == [said, answer])
+        #expect(
+            ask("comment: Let me see.\ncall look_up {}", tools: [lookUp]) == [said, call("look_up", "{}")])
+        let scenario = ScenarioEffect(commentary: "Let me see.")
+        #expect(EchoModel.reply(to: Prompt(Simulator.turn("reply: yes")), effect: scenario) == [said, answer])
+    }
+
+    @Test func takesStepsThatEndNoTurnBeforeItAnswers() throws {
+        func turn(_ steps: [String]) -> [ReplyOutput] {
+            let input: [ChappieJSON] =
+                [["role": "user", "content": "comment: First\ntake 2 steps\nreply: done"]]
+                + steps.map { ["type": "message", "role": "assistant", "phase": "commentary", "content": .string($0)] }
+            return EchoModel.reply(to: Prompt(["model": "m", "input": .array(input)]))
+        }
+        func step(_ number: String) -> ReplyOutput {
+            .message(pieces: ["Step ", "\(number) ", "of ", "2."], phase: .commentary)
+        }
+        #expect(turn([]) == [.message(pieces: ["First"], phase: .commentary), step("1"), .unfinishedTurn])
+        #expect(turn(["First", "Step 1 of 2."]) == [step("2"), .unfinishedTurn])
+        #expect(turn(["First", "Step 1 of 2.", "Step 2 of 2."]) == [.message(pieces: ["done"])])
+    }
+
+    @Test func commentaryIsNoTurnOfItsOwn() {
+        let input: ChappieJSON = [
+            ["role": "user", "content": "one"],
+            ["type": "message", "role": "assistant", "phase": "commentary", "content": "I look."],
+            ["type": "message", "role": "assistant", "phase": "final_answer", "content": "1"],
+            ["role": "user", "content": "two"],
+        ]
+        #expect(Prompt(["model": "m", "input": input]).turn == 2)
     }
 
     @Test func obeysToolChoice() {
@@ -168,6 +208,9 @@ struct ModelTests {
     @Test func answersACompactionTriggerWithACompactionItem() {
         let input: ChappieJSON = [["role": "user", "content": "call x {}"], ["type": "compaction_trigger"]]
         let reply = EchoModel.reply(to: Prompt(["model": "m", "input": input]))
-        #expect(reply == [.compaction(encryptedContent: "Y29tcGFjdGVkOmNhbGwgeCB7fQ")])
+        #expect(
+            reply == [
+                .compaction(encryptedContent: SealedContent.seal("compacted:call x {}", for: "m"))
+            ])
     }
 }

@@ -51,6 +51,32 @@ extension Simulator {
             ChappieJSONObject([("model", "gpt-5.5"), ("store", false), ("stream", true), ("input", [message])] + more))
     }
 
+    /// A turn in the lite form with nothing but what is needed, for the model that the list has first.
+    static func liteTurn(
+        _ text: String, _ more: [(String, ChappieJSON)] = [], tools: [ChappieJSON] = []
+    ) -> ChappieJSON {
+        let declared: ChappieJSON = ["type": "additional_tools", "role": "developer", "tools": .array(tools)]
+        let message: ChappieJSON = ["role": "user", "content": .string(text)]
+        let body: ChappieJSONObject = [
+            "model": "gpt-6.1-sol", "store": false, "stream": true, "input": [declared, message],
+            "tool_choice": "auto", "parallel_tool_calls": false, "reasoning": ["context": "all_turns"],
+            "include": ["reasoning.encrypted_content"],
+        ]
+        return .object(ChappieJSONObject(body.members.map { ($0.name, $0.value) } + more))
+    }
+
+    static let versionHeader = "version: 0.163.0"
+    static let liteMarker = "x-openai-internal-codex-responses-lite: true"
+    static func routingHint(_ model: String) -> String { "x-codex-routing-hint: model=\(model)" }
+
+    /// A request to the Responses endpoint with the header fields of a lite one.
+    func post(_ body: ChappieJSON, without header: String? = nil) throws -> Curl {
+        let hint = Self.routingHint(body["model"]?.string ?? "")
+        let all: [String] = [Self.versionHeader, Self.liteMarker, hint]
+        let headers = all.filter { $0 != header }
+        return try authorized("POST", "codex/responses", headers: headers, json: body)
+    }
+
     /// One exchange with a new access token.
     func authorized(
         _ method: String, _ path: String, headers: [String] = [], json: ChappieJSON? = nil, body: [UInt8]? = nil

@@ -37,6 +37,7 @@ final class TestWebSocket {
             [
                 "GET /backend-api/codex/responses HTTP/1.1", "Host: 127.0.0.1", "Connection: keep-alive, Upgrade",
                 "Upgrade: websocket", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+                Simulator.versionHeader, Simulator.routingHint("gpt-6.1-sol"),
                 "Authorization: Bearer \(token ?? simulator.signIn().accessToken)",
             ] + (offer.map { ["Sec-WebSocket-Extensions: \($0)"] } ?? []) + headers
         socket.send(lines.joined(separator: "\r\n") + "\r\n\r\n")
@@ -130,6 +131,21 @@ final class TestWebSocket {
     func ask(_ text: String, _ more: [(String, ChappieJSON)] = []) -> [ChappieJSON] {
         send(Self.create(text, more))
         return answer()
+    }
+
+    /// A turn in the lite form, marked as one.
+    func askLite(
+        _ text: String, _ more: [(String, ChappieJSON)] = [], tools: [ChappieJSON] = []
+    ) -> [ChappieJSON] {
+        sendLite(Simulator.liteTurn(text, more, tools: tools))
+        return answer()
+    }
+
+    func sendLite(_ body: ChappieJSON) {
+        let marker: ChappieJSON = ["ws_request_header_x_openai_internal_codex_responses_lite": "true"]
+        var message: ChappieJSONObject = ["type": "response.create", "client_metadata": marker]
+        for member in body.object?.members ?? [] { message[member.name] = member.value }
+        send(.object(message))
     }
 
     static func create(_ text: String, _ more: [(String, ChappieJSON)] = []) -> ChappieJSON {
