@@ -163,7 +163,7 @@ class Conversation:
     writing of items that only it has written."""
 
     def __init__(self):
-        self.context, self.comp_hash, self.turn_state, self.is_in_turn, self.finished = [], None, None, False, set()
+        self.context, self.model, self.turn_state, self.is_in_turn, self.finished = [], None, None, False, set()
         self.window = 0
 
 
@@ -299,16 +299,16 @@ class November(contextlib.AbstractContextManager):
         raise Refused(404, REFUSALS["unknown"][1](slug or "?"), f"the header version is {version or 'not there'}")
 
     def identified(self, headers):
-        """The headers of a conversation; gives its thread and the model that is hinted at."""
+        """The headers of a conversation; gives its session, the model and the tier that are hinted at, and the window's number."""
         thread, session = headers.get("thread-id", ""), headers.get("session-id", "")
         for name, value in (("thread-id", thread), ("session-id", session)):
             demand(UUID_7.fullmatch(value), f"{name} is no UUIDv7: {value or 'not there'}")
         demand(headers.get("x-client-request-id") == thread, "x-client-request-id is not the thread's id")
         window = re.fullmatch(re.escape(thread) + r":(\d+)", headers.get("x-codex-window-id", ""))
         demand(window, "x-codex-window-id is not the thread's id with a number")
-        hint = re.fullmatch(r"model=([^;]+)(;tier=[a-z]+)?", headers.get("x-codex-routing-hint", ""))
+        hint = re.fullmatch(r"model=([^;]+)(?:;tier=([a-z]+))?", headers.get("x-codex-routing-hint", ""))
         demand(hint, "x-codex-routing-hint does not name the model")
-        return session, hint[1], int(window[1])
+        return session, hint.groups(), int(window[1])
 
     # Models and usage.
 
@@ -390,7 +390,7 @@ class November(contextlib.AbstractContextManager):
         slug = body.get("model")
         self.version(headers, slug)
         session, hinted, window = self.identified(headers)
-        demand(hinted == slug, f"x-codex-routing-hint names {hinted}, the body {slug}")
+        demand(hinted == (slug, body.get("service_tier")), f"x-codex-routing-hint names {hinted}, the body {slug}")
         if slug in self.refuses or slug not in self.listed(plan):
             status, words = REFUSALS[self.refuses.get(slug, "account")]
             raise Refused(status, words(slug))
@@ -441,7 +441,7 @@ class November(contextlib.AbstractContextManager):
         if record["kind"] == "prewarm":
             demand(previous is None and len(items) == 2, "a prewarm carries the tools and the instructions alone")
         else:
-            self.check_prefix(conversation, context, comp_hash)
+            self.check_prefix(conversation, context, slug)
         self.check_turn_state(conversation, state, items[-1] if items else {}, record["kind"])
         conversation.window = window
         return self.events(record["kind"], body, context, plan, account, conversation, connection)
@@ -505,7 +505,7 @@ class November(contextlib.AbstractContextManager):
             elif kind in ("reasoning", "compaction"):
                 self.check_sealed(item.get("encrypted_content"), account, comp_hash, where)
             elif kind == "function_call":
-                demand(not is_lite or item.get("namespace") == "functions", f"{where} has lost its namespace", where)
+                demand(not is_lite or item.get("namespace") == issued.get("namespace", "functions"), f"{where} has lost its namespace", where)
                 demand(isinstance(item.get("arguments"), str), f"{where}.arguments is no string", where)
             elif kind.endswith("_output"):
                 output = item.get("output")
@@ -548,17 +548,19 @@ class November(contextlib.AbstractContextManager):
         outputs = [item.get("call_id") for item in items if item.get("type", "").endswith("_call_output")]
         demand(sorted(calls) == sorted(outputs), f"calls {calls} have outputs {outputs}", "input")
 
-    def check_prefix(self, conversation, context, comp_hash):
+    def check_prefix(self, conversation, context, slug):
         """What was said before stands in front, byte for byte; what only the service has written, member for member."""
         sent = [item for _, item in context]
-        # History that was summed up, or that another family of models can't read, is written anew.
-        if conversation.comp_hash not in (None, comp_hash) or any(item["type"] == "compaction" for item in sent):
+        # History that was summed up is written anew.
+        if any(item["type"] == "compaction" for item in sent):
             return
         place = 0
         for number, (text, item) in enumerate(conversation.context):
             if number == 0 and self.names(item) != self.names(sent[0]):
                 place = 1
                 continue
+            if item["type"] == "reasoning" and conversation.model != slug and sent[place:place + 1] != [item]:
+                continue  # It may be left out for another model.
             now, is_left = (context[place], True) if place < len(context) else ((None, {}), False)
             if text is None:
                 is_same = is_left and now[1].get("type") == item["type"] and now[1].get("call_id") == item.get("call_id") \
@@ -621,18 +623,18 @@ class November(contextlib.AbstractContextManager):
             if goes_on is True:
                 last["end_turn"] = False
             with self.lock:
-                self.finish(kind, response["id"], output, context, conversation, connection, state, goes_on is True, comp_hash)
+                self.finish(kind, response["id"], output, context, conversation, connection, state, goes_on is True, slug)
             yield say("response.completed", response=last)
 
         return fields, stream()
 
-    def finish(self, kind, response, output, context, conversation, connection, state, goes_on, comp_hash):
+    def finish(self, kind, response, output, context, conversation, connection, state, goes_on, slug):
         self.issued.update((item["id"], item) for item in output)
         whole = context + [(None, item) for item in output]
         if connection is not None:
             connection["last"] = (response, whole)
         if kind == "turn":
-            conversation.context, conversation.comp_hash = whole, comp_hash
+            conversation.context, conversation.model = whole, slug
             conversation.turn_state, conversation.is_in_turn = state, goes_on
             if not goes_on:
                 conversation.finished.add(state)
@@ -682,10 +684,14 @@ class November(contextlib.AbstractContextManager):
 
         commentary = message(COMMENTARY, "commentary")
         calls = re.findall(r"^call (\w+) (\{.*\})$", asked, re.MULTILINE)
+        declared = {name: space for space, names in self.names(items[0]) for name in names}
+        missing = [name for name, _ in calls if name not in declared]
+        if missing:
+            return [reasoning, message(f"There is no {missing} among {list(declared)}.", "final_answer")], None
         if calls and not outputs:
             return [reasoning, commentary] + [
                 {"type": "function_call", "id": self.id("fc_"), "status": "completed", "call_id": self.id("call_"), "name": name,
-                 "namespace": "functions", "arguments": arguments} for name, arguments in calls], True
+                 "namespace": declared[name], "arguments": arguments} for name, arguments in calls], True
         steps = re.search(r"^go on (\d+)$", asked, re.MULTILINE)
         if steps and said < int(steps[1]):
             return [reasoning, commentary], True
@@ -701,7 +707,7 @@ class November(contextlib.AbstractContextManager):
         else:
             images = sum(part["type"] == "input_image" for item in items if isinstance(item.get("content"), list) for part in item["content"])
             text = (f"You asked: {asked}\nModel: {body['model']}\nEffort: {body['reasoning']['effort']}\nTurn: {len(users)}\n"
-                    f"Images: {images}\nTools: {', '.join(name for _, names in self.names(items[0]) for name in names) or 'none'}")
+                    f"Images: {images}\nTools: {', '.join(declared) or 'none'}")
         return [reasoning, commentary, message(text, "final_answer")], None
 
 
