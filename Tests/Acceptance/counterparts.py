@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pathlib
+import random
 import re
 import socket
 import ssl
@@ -25,8 +26,12 @@ HIDDEN_NAME = "service.invalid"
 
 
 def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return free.getsockname()[1]
+    """A port that nothing listens on. It is below those that the system gives to clients, one of which could take it before the
+    server does that it is for."""
+    while True:
+        port = random.randrange(20_000, 32_000)
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 def wait_until(is_so, what, seconds=20):
@@ -87,7 +92,7 @@ class Counterpart(contextlib.ExitStack):
 def end(process):
     process.terminate()
     try:
-        process.wait(timeout=10)
+        process.wait(timeout=10 * PATIENCE)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
@@ -125,7 +130,7 @@ class Simulator(Counterpart):
     def post(self, path, **form):
         """The status of a form that is sent to the issuer's origin."""
         try:
-            with urllib.request.urlopen(self.issuer + path, urllib.parse.urlencode(form).encode(), timeout=30) as response:
+            with urllib.request.urlopen(self.issuer + path, urllib.parse.urlencode(form).encode(), timeout=30 * PATIENCE) as response:
                 return response.status
         except urllib.error.HTTPError as error:
             return error.code
@@ -265,7 +270,7 @@ class Session(Counterpart):
         self.environment["DBUS_SESSION_BUS_ADDRESS"] = bus.stdout.readline().strip()
 
     def call(self, *command, input=""):
-        return subprocess.run(command, env=self.environment, input=input, capture_output=True, text=True, timeout=60)
+        return subprocess.run(command, env=self.environment, input=input, capture_output=True, text=True, timeout=60 * PATIENCE)
 
 
 class Keyring(Session):

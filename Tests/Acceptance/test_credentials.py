@@ -9,7 +9,7 @@ import time
 import pytest
 
 from conftest import BAD_DATA, INTERRUPTED, QUESTION, SIGN_IN_NEEDED, UNAVAILABLE, USAGE
-from counterparts import Keyring
+from counterparts import PATIENCE, Keyring
 
 
 @pytest.mark.parametrize("scenario, status, says", [
@@ -112,7 +112,7 @@ def test_a_refresh_token_is_not_used_up_where_its_successor_can_not_be_saved(fol
     since = len(simulator.log)
     with mine.start("ask", "--ephemeral", "--transport", "sse", "reply: here",
                     prefix=[*own, "sh", "-c", FOLDERS[folder], credentials]) as process:
-        output, errors = process.communicate(timeout=60)
+        output, errors = process.communicate(timeout=60 * PATIENCE)
     assert not any("POST /oauth/token" in line for line in simulator.log[since:]), (errors, simulator.log)
     reason = {"read-only": "Read-only file system", "full": "No space left"}[folder]
     assert (process.returncode, output) == (0, "here\n") if lifetime > 1 else reason in errors, (process.returncode, output, errors)

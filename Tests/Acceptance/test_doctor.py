@@ -1,5 +1,6 @@
 """What `chappie doctor` says of a machine that is well, and of others."""
 
+import re
 import time
 
 import pytest
@@ -42,4 +43,4 @@ def test_a_locked_keyring_and_a_server_that_is_late(simulate, signed_in):
         user = signed_in(simulator, DBUS_SESSION_BUS_ADDRESS=keyring.environment["DBUS_SESSION_BUS_ADDRESS"])
         keyring.lock()
         _, checks = user.doctor()
-    assert "Unlock the keyring" in checks["keyring"]["remedy"] and "60 minutes ahead" in checks["clock"]["detail"], checks
+    assert "Unlock the keyring" in checks["keyring"]["remedy"] and re.search("6[0-5] minutes ahead", checks["clock"]["detail"]), checks

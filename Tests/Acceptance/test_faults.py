@@ -35,7 +35,7 @@ WEB_SOCKET_ONLY = {"ws-426", "ws-cut-forever", "ws-rst", "ws-wrong-accept"}
 def pytest_generate_tests(metafunc):
     if "quiet_scenario" in metafunc.fixturenames:
         command = [metafunc.config.getoption("--program"), "simulator", "--list-scenarios"]
-        listed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+        listed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60 * PATIENCE).stdout
         noticed = {scenario for scenario, _, _ in ROWS} | STALLS.keys() | OTHER_ANSWERS
         names = {line.split()[0] for line in listed.splitlines() if not line.startswith("device-")} - noticed
         assert len(names) > 80, listed
@@ -106,12 +106,12 @@ def test_what_the_service_answers_is_stored_when_the_terminal_is_closed(simulate
         # The system tells of it, and so does the shell.
         process.send_signal(signal.SIGHUP)
         process.send_signal(signal.SIGHUP)
-        errors = process.communicate(timeout=60)[1]
+        errors = process.communicate(timeout=60 * PATIENCE)[1]
     assert process.returncode == HUNG_UP, errors
     user.ask()
     assert renewals() == 1, "renewed again"
     with user.start("ask", "repeat 50000 words", prefix=["env", "--ignore-signal=HUP"]) as process:
         process.stdout.read(1)
         process.send_signal(signal.SIGHUP)
-        output, errors = process.communicate(timeout=120)
+        output, errors = process.communicate(timeout=120 * PATIENCE)
     assert process.returncode == 0 and len(output) > 100_000, (process.returncode, errors)

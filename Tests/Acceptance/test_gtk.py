@@ -391,7 +391,7 @@ def test_the_next_user_sees_nothing_of_the_one_before_and_a_failed_sign_out_is_t
 
 def test_started_again_while_it_ends_it_stays_and_a_second_signal_ends_it_at_once(window):
     window = window(approves=True, pollInterval=0, rules=[
-        {"match": {"path": "/oauth/revoke", "nth": 1}, "effect": {"delayBeforeHead": 2}},
+        {"match": {"path": "/oauth/revoke", "nth": 1}, "effect": {"delayBeforeHead": 2 * PATIENCE}},
         {"match": {"path": "/oauth/revoke"}, "effect": {"stall": {"beforeHead": True}}}])
     window.sign_in()
     window.activate("sign-out")
@@ -409,7 +409,7 @@ def test_started_again_while_it_ends_it_stays_and_a_second_signal_ends_it_at_onc
     for _ in range(2):
         window.process.send_signal(signal.SIGINT)
         wait_until(lambda: not window.widgets, "the window goes at once")
-    assert window.process.wait(5) == 0, "the revocation is waited for"
+    assert window.process.wait(5 * PATIENCE) == 0, "the revocation is waited for"
     assert window.desktop.read("errors") == ""
 
 
@@ -418,7 +418,7 @@ def test_a_store_that_could_not_be_read_is_read_again(window, passphrase):
     window = window(approves=True, pollInterval=0, settings={"CHAPPIE_CREDENTIAL_STORE": "file", **phrase})
     window.sign_in()
     window.desktop.press("ctrl+q")
-    assert window.process.wait(20) == 0
+    assert window.process.wait(20 * PATIENCE) == 0
     file = pathlib.Path(phrase["CHAPPIE_PASSPHRASE_FILE"])
     away = file.rename(file.with_suffix(".away"))
     window.process = window.start()

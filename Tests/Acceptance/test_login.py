@@ -13,7 +13,7 @@ import pexpect
 import pytest
 
 from conftest import INTERRUPTED, SIGN_IN_NEEDED
-from counterparts import Counterpart, wait_until
+from counterparts import PATIENCE, Counterpart, wait_until
 from test_chat import Terminal
 
 COUNTDOWN, HINT = "Waiting for approval: 1", "(Ctrl-C cancels)"
@@ -142,7 +142,7 @@ def test_the_desktop_gets_the_code_and_then_the_page(simulate, user, tmp_path):
             wait_until(lambda: told.exists() and told.read_text() == asked, "the desktop is asked", 30)
             assert simulator.post("/codex/device", user_code=code, action="approve") == 200
             output += process.stdout.read()
-            assert process.wait(60) == 0
+            assert process.wait(60 * PATIENCE) == 0
         finally:
             process.kill()
     assert LINKED in output, output
@@ -160,7 +160,7 @@ def test_the_user_reads_of_the_sign_in_before_the_notification_is_shown(simulate
         try:
             assert any("The credential is stored" in line for line in iter(process.stdout.readline, ""))
             wait_until(lambda: write_to(tmp_path / "read", b"read"), "the notification is on its way")
-            assert process.wait(60) == 0
+            assert process.wait(60 * PATIENCE) == 0
         finally:
             process.kill()
     assert (tmp_path / "shown").read_text() == "read"
@@ -217,7 +217,7 @@ def test_the_qr_code_follows_where_the_browser_fails(rows, has_code, login, tmp_
 def test_the_users_word_is_enough_on_a_terminal_of_unknown_size(simulate, user):
     person = user(simulate(pollInterval=0), TERM="vt100")
     child = pexpect.spawn(person.program, ["login", "--no-browser", "--qr", "always"], env=person.environment, encoding="utf-8", dimensions=(0, 0))
-    child.expect_exact(pexpect.EOF, timeout=60)
+    child.expect_exact(pexpect.EOF, timeout=60 * PATIENCE)
     child.close()
     assert child.exitstatus == 0 and "The QR code leads" in child.before and "▄" in child.before, child.before
 
@@ -264,9 +264,9 @@ def test_ctrl_c_in_the_middle_of_the_qr_code_leaves_no_colour(simulate, user):
     person = user(simulate(pollInterval=1, approves=False), DISPLAY=None, WAYLAND_DISPLAY=None, TERM="xterm-256color", **UTF8)
     child = pexpect.spawn(person.program, ["login"], env=person.environment, encoding="utf-8", codec_errors="replace",
                           dimensions=(24, 80), maxread=32)
-    child.expect_exact("48;5;231m", timeout=60)
+    child.expect_exact("48;5;231m", timeout=60 * PATIENCE)
     child.sendintr()
-    child.expect_exact(pexpect.EOF, timeout=60)
+    child.expect_exact(pexpect.EOF, timeout=60 * PATIENCE)
     child.close()
     assert child.exitstatus == INTERRUPTED
     assert child.before.endswith("\r\n") and re.findall("\x1b\\[[0-9;]*m", child.before)[-1] == "\x1b[0m", child.before
@@ -276,7 +276,7 @@ def test_ctrl_c_in_the_middle_of_the_qr_code_leaves_no_colour(simulate, user):
 def test_no_countdown_where_another_program_writes_on_the_terminal(line, simulate, user):
     simulator = simulate(pollInterval=1, approves=False)
     person = user(simulator, TERM="vt100")
-    child = pexpect.spawn("sh", ["-c", line % f"{person.program} login --no-browser"], env=person.environment, encoding="utf-8", timeout=60)
+    child = pexpect.spawn("sh", ["-c", line % f"{person.program} login --no-browser"], env=person.environment, encoding="utf-8", timeout=60 * PATIENCE)
     child.expect("enter this code:.*\r\n    (\\S+-\\S+)\r\n")
     shown = child.before + child.after
     assert simulator.post("/codex/device", user_code=child.match[1], action="approve") == 200
@@ -300,7 +300,7 @@ def test_a_sign_in_that_is_stored_before_ctrl_c_is_told(simulate, user, tmp_path
                 wait_until((tmp_path / "linked").exists, "the sign-in is stored", 30)
                 process.send_signal(signal.SIGINT)
                 locks.close()
-                output, errors = process.communicate(timeout=60)
+                output, errors = process.communicate(timeout=60 * PATIENCE)
             finally:
                 process.kill()
     assert process.returncode == 0 and "Signed in as" in output, output + errors

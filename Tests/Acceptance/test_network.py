@@ -17,7 +17,7 @@ import types
 import pytest
 
 from conftest import UNAVAILABLE
-from counterparts import HIDDEN_NAME, PASSWORD, WRONG, Authority, Proxy, Socks, TLSFront, wait_until
+from counterparts import HIDDEN_NAME, PASSWORD, PATIENCE, WRONG, Authority, Proxy, Socks, TLSFront, wait_until
 
 pytestmark = pytest.mark.network
 TURN = "POST /backend-api/codex/responses 200"
@@ -169,5 +169,5 @@ def prove_old_version(port, authority):
     """The server does speak it: the refusal is the program's."""
     command = ["openssl", "s_client", "-connect", f"127.0.0.1:{port}", "-tls1_1", "-cipher", "DEFAULT@SECLEVEL=0",
                "-servername", "localhost", "-verify_hostname", "localhost", "-verify_return_error", "-CAfile", authority]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60 * PATIENCE)
     assert done.returncode == 0 and re.search(r"Protocol *: TLSv1\.1", done.stdout), done

@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from conftest import ROOT
+from counterparts import PATIENCE
 
 
 def blocks():
@@ -31,7 +32,7 @@ def commands():
 
 
 def output(command, **options):
-    return subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120, **options)
+    return subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120 * PATIENCE, **options)
 
 
 def test_help_texts_are_those_of_the_program(program):

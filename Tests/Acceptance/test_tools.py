@@ -1,5 +1,6 @@
 """Tools from a manifest file, against the simulator, which calls a tool when the question says so."""
 
+import contextlib
 import json
 import pathlib
 import sys
@@ -55,8 +56,10 @@ def test_a_server_of_the_official_package_is_called_and_ends_with_the_program(us
     assert result(ask(user, path, "--approve-tools", question=question)) == ("succeeded", "42")
     outcome, output = result(ask(user, path, "--approve-tools", question="call die {}"))
     assert outcome == "failed" and "it has ended, with the exit code 3" in output
-    lines = [process.read_bytes() for process in pathlib.Path("/proc").glob("[0-9]*/cmdline")]
-    assert not any(str(tmp_path).encode() in line and b"server.py" in line for line in lines)
+    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):  # Of other processes, some end meanwhile.
+            line = path.read_bytes()
+            assert not (str(tmp_path).encode() in line and b"server.py" in line), line
 
 
 def test_what_is_wrong_with_a_manifest_is_said_before_anything_is_sent(user, tmp_path):
