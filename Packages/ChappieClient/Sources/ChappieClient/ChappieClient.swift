@@ -195,7 +195,7 @@ public actor ChappieClient {
     /// - Throws: what a provider throws.
     public func availableTools() async throws -> [ChappieHostTool] {
         var all = tools
-        for provider in toolProviders { all += try await provider.tools() }
+        for provider in toolProviders { all += try await provider.tools().map(\.fromProvider) }
         return all
     }
 

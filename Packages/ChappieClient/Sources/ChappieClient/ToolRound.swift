@@ -84,7 +84,7 @@ struct ToolRound: Sendable {
             if scope == .session { ledger.approve(call) }
             guard let arguments else { return .run(tool, call) }
             var edited = call
-            edited.arguments = call.isCustom ? arguments.string ?? arguments.serialized() : arguments.serialized()
+            edited.arguments = arguments.serialized()
             return try misfit(edited, tool).map(Verdict.over) ?? .run(tool, edited)
         case .denied(let reason):
             guard failureBehavior != .throwError else { throw ChappieClientError.toolApprovalDenied(call.name, reason) }
@@ -109,7 +109,8 @@ struct ToolRound: Sendable {
 
     /// Why the arguments can't be given to the tool; `nil` when they can.
     private func misfit(_ call: ChappieToolCall, _ tool: ChappieHostTool) throws -> ChappieToolExecutionResult? {
-        guard !call.isCustom else { return nil }
+        // Every tool is declared as a function, so free text was checked by nothing.
+        guard !call.isCustom else { return try failed(call, "It takes JSON arguments and no free text.") }
         guard let arguments = call.argumentsJSON else { return try failed(call, "The arguments are not JSON.") }
         let violations = try ChappieJSONSchema(tool.inputSchema).violations(in: arguments)
         guard !violations.isEmpty else { return nil }

@@ -21,26 +21,31 @@ public struct ChappieHostTool: Sendable {
     public var description: String
     /// The JSON Schema of the arguments, checked before the handler runs.
     public var inputSchema: ChappieJSONValue
-    /// Whether the user is asked first. Default `.automatic`.
-    public var policy: ChappieToolPolicy
+    /// Whether the user is asked first. Default `.automatic`; a ``ChappieToolProvider``'s tools ask by default.
+    public var policy: ChappieToolPolicy {
+        get { chosenPolicy ?? .automatic }
+        set { chosenPolicy = newValue }
+    }
     /// A call that takes longer has failed; its task is cancelled. Default 5 minutes.
     public var timeout: Duration
     /// Whether no other call of the same round runs beside it. Default `false`: calls run in parallel.
     public var runsAlone: Bool
     /// Groups tools of one origin, such as a server; `nil` for most.
     public var namespace: String?
+    /// `nil` if the default applies, which depends on where the tool comes from.
+    private var chosenPolicy: ChappieToolPolicy?
     let handler: Handler
 
-    /// A tool with the given properties.
+    /// A tool with the given properties; without a `policy` the default applies.
     public init(
         name: String, description: String = "", inputSchema: ChappieJSONValue = ["type": "object", "properties": [:]],
-        policy: ChappieToolPolicy = .automatic, timeout: Duration = .seconds(300), runsAlone: Bool = false,
+        policy: ChappieToolPolicy? = nil, timeout: Duration = .seconds(300), runsAlone: Bool = false,
         namespace: String? = nil, handler: @escaping Handler
     ) {
         self.name = name
         self.description = description
         self.inputSchema = inputSchema
-        self.policy = policy
+        chosenPolicy = policy
         self.timeout = timeout
         self.runsAlone = runsAlone
         self.namespace = namespace
@@ -49,7 +54,7 @@ public struct ChappieHostTool: Sendable {
 
     /// A tool whose arguments are a value of `Input`; the schema is the type's own.
     public init<Input: Decodable & ChappieJSONSchemaProviding & SendableMetatype>(
-        name: String, description: String = "", input: Input.Type, policy: ChappieToolPolicy = .automatic,
+        name: String, description: String = "", input: Input.Type, policy: ChappieToolPolicy? = nil,
         timeout: Duration = .seconds(300), runsAlone: Bool = false, namespace: String? = nil,
         handler: @escaping @Sendable (Input) async throws -> ChappieToolResult
     ) {
@@ -58,17 +63,24 @@ public struct ChappieHostTool: Sendable {
             runsAlone: runsAlone, namespace: namespace
         ) { call in try await handler(try call.decode(Input.self)) }
     }
+
+    /// The tool as a provider's: it asks unless it says otherwise.
+    var fromProvider: ChappieHostTool {
+        var tool = self
+        tool.policy = chosenPolicy ?? .ask
+        return tool
+    }
 }
 
 /// Tools that come and go, such as those of a Model Context Protocol server: a port.
 ///
 /// The client asks for the tools at the beginning of every turn, and calls them like its own. They ask for approval unless
-/// they say otherwise. A complete fake:
+/// they say otherwise, as this complete fake's does:
 ///
 /// ```swift
 /// struct Clock: ChappieToolProvider {
 ///     func tools() async throws -> [ChappieHostTool] {
-///         [ChappieHostTool(name: "time", policy: .ask) { _ in "12:00" }]
+///         [ChappieHostTool(name: "time", policy: .automatic) { _ in "12:00" }]
 ///     }
 /// }
 /// ```

@@ -333,16 +333,51 @@ import Testing
         #expect(runs.withLock { $0 } == 1)
     }
 
-    @Test(arguments: Wire.allCases) func aCustomToolGetsFreeText(wire: Wire) async throws {
+    @Test(arguments: Wire.allCases, [ChappieToolPolicy.automatic, .ask])
+    func freeTextForAFunctionIsRefused(wire: Wire, policy: ChappieToolPolicy) async throws {
         let item: ChappieJSON = [
-            "type": "custom_tool_call", "call_id": "call_1", "name": "patch", "input": "*** not JSON",
+            "type": "custom_tool_call", "call_id": "call_1", "name": "weather", "input": #"{"town":"Paris"}"#,
         ]
-        let tool = ChappieHostTool(name: "patch") { call in .init(output: "got \(call.arguments)") }
+        let tool = ChappieHostTool(name: "weather", inputSchema: Self.schema, policy: policy) { _ in
+            Issue.record("It ran.")
+            return "sun"
+        }
         let harness = ClientHarness(
-            wire, [Reply(steps: [.events(items([item]))]), .answer("done", id: "r2")], tools: [tool])
+            wire, [Reply(steps: [.events(items([item]))]), .answer("done", id: "r2")], tools: [tool],
+            approval: { _ in
+                Issue.record("It was asked for.")
+                return .approved()
+            })
         #expect(await harness.ask().text == "done")
         let output = try #require(try harness.requests.last?["input"]?.array?.last)
-        #expect(output["type"] == "custom_tool_call_output" && output["output"] == "got *** not JSON")
+        #expect(output["type"] == "custom_tool_call_output" && output["call_id"] == "call_1")
+        #expect(output["output"] == "The tool failed: It takes JSON arguments and no free text.")
+    }
+
+    @Test func aProvidersToolsAskUnlessTheySayOtherwise() async throws {
+        struct Provider: ChappieToolProvider {
+            func tools() -> [ChappieHostTool] {
+                [
+                    ChappieHostTool(name: "silent") { _ in "ran" },
+                    ChappieHostTool(name: "trusted", policy: .automatic) { _ in "ran" },
+                ]
+            }
+        }
+        let asked = Mutex<[String]>([])
+        let harness = ClientHarness(
+            .serverSentEvents,
+            [
+                Reply(steps: [
+                    .events(items(["silent", "trusted", "own"].map { call($0, "{}", id: "call_\($0)") }))
+                ]), .answer("done"),
+            ], tools: [ChappieHostTool(name: "own") { _ in "ran" }], providers: [Provider()],
+            approval: { request in
+                asked.withLock { $0.append(request.call.name) }
+                return .denied(reason: "no")
+            })
+        #expect(await harness.ask().text == "done")
+        #expect(asked.withLock { $0 } == ["silent"])
+        #expect(try await harness.client.availableTools().map(\.policy) == [.automatic, .ask, .automatic])
     }
 
     @Test func aTypedToolDecodesItsInput() async throws {
@@ -363,7 +398,7 @@ import Testing
     @Test func declarationsAreTheHarnesssFirstThenTheHostsAndNamespacesLast() async throws {
         struct Provider: ChappieToolProvider {
             func tools() -> [ChappieHostTool] {
-                [ChappieHostTool(name: "read", namespace: "files") { _ in "text" }]
+                [ChappieHostTool(name: "read", policy: .automatic, namespace: "files") { _ in "text" }]
             }
         }
         let shop = ChappieHarness(

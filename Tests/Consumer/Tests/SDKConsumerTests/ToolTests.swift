@@ -164,7 +164,7 @@ private nonisolated struct Place: Decodable, Equatable, ChappieJSONSchemaProvidi
         final class Shelf: ChappieToolProvider {
             let names = Mutex<[String]>([])
             func tools() async throws -> [ChappieHostTool] {
-                names.withLock { $0 }.map { name in ChappieHostTool(name: name, policy: .ask) { _ in "from \(name)" } }
+                names.withLock { $0 }.map { name in ChappieHostTool(name: name) { _ in "from \(name)" } }
             }
         }
         try await Simulated.run { simulated in

@@ -23,7 +23,10 @@ struct ExecutableTool: Sendable, Hashable {
             name: name, description: description, inputSchema: inputSchema, policy: policy, timeout: timeout,
             runsAlone: runsAlone
         ) { call in
-            try await run(call.argumentsJSON ?? [:])
+            guard let arguments = call.argumentsJSON else {
+                return ChappieToolResult(output: "The arguments are not JSON.", isError: true)
+            }
+            return try await run(arguments)
         }
     }
 
