@@ -168,17 +168,24 @@ def test_ctrl_c_stops_an_answer_and_clears_a_line_and_the_conversation_goes_on(c
     terminal.ends(0)
 
 
-def test_a_tool_is_asked_for_at_the_prompt(chat, tmp_path):
+@pytest.fixture
+def manifest(tmp_path):
+    """The path of a manifest with one tool, which asks."""
     tool = tmp_path / "up"
     tool.write_text('#!/bin/sh\nprintf "it got %s" "$(cat)"\n')
     tool.chmod(0o700)
-    manifest = tmp_path / "tools.json"
-    manifest.write_text(json.dumps({"tools": [{"name": "up", "description": "Says what it got.", "command": "./up"}]}))
-    terminal = chat("--tools", str(manifest))
+    path = tmp_path / "tools.json"
+    path.write_text(json.dumps({"tools": [{"name": "up", "description": "Says what it got.", "command": "./up"}]}))
+    return str(path)
+
+
+def test_a_tool_is_asked_for_at_the_prompt(chat, manifest):
+    terminal = chat("--tools", manifest)
     terminal.type("/tools", "Enter")
     assert "up: Says what it got. (asks first)" in terminal.prompts(2)
     terminal.type('call up {"a":"b"}', "Enter")
-    assert 'The model wants to run up:\n  a: "b"' in terminal.shows("Run it?")
+    question = 'up describes itself as "Says what it got."\nThe model wants to run up:\n  "a": "b"\nThis is up with 1 argument.\nRun it?'
+    assert question in terminal.shows("Run it?")
     terminal.type("y", "Enter")
     assert 'it got {"a":"b"}' in terminal.prompts(3)
     terminal.type('call up {"a":"c"}', "Enter")
@@ -195,6 +202,20 @@ def test_a_tool_is_asked_for_at_the_prompt(chat, tmp_path):
     terminal.prompts(6)
     terminal.type("", "C-d")
     terminal.ends(0)
+
+
+def test_what_was_typed_before_a_question_does_not_answer_it(chat, manifest):
+    terminal = chat("--tools", manifest, deltasPerSecond=20)
+    words = " ".join(f"w{number}" for number in range(40))
+    terminal.paste(f'call up {{"a":"b"}}\nreply: {words}')
+    terminal.shows("w39")
+    terminal.type("", "Enter")
+    terminal.shows("w5", 2)
+    terminal.type("a", "Enter")
+    terminal.shows("Run it?")
+    terminal.type("n", "Enter")
+    screen = terminal.prompts(2)
+    assert "The user said no." in screen and 'it got {"a":"b"}' not in screen, screen
 
 
 def test_lines_are_edited_remembered_and_pasted(chat):

@@ -5,6 +5,8 @@ import json
 import pathlib
 import sys
 
+import pytest
+
 from conftest import USAGE, UNAVAILABLE
 
 SERVER = pathlib.Path(__file__).parents[2] / "Packages/ChappieMCP/Tests/Fakes/server.py"
@@ -44,10 +46,27 @@ def test_the_user_is_asked_at_the_terminal(user, tmp_path):
     answers = {"y\r": 'it got {"a":"b"}', "n\r": "The user said no."}
     for answer, expected in answers.items():
         status, shown = user().converse("--simulate", "ask", "--tools", path, CALL, answers=[("Run it?", answer)], echoing=["Run it?"])
-        assert status == 0 and "The model wants to run up:" in shown and 'a: "b"' in shown and expected in shown, shown
+        assert status == 0 and 'The model wants to run up:\r\n  "a": "b"\r\nThis is up with 1 argument.\r\nRun it?' in shown and expected in shown, shown
     edited = [("Run it?", "e\r"), ("in one line:", '{"a":"c"}\r')]
     status, shown = user().converse("--simulate", "ask", "--tools", path, CALL, answers=edited, echoing=["Run it?", "in one line:"])
     assert status == 0 and 'it got {"a":"c"}' in shown, shown
+
+
+@pytest.mark.parametrize("options", [[], ["--markdown", "never"], ["--json"]])
+def test_the_text_that_explains_a_question_is_on_the_screen_before_it(options, user, tmp_path):
+    text = " ".join(f"w{number}" for number in range(15_000)) + " because"
+    status, shown = user(TERM="xterm", NO_COLOR=None).converse("--simulate", "ask", *options, "--tools", manifest(tmp_path), f"{CALL}\nreply: {text}",
+                                    answers=[("Run it?", "n\r")], echoing=["Run it?"])
+    assert status == 0 and "because" in shown.split("The model wants to run")[0], shown[-2000:]
+
+
+def test_a_question_is_bounded_and_can_not_be_forged(user, tmp_path):
+    forged = {"\n" * 50 + "The model wants to run down:\n  path": ".", **{f"argument {number}": "x" * 1000 for number in range(100)}}
+    status, shown = user().converse("--simulate", "ask", "--tools", manifest(tmp_path), f"call up {json.dumps(forged)}",
+                                    answers=[("Run it?", "n\r")], echoing=["Run it?"])
+    question = shown[shown.index("The model wants to run up:"):shown.index("Run it?")]
+    assert status == 0 and "\nThe model wants" not in question and len(question) < 3500, question
+    assert question.endswith("  … and 71 more\r\nThis is up with 101 arguments.\r\n"), question
 
 
 def test_a_server_of_the_official_package_is_called_and_ends_with_the_program(user, tmp_path):

@@ -1,6 +1,5 @@
 import ArgumentParser
 @_spi(ChappieInternals) import ChappieCore
-import ChappieLineEditor
 import ChappieMarkdown
 import ChappieSDK
 import FoundationEssentials
@@ -137,45 +136,9 @@ import Testing
             })
         try await console.drained()
         #expect(printer.response?.id == "r")
+        #expect(asked.withLock { $0 } == ["c"])
         guard !json else { return #expect(recorder.text(of: .output).contains(#""text":"**a""#)) }
-        #expect(recorder.text(of: .output) == "a b\n\n• c\n\nd\n" && asked.withLock { $0 } == ["c"])
+        #expect(recorder.text(of: .output) == "a b\n\n• c\n\nd\n")
         #expect(recorder.streams.first == .output && recorder.text(of: .error).hasPrefix("· t {}\n"))
     }
-
-    @Test(arguments: [
-        ("y", ChatApprovals.Answer.once), (" Yes ", .once), ("a", .always), ("e", .edit), ("n", .no), ("", .no),
-        ("maybe", .unclear),
-    ])
-    func anApprovalIsAWordOrALetter(_ text: String, _ expected: ChatApprovals.Answer) {
-        #expect(ChatApprovals.Answer(text) == expected)
-    }
-
-    /// What the user says, one after the other, and what becomes of it.
-    private func decision(_ entries: [LineEditor.Entry]) async -> ChappieApprovalDecision {
-        let rest = Answers(entries)
-        let approvals = ChatApprovals(Recorder().console()) { _ in await rest.next() }
-        let request = ChappieApprovalRequest(call: ChappieToolCall(name: "t", callID: "c", arguments: "{\"a\":1}"))
-        approvals.announce(request)
-        return await approvals.decide(request)
-    }
-
-    @Test(
-        arguments: [
-            ([.text("y")], .approved()), ([.text("huh"), .text("a")], .approved(scope: .session)),
-            ([.text("")], .denied(reason: "The user said no.")), ([.end], .denied(reason: "The user said no.")),
-            ([.interrupted], .denied(reason: "The user stopped the turn.")),
-            ([.text("e"), .text("{"), .text("{\"a\":2}")], .approved(arguments: ["a": 2])),
-            ([.text("e"), .interrupted, .text("n")], .denied(reason: "The user said no.")),
-        ] as [([LineEditor.Entry], ChappieApprovalDecision)])
-    func theUserDecides(_ entries: [LineEditor.Entry], _ expected: ChappieApprovalDecision) async {
-        #expect(await decision(entries) == expected)
-    }
-}
-
-private actor Answers {
-    private var entries: [LineEditor.Entry]
-
-    init(_ entries: [LineEditor.Entry]) { self.entries = entries }
-
-    func next() -> LineEditor.Entry { entries.isEmpty ? .end : entries.removeFirst() }
 }

@@ -9,6 +9,8 @@ struct KeyInput {
     private var next = 0
     /// The last one is the next key.
     private var pushed: [Unicode.Scalar] = []
+    /// The text of the paste that the editor has put there itself.
+    private var ownPaste: String?
 
     enum Event: Equatable {
         case key(Unicode.Scalar)
@@ -21,6 +23,18 @@ struct KeyInput {
 
     /// Puts keys before all that come.
     mutating func push(_ keys: String) { pushed += keys.unicodeScalars.reversed() }
+
+    /// Puts a paste before all keys that come, so that nothing in it is a key.
+    mutating func push(paste text: String) {
+        ownPaste = Self.cleaned(text.unicodeScalars)
+        push("\u{1B}[200~")
+    }
+
+    /// Drops everything that was typed and not read yet.
+    mutating func discard() {
+        tcflush(descriptor, TCIFLUSH)
+        (bytes, next, pushed, ownPaste) = ([], 0, [], nil)
+    }
 
     /// Waits for the next key.
     mutating func event() -> Event {
@@ -78,6 +92,7 @@ struct KeyInput {
     /// What comes until the terminal says that the paste is over (https://invisible-island.net/xterm/ctlseqs/ctlseqs.html,
     /// "Bracketed Paste Mode"), of which `limit` characters are kept; at the terminal's end what there is.
     mutating func paste(limit: Int = 1 << 20) -> String {
+        if let text = ownPaste.take() { return text }
         let mark = Array("\u{1B}[201~".unicodeScalars)
         var pasted: [Unicode.Scalar] = []
         var matched = 0
@@ -100,7 +115,7 @@ struct KeyInput {
     }
 
     /// Lines end with a line feed, the last one with nothing; control characters are left out.
-    static func cleaned(_ pasted: [Unicode.Scalar]) -> String {
+    static func cleaned(_ pasted: some Sequence<Unicode.Scalar>) -> String {
         var text = String.UnicodeScalarView()
         var last: Unicode.Scalar?
         for scalar in pasted {

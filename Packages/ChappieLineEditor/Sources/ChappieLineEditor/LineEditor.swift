@@ -32,18 +32,21 @@ public final class LineEditor: @unchecked Sendable {
         public var isBold: Bool
         /// Whether Ctrl-C also ends the entry where there is text.
         public var endsWhenInterrupted: Bool
+        /// Whether the answer is typed after the prompt is asked: what was typed before is dropped.
+        public var dropsTypeAhead: Bool
         /// Whole texts that could stand in the place of the one before the cursor: for Tab.
         public var completions: (@Sendable (_ text: String) -> [String])?
 
         /// A prompt with the given properties.
         public init(
             _ text: String, initial: String = "", isBold: Bool = false, endsWhenInterrupted: Bool = false,
-            completions: (@Sendable (_ text: String) -> [String])? = nil
+            dropsTypeAhead: Bool = false, completions: (@Sendable (_ text: String) -> [String])? = nil
         ) {
             self.text = text
             self.initial = initial
             self.isBold = isBold
             self.endsWhenInterrupted = endsWhenInterrupted
+            self.dropsTypeAhead = dropsTypeAhead
             self.completions = completions
         }
     }
@@ -99,8 +102,8 @@ public final class LineEditor: @unchecked Sendable {
             let (head, last) = (prompt.text.dropLast(), prompt.text.suffix(1))
             shownPrompt = strdup(
                 prompt.isBold ? "\u{1}\u{1B}[1m\u{1}\(head)\u{1}\u{1B}[0m\u{1}\(last)" : prompt.text)
-            // As a paste, so that nothing in it is a key.
-            if !prompt.initial.isEmpty { input.push("\u{1B}[200~\(prompt.initial)\u{1B}[201~") }
+            if prompt.dropsTypeAhead { input.discard() }
+            if !prompt.initial.isEmpty { input.push(paste: prompt.initial) }
             TerminalState.isEditing = true
             defer { TerminalState.isEditing = false }
             var count: CInt = 0

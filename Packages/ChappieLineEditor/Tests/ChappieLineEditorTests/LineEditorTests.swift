@@ -66,6 +66,40 @@ private func pipeHolding(_ bytes: [UInt8]) -> (reader: CInt, writer: CInt) {
         #expect(input.event() == next.map(KeyInput.Event.key) ?? .end)
     }
 
+    @Test func aPasteOfTheEditorsOwnEndsNowhereElse() {
+        let (reader, writer) = pipeHolding(Array("k".utf8))
+        defer { close(reader) }
+        close(writer)
+        var input = KeyInput(descriptor: reader, attention: -1)
+        input.push(paste: "a\u{1B}[201~\ry")
+        #expect("\u{1B}[200~".unicodeScalars.allSatisfy { input.event() == .key($0) })
+        #expect(input.paste() == "a[201~\ny")
+        #expect(input.event() == .key("k"))
+    }
+
+    @Test func whatWasTypedBeforeIsDropped() {
+        let terminal = open("/dev/ptmx", O_RDWR | O_NOCTTY)
+        // TIOCSPTLCK and TIOCGPTN of ioctl_tty(2): unlocks the other end, and tells its number.
+        var (locked, number): (CInt, CInt) = (0, 0)
+        #expect(ioctl(terminal, 0x4004_5431, &locked) == 0 && ioctl(terminal, 0x8004_5430, &number) == 0)
+        let reader = open("/dev/pts/\(number)", O_RDWR | O_NOCTTY)
+        defer { for descriptor in [reader, terminal] { close(descriptor) } }
+        var input = KeyInput(descriptor: reader, attention: -1)
+        func type(_ line: String) {
+            _ = write(terminal, line, line.utf8.count)
+            // A line is readable a moment after it was typed.
+            var waited = pollfd(fd: reader, events: Int16(POLLIN), revents: 0)
+            #expect(poll(&waited, 1, -1) == 1)
+        }
+        type("ab\n")
+        #expect(input.event() == .key("a"))
+        type("y\n")
+        input.push("pushed")
+        input.discard()
+        type("n\n")
+        #expect(input.event() == .key("n"))
+    }
+
     @Test func aPasteIsBounded() {
         let (reader, writer) = pipeHolding(Array((String(repeating: "x", count: 5000) + "\u{1B}[201~y").utf8))
         defer { close(reader) }

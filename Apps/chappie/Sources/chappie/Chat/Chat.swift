@@ -27,15 +27,16 @@ struct Chat: ProgramCommand {
         let terminal = program.environment["TERM"] ?? "dumb"
         let editor =
             isInteractive && terminal != "dumb" ? LineEditor(name: "chappie", historyLimit: ChatHistory.limit) : nil
-        let approvals = editor.map { editor in
-            ChatApprovals(console) { prompt in try await onThread { editor.read(prompt) } }
-        }
-        let client = try program.client(answerOptions, approving: approvals.map { approvals in approvals.decide })
+        let approvesAll = answerOptions.approveTools
+        let approval =
+            editor.map { ToolApproval(approvesAll: approvesAll, console: console, editor: $0) }
+            ?? ToolApproval(approvesAll: approvesAll, console: console)
+        let client = try program.client(answerOptions, approval: approval)
         let dialogue = try await threadOptions.dialogue(with: client, in: program)
         // Connects while the user types.
         let prewarm = Task { await dialogue.prewarm() }
         defer { prewarm.cancel() }
-        var session = await ChatSession(dialogue, program, answerOptions, approvals, isInteractive: isInteractive)
+        var session = await ChatSession(dialogue, program, answerOptions, approval, isInteractive: isInteractive)
         if let editor {
             try await edit(with: editor, &session, program)
         } else {

@@ -13,7 +13,7 @@ struct ChatSession: Sendable {
     private let options: AnswerOptions
     /// Whether a person sits at it: an error does not end it then, and Ctrl-C ends the turn.
     private let isInteractive: Bool
-    private let approvals: ChatApprovals?
+    private let approval: ToolApproval
     private(set) var model: String
     /// The model that was asked for by name; else the thread's own goes on.
     private var chosenModel: String?
@@ -25,10 +25,10 @@ struct ChatSession: Sendable {
     private var console: Console { program.console }
 
     init(
-        _ dialogue: Dialogue, _ program: Program, _ options: AnswerOptions, _ approvals: ChatApprovals?,
+        _ dialogue: Dialogue, _ program: Program, _ options: AnswerOptions, _ approval: ToolApproval,
         isInteractive: Bool
     ) async {
-        self.approvals = approvals
+        self.approval = approval
         (self.dialogue, self.program, self.options) = (dialogue, program, options)
         self.isInteractive = isInteractive
         if isInteractive { Interruption.takesCtrlC.withLock { [running] in $0 = { running.stop() } } }
@@ -75,11 +75,10 @@ struct ChatSession: Sendable {
     mutating func ask(_ text: String) async throws {
         let (dialogue, program, options) = (dialogue, program, options)
         let request = ChappieResponseRequest(messages: [options.message(text)], model: chosenModel)
-        let printed = try await stoppable { [isInteractive, approvals] in
+        let printed = try await stoppable { [isInteractive, approval] in
             var printer = AnswerPrinter(
                 program.console, program.options, markdown: options.markdown.stream(on: program.console),
-                showsTools: isInteractive,
-                onApproval: { approvals?.announce($0) })
+                showsTools: isInteractive, onApproval: approval.announce)
             printer.thread = await dialogue.thread?.id
             defer { program.lastAnswer?.keep(printer.transport) }
             try await printer.print(dialogue.stream(request))

@@ -62,15 +62,18 @@ struct AnswerOptions: ParsableArguments {
 
     /// Prints an answer.
     ///
-    /// - Parameter showsText: `false` leaves the text to the caller.
+    /// - Parameters:
+    ///   - approval: asks about tools, once what came before is shown.
+    ///   - showsText: `false` leaves the text to the caller.
     /// - Returns: the whole response.
     @discardableResult
     func show(
-        _ events: AsyncThrowingStream<ChappieStreamEvent, any Error>, _ program: Program, thread: String? = nil,
-        showsText: Bool = true
+        _ events: AsyncThrowingStream<ChappieStreamEvent, any Error>, _ program: Program, _ approval: ToolApproval,
+        thread: String? = nil, showsText: Bool = true
     ) async throws -> ChappieResponse? {
         var printer = AnswerPrinter(
-            program.console, program.options, markdown: markdown.stream(on: program.console), showsText: showsText)
+            program.console, program.options, markdown: markdown.stream(on: program.console), showsText: showsText,
+            onApproval: approval.announce)
         printer.thread = thread
         defer { program.lastAnswer?.keep(printer.transport) }
         try await printer.print(events)
@@ -190,11 +193,13 @@ struct Ask: ProgramCommand {
             messages: (system.map { [.developer($0)] } ?? [])
                 + [ChappieInputMessage(role: .user, parts: parts, options: answerOptions.messageOptions)],
             model: answerOptions.model, outputSchema: schema)
-        let dialogue = try await threadOptions.dialogue(with: program.client(answerOptions), in: program)
+        let approval = ToolApproval(approvesAll: answerOptions.approveTools, console: program.console)
+        let client = try program.client(answerOptions, approval: approval)
+        let dialogue = try await threadOptions.dialogue(with: client, in: program)
         let showsText = target == nil && !extract
         guard
             let response = try await answerOptions.show(
-                dialogue.stream(request), program, thread: dialogue.thread?.id, showsText: showsText)
+                dialogue.stream(request), program, approval, thread: dialogue.thread?.id, showsText: showsText)
         else { return }
         if let schema { try Self.check(response.outputText, against: schema) }
         try deliver(response.outputText, to: target, program)

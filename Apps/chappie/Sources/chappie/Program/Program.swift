@@ -147,22 +147,22 @@ struct Program: Sendable {
 
     /// A client for one conversation.
     ///
-    /// - Parameter approving: asks the user before a tool runs; `nil` asks at the terminal.
+    /// - Parameters:
+    ///   - answer: how to answer, and with which tools. Default: as in the settings, without tools.
+    ///   - approval: asks the user before a tool runs.
     /// - Throws: ``CommandLineError`` for a manifest of tools that can't be used.
     func client(
-        _ answer: AnswerOptions? = nil, approving: ChappieToolApprovalHandler? = nil
+        _ answer: AnswerOptions? = nil, approval: ToolApproval? = nil
     ) throws -> ChappieClient {
         var configuration = settings.configuration
         if let model = answer?.model { configuration.model = model }
         if let answer { configuration.streamingTransportPolicy = answer.transport.policy }
-        let tools = try CommandLineTools(
-            manifests: answer?.tools ?? [], approvesAll: answer?.approveTools ?? false, environment, console)
+        let tools = try CommandLineTools(manifests: answer?.tools ?? [], environment, console)
         toolServers.add(tools.servers)
         return ChappieClient(
             configuration: configuration, transport: transport, webSocket: webSocket, credentials: credentials,
             tools: tools.tools, toolProviders: tools.providers,
-            toolApprovalHandler: tools.approval.approvesAll
-                ? tools.approval.decide : approving ?? tools.approval.decide,
+            toolApprovalHandler: approval.map { approval in approval.decide },
             modelCache: options.simulate ? nil : ChappieFileModelCache { environment[$0] })
     }
 

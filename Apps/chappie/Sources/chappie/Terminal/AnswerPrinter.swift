@@ -45,6 +45,7 @@ struct AnswerPrinter {
             if case .transport(let event) = event { transport.received(event) }
             if case .completed(let whole) = event { response = whole }
             if options.json { console.json(line(event)) } else { show(event) }
+            if case .approvalRequested(let request) = event { onApproval?(request) }
         }
     }
 
@@ -73,12 +74,10 @@ struct AnswerPrinter {
             console.note(
                 "chappie: rate limited; trying again in \(Int(delay.seconds.rounded(.up))) s (\(attempt) of \(maximum))"
             )
-        case .approvalRequested(let request):
-            finishLine()
-            onApproval?(request)
+        case .approvalRequested: finishLine()
         case .toolCallRequested(let request) where showsTools:
             finishLine()
-            console.note("· \(request.call.name) \(request.call.arguments)")
+            console.note("· \(ToolApproval.line(of: request.call))")
         case .toolCallCompleted(let result) where showsTools && result.outcome != .succeeded:
             finishLine()
             console.note("· \(result.call.name): \(result.outcome.rawValue)")

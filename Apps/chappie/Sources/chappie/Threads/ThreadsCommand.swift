@@ -217,12 +217,13 @@ struct Threads: ParsableCommand {
 
         func run(in program: Program) async throws {
             let store = try Threads.store(program)
-            let client = try program.client(answerOptions)
+            let approval = ToolApproval(approvesAll: answerOptions.approveTools, console: program.console)
+            let client = try program.client(answerOptions, approval: approval)
             // A sign-in that is missing is no part of the turn.
             _ = try await client.accountInfo()
             let runtime = program.runtime(client, store)
             let thread = try await runtime.openThread(try await store.thread(named: thread).id)
-            try await answerOptions.show(runtime.streamResumingTurn(), program, thread: thread.id)
+            try await answerOptions.show(runtime.streamResumingTurn(), program, approval, thread: thread.id)
         }
     }
 

@@ -2,15 +2,14 @@ import ChappieMCP
 import ChappieSDK
 import Synchronization
 
-/// The tools of all manifests in one run of a command, and the question to the user.
+/// The tools of all manifests in one run of a command.
 struct CommandLineTools: Sendable {
     let tools: [ChappieHostTool]
     let servers: [ChappieMCPServer]
     let providers: [any ChappieToolProvider]
-    let approval: ToolApproval
 
     /// - Throws: ``CommandLineError`` for a manifest that can't be used, and for a name that two of them have.
-    init(manifests: [String], approvesAll: Bool, _ environment: ProgramEnvironment, _ console: Console) throws {
+    init(manifests: [String], _ environment: ProgramEnvironment, _ console: Console) throws {
         var (tools, servers): ([ChappieHostTool], [ChappieMCPServer]) = ([], [])
         for path in manifests {
             let manifest = try ToolManifest(path: path, environment: environment)
@@ -34,7 +33,6 @@ struct CommandLineTools: Sendable {
         self.tools = tools
         self.servers = servers
         providers = servers.map { NotedServer(server: $0, console: console) }
-        approval = ToolApproval(approvesAll: approvesAll, console: console)
     }
 }
 

@@ -1,83 +1,153 @@
 @_spi(ChappieInternals) import ChappieCore
+import ChappieLineEditor
 import ChappieSDK
 import Glibc
+import Synchronization
 
-/// Asks the user at the terminal whether a tool may be run, one question at a time.
-struct ToolApproval: Sendable {
-    /// Shows a text and returns the line that the user types; `nil` where there is no terminal, or at its end.
-    typealias Dialogue = @Sendable (String) async -> String?
+/// Asks the user whether a tool may be run: in the chat's editor or at the terminal, one question at a time.
+final class ToolApproval: Sendable {
+    /// A question as it stands on the screen.
+    struct Question: Sendable {
+        /// Above the prompt, every line with its end.
+        var lines = ""
+        var prompt: String
+        /// What the answer begins with, if it can be edited.
+        var initial = ""
+    }
 
-    /// How much of an argument is shown before the user asks for all of it, in characters.
-    private static let shownCharacters = 1000
+    /// Asks, and takes no key for an answer that was pressed before; `nil` if there is no terminal to ask at.
+    typealias Dialogue = @Sendable (Question) async throws -> LineEditor.Entry?
 
-    /// `--approve-tools`: every call is approved without a question.
-    let approvesAll: Bool
-    let ask: Dialogue
+    /// How many arguments are shown before the user asks for all of them.
+    private static let shownArguments = 30
+    /// How much of them is shown, in Unicode scalars: a character may be any number of these.
+    private static let shownLength = 2000
+
+    private let approvesAll: Bool
+    private let ask: Dialogue
+    /// One question at a time, although a model may make several calls at once.
     private let line = AsyncLock()
+    /// Fulfilled when the answer before the call has been written.
+    private let announced = Mutex<[String: Promise<Void>]>([:])
 
-    init(approvesAll: Bool, ask: @escaping Dialogue) {
+    /// - Parameter approvesAll: `--approve-tools`: every call is approved without a question.
+    init(approvesAll: Bool = false, ask: @escaping Dialogue) {
         self.approvesAll = approvesAll
         self.ask = ask
     }
 
-    /// At the terminal of this process, once what `console` was given is on it. Standard input may be a pipe.
-    init(approvesAll: Bool, console: Console) {
+    /// At the terminal of this process. Standard input may be a pipe.
+    convenience init(approvesAll: Bool, console: Console) {
         self.init(approvesAll: approvesAll) { question in
             console.clearStatus()
-            try? await console.drained()
-            return try? await onThread { Self.askAtTerminal(question) }
+            try await console.drained()
+            return try await onThread { Self.askAtTerminal(question.lines + question.prompt) }
         }
     }
 
-    /// The user's decision; where nobody can be asked, or the turn was cancelled, a denial.
+    /// In the chat's editor.
+    convenience init(approvesAll: Bool, console: Console, editor: LineEditor) {
+        self.init(approvesAll: approvesAll) { question in
+            // Not to standard error, which may be a file: the question is no question without these lines.
+            console.write(question.lines)
+            try await console.drained()
+            let prompt = LineEditor.Prompt(
+                question.prompt, initial: question.initial, endsWhenInterrupted: true, dropsTypeAhead: true)
+            return try await onThread { editor.read(prompt) }
+        }
+    }
+
+    // MARK: The order on the screen
+
+    /// What came before the question has been written: the question may follow.
+    func announce(_ request: ChappieApprovalRequest) { announcement(of: request.id).fulfil(.success(())) }
+
+    private func announcement(of id: String) -> Promise<Void> {
+        announced.withLock { announced in
+            if let promise = announced[id] { return promise }
+            let promise = Promise<Void>()
+            announced[id] = promise
+            return promise
+        }
+    }
+
+    // MARK: Asking
+
+    /// The user's decision; a denial if the user can't be asked, or stops the turn meanwhile.
     func decide(_ request: ChappieApprovalRequest) async -> ChappieApprovalDecision {
         if approvesAll { return .approved() }
         let ticket = line.reserve()
         defer { line.leave(ticket) }
-        guard (try? await line.enter(ticket)) != nil else { return .denied(reason: "The turn was cancelled.") }
-        var question = "\n\(Self.describe(request.call))\n"
+        do {
+            try await announcement(of: request.id).value()
+            // Another answer may have a call of the same id.
+            announced.withLock { $0[request.id] = nil }
+            try await line.enter(ticket)
+            return try await answer(to: request)
+        } catch {
+            return .denied(reason: "The user stopped the turn.")
+        }
+    }
+
+    private func answer(to request: ChappieApprovalRequest) async throws -> ChappieApprovalDecision {
+        var details = "\n" + Self.describe(request)
+        var arguments = request.call.arguments
         while true {
-            let prompt = question + "Run it? [y]es, [n]o, [a]lways, [e]dit, [v]iew all: "
-            guard let answer = await ask(prompt) else {
+            let question = Question(
+                lines: details + Self.reminder(of: request.call),
+                prompt: "Run it? [y]es, [n]o, [a]lways, [e]dit, [v]iew all: ")
+            guard let entry = try await ask(question) else {
                 return .denied(
                     reason: "The user could not be asked, because there is no terminal. A manifest may say "
                         + "\"policy\": \"automatic\", and --approve-tools approves every call.")
             }
-            switch answer.filter({ !$0.isWhitespace }).lowercased() {
-            case "y", "yes": return .approved()
-            case "n", "no": return .denied(reason: "The user said no.")
-            case "a", "always": return .approved(scope: .session)
-            case "v", "view": question = "\n\(Self.describe(request.call, limit: .max))\n"
-            case "e", "edit":
-                guard let text = await ask("The arguments, as JSON in one line: ") else { continue }
-                if let arguments = try? ChappieJSON(parsing: text), arguments.object != nil {
-                    return .approved(arguments: arguments)
+            details = ""
+            switch try Answer(entry) {
+            case .once: return .approved()
+            case .always: return .approved(scope: .session)
+            case .no: return .denied(reason: "The user said no.")
+            case .view: details = "\n" + Self.describe(request, isWhole: true)
+            case .edit:
+                let question = Question(prompt: "The arguments, as JSON in one line: ", initial: arguments)
+                guard case .text(let text) = try await ask(question) else { continue }
+                if let json = try? ChappieJSON(parsing: Array(text.utf8)), json.object != nil {
+                    return .approved(arguments: json)
                 }
-                question = "That is not a JSON object.\n"
-            default: question = ""
+                arguments = text
+                details = "That is not a JSON object.\n"
+            case .unclear: details = "Please answer y, n, a, e or v.\n"
             }
         }
     }
 
-    /// The tool and its arguments, with everything that could deceive the eye written out.
-    static func describe(_ call: ChappieToolCall, limit: Int = shownCharacters) -> String {
-        let name = (call.namespace.map { "\($0)/" } ?? "") + call.name
-        let text = "The model wants to run \(UntrustedText.writtenOut(name))"
-        guard let members = call.argumentsJSON?.object?.members else {
-            return "\(text):\n  \(shown(call.arguments, limit))"
+    /// The user's answers to the question.
+    enum Answer: Equatable {
+        case once, always, edit, view, no
+        /// Not one of these.
+        case unclear
+
+        /// - Throws: `CancellationError` after Ctrl-C, which ends the turn.
+        init(_ entry: LineEditor.Entry) throws {
+            guard case .text(let text) = entry else {
+                guard entry == .interrupted else {
+                    self = .no
+                    return
+                }
+                _ = Interruption.takesCtrlC.withLock { $0 }?()
+                throw CancellationError()
+            }
+            switch text.filter({ !$0.isWhitespace }).lowercased() {
+            case "y", "yes": self = .once
+            case "a", "always": self = .always
+            case "e", "edit": self = .edit
+            case "v", "view": self = .view
+            case "n", "no", "": self = .no
+            default: self = .unclear
+            }
         }
-        guard !members.isEmpty else { return "\(text) without arguments." }
-        let lines = members.map { "  \(shown($0.name, limit)): \(shown($0.value.serialized(), limit))" }
-        return "\(text):\n\(lines.joined(separator: "\n"))"
     }
 
-    private static func shown(_ text: String, _ limit: Int) -> String {
-        let left = text.count - limit
-        let part = UntrustedText.writtenOut(left > 0 ? String(text.prefix(limit)) : text)
-        return left > 0 ? "\(part)… (\(left) more characters)" : part
-    }
-
-    private static func askAtTerminal(_ question: String) -> String? {
+    private static func askAtTerminal(_ question: String) -> LineEditor.Entry? {
         let terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)
         guard terminal >= 0 else { return nil }
         defer { close(terminal) }
@@ -87,9 +157,68 @@ struct ToolApproval: Sendable {
         guard text.withUnsafeBytes({ ChappieCore.writeAll($0, to: terminal) }) == 0 else { return nil }
         var line: [UInt8] = []
         while line.count < 64 << 10, let byte = readPiece(of: terminal, atMost: 1)?.first {
-            if byte == UInt8(ascii: "\n") { return String(decoding: line, as: UTF8.self) }
+            if byte == UInt8(ascii: "\n") { return .text(String(decoding: line, as: UTF8.self)) }
             line.append(byte)
         }
-        return nil
+        return .end
+    }
+
+    // MARK: The question
+
+    /// The tool's description and the arguments, which a server and the model wrote: as JSON, which has no line feeds, with
+    /// what could deceive the eye written out, and bounded unless the user wants the whole.
+    static func describe(_ request: ChappieApprovalRequest, isWhole: Bool = false) -> String {
+        let call = request.call
+        var lines: [String] = []
+        if let description = UntrustedText.message(request.toolDescription) {
+            lines.append("\(name(of: call)) describes itself as \(written(.string(description)))")
+        }
+        lines.append("The model wants to run \(name(of: call)):")
+        guard let members = call.argumentsJSON?.object?.members else {
+            lines.append("  \(cut(written(.string(call.arguments)), to: isWhole ? .max : shownLength))")
+            return lines.joined(separator: "\n") + "\n"
+        }
+        let shown = isWhole ? members[...] : members.prefix(shownArguments)
+        var room = isWhole ? Int.max : shownLength
+        for (index, member) in shown.enumerated() {
+            // What short arguments leave is for those after them.
+            let argument = cut(
+                "\(written(.string(member.name))): \(written(member.value))", to: room / (shown.count - index))
+            room -= min(room, argument.unicodeScalars.count)
+            lines.append("  \(argument)")
+        }
+        let left = members.count - shown.count
+        if left > 0 { lines.append("  … and \(left) more") }
+        return lines.joined(separator: "\n") + "\n"
+    }
+
+    /// The call in our own words alone, for the line right above the prompt: nothing can push it off the screen.
+    static func reminder(of call: ChappieToolCall) -> String {
+        let count = call.argumentsJSON?.object?.members.count
+        let arguments =
+            switch count {
+            case nil: "arguments that are no object"
+            case 0: "no arguments"
+            case 1: "1 argument"
+            case let count?: "\(count) arguments"
+            }
+        return "This is \(name(of: call)) with \(arguments).\n"
+    }
+
+    /// The call on one short line.
+    static func line(of call: ChappieToolCall) -> String {
+        "\(name(of: call)) \(cut(written(call.argumentsJSON ?? .string(call.arguments)), to: 200))"
+    }
+
+    private static func name(of call: ChappieToolCall) -> String {
+        UntrustedText.writtenOut((call.namespace.map { "\($0)/" } ?? "") + call.name)
+    }
+
+    private static func written(_ json: ChappieJSON) -> String { UntrustedText.writtenOut(json.serialized()) }
+
+    private static func cut(_ text: String, to limit: Int) -> String {
+        let left = text.unicodeScalars.count - limit
+        guard left > 0 else { return text }
+        return "\(String(text.unicodeScalars.prefix(limit)))… (\(left) more characters)"
     }
 }
