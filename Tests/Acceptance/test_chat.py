@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import re
 import shlex
 import signal
@@ -236,14 +237,62 @@ def test_lines_are_edited_remembered_and_pasted(chat):
     terminal.prompts(5)
     terminal.type("", "C-d")
     terminal.ends(0)
-    path = os.path.join(terminal.user.environment["XDG_STATE_HOME"], "chappie", "chat-history.jsonl")
-    assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
-    with open(path, encoding="utf-8") as lines:
-        assert [line[:15] for line in lines] == ['"reply: hällo 漢', '"reply: one\\ntw', '"reply: hällo 漢']
-    # The next chat knows them.
+    # The next chat knows what is in the threads; nothing else is kept.
     terminal = chat(again=terminal)
-    terminal.type("", "Up", "Enter")
+    terminal.type("", "Up", "Up", "Up", "Enter")
     assert "\nhällo 漢語!\n" in terminal.prompts(2)
+    assert not holding(terminal.user, "secret") and not holding(terminal.user, "three")
+
+
+def holding(user, text):
+    """The files of the user's state in which the text stands."""
+    files = [path for path in pathlib.Path(user.environment["XDG_STATE_HOME"]).rglob("*") if path.is_file()]
+    return [path for path in files if text.encode() in path.read_bytes()]
+
+
+def test_lines_are_remembered_as_long_as_their_thread(chat):
+    terminal = chat()
+    terminal.type("reply: the elephant", "Enter")
+    terminal.prompts(2)
+    terminal.type("", "C-d")
+    terminal.ends(0)
+    person = terminal.user
+    thread = person.run("threads", "list", "--json").events[0]["threads"][0]
+    old = pathlib.Path(person.environment["XDG_STATE_HOME"]) / "chappie" / "chat-history.jsonl"
+    old.write_text('"reply: the zebra"\n')
+    old.chmod(0o600)
+    terminal = chat(again=terminal)
+    assert not old.exists()
+    terminal.type("", "Up")
+    terminal.shows("> reply: the elephant")
+    # What an earlier version kept is there for this chat.
+    terminal.type("", "Up")
+    terminal.shows("> reply: the zebra")
+    terminal.type("", "C-c", "C-d")
+    terminal.ends(0)
+    old.write_text('"reply: the zebra"\n')
+    person.run("threads", "delete", "--force", thread["id"])
+    assert not old.exists()
+    terminal = chat(again=terminal)
+    terminal.type("", "Up", "Up")
+    terminal.type("reply: nothing", "Enter")
+    assert "\nnothing\n" in terminal.prompts(2)
+
+
+def test_an_ephemeral_chat_remembers_its_lines_until_it_ends(chat):
+    terminal = chat("--ephemeral")
+    terminal.type("reply: the elephant", "Enter")
+    terminal.prompts(2)
+    terminal.type("", "Up", "Enter")
+    terminal.shows("\nthe elephant\n", 2)
+    terminal.prompts(3)
+    terminal.type("", "C-d")
+    terminal.ends(0)
+    assert not holding(terminal.user, "elephant")
+    terminal = chat(again=terminal)
+    terminal.type("", "Up")
+    terminal.type("reply: nothing", "Enter")
+    assert "\nnothing\n" in terminal.prompts(2)
 
 
 def test_a_paste_longer_than_the_screen_is_one_message(chat):

@@ -1,6 +1,7 @@
 import ArgumentParser
 @_spi(ChappieInternals) import ChappieCore
 import ChappieMarkdown
+import ChappieRuntime
 import ChappieSDK
 import FoundationEssentials
 import Glibc
@@ -55,43 +56,86 @@ import Testing
 @Suite struct ChatHistoryTests {
     private let folder = TemporaryFolder()
 
-    private var history: ChatHistory { ChatHistory(environment: folder.environment()) }
-
-    @Test func entriesComeBackInOrderFromAFileOfTheUserAlone() throws {
-        for entry in ["one", "two\nlines", "ä 漢字 \"quoted\"", " secret", "", String(repeating: "x", count: 9000)] {
-            let isKept = history.add(entry)
-            #expect(isKept == ["one", "two\nlines", "ä 漢字 \"quoted\""].contains(entry))
+    /// A store with a thread in which these messages were said, one a turn and a second.
+    private static func add(
+        _ messages: [ChappieJSON], to store: ChappieInMemoryThreadStore, as id: String, from start: Double
+    ) throws {
+        let records = messages.enumerated().map { index, message in
+            ChappieThreadRecord(
+                position: index, kind: .turnStarted, date: Date(timeIntervalSince1970: start + Double(index)),
+                body: ["turn": .string("\(id)\(index)"), "messages": [["role": "developer"], message]])
         }
-        #expect(history.entries() == ["one", "two\nlines", "ä 漢字 \"quoted\""])
-        let path = try #require(history.path)
-        #expect(path == folder.path + "/.local/state/chappie/chat-history.jsonl")
-        var facts = stat()
-        #expect(stat(path, &facts) == 0 && facts.st_mode & 0o777 == 0o600)
+        let summary = try #require(ChappieThreadSummary(id: id, records: records))
+        try store.append(records, to: summary, at: 0)
     }
 
-    @Test func theFileIsCutToTheNewestEntries() throws {
-        let path = try #require(history.path)
-        let lines = (0..<(2 * ChatHistory.limit + 1)).map { "\"\($0)\"\n" }.joined()
-        #expect(PrivateFile.replace(path, with: Array(lines.utf8)))
-        let entries = history.entries()
-        #expect(entries.count == ChatHistory.limit && entries.last == "\(2 * ChatHistory.limit)")
-        #expect(try SmallFile.read(path).count { $0 == UInt8(ascii: "\n") } == ChatHistory.limit)
+    private static func user(_ text: String) -> ChappieJSON {
+        ["role": "user", "content": [["type": "input_text", "text": .string(text)]]]
     }
 
-    @Test(arguments: ["no json\n\"good\"\n\n{}\n", "\"good\""]) func whatMakesNoSenseIsLeftOut(_ content: String) throws
-    {
-        #expect(PrivateFile.replace(try #require(history.path), with: Array(content.utf8)))
-        #expect(history.entries() == ["good"])
+    @Test func entriesAreWhatTheUserSaidInTheThreadsInOrder() async throws {
+        let store = ChappieInMemoryThreadStore()
+        try Self.add(["one", "three"].map(Self.user), to: store, as: "a", from: 1)
+        try Self.add(["ä 漢字 \"quoted\"\nlines"].map(Self.user), to: store, as: "b", from: 1.5)
+        let others = [
+            " a secret", "", String(repeating: "x", count: 9000), "a\u{1B}[2Jb", "\u{202E}evil",
+        ].map(Self.user)
+        let foreign: ChappieJSON = ["role": "assistant", "content": [["type": "output_text", "text": "hi"]]]
+        try Self.add(others + [foreign, ["role": "user"]], to: store, as: "c", from: 0)
+        try Self.add([Self.user("said meanwhile")], to: store, as: "d", from: Date().timeIntervalSince1970 + 60)
+        let history = ChatHistory(store: store, oldLines: ["old", "one"])
+        #expect(try await history.load() == ["old", "one", "ä 漢字 \"quoted\"\nlines", "three"])
+        var entries: [String]?
+        // Other tests may hold every thread for longer than the editor waits.
+        while entries == nil { entries = try await onThread { history.entries() } }
+        #expect(entries?.count == 4)
+        store.delete("a")
+        #expect(try await history.load() == ["old", "one", "ä 漢字 \"quoted\"\nlines"])
     }
 
-    @Test func aFileThatOthersCanReadIsNotRead() throws {
-        #expect(history.add("one"))
-        chmod(try #require(history.path), 0o644)
-        #expect(history.entries() == [])
+    @Test func theNewestThreadsAreEnough() async throws {
+        let store = ChappieInMemoryThreadStore()
+        for number in 0..<60 {
+            try Self.add(
+                (0..<20).map { Self.user("\(number) \($0)") }, to: store, as: "thread-\(number)",
+                from: Double(number * 100))
+        }
+        let entries = try await ChatHistory(store: store).load()
+        #expect(entries.count == ChatHistory.limit && entries.first == "35 0" && entries.last == "59 19")
     }
 
-    @Test func withoutAPlaceNothingIsKept() {
-        #expect(ChatHistory(path: nil).add("one") && ChatHistory(path: nil).entries() == [])
+    @Test func withoutThreadsThereAreNoEntries() async throws {
+        #expect(try await ChatHistory(store: nil).load() == [])
+    }
+
+    @Test(arguments: ["y", " ", " y"]) func aLineAfterABlankIsNotRemembered(line: String) {
+        #expect(ChatHistory.remembers(line) == (line == "y"))
+    }
+
+    @Test(
+        arguments: [
+            ("\"one\"\nno json\n\"two\\nlines\"\n\n{}\n", 0o600, ["one", "two\nlines"]),
+            ("\"one\"", 0o644, []), ("", 0o600, []),
+        ] as [(String, mode_t, [String])])
+    func theFileOfAnEarlierVersionIsTakenOverAndRemoved(content: String, mode: mode_t, lines: [String]) throws {
+        let path = folder.path + "/.local/state/chappie/chat-history.jsonl"
+        #expect(PrivateFile.replace(path, with: Array(content.utf8)))
+        chmod(path, mode)
+        let recorder = Recorder()
+        #expect(ChatHistory.takeOldLines(folder.environment(), recorder.console()) == lines)
+        #expect(access(path, F_OK) != 0)
+        #expect(ChatHistory.takeOldLines(folder.environment(), recorder.console()) == [])
+        #expect(recorder.streams.isEmpty)
+    }
+
+    @Test func aFileThatCantBeRemovedIsNamed() async throws {
+        let path = folder.path + "/.local/state/chappie/chat-history.jsonl"
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+        let recorder = Recorder()
+        let console = recorder.console()
+        #expect(ChatHistory.takeOldLines(folder.environment(), console) == [])
+        try await console.drained()
+        #expect(recorder.text(of: .error).contains("\(path) holds what was typed"))
     }
 }
 

@@ -97,3 +97,8 @@ void ceditline_remember(History *lines, const char *line) {
     history(lines, &event, H_ENTER, line);
     leave_utf8(before);
 }
+
+void ceditline_forget(History *lines) {
+    HistEvent event;
+    history(lines, &event, H_CLEAR);
+}

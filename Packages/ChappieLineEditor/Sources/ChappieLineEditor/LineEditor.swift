@@ -36,11 +36,15 @@ public final class LineEditor: @unchecked Sendable {
         public var dropsTypeAhead: Bool
         /// Whole texts that could stand in the place of the one before the cursor: for Tab.
         public var completions: (@Sendable (_ text: String) -> [String])?
+        /// Entries from before this editor, the newest last: asked for when the user first presses a key that may lead to
+        /// them, and again at the next prompt while they are `nil`. The user waits for them.
+        public var earlierEntries: (@Sendable () -> [String]?)?
 
         /// A prompt with the given properties.
         public init(
             _ text: String, initial: String = "", isBold: Bool = false, endsWhenInterrupted: Bool = false,
-            dropsTypeAhead: Bool = false, completions: (@Sendable (_ text: String) -> [String])? = nil
+            dropsTypeAhead: Bool = false, completions: (@Sendable (_ text: String) -> [String])? = nil,
+            earlierEntries: (@Sendable () -> [String]?)? = nil
         ) {
             self.text = text
             self.initial = initial
@@ -48,6 +52,7 @@ public final class LineEditor: @unchecked Sendable {
             self.endsWhenInterrupted = endsWhenInterrupted
             self.dropsTypeAhead = dropsTypeAhead
             self.completions = completions
+            self.earlierEntries = earlierEntries
         }
     }
 
@@ -59,6 +64,10 @@ public final class LineEditor: @unchecked Sendable {
     fileprivate var prompt = Prompt("")
     fileprivate var shownPrompt: UnsafeMutablePointer<CChar>?
     fileprivate var isInterrupted = false
+    private var entries: [String] = []
+    private var hasEarlierEntries = false
+    /// Whether this prompt has not asked for them yet.
+    private var mayRecall = false
 
     /// - Parameters:
     ///   - name: the program's, as `.editrc` knows it.
@@ -102,6 +111,7 @@ public final class LineEditor: @unchecked Sendable {
             let (head, last) = (prompt.text.dropLast(), prompt.text.suffix(1))
             shownPrompt = strdup(
                 prompt.isBold ? "\u{1}\u{1B}[1m\u{1}\(head)\u{1}\u{1B}[0m\u{1}\(last)" : prompt.text)
+            mayRecall = !hasEarlierEntries
             if prompt.dropsTypeAhead { input.discard() }
             if !prompt.initial.isEmpty { input.push(paste: prompt.initial) }
             TerminalState.isEditing = true
@@ -118,7 +128,22 @@ public final class LineEditor: @unchecked Sendable {
     }
 
     /// Adds an entry to those that the arrow keys go through.
-    public func remember(_ entry: String) { lock.withLock { _ in ceditline_remember(history, entry) } }
+    public func remember(_ entry: String) {
+        lock.withLock { _ in
+            if !hasEarlierEntries { entries.append(entry) }
+            ceditline_remember(history, entry)
+        }
+    }
+
+    /// Puts the earlier entries before those that were entered here.
+    private func recall() {
+        mayRecall = false
+        guard let earlier = prompt.earlierEntries?() else { return }
+        hasEarlierEntries = true
+        ceditline_forget(history)
+        for entry in earlier + entries { ceditline_remember(history, entry) }
+        entries = []
+    }
 
     fileprivate func read(_ character: UnsafeMutablePointer<wchar_t>?) -> CInt {
         while true {
@@ -126,6 +151,9 @@ public final class LineEditor: @unchecked Sendable {
             case .end: return 0
             case .attention: takeBack()
             case .key(let scalar):
+                // All keys that lead into the history are control characters, or begin with one, also with vi's bindings.
+                // Ctrl-C and Ctrl-D are none of them.
+                if mayRecall, scalar.value < 0x20, !["\r", "\n", "\t", "\u{3}", "\u{4}"].contains(scalar) { recall() }
                 character?.pointee = wchar_t(bitPattern: scalar.value)
                 return 1
             }
@@ -175,7 +203,7 @@ public final class LineEditor: @unchecked Sendable {
             return UInt8(CC_REFRESH)
         }
         // The editor's own function goes below the last row first.
-        input.push(Self.submit)
+        press(Self.submit)
         return UInt8(CC_NORM)
     }
 
@@ -183,8 +211,13 @@ public final class LineEditor: @unchecked Sendable {
         let hadText = clear()
         if hadText, !prompt.endsWhenInterrupted { return UInt8(CC_REFRESH) }
         isInterrupted = true
-        input.push(Self.leave)
+        press(Self.leave)
         return UInt8(CC_REFRESH)
+    }
+
+    private func press(_ key: String) {
+        mayRecall = false
+        input.push(key)
     }
 
     fileprivate func pressedEnd() -> UInt8 {

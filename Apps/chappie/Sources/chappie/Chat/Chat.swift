@@ -7,12 +7,13 @@ struct Chat: ProgramCommand {
         commandName: "chat",
         abstract: "Have a conversation: a line is a message, end of file ends it.",
         discussion: """
-            On a terminal lines are edited and remembered (in $XDG_STATE_HOME/chappie), answers are drawn as they come, \
-            Ctrl-C stops one, and lines that begin with a slash are commands: /help lists them. From a pipe each line is \
-            a message or a command, and the answers are printed as they are.
+            On a terminal lines are edited, answers are drawn as they come, Ctrl-C stops one, and lines that begin with \
+            a slash are commands: /help lists them. From a pipe each line is a message or a command, and the answers \
+            are printed as they are.
 
-            The conversation is kept, encrypted: -c or --thread goes on with an earlier one, /clear begins another, \
-            --ephemeral keeps nothing.
+            The conversation is kept, encrypted: -c or --thread goes on with an earlier one, /clear begins another. The \
+            arrow keys go through what you typed here and said in the threads that are kept: what chappie threads delete \
+            removes is gone from there, too. --ephemeral keeps nothing, and remembers lines until the chat ends.
 
             With --json: the lines of chappie ask, turn after turn; every line is a message.
             """)
@@ -37,8 +38,11 @@ struct Chat: ProgramCommand {
         let prewarm = Task { await dialogue.prewarm() }
         defer { prewarm.cancel() }
         var session = await ChatSession(dialogue, program, answerOptions, approval, isInteractive: isInteractive)
+        // A simulation leaves the user's files alone.
+        let oldLines = options.simulate ? [] : ChatHistory.takeOldLines(program.environment, console)
         if let editor {
-            try await edit(with: editor, &session, program)
+            let history = ChatHistory(store: dialogue.store, oldLines: oldLines)
+            try await edit(with: editor, history, &session, program)
         } else {
             try await read(&session, program, isInteractive: isInteractive)
         }
@@ -65,15 +69,15 @@ struct Chat: ProgramCommand {
         if isInteractive { console.line() }
     }
 
-    private func edit(with editor: LineEditor, _ session: inout ChatSession, _ program: Program) async throws {
+    private func edit(
+        with editor: LineEditor, _ history: ChatHistory, _ session: inout ChatSession, _ program: Program
+    ) async throws {
         let console = program.console
-        let history = options.simulate ? ChatHistory(path: nil) : ChatHistory(environment: program.environment)
-        for entry in history.entries() { editor.remember(entry) }
         console.note("Type a message. /help lists the commands, Ctrl-D ends the conversation.")
         let models = session.modelCompletions()
-        let prompt = LineEditor.Prompt("> ", isBold: console.terminals.styles) { text in
-            ChatCommand.completions(of: text, models: models)
-        }
+        let prompt = LineEditor.Prompt(
+            "> ", isBold: console.terminals.styles,
+            completions: { text in ChatCommand.completions(of: text, models: models) }, earlierEntries: history.entries)
         while true {
             console.line()
             try await console.drained()
@@ -82,7 +86,7 @@ struct Chat: ProgramCommand {
             case .interrupted: console.note("Ctrl-D or /quit ends the conversation.")
             case .text(let text):
                 guard text.contains(where: { !$0.isWhitespace }) else { continue }
-                if history.add(text) { editor.remember(text) }
+                if ChatHistory.remembers(text) { editor.remember(text) }
                 guard try await session.handle(text) else { return }
             }
         }

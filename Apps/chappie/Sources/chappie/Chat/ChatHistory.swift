@@ -1,54 +1,92 @@
 @_spi(ChappieInternals) import ChappieCore
+import ChappieRuntime
 import ChappieSDK
 import FoundationEssentials
 import Glibc
 
-/// The user's lines from earlier chats: one JSON string a line, in a file that only the user can read.
-struct ChatHistory {
-    /// How many entries are kept.
+/// What the arrow keys go through in a chat beside its own lines: what the user said in the threads that were written last.
+/// It has no place of its own: a thread that is deleted is gone from here, and without threads nothing outlives the chat.
+struct ChatHistory: Sendable {
+    /// How many entries there are at most.
     static let limit = 500
-    /// Longer entries, which are pasted and not typed, are not kept. In bytes.
-    static let entryLimit = 8 << 10
+    /// Longer messages were piped or pasted, and are no lines to go through. In bytes.
+    private static let entryLimit = 8 << 10
+    /// How many threads are read, and how many records of each.
+    private static let threadLimit = 50
+    private static let recordLimit = 200
+    /// The user waits for the threads that can be read in this time.
+    private static let patience = Duration.seconds(1)
 
-    /// `nil` keeps nothing.
-    let path: String?
+    private let store: (any ChappieThreadStore)?
+    private let oldLines: [String]
+    /// What was said later is in the editor already.
+    private let end = Date()
+    private let known = Known<[String]>()
 
-    init(path: String?) { self.path = path }
-
-    /// Below `$XDG_STATE_HOME`.
-    init(environment: ProgramEnvironment) {
-        path = environment.folder("XDG_STATE_HOME", else: "/.local/state").map { $0 + "/chat-history.jsonl" }
+    /// - Parameters:
+    ///   - store: `nil` if nothing is kept.
+    ///   - oldLines: what an earlier version kept in a file.
+    init(store: (any ChappieThreadStore)?, oldLines: [String] = []) {
+        self.store = store
+        self.oldLines = oldLines
     }
 
-    /// The entries, the newest last. A file that others can read, or that makes no sense, counts as empty.
-    func entries() -> [String] {
-        guard let path, let bytes = try? SmallFile.read(path, isPrivate: true) else { return [] }
-        let lines = bytes.split(separator: UInt8(ascii: "\n"))
-        let entries = lines.suffix(Self.limit).compactMap { (try? ChappieJSON(parsing: Array($0)))?.string }
-        // Adding is one write at the end, so that two chats at once lose nothing; the file is cut here.
-        if lines.count > 2 * Self.limit {
-            _ = PrivateFile.replace(path, with: entries.flatMap(Self.line), isDurable: false)
-        }
-        return entries
-    }
+    /// Whether an entry is one to go through again: not if it begins with a blank, as in a shell that is told so.
+    static func remembers(_ entry: String) -> Bool { entry.first.map { $0 != " " } ?? false }
 
-    /// Adds an entry. One that begins with a blank is not remembered, as in a shell that is told so.
+    /// The entries, the newest last; `nil` if the threads can't be read now. It blocks the caller for two seconds at most.
+    func entries() -> [String]? { known.value(within: 2, load) }
+
+    /// Reads the entries.
     ///
-    /// - Returns: whether it is one to remember.
-    func add(_ entry: String) -> Bool {
-        guard let first = entry.first, first != " ", entry.utf8.count <= Self.entryLimit else { return false }
-        guard let path else { return true }
-        if let slash = path.lastIndex(of: "/") {
-            try? FileManager.default.createDirectory(
-                atPath: String(path[..<slash]), withIntermediateDirectories: true,
-                attributes: [.posixPermissions: 0o700])
+    /// - Throws: ``ChappieThreadStoreError``; `CancellationError`.
+    func load() async throws -> [String] {
+        guard let store else { return oldLines }
+        let start = ContinuousClock.now
+        var said: [(date: Date, text: String)] = []
+        let threads = try await store.summaries().sorted { $0.updatedAt > $1.updatedAt }
+        for thread in threads.prefix(Self.threadLimit)
+        where said.count < Self.limit && ContinuousClock.now - start < Self.patience {
+            try Task.checkCancellation()
+            // Of a thread that can't be read, or was deleted just now, there is nothing to go through.
+            let from = max(thread.recordCount - Self.recordLimit, 0)
+            let records = (try? await store.records(of: thread.id, from: from)) ?? []
+            for record in records where record.kind == .turnStarted && record.date < end {
+                said += Self.messages(in: record).map { (record.date, $0) }
+            }
         }
-        let descriptor = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard descriptor >= 0 else { return true }
-        defer { close(descriptor) }
-        _ = Self.line(entry).withUnsafeBytes { writeAll($0, to: descriptor) }
-        return true
+        let lines = said.sorted { $0.date < $1.date }.suffix(Self.limit).map(\.text)
+        let kept = Set(lines)
+        return oldLines.filter { !kept.contains($0) } + lines
     }
 
-    private static func line(_ entry: String) -> [UInt8] { Array((ChappieJSON.string(entry).serialized() + "\n").utf8) }
+    private static func messages(in record: ChappieThreadRecord) -> [String] {
+        (record.body["messages"]?.array ?? []).compactMap { message in
+            guard message["role"]?.string == "user" else { return nil }
+            let text = (message["content"]?.array ?? []).compactMap { $0["text"]?.string }.joined(separator: "\n")
+            // What was piped or imported may hold what a terminal obeys.
+            guard remembers(text), text.utf8.count <= entryLimit, UntrustedText.forTerminal(text) == text else {
+                return nil
+            }
+            return text
+        }
+    }
+
+    // MARK: The file of earlier versions
+
+    /// Takes the lines out of the file in which an earlier version kept them as plain text, and removes it.
+    ///
+    /// - Returns: the lines, for this chat; none of a file that others can read or that makes no sense.
+    static func takeOldLines(_ environment: ProgramEnvironment, _ console: Console) -> [String] {
+        guard let path = environment.folder("XDG_STATE_HOME", else: "/.local/state").map({ $0 + "/chat-history.jsonl" })
+        else { return [] }
+        let bytes = (try? SmallFile.read(path, isPrivate: true)) ?? []
+        if unlink(path) != 0, errno != ENOENT {
+            console.note(
+                "chappie: \(path) holds what was typed in earlier chats, as plain text, and can't be removed: "
+                    + "\(String(cString: strerror(errno))). Remove it.")
+        }
+        let lines = bytes.split(separator: UInt8(ascii: "\n")).suffix(limit)
+        return lines.compactMap { (try? ChappieJSON(parsing: Array($0)))?.string }
+    }
 }

@@ -37,7 +37,7 @@ struct ThreadOptions: ParsableArguments {
         let runtime = program.runtime(client, store)
         if isAsked {
             try await runtime.openThread(try await store.thread(named: thread).id)
-            return Dialogue(client: client, runtime: runtime)
+            return Dialogue(client: client, runtime: runtime, store: store)
         }
         do {
             try await store.prepare()
@@ -48,7 +48,7 @@ struct ThreadOptions: ParsableArguments {
             return Dialogue(client: client, runtime: nil)
         }
         try await runtime.newThread()
-        return Dialogue(client: client, runtime: runtime)
+        return Dialogue(client: client, runtime: runtime, store: store)
     }
 }
 
@@ -69,6 +69,8 @@ struct Dialogue: Sendable {
     let client: ChappieClient
     /// Keeps the turns; `nil` where nothing is kept.
     let runtime: ChappieRuntime?
+    /// Where it keeps them.
+    var store: (any ChappieThreadStore)?
 
     func stream(_ request: ChappieResponseRequest) -> AsyncThrowingStream<ChappieStreamEvent, any Error> {
         runtime?.streamResponse(request) ?? client.streamResponse(request)

@@ -42,4 +42,7 @@ void ceditline_set_history(EditLine *editor, History *history, int limit);
 /// Adds a line to the history.
 void ceditline_remember(History *history, const char *line);
 
+/// Takes all lines out of the history.
+void ceditline_forget(History *history);
+
 #endif
