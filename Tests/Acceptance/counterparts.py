@@ -6,6 +6,7 @@ import os
 import pathlib
 import random
 import re
+import signal
 import socket
 import ssl
 import subprocess
@@ -81,6 +82,7 @@ class Counterpart(contextlib.ExitStack):
             process = self.start(*command, stderr=output, **options)
         wait_until(lambda: listens(self.port) or process.poll() is not None, f"{command[0]} listens")
         assert process.poll() is None, f"{command[0]} does not start: {self.read('output')}"
+        return process
 
     def read(self, name):
         return (self.folder / name).read_text(encoding="utf-8", errors="replace")
@@ -138,7 +140,8 @@ class Simulator(Counterpart):
 
 class TLSFront(Counterpart):
     """nginx with TLS before a server. Its certificate is for localhost, from an authority of its own, unless another is
-    given as (certificate, key); `versions` are as nginx names them. With `refuses_upgrades` it answers 403 to WebSocket."""
+    given as (certificate, key); `versions` are as nginx names them. With `refuses_upgrades` it answers 403 to WebSocket, with
+    `http2` it offers HTTP/2."""
 
     CONFIGURATION = """
 daemon off; pid nginx.pid; error_log error.log; worker_processes 1;
@@ -147,7 +150,7 @@ http {
     log_format exchange "$ssl_protocol $request"; access_log requests.log exchange;
     client_body_temp_path body; proxy_temp_path proxied; fastcgi_temp_path f; uwsgi_temp_path u; scgi_temp_path s;
     server {
-        listen 127.0.0.1:PORT ssl; server_name localhost; ssl_certificate CERTIFICATE; ssl_certificate_key KEY; VERSIONS
+        listen 127.0.0.1:PORT ssl HTTP2; server_name localhost; ssl_certificate CERTIFICATE; ssl_certificate_key KEY; VERSIONS
         keepalive_timeout KEEP_ALIVE; client_max_body_size 64m;
         location / {
             UPGRADES
@@ -160,7 +163,7 @@ http {
 }
 """
 
-    def __init__(self, target, certificate=None, versions=None, refuses_upgrades=False, keep_alive=75, port=None):
+    def __init__(self, target, certificate=None, versions=None, refuses_upgrades=False, keep_alive=75, port=None, http2=False):
         super().__init__()
         self.port, authority = port or free_port(), None
         if not certificate:
@@ -170,15 +173,25 @@ http {
             "PORT": self.port, "TARGET": target, "CERTIFICATE": certificate[0], "KEY": certificate[1], "KEEP_ALIVE": keep_alive,
             # OpenSSL's own security level forbids what is older than 1.2.
             "VERSIONS": f"ssl_protocols {versions}; ssl_ciphers DEFAULT@SECLEVEL=0;" if versions else "",
+            "HTTP2": "http2" if http2 else "",
             "UPGRADES": "if ($http_upgrade) { return 403; }" if refuses_upgrades else "",
         }
         self.write("nginx.conf", re.sub(r"\b(?:" + "|".join(values) + r")\b", lambda found: str(values[found[0]]), self.CONFIGURATION))
-        self.serve("nginx", "-p", str(self.folder), "-c", "nginx.conf", "-e", "error.log")
+        self.master = self.serve("nginx", "-p", str(self.folder), "-c", "nginx.conf", "-e", "error.log")
 
         origin = f"https://localhost:{self.port}"
         self.settings = {"CHAPPIE_ISSUER": origin, "CHAPPIE_BACKEND": origin + "/backend-api"}
         if authority:
             self.settings["CHAPPIE_CA_FILE"] = authority.file
+
+    def fall_silent(self):
+        """What is connected is acknowledged and not answered any more, as after a change of network. New connections are served."""
+        workers = lambda: pathlib.Path(f"/proc/{self.master.pid}/task/{self.master.pid}/children").read_text().split()
+        [old] = workers()
+        os.kill(int(old), signal.SIGSTOP)
+        self.callback(os.kill, int(old), signal.SIGKILL)
+        self.master.send_signal(signal.SIGHUP)
+        wait_until(lambda: len(workers()) == 2, "nginx has a new worker")
 
     @property
     def requests(self):

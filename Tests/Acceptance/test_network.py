@@ -8,6 +8,7 @@ requests; or it is refused with the same reason, which names the host, or the pr
 import contextlib
 import dataclasses
 import datetime
+import json
 import re
 import socket
 import subprocess
@@ -171,3 +172,17 @@ def prove_old_version(port, authority):
                "-servername", "localhost", "-verify_hostname", "localhost", "-verify_return_error", "-CAfile", authority]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60 * PATIENCE)
     assert done.returncode == 0 and re.search(r"Protocol *: TLSv1\.1", done.stdout), done
+
+
+def test_a_sign_in_outlives_the_network_that_it_was_begun_in(simulate, user, front):
+    """The user changes the network while the page is open, and then approves: the connection that was polled over is dead."""
+    simulator = simulate(pollInterval=1, approves=False)
+    front = front(simulator, http2=True)
+    with user(**front.settings).start("--timeout", "3", "login", "--no-browser", "--json") as process:
+        code = json.loads(process.stdout.readline())["user_code"]
+        simulator.wait_for_log(lambda lines: any("deviceauth/token" in line for line in lines))
+        front.fall_silent()
+        assert simulator.post("/codex/device", user_code=code, action="approve") == 200
+        output, errors = process.communicate(timeout=60 * PATIENCE)
+    assert process.returncode == 0, (output, errors)
+    assert all(line.endswith("HTTP/2.0") for line in front.requests), front.requests

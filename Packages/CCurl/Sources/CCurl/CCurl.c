@@ -34,8 +34,11 @@ void ccurl_easy_set_callbacks(
     curl_easy_setopt(easy, CURLOPT_PREREQDATA, context);
 }
 
-void ccurl_easy_set_close_callback(CURL *easy, curl_closesocket_callback callback, void *context) {
-    curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, callback);
+void ccurl_easy_set_socket_callbacks(
+    CURL *easy, curl_sockopt_callback opened, curl_closesocket_callback closing, void *context) {
+    curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, opened);
+    curl_easy_setopt(easy, CURLOPT_SOCKOPTDATA, context);
+    curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, closing);
     curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, context);
 }
 

@@ -32,6 +32,9 @@ import CCurl
     private var headerList: UnsafeMutablePointer<curl_slist>?
     /// The receiver of the callbacks.
     fileprivate var transfer: (any NetworkTransfer)?
+    /// The local port of the transfer's connection, which names it; `nil` before the request goes out.
+    fileprivate(set) var localPort: CInt?
+    private(set) var distrustsConnection = false
 
     /// `nil` when curl has no memory left.
     init?() {
@@ -139,6 +142,10 @@ import CCurl
             Unmanaged.passUnretained(self).toOpaque())
     }
 
+    /// Keeps other transfers off this one's connection, which may be dead: by itself curl would reuse an HTTP/2 connection
+    /// as long as nothing says that it has ended.
+    public func distrustConnection() { distrustsConnection = true }
+
     /// Lets a transfer go on that had to wait. curl offers what it held back from within this call.
     public func resume() { curl_easy_pause(raw, CURLPAUSE_CONT) }
 
@@ -226,9 +233,11 @@ import CCurl
 
 // The functions that curl calls, on the loop's thread: each finds its transfer and passes on.
 
-private func transfer(_ context: UnsafeMutableRawPointer?) -> (any NetworkTransfer)? {
-    context.flatMap { Unmanaged<EasyHandle>.fromOpaque($0).takeUnretainedValue().transfer }
+private func easyHandle(_ context: UnsafeMutableRawPointer?) -> EasyHandle? {
+    context.map { Unmanaged.fromOpaque($0).takeUnretainedValue() }
 }
+
+private func transfer(_ context: UnsafeMutableRawPointer?) -> (any NetworkTransfer)? { easyHandle(context)?.transfer }
 
 private func receiveHeaderLine(
     _ bytes: UnsafeMutablePointer<CChar>?, _ size: Int, _ count: Int, _ context: UnsafeMutableRawPointer?
@@ -256,5 +265,9 @@ private func confirmConnection(
     _ context: UnsafeMutableRawPointer?, _ remoteAddress: UnsafeMutablePointer<CChar>?,
     _ localAddress: UnsafeMutablePointer<CChar>?, _ remotePort: CInt, _ localPort: CInt
 ) -> CInt {
-    CInt(transfer(context)?.connected() == true ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT)
+    guard let handle = easyHandle(context), handle.transfer?.connected() == true else {
+        return CInt(CURL_PREREQFUNC_ABORT)
+    }
+    handle.localPort = localPort
+    return CInt(CURL_PREREQFUNC_OK)
 }

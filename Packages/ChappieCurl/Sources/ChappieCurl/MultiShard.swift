@@ -8,12 +8,18 @@ import CCurl
 final class MultiShard {
     /// A multi handle takes two descriptors and some 40 KB, which these connections share.
     private static let limit = 64
+    /// A connection is broken when the peer's kernel has acknowledged nothing for so many milliseconds. By itself the system
+    /// tries for a quarter of an hour (tcp(7), TCP_USER_TIMEOUT).
+    fileprivate static let acknowledgementLimit: CUnsignedInt = 30_000
 
     private let raw: UnsafeMutableRawPointer
     private let watch: SocketWatch
     private let closing: (_ socket: CInt) -> Void
     /// Those that curl watches at present.
     private var sockets: Set<CInt> = []
+    /// The local ports of connections that may be dead, while other transfers are on them: until the last of these has
+    /// gone, curl would go on putting new ones there.
+    private var distrusted: Set<CInt> = []
     private(set) var residents: [ObjectIdentifier: Resident] = [:]
     /// When curl wants to be called, whatever its sockets do.
     private(set) var moment: Int?
@@ -34,16 +40,21 @@ final class MultiShard {
 
     func add(_ resident: Resident) -> Bool {
         let handle = resident.handle.raw
-        ccurl_easy_set_close_callback(handle, closeSocket, Unmanaged.passUnretained(self).toOpaque())
+        ccurl_easy_set_socket_callbacks(handle, limitWaiting, closeSocket, Unmanaged.passUnretained(self).toOpaque())
+        if !distrusted.isEmpty { resident.handle.set(CURLOPT_FRESH_CONNECT, true) }
         ccurl_easy_set_pointer(handle, CURLOPT_PRIVATE, Unmanaged.passUnretained(resident).toOpaque())
         guard curl_multi_add_handle(raw, handle) == CURLM_OK else { return false }
         residents[ObjectIdentifier(resident.member)] = resident
         return true
     }
 
-    /// Closes the connection of an unfinished handle.
+    /// Closes the connection of an unfinished handle, unless it is shared and not distrusted.
     func remove(_ resident: Resident) {
-        curl_multi_remove_handle(raw, resident.handle.raw)
+        let handle = resident.handle
+        if handle.distrustsConnection, let port = handle.localPort { distrusted.insert(port) }
+        let isDistrusted = handle.localPort.map(distrusted.contains) ?? handle.distrustsConnection
+        if isDistrusted { handle.set(CURLOPT_FORBID_REUSE, true) }
+        curl_multi_remove_handle(raw, handle.raw)
         residents[ObjectIdentifier(resident.member)] = nil
     }
 
@@ -78,7 +89,11 @@ final class MultiShard {
         var resident: UnsafeMutableRawPointer?
         guard let done = ccurl_multi_next_done(raw, &result) else { return nil }
         ccurl_easy_get(done, CURLINFO_PRIVATE, &resident)
-        return resident.map { (Unmanaged.fromOpaque($0).takeUnretainedValue(), result) }
+        guard let resident else { return nil }
+        let finished = Unmanaged<Resident>.fromOpaque(resident).takeUnretainedValue()
+        // Its connection lives.
+        if result == CURLE_OK, let port = finished.handle.localPort { distrusted.remove(port) }
+        return (finished, result)
     }
 
     fileprivate func watch(_ socket: CInt, for what: CInt) {
@@ -88,7 +103,10 @@ final class MultiShard {
             writes: what == CURL_POLL_OUT || what == CURL_POLL_INOUT)
     }
 
-    fileprivate func closes(_ socket: CInt) { closing(socket) }
+    fileprivate func closes(_ socket: CInt) {
+        if !distrusted.isEmpty { distrusted.remove(localPort(of: socket)) }
+        closing(socket)
+    }
 
     fileprivate func setMoment(_ milliseconds: Int) {
         moment = milliseconds < 0 ? nil : LoopClock.now + milliseconds * 1_000_000
@@ -105,6 +123,25 @@ private func socketChanged(
 ) -> CInt {
     shard(context)?.watch(socket, for: what)
     return 0
+}
+
+/// The port of this side of a connection; 0 if there is none.
+private func localPort(of socket: curl_socket_t) -> CInt {
+    var address = sockaddr_in6()
+    var size = socklen_t(MemoryLayout<sockaddr_in6>.size)
+    let status = withUnsafeMutablePointer(to: &address) {
+        $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(socket, $0, &size) }
+    }
+    // An address of IPv4 has it in the same place.
+    return status == 0 ? CInt(in_port_t(bigEndian: address.sin6_port)) : 0
+}
+
+private func limitWaiting(
+    _ context: UnsafeMutableRawPointer?, _ socket: curl_socket_t, _ purpose: curlsocktype
+) -> CInt {
+    var limit = MultiShard.acknowledgementLimit
+    setsockopt(socket, CInt(IPPROTO_TCP), TCP_USER_TIMEOUT, &limit, socklen_t(MemoryLayout<CUnsignedInt>.size))
+    return CInt(CURL_SOCKOPT_OK)
 }
 
 private func closeSocket(_ context: UnsafeMutableRawPointer?, _ socket: curl_socket_t) -> CInt {

@@ -17,7 +17,8 @@ import HTTPTypes
 /// - Redirects (301, 302, 303, 307, 308 with a `Location`) are followed within the origin, five at most. Every other
 ///   status is a response.
 /// - Nothing is sent twice: where a pooled connection turns out to be dead once the request is on it, the exchange
-///   fails with code `.connectionLost`.
+///   fails with code `.connectionLost`, or `.timedOut` if the peer is silent. Such a connection is not used again, so that
+///   a second try, which is the caller's, goes out over a fresh one. A peer that acknowledges nothing for 30 s is lost.
 /// - A response body is read ahead by at most some 256 KiB; then the connection waits for its reader, and no deadline
 ///   runs. No content coding is asked for or removed.
 /// - No cookies, no `.netrc`, no `Expect: 100-continue`, no header fields but those of the request, `host`,

@@ -96,7 +96,7 @@ final class HTTPTransfer: NetworkTransfer {
     /// Ends the exchange, if it has not ended: the reader learns at once, the connection closes on the loop's thread.
     func cancel() {
         let wasRunning = act { shared in
-            defer { shared.state.cancelled() }
+            defer { shared.state.cancelled(at: LoopClock.now) }
             return !shared.state.hasEnded
         }
         if wasRunning { loop.wake(self) }
@@ -119,8 +119,9 @@ final class HTTPTransfer: NetworkTransfer {
         return act { shared in
             if let allowance = shared.state.expired(at: visit.now) {
                 let failure = CurlFailure(.timedOut, of: handle, at: shared.state.stage, on: plan.route)
-                shared.state.ended(failure.timeOut(allowance: allowance))
+                shared.state.timedOut(failure.timeOut(allowance: allowance))
             }
+            if shared.state.doubtsConnection { handle.distrustConnection() }
             return shared.state.hasEnded ? .leave : .stay(until: shared.state.deadline)
         }
     }

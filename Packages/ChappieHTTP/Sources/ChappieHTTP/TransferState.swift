@@ -34,7 +34,12 @@ struct TransferState {
     /// works, little enough for hundreds of streams.
     static let highWaterMark = 256 << 10
 
+    /// A silence of this length makes a transfer that is cut off doubt its connection.
+    static let suspiciousSilence = Duration.seconds(5)
+
     private(set) var phase = Phase.connecting
+    /// Whether the connection may be dead: a deadline has passed, or the reader gave up waiting for the server.
+    private(set) var doubtsConnection = false
     private(set) var objection: Objection?
     private let deadlines: ChappieDeadlines
     private let isThroughProxy: Bool
@@ -127,8 +132,15 @@ struct TransferState {
         return .success(buffer)
     }
 
+    /// A deadline of ours has passed.
+    mutating func timedOut(_ error: any Error) {
+        doubtsConnection = true
+        ended(error)
+    }
+
     /// The reader has given up: nothing more is delivered.
-    mutating func cancelled() {
+    mutating func cancelled(at now: Int) {
+        if deadline != nil { doubtsConnection = now - lastProgress >= Self.suspiciousSilence.nanoseconds }
         phase = .ended
         if case .failure? = end { return }
         buffer = []

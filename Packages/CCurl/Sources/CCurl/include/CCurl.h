@@ -33,8 +33,9 @@ void ccurl_easy_set_callbacks(
     CURL *easy, ccurl_data_callback header, ccurl_data_callback body, ccurl_data_callback upload,
     curl_prereq_callback connected, void *context);
 
-/// CURLOPT_CLOSESOCKETFUNCTION and its data.
-void ccurl_easy_set_close_callback(CURL *easy, curl_closesocket_callback callback, void *context);
+/// CURLOPT_SOCKOPTFUNCTION and CURLOPT_CLOSESOCKETFUNCTION, called with the same context.
+void ccurl_easy_set_socket_callbacks(
+    CURL *easy, curl_sockopt_callback opened, curl_closesocket_callback closing, void *context);
 
 /// CURLMOPT_SOCKETFUNCTION and CURLMOPT_TIMERFUNCTION, called with the same context.
 void ccurl_multi_set_callbacks(

@@ -1,4 +1,5 @@
 import Glibc
+import Synchronization
 import TestFixtures
 import Testing
 
@@ -56,17 +57,22 @@ final class RawServer: Sendable {
             guard let server = connected(to: UInt16(port[0]) << 8 | UInt16(port[1])) else { return }
             defer { close(server) }
             guard write([5, 0, 0, 1, 127, 0, 0, 1, 0, 0], to: client) else { return }
-            relay(client, server, bytesPerSecond: nil)
+            relay(client, server)
         }
     }
 
     /// Passes everything on to `port`, what the client sends at the speed of a slow line.
     static func slowLine(to port: Int, bytesPerSecond: Int) throws -> RawServer {
-        try RawServer(receiveBuffer: 64 << 10) { client in
-            guard let server = connected(to: UInt16(port)) else { return }
-            defer { close(server) }
-            relay(client, server, bytesPerSecond: bytesPerSecond)
-        }
+        try RawServer(receiveBuffer: 64 << 10) { client in pass(client, on: port, bytesPerSecond: bytesPerSecond) }
+    }
+
+    /// Passes everything on to `port`, unless it is held.
+    fileprivate static func pass(
+        _ client: CInt, on port: Int, bytesPerSecond: Int? = nil, isHeld: () -> Bool = { false }
+    ) {
+        guard let server = connected(to: UInt16(port)) else { return }
+        defer { close(server) }
+        relay(client, server, bytesPerSecond: bytesPerSecond, isHeld: isHeld)
     }
 
     /// Reads the beginning of a TLS handshake and answers it with `answer`; then resets the connection, or ends it.
@@ -87,11 +93,19 @@ final class RawServer: Sendable {
 
     // MARK: Sockets
 
-    private static func relay(_ client: CInt, _ server: CInt, bytesPerSecond: Int?) {
+    private static func relay(
+        _ client: CInt, _ server: CInt, bytesPerSecond: Int? = nil, isHeld: () -> Bool = { false }
+    ) {
         var buffer = [UInt8](repeating: 0, count: 16 << 10)
         let start = ContinuousClock.now
         var passed = 0
         while true {
+            if isHeld() {
+                // For the end of either side (POLLRDHUP, which Swift can't read); or it looks again.
+                var ends = [client, server].map { pollfd(fd: $0, events: 0x2000, revents: 0) }
+                guard poll(&ends, 2, 5) == 0 else { return }
+                continue
+            }
             // The line's pace: this is what the server is for, and nothing waits for it.
             if let bytesPerSecond, passed > 0 {
                 let ahead =
@@ -101,6 +115,7 @@ final class RawServer: Sendable {
             }
             var ends = [client, server].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
             guard poll(&ends, 2, 30_000) > 0 else { return }
+            if isHeld() { continue }
             for (index, end) in ends.enumerated() where end.revents != 0 {
                 let count = recv(end.fd, &buffer, buffer.count, 0)
                 guard count > 0, write(Array(buffer[..<count]), to: index == 0 ? server : client) else { return }
@@ -137,4 +152,34 @@ final class RawServer: Sendable {
         address.sin_port = port.bigEndian
         return address
     }
+}
+
+/// A line to a server of this machine that can be held up: what is sent on the connections that it has then is acknowledged
+/// and goes no further, as after a change of network. Later connections are passed on.
+final class HeldLine: Sendable {
+    private final class Traffic: Sendable {
+        let state = Mutex((connections: 0, ended: 0, held: 0))
+    }
+
+    private let traffic = Traffic()
+    private let server: RawServer
+
+    init(to port: Int) throws {
+        server = try RawServer { [traffic] client in
+            let number = traffic.state.withLock { state in
+                state.connections += 1
+                return state.connections
+            }
+            RawServer.pass(client, on: port) { traffic.state.withLock { number <= $0.held } }
+            traffic.state.withLock { $0.ended += 1 }
+        }
+    }
+
+    var port: Int { server.port }
+    /// How many there have been.
+    var connections: Int { traffic.state.withLock(\.connections) }
+    var openConnections: Int { traffic.state.withLock { $0.connections - $0.ended } }
+
+    func hold() { traffic.state.withLock { $0.held = $0.connections } }
+    func release() { traffic.state.withLock { $0.held = 0 } }
 }

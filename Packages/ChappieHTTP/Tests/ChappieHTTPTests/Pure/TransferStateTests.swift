@@ -55,6 +55,25 @@ import Testing
         #expect(state.deadline == .seconds(5))
     }
 
+    /// The reader may have given up because of the silence, and the next request would meet with the same.
+    @Test mutating func aConnectionIsInDoubtAfterATimeOutAndAfterASilenceThatWasCutOff() {
+        _ = state.connected(hasBody: false, at: .seconds(20))
+        let limit = Int.seconds(20) + TransferState.suspiciousSilence.nanoseconds
+        for (end, isInDoubt) in [(limit - 1, false), (limit, true)] {
+            var cut = state
+            cut.cancelled(at: end)
+            cut.cancelled(at: end + .seconds(100))
+            #expect(cut.doubtsConnection == isInDoubt)
+        }
+        var late = state
+        late.timedOut(CancellationError())
+        #expect(late.doubtsConnection)
+        receiveHead(at: .seconds(21))
+        state.ended()
+        state.cancelled(at: .seconds(100))
+        #expect(!state.doubtsConnection)
+    }
+
     private mutating func receiveHead(at now: Int) {
         for line in ["HTTP/1.1 200 OK\r\n", "\r\n"] { _ = state.receivedLine(Array(line.utf8), at: now) }
     }
