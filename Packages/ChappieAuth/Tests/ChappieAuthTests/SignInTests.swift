@@ -202,6 +202,42 @@ import Testing
         #expect(it.session.accountInfo != nil)
     }
 
+    private func exchanging(_ answers: ScriptedHTTPAnswer...) -> SessionHarness {
+        let service = [Service.usercode: [.deviceCode], Service.poll: [.approved], Service.token: answers]
+        return SessionHarness(nil, service)
+    }
+
+    @Test(arguments: [ScriptedHTTPAnswer.lost, .page(.badGateway), .error(.serviceUnavailable, "x")])
+    func anExchangeThatTheNetworkFailsIsTriedOnceMore(_ answer: ScriptedHTTPAnswer) async throws {
+        var it = exchanging(answer, .tokens(newcomer))
+        #expect(try await it.signIn()?.name == "linked")
+        #expect(it.stand.service.count(Service.token) == 2)
+        it = exchanging(answer)
+        #expect(try await it.signIn()?.name == "failed")
+        #expect(it.stand.service.count(Service.token) == 2)
+    }
+
+    @Test func anExchangeThatIsNotAnsweredIsTriedOnceMore() async throws {
+        let it = exchanging(ScriptedHTTPAnswer(beforeHead: [.stall]), .tokens(newcomer))
+        let end = try await it.signIn {
+            await it.stand.service.waitForRequests(Service.token, count: 1)
+            await it.stand.clock.waitForSleepers(count: 1)
+            it.stand.clock.advance(by: .seconds(60))
+        }
+        #expect(end?.name == "linked")
+        #expect(it.stand.service.count(Service.token) == 2)
+    }
+
+    /// The first request has arrived after all, and has used the code up.
+    @Test func aSecondExchangeThatIsRefusedTellsOfTheFirst() async throws {
+        let it = exchanging(.lost, .error(.badRequest, "invalid_grant"))
+        guard case .failed(.networkFailure(let words))? = try await it.signIn() else {
+            return #expect(Bool(false), "\(it.session.deviceLinkState)")
+        }
+        #expect(words.contains("issuer.test"))
+        #expect(it.stand.service.count(Service.token) == 2)
+    }
+
     // MARK: No place to keep it
 
     @Test func aStoreThatDoesNotTakeTheCredentialFailsTheSignIn() async throws {

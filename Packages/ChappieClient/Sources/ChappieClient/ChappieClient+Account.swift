@@ -105,7 +105,8 @@ extension ChappieClient {
     private func get(
         _ url: URL, _ authorization: Authorization, unless tag: String? = nil
     ) async throws -> (tag: String?, json: ChappieJSON?) {
-        let authorized = MiddlewareTransport(transport, middleware: middleware + [authorization])
+        let authorized = MiddlewareTransport(
+            transport, middleware: middleware + [authorization, FreshConnectionRetry()])
         var request = HTTPExchangeRequest(url: url, headerFields: [.accept: "application/json"])
         request.headerFields[.ifNoneMatch] = tag
         var retries = 0

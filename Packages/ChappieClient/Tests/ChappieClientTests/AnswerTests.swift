@@ -43,6 +43,26 @@ import Testing
         #expect(strict.http.receivedRequests.count == 1)
     }
 
+    /// A pooled connection has died with the network under it; the second one doesn't stand.
+    @Test(arguments: [ChappieTransportError.Code.connectionLost, .timedOut])
+    func theModelListAndTheLimitsAreAskedForOnceMoreOverAFreshConnection(
+        _ code: ChappieTransportError.Code
+    ) async throws {
+        func failure(_ stage: ChappieTransportError.Stage) -> ScriptedHTTPAnswer {
+            .failure(ChappieTransportError(code, stage: stage, host: "chatgpt.com", reason: "r"))
+        }
+        let (list, usage) = (#"{"models":[{"slug":"a"}]}"#, #"{"plan_type":"plus"}"#)
+        let dead = failure(.responseHead)
+        let harness = ClientHarness(others: [dead, .response(body: list), dead, .response(body: usage)])
+        #expect(try await harness.client.models().map(\.slug) == ["a"])
+        #expect(try await harness.client.usageLimits().plan == .plus)
+        for answers in [[dead, dead], [dead, failure(.connect)], [failure(.connect)]] {
+            let harness = ClientHarness(others: answers)
+            await #expect(throws: ChappieClientError.self) { try await harness.client.models() }
+            #expect(harness.http.receivedRequests.count == answers.count)
+        }
+    }
+
     // MARK: Models, limits, account
 
     private static let list =

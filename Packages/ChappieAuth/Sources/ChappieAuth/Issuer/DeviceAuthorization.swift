@@ -207,9 +207,6 @@ extension IssuerClient {
         }
     }
 
-    private func result(of request: HTTPExchangeRequest) async -> Result<IssuerAnswer, Failure> {
-        do { return .success(try await send(request)) } catch { return .failure(error) }
-    }
 }
 
 extension Duration {

@@ -61,6 +61,40 @@ struct IssuerClient: Sendable {
         return answer
     }
 
+    /// The same for a request that may arrive twice: it is sent once more, over a fresh connection, if its connection failed
+    /// or something before the server had no answer (502, 503, 504).
+    ///
+    /// - Throws: the first failure, if the server then refuses the request for good: the first one has arrived after all.
+    func successOfTwo(
+        _ request: HTTPExchangeRequest, secrets: [Secret], within limit: Duration
+    ) async throws(ChappieAuthError) -> IssuerAnswer {
+        let host = request.url.hostAndPort
+        let first: ChappieAuthError
+        switch await result(of: request, within: limit) {
+        case .success(let answer) where answer.isSuccess: return answer
+        case .success(let answer):
+            first = answer.authError(host: host, secrets: secrets)
+            guard [502, 503, 504].contains(answer.status) else { throw first }
+        case .failure(let failure):
+            first = failure.error
+            guard failure.isTransient else { throw first }
+        }
+        switch await result(of: request, within: limit) {
+        case .success(let answer) where answer.isSuccess: return answer
+        case .success(let answer):
+            throw answer.issuerError(secrets: secrets).isPermanent
+                ? first : answer.authError(host: host, secrets: secrets)
+        case .failure(let failure): throw failure.error
+        }
+    }
+
+    /// An answer, whatever it says, or why there is none.
+    func result(
+        of request: HTTPExchangeRequest, within limit: Duration? = nil
+    ) async -> Result<IssuerAnswer, Failure> {
+        do { return .success(try await send(request, within: limit)) } catch { return .failure(error) }
+    }
+
     private func exchange(_ request: HTTPExchangeRequest) async throws -> IssuerAnswer {
         let response = try await transport.send(request)
         let body = try await response.body.collect(upTo: IssuerAnswer.maximumSize, host: request.url.hostAndPort)

@@ -15,6 +15,10 @@ struct TokenClient: Sendable {
     private var clientID: String { endpoints.registration.clientID }
 
     /// Turns an authorization code into a credential (RFC 6749, 4.1.3), without originator and user agent.
+    ///
+    /// The user has approved, and a network that fails just then must not make them begin anew: there is a second try. It
+    /// does no harm when the outcome of the first is unknown, since a code works once: the second one succeeds if the first
+    /// has not arrived, and is otherwise refused with `invalid_grant`, which also ends what the lost answer granted (4.1.2).
     func exchange(_ code: AuthorizationCode) async throws(ChappieAuthError) -> Credential {
         let form = Self.form([
             ("grant_type", "authorization_code"), ("client_id", clientID), ("code", code.code.text),
@@ -24,12 +28,13 @@ struct TokenClient: Sendable {
             method: .post, url: endpoints.profile.tokenURL,
             headerFields: [.contentType: "application/x-www-form-urlencoded", .accept: "*/*"], body: .init(bytes: form))
         let secrets = [code.code, code.verifier]
-        let answer = try await issuer.success(request, secrets: secrets, within: Self.tokenDeadline)
+        let answer = try await issuer.successOfTwo(request, secrets: secrets, within: Self.tokenDeadline)
         return try Credential(
             exchanged: TokenAnswer(answer), grant: code.grant, at: issuer.clock.now, from: CredentialOrigin(endpoints))
     }
 
-    /// Renews the tokens (RFC 6749, 6, in JSON, without a scope). The failure is `rejected` when the server no longer takes
+    /// Renews the tokens (RFC 6749, 6, in JSON, without a scope), in one try: a refresh token that comes a second time ends
+    /// the whole sign-in. The failure is `rejected` when the server no longer takes
     /// the refresh token; every other failure may pass.
     func refresh(_ refreshToken: Secret) async -> Result<TokenAnswer, CredentialFailure> {
         let body: ChappieJSON = [
