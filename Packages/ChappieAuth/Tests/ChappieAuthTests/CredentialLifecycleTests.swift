@@ -171,6 +171,48 @@ import Testing
         }
     }
 
+    /// The server has named the moment before which it wants no renewal that the client can do without.
+    @Test(arguments: [
+        ("1795177000", true), (#""2026-11-20T12:16:40Z""#, true), ("1795176000", false), ("null", false), ("[]", false),
+        ("-1", false), ("1e300", false), (#""soon""#, false),
+    ])
+    func aRenewalWaitsForTheMomentThatTheServerHasNamed(_ moment: String, waits: Bool) {
+        let members = #","expires_in":200,"earliest_refresh_at":\#(moment)}"#
+        var story = Story.asking()
+        story.on(.tokensRefreshed(2, tokens(2, endingIn: 200, members)), "save rt_2")
+        story.on(.storeChanged(nil), "answer 1 rt_2 new", "unlock 2")
+        story.elapsed = .seconds(31)
+        if waits {
+            story.on(.asked(.token, 2), "answer 2 rt_2")
+            story.on(.asked(.export, 3), "lock 3")
+            story.on(.lockAnswered(3, nil), "read")
+            story.on(.storeRead(stored(2, endingIn: 200, earliest: 1000)), "answer 3 rt_2", "unlock 3")
+            // The backend does not take the token, or it has ended: it is of no more use.
+            story.on(.asked(.replacement(of: 2), 4), "lock 4")
+            story.on(.lockAnswered(4, nil), "read")
+            story.on(.storeRead(stored(2, endingIn: 200, earliest: 1000)), "prepare")
+            story.on(.storePrepared(nil), "refresh 4 rt_2")
+        } else {
+            story.on(.asked(.token, 2), "patience 2", "lock 3")
+        }
+        story = .signedIn(endingIn: 200)
+        story.on(.asked(.refresh, 1), "lock 2")
+        story.on(.lockAnswered(2, nil), "read")
+        story.on(.storeRead(stored(1, endingIn: 200, earliest: 1000)), "prepare")
+        story.on(.storePrepared(nil), "refresh 2 rt_1")
+    }
+
+    @Test func anEndedTokenIsRenewedWhateverMomentTheServerHasNamed() {
+        var story = Story()
+        story.on(.asked(.token, 1), "read")
+        story.on(.storeRead(stored(1, endingIn: 200, earliest: 1000)), "answer 1 rt_1")
+        story.elapsed = .seconds(201)
+        story.on(.asked(.token, 2), "lock 2")
+        story.on(.lockAnswered(2, nil), "read")
+        story.on(.storeRead(stored(1, endingIn: 200, earliest: 1000)), "prepare")
+        story.on(.storePrepared(nil), "refresh 2 rt_1")
+    }
+
     @Test func anEndedTokenIsNotUsedWhenItsRenewalFails() {
         var story = Story.asking()
         story.on(.tokensRefreshed(2, .failure(.soft(.networkFailure("n")))), "answer 1 soft", "unlock 2")
@@ -656,24 +698,31 @@ private func seed(_ serial: Int?, _ seconds: TimeInterval, account: String? = ni
     return seed
 }
 
+/// - Parameter earliest: the server wants no renewal before that many seconds after the start.
 private func credential(
-    _ serial: Int?, endingIn seconds: TimeInterval = 7200, account: String? = nil, user: String? = nil
+    _ serial: Int?, endingIn seconds: TimeInterval = 7200, account: String? = nil, user: String? = nil,
+    earliest: TimeInterval? = nil
 ) -> Credential {
     let seed = seed(serial, seconds, account: account, user: user)
-    guard let credential = try? Credential(serialized: seed.credential, for: CredentialOrigin(Service.endpoints)) else {
+    let moment = earliest.map { #","earliest_refresh":"\#(start.addingTimeInterval($0).ISO8601Format())"}"# } ?? "}"
+    let document = Secret(seed.credential.text.dropLast() + moment)
+    guard let credential = try? Credential(serialized: document, for: CredentialOrigin(Service.endpoints)) else {
         preconditionFailure("the seed is a credential")
     }
     return credential
 }
 
 private func stored(
-    _ serial: Int, endingIn seconds: TimeInterval = 7200, account: String? = nil
+    _ serial: Int, endingIn seconds: TimeInterval = 7200, account: String? = nil, earliest: TimeInterval? = nil
 ) -> StoreAnswer {
-    .success(.init(credential: credential(serial, endingIn: seconds, account: account)))
+    .success(.init(credential: credential(serial, endingIn: seconds, account: account, earliest: earliest)))
 }
 
-private func tokens(_ serial: Int, endingIn seconds: TimeInterval = 7200) -> Result<TokenAnswer, CredentialFailure> {
-    let body = Array(seed(serial, seconds).tokenAnswer.utf8)
+/// - Parameter rest: the end of the answer after its tokens.
+private func tokens(
+    _ serial: Int, endingIn seconds: TimeInterval = 7200, _ rest: String = "}"
+) -> Result<TokenAnswer, CredentialFailure> {
+    let body = Array((seed(serial, seconds).tokenAnswer.dropLast() + rest).utf8)
     return Result { try TokenAnswer(IssuerAnswer(status: 200, body: body)) }.mapError { _ in .missingCredential }
 }
 

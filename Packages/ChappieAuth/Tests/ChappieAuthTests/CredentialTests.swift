@@ -74,6 +74,24 @@ import Testing
         #expect(credential.freshness(at: now) == expected)
     }
 
+    /// It is not due before the server wants that; but a token that has ended is of no use.
+    @Test(arguments: [
+        (200.0, 100.0, Credential.Freshness.fresh), (200, 0, .due), (200, -1, .due), (-1, 100, .expired),
+        (200, 1e9, .fresh), (7200, -1, .fresh),
+    ])
+    func itIsNotDueBeforeTheServerWantsThat(
+        _ end: Double, _ earliest: Double, _ expected: Credential.Freshness
+    ) throws {
+        let claims = Base64URL.encode(#"{"exp":\#(now.timeIntervalSince1970 + end)}"#.utf8)
+        let moment = now.addingTimeInterval(earliest).ISO8601Format()
+        let credential = try read(
+            #"{"version":1,"tokens":{"access_token":"e30.\#(claims)."},"earliest_refresh":"\#(moment)"}"#)
+        #expect(credential.freshness(at: now) == expected)
+        let opaque = try read(#"{"version":1,"tokens":{"access_token":"a"},"earliest_refresh":"\#(moment)"}"#)
+        #expect(opaque.freshness(at: now) == (earliest > 0 ? .fresh : .due))
+        #expect(opaque.serialized().text.contains(#""earliest_refresh":"\#(moment)""#))
+    }
+
     @Test(
         arguments: [
             (nil, Credential.Freshness.due), (0.0, .fresh), (8 * 86_400, .fresh), (8 * 86_400 + 1, .due),

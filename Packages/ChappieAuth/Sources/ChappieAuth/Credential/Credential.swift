@@ -34,6 +34,8 @@ struct Credential: Sendable {
     private(set) var accountID: String?
     /// When the tokens were last obtained, by the wall clock.
     private(set) var lastRefresh: Date?
+    /// No renewal before this moment, by the wall clock, while the access token still serves.
+    private(set) var earliestRefresh: Date?
     /// How the sign-in was obtained: ``ChappieGrant/rawValue``, or a word of a later version.
     let grant: String?
     let origin: CredentialOrigin
@@ -56,6 +58,7 @@ struct Credential: Sendable {
         self.accessToken = accessToken
         self.refreshToken = refreshToken
         lastRefresh = now
+        earliestRefresh = answer.earliestRefresh
         self.grant = grant.rawValue
         self.origin = origin
         unknownMembers = ChappieJSONObject()
@@ -70,6 +73,7 @@ struct Credential: Sendable {
         new.accessToken = answer.accessToken ?? accessToken
         new.refreshToken = answer.refreshToken ?? refreshToken
         new.lastRefresh = now
+        new.earliestRefresh = answer.earliestRefresh
         new.readClaims()
         return new
     }
@@ -117,12 +121,11 @@ extension Credential {
     /// A token that does not say when it ends is renewed at this age.
     static let maximumAge: TimeInterval = 8 * 24 * 60 * 60
 
-    /// How fresh the access token is at `now`, by the wall clock.
+    /// How fresh the access token is at `now`, by the wall clock. It is not due before the server wants that.
     func freshness(at now: Date) -> Freshness {
-        if let expiresAt {
-            if expiresAt <= now { return .expired }
-            return expiresAt <= now.addingTimeInterval(Self.earlyRefresh) ? .due : .fresh
-        }
+        if let expiresAt, expiresAt <= now { return .expired }
+        if let earliestRefresh, now < earliestRefresh { return .fresh }
+        if let expiresAt { return expiresAt <= now.addingTimeInterval(Self.earlyRefresh) ? .due : .fresh }
         guard let lastRefresh else { return .due }
         return now.timeIntervalSince(lastRefresh) > Self.maximumAge ? .due : .fresh
     }
@@ -134,7 +137,9 @@ extension Credential {
     /// The version of the document that this code writes.
     private static let documentVersion = 1
     private static let maximumDocumentSize = 1 << 20
-    private static let knownMembers: Set = ["version", "grant", "issuer", "backend", "tokens", "last_refresh"]
+    private static let knownMembers: Set = [
+        "version", "grant", "issuer", "backend", "tokens", "last_refresh", "earliest_refresh",
+    ]
     private static let knownTokenMembers: Set = ["id_token", "access_token", "refresh_token", "account_id"]
 
     /// The JSON document that goes into a ``CredentialStore``.
@@ -150,6 +155,7 @@ extension Credential {
         document["backend"] = .string(origin.backend)
         document["tokens"] = .object(ChappieJSONObject(members: tokens.members + unknownTokenMembers.members))
         document["last_refresh"] = lastRefresh.map { .string($0.ISO8601Format()) }
+        document["earliest_refresh"] = earliestRefresh.map { .string($0.ISO8601Format()) }
         let whole = ChappieJSONObject(members: document.members + unknownMembers.members)
         return Secret(ChappieJSON.object(whole).serializedBytes())
     }
@@ -182,6 +188,7 @@ extension Credential {
         refreshToken = Secret(token: tokens["refresh_token"]?.string)
         accountID = UntrustedText.token(tokens["account_id"]?.string, limit: 256)
         lastRefresh = document["last_refresh"]?.string.flatMap(HTTPDate.rfc3339)
+        earliestRefresh = document["earliest_refresh"]?.string.flatMap(HTTPDate.rfc3339)
         grant = UntrustedText.token(document["grant"]?.string, limit: 64)
         unknownMembers = document.leaving(out: Self.knownMembers)
         unknownTokenMembers = tokens.leaving(out: Self.knownTokenMembers)

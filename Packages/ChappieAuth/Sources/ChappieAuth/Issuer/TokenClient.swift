@@ -91,6 +91,8 @@ struct TokenAnswer: Sendable {
     let idToken: Secret?
     let accessToken: Secret?
     let refreshToken: Secret?
+    /// The server wants no renewal before this moment that the client can do without.
+    let earliestRefresh: Date?
 
     /// - Throws: ``ChappieAuthError/invalidResponse`` when it is not a JSON object with at least one token, or when a
     ///   token could not travel in a header.
@@ -99,6 +101,8 @@ struct TokenAnswer: Sendable {
         idToken = try Self.token("id_token", in: object)
         accessToken = try Self.token("access_token", in: object)
         refreshToken = try Self.token("refresh_token", in: object)
+        let earliest = object["earliest_refresh_at"]
+        earliestRefresh = PeerNumber.date(earliest?.double) ?? earliest?.string.flatMap(HTTPDate.rfc3339)
         guard idToken != nil || accessToken != nil || refreshToken != nil else { throw .invalidResponse }
     }
 

@@ -106,11 +106,12 @@ public struct ChappieUsageLimitSnapshot: Sendable, Hashable, Codable {
 
     /// Reads the body of the usage endpoint.
     ///
-    /// - Returns: `nil` when it is not an object with a `plan_type`.
+    /// - Returns: `nil` when it is not an object with a `plan_type` or a `rate_limit`.
     public init?(usageBody json: ChappieJSON) {
-        guard let plan = json["plan_type"]?.string else { return nil }
+        let plan = json["plan_type"]?.string
+        guard plan != nil || json["rate_limit"]?.object != nil else { return nil }
         self.init(rateLimit: json["rate_limit"])
-        self.plan = ChappiePlan(rawValue: plan)
+        self.plan = plan.map(ChappiePlan.init)
         credits = ChappieUsageCredits(json["credits"])
         additional = (json["additional_rate_limits"]?.array ?? []).compactMap { entry in
             guard let id = entry["metered_feature"]?.string ?? entry["limit_name"]?.string else { return nil }
@@ -373,12 +374,12 @@ public struct ChappieUsageLimit: Sendable, Hashable, Codable {
 }
 
 /// Numbers of a peer, held to what can be shown, added to a date and turned into an integer.
-enum PeerNumber {
+@_spi(ChappieInternals) public enum PeerNumber {
     /// Where the year 10000 begins, in seconds after 1970 began.
     static let end = 253_402_300_800.0
 
     /// `seconds` after 1970 began; `nil` when that is not before the year 10000.
-    static func date(_ seconds: Double?) -> Date? {
+    public static func date(_ seconds: Double?) -> Date? {
         seconds.flatMap { (0..<end).contains($0) ? Date(timeIntervalSince1970: $0) : nil }
     }
 
