@@ -13,7 +13,7 @@ import Testing
     enum Name: String, CaseIterable {
         case expiredDeviceCode, cancelledSignIn, networkFailure, pollingTimeout, callbackTimeout, authorizationDenied
         case tokenExchangeFailed, reauthenticationRequired, missingRefreshToken, secureRandomFailed, invalidResponse
-        case unknown
+        case unknown, blockedByGateway
 
         init(_ error: ChappieAuthError) {
             self =
@@ -30,6 +30,7 @@ import Testing
                 case .secureRandomFailed: .secureRandomFailed
                 case .invalidResponse: .invalidResponse
                 case .unknown: .unknown
+                case .blockedByGateway: .blockedByGateway
                 }
         }
     }
@@ -94,8 +95,14 @@ import Testing
         case .networkFailure:
             [
                 Row(name: name, scenario: approving(.rule(userCode, #""cut":{"beforeHead":true}"#))),
-                Row(name: name, note: "a network's page", scenario: approving(.rule(token, #""status":403,\#(page)"#))),
+                Row(name: name, note: "a network's page", scenario: approving(.rule(token, #""status":407,\#(page)"#))),
             ]
+        case .blockedByGateway:
+            [("no code", userCode), ("no tokens", token)].map { note, path in
+                Row(
+                    name: name, note: note, scenario: approving(.rule(path, #""status":403,\#(page)"#)),
+                    matches: { if case .blockedByGateway(let host) = $0 { host.contains("127.0.0.1") } else { false } })
+            }
         case .pollingTimeout:
             // The service says when a code ends, and this one does not.
             [
@@ -263,6 +270,8 @@ import Testing
             return .cancelledSignIn
         } catch ChappieAuthError.networkFailure(let message) where message.contains("127.0.0.1") {
             return .networkFailure
+        } catch ChappieAuthError.blockedByGateway(let host) where !host.isEmpty {
+            return .blockedByGateway
         } catch ChappieAuthError.pollingTimeout {
             return .pollingTimeout
         } catch ChappieAuthError.callbackTimeout {

@@ -15,6 +15,7 @@ import Testing
         case missingToolHandler, toolApprovalDenied, toolExecutionFailed, toolLoopLimitExceeded, responseFailed
         case streamingTransportReplayDiverged, httpError, invalidResponse, approvalPending, invalidStructuredOutput
         case invalidTool, transportFailed, contextWindowExceeded, messageTooLarge, renewalFailed, credentialStoreFailed
+        case blockedByGateway
 
         init(_ error: ChappieClientError) {
             self =
@@ -40,6 +41,7 @@ import Testing
                 case .messageTooLarge: .messageTooLarge
                 case .renewalFailed: .renewalFailed
                 case .credentialStoreFailed: .credentialStoreFailed
+                case .blockedByGateway: .blockedByGateway
                 }
         }
     }
@@ -144,6 +146,16 @@ import Testing
                         .rule("/backend-api/codex/responses", #""status":403,"body":{"detail":"No: Bearer \#(leak)"}"#)),
                     matches: { if case .httpError(403, _) = $0 { true } else { false } }),
             ]
+        case .blockedByGateway:
+            [("over WebSocket first", ChappieStreamingTransportPolicy.default), ("over HTTP", .httpSSEOnly)].map {
+                Row(
+                    name: name, note: $0,
+                    scenario: .scenario(
+                        .rule(
+                            "/backend-api/codex/responses",
+                            #""status":403,"body":"<!DOCTYPE html><title>Wait</title>","headers":{"content-type":"text/html"}"#
+                        )), policy: $1, matches: { $0 == .blockedByGateway("127.0.0.1") })
+            }
         case .invalidResponse: [Row(name: name, scenario: "html")]
         case .approvalPending: [Row(name: name, tool: weather(.ask), ask: call)]
         case .invalidStructuredOutput:
@@ -240,6 +252,8 @@ import Testing
             return .streamingTransportReplayDiverged
         } catch ChappieClientError.httpError(let status, let body) where status >= 400 && !body.isEmpty {
             return .httpError
+        } catch ChappieClientError.blockedByGateway(let host) where !host.isEmpty {
+            return .blockedByGateway
         } catch ChappieClientError.invalidResponse {
             return .invalidResponse
         } catch ChappieClientError.approvalPending(let turn) where turn.approvals.count == 1 {

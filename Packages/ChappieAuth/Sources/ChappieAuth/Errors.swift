@@ -14,6 +14,9 @@ public enum ChappieAuthError: Error, Sendable, Hashable {
     case pollingTimeout
     /// The sign-in callback did not arrive in time. For grants with a callback.
     case callbackTimeout
+    /// A web page with status 403 came in the place of an answer: from what protects the sign-in service, or from a network
+    /// on the way. The string is the host that was asked. The credential is untouched.
+    case blockedByGateway(String)
     /// The user, or the service, refused; the string says how.
     case authorizationDenied(String)
     /// The token endpoint answered with an error. `body` is the answer's body, 64 KiB at most, without everything that
@@ -58,6 +61,7 @@ extension ChappieAuthError: LocalizedError {
         case .networkFailure(let detail): detail
         case .pollingTimeout: "The code was not approved within 15 minutes."
         case .callbackTimeout: "The browser did not come back in time."
+        case .blockedByGateway(let host): BlockingPage.sentence(host: host)
         case .authorizationDenied(let detail), .reauthenticationRequired(let detail): detail
         case .tokenExchangeFailed(let statusCode, let body):
             "The sign-in service refused with \(IssuerError(status: statusCode, body: body).summary)."
@@ -73,6 +77,7 @@ extension ChappieAuthError: LocalizedError {
         switch self {
         case .expiredDeviceCode, .pollingTimeout, .callbackTimeout, .cancelledSignIn: "Start again when you are ready."
         case .networkFailure: "Check the network and the configured addresses, then try again."
+        case .blockedByGateway: BlockingPage.advice
         case .authorizationDenied: "Sign in again if this was not what you wanted."
         case .tokenExchangeFailed(let statusCode, _) where statusCode >= 500:
             "The sign-in service has a problem; try again in a moment."
@@ -156,6 +161,7 @@ enum CredentialFailure: Error, Sendable, Hashable {
         switch authError {
         case .tokenExchangeFailed(let statusCode, _): "status \(statusCode)"
         case .networkFailure: "the network failed"
+        case .blockedByGateway: "a web page answered with status 403"
         case .invalidResponse: "the answer could not be understood"
         case .missingRefreshToken: "there is no refresh token"
         default: mayPass ? "it may work later" : "only a new sign-in helps"

@@ -104,7 +104,8 @@ private func answer(_ status: Int, _ body: String = "", fields: HTTPFields = [:]
     }
 
     @Test(arguments: [
-        (403, "", "wait 5"), (404, "<html>", "wait 5"), (403, #"{"error":{"code":"access_denied"}}"#, "wait 5"),
+        (403, "", "wait 5"), (404, "<html>", "wait 5"), (403, "<html>", "wait 5"),
+        (403, #"{"error":{"code":"access_denied"}}"#, "wait 5"),
         (200, #"{"status":"pending"}"#, "wait 5"), (202, #"{"status":"authorization_pending"}"#, "wait 5"),
         (400, #"{"error":"authorization_pending"}"#, "wait 5"), (400, #"{"error":"slow_down"}"#, "wait 10"),
         (400, #"{"error":"expired_token"}"#, "failed expiredDeviceCode"),
@@ -163,6 +164,13 @@ private func answer(_ status: Int, _ body: String = "", fields: HTTPFields = [:]
         }
         let last = name(polling.receivedAnswer(answer(502, "<html>"), elapsed: begin))
         #expect(last == #"failed tokenExchangeFailed(statusCode: 502, body: "<html>")"#)
+        // A page that keeps polls from the service may go away; it is no "not yet".
+        polling = try self.polling()
+        for _ in 1..<DeviceAuthorization.maximumConsecutiveFailures {
+            #expect(name(polling.receivedAnswer(answer(403, "<html>"), elapsed: begin)) == "wait 5")
+        }
+        let blocked = name(polling.receivedAnswer(answer(403, "<html>"), elapsed: begin))
+        #expect(blocked == #"failed blockedByGateway("issuer.test")"#)
     }
 
     @Test(arguments: [
@@ -253,8 +261,12 @@ private func answer(_ status: Int, _ body: String = "", fields: HTTPFields = [:]
     ])
     func aPageIsKnownByItsTypeOrItsFirstByteAndIsTheNetworksFault(_ body: String, _ type: String, _ isPage: Bool) {
         let error = answer(403, body, fields: [.contentType: type]).authError(host: "issuer.test")
-        guard case .networkFailure(let words) = error else { return #expect(!isPage) }
-        #expect(isPage && words.contains("issuer.test") && words.contains("403"))
+        #expect((error == .blockedByGateway("issuer.test")) == isPage)
+        let words = error.errorDescription ?? ""
+        #expect(!isPage || words.contains("issuer.test") && words.contains("403"))
+        let other = answer(404, body, fields: [.contentType: type]).authError(host: "issuer.test")
+        guard case .networkFailure(let words) = other else { return #expect(!isPage) }
+        #expect(isPage && words.contains("issuer.test") && words.contains("404"))
     }
 
     @Test(

@@ -114,7 +114,8 @@ import Testing
 
     @Test(arguments: [
         (ScriptedHTTPAnswer.lost, "networkFailure"), (.error(.internalServerError, "x"), "tokenExchangeFailed 500"),
-        (.page(.forbidden), "networkFailure"), (.json("{}"), "invalidResponse"),
+        (.page(.forbidden), "blockedByGateway"), (.page(.proxyAuthenticationRequired), "networkFailure"),
+        (.json("{}"), "invalidResponse"),
         // Without an end.
         (.response(body: String(repeating: " ", count: 2 << 20)), "networkFailure"),
     ])
@@ -130,6 +131,7 @@ import Testing
     private func name(of error: any Error) -> String {
         switch error as? ChappieAuthError {
         case .networkFailure?: "networkFailure"
+        case .blockedByGateway?: "blockedByGateway"
         case .tokenExchangeFailed(let status, _)?: "tokenExchangeFailed \(status)"
         default: "\(error)"
         }

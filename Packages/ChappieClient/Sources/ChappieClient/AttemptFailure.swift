@@ -66,7 +66,11 @@ struct AttemptFailure: Error {
 
     /// The failure of a handshake: an error that says nothing of the request itself is one of WebSocket.
     var ofUpgrade: AttemptFailure {
-        guard case ChappieClientError.httpError = error, kind == .final || kind == .broken else { return self }
+        guard kind == .final || kind == .broken else { return self }
+        switch error {
+        case ChappieClientError.httpError, ChappieClientError.blockedByGateway: break
+        default: return self
+        }
         var failure = self
         failure.kind = .upgradeFailed
         return failure
@@ -97,6 +101,11 @@ struct BackendErrors: Sendable {
     }
 
     func failure(status: Int, headerFields: HTTPFields, body: [UInt8], now: Date) -> AttemptFailure {
+        if BlockingPage.isOne(status: status, contentType: headerFields[.contentType], body: body) {
+            let error = ChappieClientError.blockedByGateway(host)
+            if let requestID = headerFields.requestID { error.note(requestID: requestID) }
+            return AttemptFailure(.final, error)
+        }
         let text = UntrustedText.withoutTokens(String(decoding: body, as: UTF8.self))
         let kind: AttemptFailure.Kind =
             switch status {

@@ -19,7 +19,7 @@ public enum ChappieClientError: Error, Sendable, Hashable {
     case toolApprovalDenied(String, String)
     /// A tool's handler threw: the tool's name and the error's message.
     case toolExecutionFailed(String, String)
-    /// The model kept calling tools beyond this many rounds.
+    /// The model kept calling tools, or going on, beyond this many rounds.
     case toolLoopLimitExceeded(Int)
     /// The response ended in an error, and asking again did not help; or it ended early, where the whole text was asked for.
     /// The response holds what the backend said, and the text as far as it came.
@@ -30,6 +30,9 @@ public enum ChappieClientError: Error, Sendable, Hashable {
     /// The backend answered with an HTTP error that has no case of its own: status and body (at most 64 KiB of it,
     /// access tokens taken out).
     case httpError(Int, String)
+    /// A web page with status 403 came in the place of an answer: from what protects the service, or from a network on the
+    /// way, and not from the service itself. The string is the host that was asked. The sign-in and the model are untouched.
+    case blockedByGateway(String)
     /// A successful answer that can't be understood.
     case invalidResponse
     /// A tool call waits for the user, who can't answer now; ``ChappieClient/resume(_:decisions:)`` goes on.
@@ -65,10 +68,11 @@ extension ChappieClientError: LocalizedError {
         case .missingToolHandler(let name): "The model called the tool \"\(name)\", which this program does not have."
         case .toolApprovalDenied(let name, let reason): "The call of \"\(name)\" was refused: \(reason)"
         case .toolExecutionFailed(let name, let message): "The tool \"\(name)\" failed: \(message)"
-        case .toolLoopLimitExceeded(let limit): "The model kept calling tools for more than \(limit) rounds."
+        case .toolLoopLimitExceeded(let limit): "The model was not done after \(limit) rounds."
         case .streamingTransportReplayDiverged: "The connection broke, and the repeated answer began differently."
         case .responseFailed(let response): describe(response)
         case .httpError(let status, let body): describe(status: status, body: body)
+        case .blockedByGateway(let host): BlockingPage.sentence(host: host)
         case .invalidResponse: "The server sent an answer that could not be understood."
         case .approvalPending(let turn):
             "The turn waits for your approval of \(turn.approvals.map { "\"\($0.call.name)\"" }.joined(separator: ", "))."
@@ -101,6 +105,7 @@ extension ChappieClientError: LocalizedError {
         case .httpError(429, _): "Too many requests just now; wait a moment and try again."
         case .httpError(let status, _):
             status >= 500 ? "The service has a problem; try again in a moment." : "Check the request and the address."
+        case .blockedByGateway: BlockingPage.advice + " If WebSocket is switched off, allow it."
         case .invalidResponse: "Check that the configured address is the right service."
         case .approvalPending: "Approve or deny the call, then go on with the turn."
         case .invalidStructuredOutput: "Ask again, or make the schema simpler."

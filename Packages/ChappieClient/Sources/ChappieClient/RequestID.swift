@@ -25,14 +25,14 @@ extension ChappieClientError {
     /// The name under which the server knows the exchange that failed (`x-request-id`), for a question to its operator;
     /// `nil` for an error that came from no server, or from one that gave none.
     ///
-    /// ``httpError(_:_:)`` and ``contextWindowExceeded`` have no place for it in their values. The names of the last
+    /// ``httpError(_:_:)``, ``blockedByGateway(_:)`` and ``contextWindowExceeded`` have no place for it in their values. The names of the last
     /// hundred such errors are remembered instead: where several of them are equal, it is that of the newest, which may be
     /// another client's.
     public var requestID: String? {
         switch self {
         case .responseFailed(let response): response.requestID
         case .usageLimitReached(let limit): limit.requestID
-        case .httpError, .contextWindowExceeded:
+        case .httpError, .blockedByGateway, .contextWindowExceeded:
             Self.noted.withLock { [hashValue] noted in noted.last { $0.error == hashValue }?.id }
         default: nil
         }
@@ -44,7 +44,7 @@ extension ChappieClientError {
     /// Remembers the name for an error that has no place for it.
     func note(requestID: String) {
         switch self {
-        case .httpError, .contextWindowExceeded:
+        case .httpError, .blockedByGateway, .contextWindowExceeded:
             Self.noted.withLock { [hashValue] noted in
                 noted.append((hashValue, requestID))
                 if noted.count > 100 { noted.removeFirst() }

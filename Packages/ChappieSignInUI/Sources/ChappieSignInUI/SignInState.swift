@@ -140,7 +140,7 @@ extension ChappieSignInEnding.Reason {
         case (nil, .cancelledSignIn): self = .cancelled
         case (nil, .expiredDeviceCode), (nil, .pollingTimeout), (nil, .callbackTimeout): self = .expired
         case (nil, .authorizationDenied): self = codeWasShown ? .denied : .switchedOff
-        case (nil, .networkFailure): self = .network
+        case (nil, .networkFailure), (nil, .blockedByGateway): self = .network
         case (nil, .tokenExchangeFailed), (nil, .invalidResponse): self = .service
         case (nil, .reauthenticationRequired), (nil, .missingRefreshToken), (nil, .secureRandomFailed), (nil, .unknown):
             self = .failed

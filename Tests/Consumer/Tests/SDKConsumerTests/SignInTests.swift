@@ -151,6 +151,7 @@ import Testing
             .callbackTimeout, .authorizationDenied("No."), .tokenExchangeFailed(statusCode: 400, body: "{}"),
             .tokenExchangeFailed(statusCode: 400, body: #"{"error":"invalid_grant"}"#), .missingRefreshToken,
             .secureRandomFailed(statusCode: 5), .invalidResponse, .unknown("Something."),
+            .blockedByGateway("auth.example.com"),
             .reauthenticationRequired("Sign in again."),
         ]
         for error in errors {
@@ -162,7 +163,9 @@ import Testing
                 case .tokenExchangeFailed(statusCode: let status, body: let body):
                     status == 400 && body.contains("invalid_grant")
                 case .expiredDeviceCode, .cancelledSignIn, .pollingTimeout, .callbackTimeout, .invalidResponse: false
-                case .networkFailure(let words), .authorizationDenied(let words), .unknown(let words): words.isEmpty
+                case .networkFailure(let words), .authorizationDenied(let words), .unknown(let words),
+                    .blockedByGateway(let words):
+                    words.isEmpty
                 case .secureRandomFailed(statusCode: let status): status == Int32(0)
                 }
             #expect(error.requiresReauthentication == isFinal, "\(error)")

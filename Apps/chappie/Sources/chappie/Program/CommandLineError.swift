@@ -76,6 +76,9 @@ struct CommandLineError: Error {
         case ChappieAuthError.expiredDeviceCode, ChappieAuthError.pollingTimeout, ChappieAuthError.callbackTimeout:
             (.signInNeeded, "sign_in_timed_out")
         case ChappieAuthError.authorizationDenied: (.signInNeeded, "authorization_denied")
+        case ChappieClientError.blockedByGateway, ChappieAuthError.blockedByGateway,
+            ChappieClientError.renewalFailed(.blockedByGateway):
+            (.unavailable, "blocked_by_gateway")
         case ChappieAuthError.networkFailure, ChappieAuthError.tokenExchangeFailed, ChappieClientError.renewalFailed:
             (.unavailable, "sign_in_unavailable")
         case ChappieAuthError.invalidResponse, ChappieClientError.invalidResponse: (.badData, "invalid_response")

@@ -69,10 +69,12 @@ struct DeviceAuthorization: ~Copyable {
             to: endpoints.profile.deviceTokenURL)
     }
 
-    /// Takes an answer. 403 and 404 mean "not yet", whatever the body says.
+    /// Takes an answer. 403 and 404 mean "not yet", whatever the service says with it; a page that keeps requests from the
+    /// service may go away, or stay.
     mutating func receivedAnswer(_ answer: IssuerAnswer, elapsed: Duration) -> Step {
         switch answer.status {
         case 200..<300: receivedSuccess(answer, elapsed: elapsed)
+        case 403 where answer.isWebPage: failed(error(of: answer), elapsed: elapsed)
         case 403, 404: pending(elapsed: elapsed)
         case 429: slowDown(answer.retryAfter, elapsed: elapsed)
         case 500...: failed(error(of: answer), elapsed: elapsed)

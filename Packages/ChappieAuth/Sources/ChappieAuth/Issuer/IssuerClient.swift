@@ -121,9 +121,7 @@ struct IssuerAnswer: Sendable {
     init(status: Int, headerFields: HTTPFields = [:], body: [UInt8] = []) {
         self.status = status
         self.body = body
-        let type = headerFields[.contentType]?.lowercased() ?? ""
-        let firstByte = body.first { ![0x20, 0x09, 0x0A, 0x0D, 0xEF, 0xBB, 0xBF].contains($0) }
-        isWebPage = type.hasPrefix("text/html") || firstByte == UInt8(ascii: "<")
+        isWebPage = BlockingPage.isWebPage(contentType: headerFields[.contentType], body: body)
         date = headerFields[.date].flatMap(HTTPDate.imfFixdate)
         retryAfter = headerFields[.retryAfter].flatMap { [date] in Self.retryAfter($0.trimmed, date: date) }
     }
@@ -140,6 +138,7 @@ struct IssuerAnswer: Sendable {
 
     /// This answer as an error in the terms of the public API, without the secrets of the request, should it echo one.
     func authError(host: String, secrets: [Secret] = []) -> ChappieAuthError {
+        if isWebPage, status == 403 { return .blockedByGateway(host) }
         if isWebPage, (400..<500).contains(status) {
             return .networkFailure(
                 "Something between here and \(host) answered with a web page (status \(status)) instead of the sign-in "
