@@ -1,5 +1,6 @@
 import ArgumentParser
 @_spi(ChappieInternals) import ChappieCore
+import ChappieMarkdown
 import ChappieSDK
 import FoundationEssentials
 import Testing
@@ -7,14 +8,15 @@ import Testing
 @testable import chappie
 
 @Suite struct AnswerPrinterTests {
-    private let recorder = Recorder()
 
     /// Prints the events, and gives what standard output and standard error got.
     private func printed(
-        _ events: [ChappieStreamEvent], _ arguments: String..., drawing: Bool = false, failing: Bool = false
+        _ events: [ChappieStreamEvent], _ arguments: String..., drawing: Bool = false, failing: Bool = false,
+        terminal: Bool = false, styles: Bool = false, markdown: MarkdownStream? = nil
     ) async throws -> (output: String, errors: String, transport: TransportSummary) {
-        let console = recorder.console(.init(draws: drawing, error: drawing))
-        var printer = AnswerPrinter(console, try GlobalOptions.parse(arguments))
+        let recorder = Recorder()
+        let console = recorder.console(.init(output: terminal, draws: drawing, error: drawing, styles: styles))
+        var printer = AnswerPrinter(console, try GlobalOptions.parse(arguments), markdown: markdown)
         let stream = AsyncThrowingStream<ChappieStreamEvent, any Error> { stream in
             for event in events { stream.yield(event) }
             stream.finish(throwing: failing ? ChappieClientError.invalidResponse : nil)
@@ -33,6 +35,30 @@ import Testing
         let events = answer.0.map(ChappieStreamEvent.textDelta) + (failing ? [] : [.completed(Self.response)])
         let (output, errors, _) = try await printed(events, failing: failing)
         #expect(output == answer.1 && errors.isEmpty)
+    }
+
+    @Test func commentaryIsDimOnATerminalAndLeftOutOfAPipe() async throws {
+        let item = { (text: String) in
+            ChappieStreamEvent.item(
+                ChappieOutputItem([
+                    "type": "message", "phase": "commentary",
+                    "content": [["type": "output_text", "text": .string(text)]],
+                ]))
+        }
+        let events: [ChappieStreamEvent] = [
+            .commentaryDelta("I'll "), .commentaryDelta("look.\u{1B}[2J"), item("I'll look."),
+            .commentaryDelta("Well."), item("Well."), .textDelta("Fo"), .textDelta("ur."), .commentaryDelta("Done."),
+            item("Done."), .completed(Self.response),
+        ]
+        let pipe = try await printed(events, drawing: true)
+        #expect(pipe.output == "Four.\n")
+        #expect(pipe.errors.contains("Working…") && !pipe.errors.contains("look"))
+        #expect(
+            try await printed(events, terminal: true, styles: true).output
+                == "\u{1B}[2mI'll \u{1B}[0m\u{1B}[2mlook.\u{FFFD}[2J\u{1B}[0m\n\n\u{1B}[2mWell.\u{1B}[0m\n\nFour.\n\n"
+                + "\u{1B}[2mDone.\u{1B}[0m\n")
+        #expect(
+            try await printed(events, terminal: true).output == "I'll look.\u{FFFD}[2J\n\nWell.\n\nFour.\n\nDone.\n")
     }
 
     @Test func theStatusIsOnlyDrawnBetweenLines() async throws {
@@ -65,6 +91,7 @@ import Testing
     }
 
     @Test func textThatIsKeptBackIsInTheResponse() async throws {
+        let recorder = Recorder()
         let console = recorder.console(.init(draws: true, error: true))
         var printer = AnswerPrinter(console, try GlobalOptions.parse([]), showsText: false)
         let stream = AsyncThrowingStream<ChappieStreamEvent, any Error> { stream in
@@ -81,15 +108,15 @@ import Testing
 
     @Test func underJSONEachEventIsALine() async throws {
         let events: [ChappieStreamEvent] = [
-            .transport(.connected(.webSocket)), .created("r"), .textDelta("Hi\u{1B}"),
+            .transport(.connected(.webSocket)), .created("r"), .textDelta("Hi\u{1B}"), .commentaryDelta("Well"),
             .transport(.waiting(attempt: 1, maximum: 2, delay: .seconds(3))), .completed(Self.response),
         ]
         let (output, errors, transport) = try await printed(events, "--json")
         let lines = output.split(separator: "\n").map(String.init)
         #expect(
-            lines.prefix(4) == [
+            lines.prefix(5) == [
                 #"{"type":"connected","transport":"websocket"}"#, #"{"type":"created","response_id":"r"}"#,
-                #"{"type":"text_delta","text":"Hi\u001b"}"#,
+                #"{"type":"text_delta","text":"Hi\u001b"}"#, #"{"type":"commentary_delta","text":"Well"}"#,
                 #"{"type":"waiting","attempt":1,"maximum":2,"seconds":3}"#,
             ])
         let last = try ChappieJSON(parsing: Array(try #require(lines.last).utf8))

@@ -83,6 +83,29 @@ enum SampleThread {
         return try ChappieThread(id: "0199-sample", records: records)
     }
 
+    /// A thread whose one answer came after commentary, or is nothing else.
+    static func commented(_ messages: [(text: String, phase: String)], answer: String) throws -> ChappieThread {
+        let items = messages.map { message -> ChappieJSON in
+            [
+                "type": "message", "role": "assistant", "phase": .string(message.phase),
+                "content": [["type": "output_text", "text": .string(message.text)]],
+            ]
+        }
+        let question: ChappieJSON = [
+            "type": "message", "role": "user", "content": [["type": "input_text", "text": "How many?"]],
+        ]
+        return try thread([
+            (.turnStarted, ["turn": "t", "model": "gpt-6-sol", "messages": [question]]),
+            (
+                .turnFinished,
+                [
+                    "turn": "t", "from": 1, "items": .array(items), "model": "gpt-6-sol", "text": .string(answer),
+                    "output": .array(items),
+                ]
+            ),
+        ])
+    }
+
     /// Texts that try to break out of their place in the page.
     static let hostile = [
         "<script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">",
@@ -161,6 +184,24 @@ enum SampleThread {
                 *`gpt-5.5`, 1200 tokens in, 345 tokens out*
 
                 """)
+    }
+
+    @Test func commentaryStandsBesideTheAnswer() throws {
+        let thread = try SampleThread.commented(
+            [("I'll look.", "commentary"), ("Four.", "final_answer")], answer: "Four.")
+        let markdown = ThreadFormat.markdown.text(of: thread)
+        #expect(markdown.contains("### Commentary\n\n> I'll look.\n\n### Answer\n\nFour.\n"))
+        #expect(markdown.ranges(of: "Four.").count == 1)
+        let page = ThreadFormat.html.text(of: thread)
+        #expect(page.contains("<details class=\"aside\"><summary>Commentary</summary>"))
+        #expect(ThreadFormat.json.text(of: thread).contains(#""phase":"commentary""#))
+        // An answer may be nothing but commentary, and come in several messages.
+        let only = ThreadFormat.markdown.text(
+            of: try SampleThread.commented([("Done.", "commentary")], answer: "Done."))
+        #expect(only.contains("### Answer\n\nDone.") && !only.contains("### Commentary"))
+        let parts = ThreadFormat.markdown.text(
+            of: try SampleThread.commented([("Fo", "partial_answer"), ("ur", "final_answer")], answer: "Four"))
+        #expect(parts.ranges(of: "### Answer").count == 2)
     }
 
     @Test func theEndOfATurnIsTold() throws {

@@ -54,6 +54,16 @@ import Testing
         ]
     }
 
+    @Test func commentaryOfACodexSessionKeepsItsPhase() throws {
+        let phased = message("assistant", "I'll look.").replacing(
+            #""role""#, with: #""phase":"commentary","role""#)
+        let said = session.map {
+            $0.replacing(#"{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"x"}"#, with: phased)
+        }
+        let turn = try #require(try ThreadImport(lines(said)).threads.first?.turns.first)
+        #expect(turn.commentary == "I'll look." && turn.outputText == "Done.")
+    }
+
     @Test func aCodexSessionBecomesAThread() throws {
         let read = try ThreadImport(lines(session))
         let thread = try #require(read.threads.first)

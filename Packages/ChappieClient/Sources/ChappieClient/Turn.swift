@@ -1,17 +1,19 @@
 import ChappieAuth
 @_spi(ChappieInternals) public import ChappieCore
 
-/// One turn: requests and rounds of tool calls, until the model has nothing more to call.
+/// One turn: requests and rounds of tool calls, until the model has nothing more to call or to say.
 struct Turn: Sendable {
     private var runner: TurnRunner
     let frame: RequestFrame
     private var tools: ToolRound
-    /// How many rounds of tool calls there may be.
+    /// How often the model may be asked again, after tool calls or because it wants to go on.
     let toolLoopLimit: Int
     /// What the turn adds to the conversation: its messages, then what every round brought.
     private(set) var items: [ChappieJSON]
-    /// Rounds of tool calls so far.
+    /// How often the model has been asked again.
     private var round = 0
+    /// The beginning of the answer, by responses after which the model wanted to go on.
+    private var answer = ""
     private var turnState: String?
     /// Whether the backend could not read the conversation's encrypted items, which were left out then.
     private(set) var hasDroppedReasoning = false
@@ -48,13 +50,21 @@ struct Turn: Sendable {
             usage = usage.map { $0.adding(response.usage) } ?? response.usage
             items += Conversation.kept(of: response)
             let calls = response.items.filter(\.isToolCall)
-            guard !calls.isEmpty, response.status == .completed else {
+            guard response.status == .completed, !calls.isEmpty || response.wantsToGoOn else {
                 measuredTokens = ownUsage?.totalTokens
                 response.usage = usage
+                let commentary = items.map(ChappieOutputItem.init).commentary
+                if !commentary.isEmpty { response.commentary = commentary }
+                response.outputText = answer + response.outputText
                 return response
             }
             guard round < toolLoopLimit else { throw ChappieClientError.toolLoopLimitExceeded(toolLoopLimit) }
             round += 1
+            if calls.isEmpty {
+                // JSON is whole in one response, or not at all.
+                if frame.outputSchema == nil { answer += response.outputText }
+                continue
+            }
             let known = try calls.map { item in
                 guard let call = ChappieToolCall(item) else { throw ChappieClientError.invalidResponse }
                 return call

@@ -5,19 +5,23 @@ import HTTPTypes
 ///
 /// When a connection breaks, the request is sent again in full, and the model may answer anew. The answer's text must then
 /// begin with what was shown: that prefix is held back. A tool call that was handed out has perhaps been carried out, so
-/// the same call must come again: it is held back, too. Summaries of reasoning are for reading only: what had been shown is
-/// held back, and a new one that differs is held back altogether.
+/// the same call must come again: it is held back, too. Commentary and summaries of reasoning are for reading only: what had
+/// been shown is held back, and new ones that differ are held back altogether.
 ///
 /// Its methods throw ``ChappieClientError/streamingTransportReplayDiverged(_:)``, and nothing else.
 struct TurnAccumulator {
     /// Told each new thing as it comes; the receiver only queues it.
     private let emit: (ChappieStreamEvent) -> Void
     private var text = DeliveredText()
-    private var reasoning = DeliveredText()
-    private var isReasoningMuted = false
-    /// The items handed out, by type, in order.
+    private var commentary = DeliveredAside()
+    private var reasoning = DeliveredAside()
+    /// The messages of the present attempt that began as commentary.
+    private var commentaryIDs: Set<String> = []
+    /// The message that is open, and how many bytes of it have come in deltas; `nil` if messages come side by side.
+    private var message: (id: String?, isCommentary: Bool, said: Int?) = (nil, false, 0)
+    /// The items handed out, by kind, in order.
     private var delivered: [String: [ChappieOutputItem]] = [:]
-    /// How many items of each type the present attempt has completed.
+    /// How many items of each kind the present attempt has completed.
     private var seen: [String: Int] = [:]
     /// The items of the present attempt, as the host knows them.
     private var items: [ChappieOutputItem] = []
@@ -27,19 +31,23 @@ struct TurnAccumulator {
     private(set) var hasBegun = false
     /// Sticky routing: the first value that the backend gave in this turn.
     private(set) var turnState: String?
+    /// The tag of the backend's present model list, as this turn's answers last said.
+    private(set) var modelsETag: String?
     /// Names the present attempt's exchange, or its connection, at the server.
     private(set) var requestID: String?
 
     /// Whether the host has been shown anything that another attempt would show again.
-    var hasDelivered: Bool { !text.isEmpty || !reasoning.isEmpty || !delivered.isEmpty }
+    var hasDelivered: Bool { !text.isEmpty || !commentary.isEmpty || !reasoning.isEmpty || !delivered.isEmpty }
 
     init(emit: @escaping (ChappieStreamEvent) -> Void) { self.emit = emit }
 
     /// The request goes out, for the first time or again.
     mutating func attemptBegan() {
         text.attemptBegan()
+        commentary.attemptBegan()
         reasoning.attemptBegan()
-        isReasoningMuted = false
+        commentaryIDs = []
+        message = (nil, false, 0)
         seen = [:]
         items = []
         rawItems = []
@@ -51,6 +59,8 @@ struct TurnAccumulator {
 
     /// The first value counts (protocol of `x-codex-turn-state`).
     mutating func received(turnState value: String?) { turnState = turnState ?? value }
+
+    mutating func received(modelsETag value: String?) { modelsETag = value ?? modelsETag }
 
     func received(limitsIn fields: HTTPFields) {
         if let limits = ChappieUsageLimitSnapshot(headerFields: fields) { emit(.usageLimits(limits)) }
@@ -67,17 +77,28 @@ struct TurnAccumulator {
     mutating func received(_ events: [ResponsesEvent]) throws(ChappieClientError) -> ResponsesEvent? {
         if !events.isEmpty { hasBegun = true }
         var burst = ""
+        var isBurstCommentary = false
         let emit = emit
         func flush() {
             guard !burst.isEmpty else { return }
-            emit(.textDelta(burst))
+            emit(isBurstCommentary ? .commentaryDelta(burst) : .textDelta(burst))
             burst = ""
         }
         defer { flush() }
         for event in events {
-            if case .outputTextDelta(let delta, _) = event {
-                guard let new = text.said(delta) else { throw divergence }
-                burst += new
+            if case .outputTextDelta(let delta, let itemID) = event {
+                let isCommentary = isCommentary(itemID)
+                if isCommentary != isBurstCommentary {
+                    flush()
+                    isBurstCommentary = isCommentary
+                }
+                message.said? += delta.utf8.count
+                if isCommentary {
+                    burst += commentary.said(delta)
+                } else {
+                    guard let new = text.said(delta) else { throw divergence }
+                    burst += new
+                }
                 continue
             }
             flush()
@@ -86,29 +107,36 @@ struct TurnAccumulator {
         return nil
     }
 
+    /// Whether a delta of the message `itemID` is commentary. A message whose beginning was not announced is an answer; a
+    /// delta that names none belongs to the message that is open.
+    private mutating func isCommentary(_ itemID: String?) -> Bool {
+        // Ids are compared only in an attempt that has commentary, and looked up only where they change.
+        if !commentaryIDs.isEmpty, let itemID, itemID != message.id {
+            message = (itemID, commentaryIDs.contains(itemID), nil)
+        }
+        return message.isCommentary
+    }
+
     private mutating func take(_ event: ResponsesEvent) throws(ChappieClientError) -> ResponsesEvent? {
         switch event {
         case .created(let response): emit(.created(response.id))
         case .reasoningSummaryTextDelta(let delta, _, _):
-            let new = isReasoningMuted ? nil : reasoning.said(delta)
-            isReasoningMuted = new == nil
-            if let new, !new.isEmpty { emit(.reasoningSummaryDelta(new)) }
-        case .outputItemDone(let item, _):
-            rawItems.append(item)
-            if let known = try earlier(item) {
-                items.append(known)
-            } else {
-                delivered[item.type, default: []].append(item)
-                items.append(item)
-                emit(.item(item))
-            }
+            let new = reasoning.said(delta)
+            if !new.isEmpty { emit(.reasoningSummaryDelta(new)) }
+        case .outputItemAdded(let item, _):
+            message = (item.id, item.phase == .commentary, 0)
+            if message.isCommentary { commentaryIDs.insert(item.id ?? "") }
+        case .outputItemDone(let item, _): try completed(item)
         case .rateLimits(let snapshot): emit(.usageLimits(snapshot))
         case .metadata(let headers, _):
-            received(turnState: headers["x-codex-turn-state"]?.string)
-            received(requestID: RequestID.of { headers[$0]?.string })
+            let fields = HeaderValues(headers)
+            received(turnState: fields["x-codex-turn-state"])
+            received(modelsETag: fields["x-models-etag"])
+            received(requestID: RequestID.of { fields[$0] })
         case .completed(let response), .incomplete(let response):
             // An answer may come in items alone; a reader of the deltas sees it all the same.
-            let rest = text.concluded(response.with(items: items, text: "").outputText)
+            let rest = text.concluded(
+                response.with(items: items, text: "", commentary: commentary.text).outputText)
             if !rest.isEmpty { emit(.textDelta(rest)) }
             try checkCompleteness()
             return .completed(whole(response))
@@ -119,25 +147,44 @@ struct TurnAccumulator {
         return nil
     }
 
+    private mutating func completed(_ item: ChappieOutputItem) throws(ChappieClientError) {
+        if item.phase == .commentary {
+            // It may come without deltas.
+            let said = message.id == nil || message.id == item.id ? message.said : 0
+            let rest = said.map { commentary.said(String(decoding: item.text.utf8.dropFirst($0), as: UTF8.self)) }
+            if let rest, !rest.isEmpty { emit(.commentaryDelta(rest)) }
+        }
+        if item.type == "message" { message = (nil, false, 0) }
+        rawItems.append(item)
+        if let known = try earlier(item) {
+            items.append(known)
+        } else {
+            delivered[item.kind, default: []].append(item)
+            items.append(item)
+            emit(.item(item))
+        }
+    }
+
     private func whole(_ response: ChappieResponse) -> ChappieResponse {
-        var response = response.with(items: items, text: text.text)
+        var response = response.with(items: items, text: text.text, commentary: commentary.text)
         response.requestID = requestID
         return response
     }
 
     /// The item as an earlier attempt handed it out; `nil` when it is new.
     private mutating func earlier(_ item: ChappieOutputItem) throws(ChappieClientError) -> ChappieOutputItem? {
-        let index = seen[item.type, default: 0]
-        seen[item.type] = index + 1
-        guard let known = delivered[item.type]?.dropFirst(index).first else { return nil }
+        let index = seen[item.kind, default: 0]
+        seen[item.kind] = index + 1
+        guard let known = delivered[item.kind]?.dropFirst(index).first else { return nil }
+        if item.phase == .commentary { return item }
         guard item.isToolCall ? item.asksTheSame(as: known) : item.text == known.text else { throw divergence }
         return item.isToolCall ? item.withCallID(of: known) : item
     }
 
     /// A whole answer must have said everything again.
     private func checkCompleteness() throws(ChappieClientError) {
-        let hasAllCalls = delivered.allSatisfy { type, items in
-            seen[type, default: 0] >= items.count || !items.contains(where: \.isToolCall)
+        let hasAllCalls = delivered.allSatisfy { kind, items in
+            seen[kind, default: 0] >= items.count || !items.contains(where: \.isToolCall)
         }
         guard text.isCaughtUp, hasAllCalls else { throw divergence }
     }
@@ -146,6 +193,9 @@ struct TurnAccumulator {
 }
 
 extension ChappieOutputItem {
+    /// Items of a kind come again in the same order; commentary need not come again.
+    fileprivate var kind: String { phase == .commentary ? "commentary" : type }
+
     /// Whether two tool calls are for the same tool with the same arguments; ids differ from answer to answer.
     fileprivate func asksTheSame(as other: ChappieOutputItem) -> Bool {
         guard name == other.name, json["namespace"] == other.json["namespace"] else { return false }
@@ -162,6 +212,39 @@ extension ChappieOutputItem {
         guard var object = json.object else { return self }
         object["call_id"] = other.json["call_id"]
         return ChappieOutputItem(.object(object))
+    }
+}
+
+/// Header-like values in an event: their names may have any case, and a value may be a list.
+private struct HeaderValues {
+    private let members: [ChappieJSONObject.Member]
+
+    init(_ json: ChappieJSON) { members = json.object?.members ?? [] }
+
+    subscript(name: String) -> String? {
+        let value = members.first { $0.name.lowercased() == name.lowercased() }?.value
+        return value?.string ?? value?[0]?.string
+    }
+}
+
+/// Text for reading alone: once an attempt says something else than what had been shown, the rest of it is held back.
+private struct DeliveredAside: Sendable {
+    private var delivered = DeliveredText()
+    private var isMuted = false
+
+    var text: String { delivered.text }
+    var isEmpty: Bool { delivered.isEmpty }
+
+    mutating func attemptBegan() {
+        delivered.attemptBegan()
+        isMuted = false
+    }
+
+    /// - Returns: what of the attempt's next piece is new, and to be shown; maybe nothing.
+    mutating func said(_ piece: String) -> String {
+        let new = isMuted ? nil : delivered.said(piece)
+        isMuted = new == nil
+        return new ?? ""
     }
 }
 

@@ -185,6 +185,7 @@ struct TurnRunner: Sendable {
             request.headerFields[.turnState] = turn.turnState
             let response = try await MiddlewareTransport(http, middleware: middleware + [signature]).send(request)
             turn.received(turnState: response.headerFields[.turnState])
+            turn.received(modelsETag: response.headerFields[.modelsETag])
             turn.received(requestID: response.headerFields.requestID)
             guard response.status != .unauthorized else { return .unauthorized(response) }
             guard response.status.kind == .successful else { throw try await errors.failure(response, now: clock.now) }
@@ -244,6 +245,7 @@ struct TurnRunner: Sendable {
                         socket: socket, identity: identity, openedAt: clock.elapsed, retirements: retirements,
                         requestID: fields.requestID)
                     turn.received(turnState: fields[.turnState])
+                    turn.received(modelsETag: fields[.modelsETag])
                     turn.received(limitsIn: fields)
                 case .refused(let response) where response.status == .unauthorized: return .unauthorized(response)
                 case .refused(let response): throw try await errors.failure(response, now: clock.now).ofUpgrade

@@ -244,6 +244,7 @@ struct ClientHarness: Sendable {
 struct Seen: Sendable, CustomStringConvertible {
     var text = ""
     var reasoning = ""
+    var commentary = ""
     /// The tool calls as a host carries them out, the moment it is told: their arguments.
     var executed: [String] = []
     /// Of the transport.
@@ -257,6 +258,7 @@ struct Seen: Sendable, CustomStringConvertible {
                 switch event {
                 case .textDelta(let delta): text += delta
                 case .reasoningSummaryDelta(let delta): reasoning += delta
+                case .commentaryDelta(let delta): commentary += delta
                 case .item(let item) where item.isToolCall: executed.append(item.json["arguments"]?.string ?? "")
                 case .transport(let event): events.append(event)
                 case .completed(let whole): response = whole

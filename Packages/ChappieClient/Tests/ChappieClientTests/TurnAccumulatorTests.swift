@@ -36,6 +36,28 @@ import Testing
             ]), outputIndex: nil)
     }
 
+    private static func item(_ text: String, _ phase: String?, id: String?) -> ChappieOutputItem {
+        var json: ChappieJSONObject = [
+            "type": "message", "content": [["type": "output_text", "text": .string(text)]],
+        ]
+        json["id"] = id.map(ChappieJSON.string)
+        json["phase"] = phase.map(ChappieJSON.string)
+        return ChappieOutputItem(.object(json))
+    }
+
+    private static let refusal = ResponsesEvent.outputItemDone(
+        ChappieOutputItem(["type": "message", "content": [["type": "refusal", "refusal": "No."]]]), outputIndex: nil)
+
+    private static func began(_ phase: String?, id: String? = "c") -> ResponsesEvent {
+        .outputItemAdded(item("", phase, id: id), outputIndex: nil)
+    }
+
+    private static func ended(_ text: String, _ phase: String?, id: String? = "c") -> ResponsesEvent {
+        .outputItemDone(item(text, phase, id: id), outputIndex: nil)
+    }
+
+    private static func aside(_ text: String) -> ResponsesEvent { .outputTextDelta(text, itemID: "c") }
+
     private static func call(_ id: String, _ arguments: String, name: String = "weather") -> ResponsesEvent {
         .outputItemDone(
             ChappieOutputItem([
@@ -45,6 +67,7 @@ import Testing
     }
 
     private static let completed = ResponsesEvent.completed(ChappieResponse(["id": "r"], .completed))
+    private static let goesOn = ResponsesEvent.completed(ChappieResponse(["id": "r", "end_turn": false], .completed))
     private static let early = ResponsesEvent.incomplete(ChappieResponse(["id": "r"], .incomplete))
     private static let late = ResponsesEvent.completed(
         ChappieResponse(
@@ -80,7 +103,114 @@ import Testing
         }
     }
 
+    /// Events, and what they show: commentary in brackets, then the text of the response.
+    static let phases: [([ResponsesEvent], shown: String, text: String)] = [
+        (
+            [began("commentary"), aside("Well. "), ended("Well. ", "commentary"), delta("4"), message("4"), completed],
+            "[Well. ]4", "4"
+        ),
+        // Commentary that comes without deltas, or without all of them.
+        ([ended("Well. ", "commentary"), message("4"), completed], "[Well. ]4", "4"),
+        (
+            [began("commentary"), aside("We"), ended("Well. ", "commentary"), message("4"), completed],
+            "[We][ll. ]4", "4"
+        ),
+        // A delta that names no message belongs to the one that is open.
+        (
+            [
+                began("commentary"), .outputTextDelta("Well. ", itemID: nil), ended("Well. ", "commentary"),
+                .outputTextDelta("4", itemID: nil), message("4"), completed,
+            ], "[Well. ]4", "4"
+        ),
+        // Two messages at once.
+        (
+            [
+                began("commentary"), began("final_answer", id: "m"), aside("Well. "), delta("4"), aside("So. "),
+                ended("Well. So. ", "commentary"), ended("4", "final_answer", id: "m"), completed,
+            ], "[Well. ]4[So. ]", "4"
+        ),
+        // A message that says that it is the answer is all of it.
+        (
+            [delta("Hm. "), message("Hm. "), delta("4"), ended("4", "final_answer", id: "m"), completed], "Hm. 4", "4"
+        ),
+        ([ended("4", "partial_answer"), ended("2", "final_answer", id: "m"), completed], "42", "42"),
+        ([ended("4", "something_new"), completed], "4", "4"),
+        // A refusal is no answer, and commentary before it is none either.
+        ([ended("Well.", "commentary"), refusal, completed], "[Well.]", ""),
+        // A phase that is only known at the end does not say anything twice.
+        ([aside("Well."), ended("Well.", "commentary"), completed], "Well.", "Well."),
+        ([began("commentary"), aside("Well."), early], "[Well.]", ""),
+        ([began("commentary"), aside("Well."), ended("Well.", "commentary"), completed], "[Well.]Well.", "Well."),
+        ([began("commentary"), aside("Well."), ended("Well.", "commentary"), goesOn], "[Well.]", ""),
+        (
+            [began("commentary"), aside("Well."), ended("Well.", "commentary"), call("call_1", "{}"), completed],
+            "[Well.]", ""
+        ),
+    ]
+
+    @Test func commentaryIsNoPartOfTheAnswer() throws {
+        for (events, shown, text) in Self.phases {
+            let turn = Turn()
+            for event in events { try turn.shown([event]) }
+            let told = turn.told.reduce(into: "") { told, event in
+                switch event {
+                case .textDelta(let text): told += text
+                case .commentaryDelta(let text): told += "[\(text)]"
+                default: break
+                }
+            }
+            #expect(told == shown)
+            #expect(turn.response?.outputText == text, "\(shown)")
+            #expect(turn.response?.refusals.isEmpty != events.contains(Self.refusal) || turn.response == nil)
+        }
+    }
+
+    @Test func aBurstIsOneDeltaOfEachKind() throws {
+        let turn = Turn()
+        try turn.shown([
+            Self.began("commentary"), Self.aside("We"), Self.aside("ll."), Self.delta("4"), Self.delta("2"),
+        ])
+        #expect(turn.told == [.commentaryDelta("Well."), .textDelta("42")])
+    }
+
+    @Test func headersInEventsAreReadWhateverTheirShape() throws {
+        let turn = Turn()
+        turn.accumulator.received(modelsETag: "\"0\"")
+        for headers in [[:], .null, 7, ["X-Models-ETag": []], ["x-models-etag": 7]] as [ChappieJSON] {
+            try turn.shown([.metadata(headers: headers, metadata: .null)])
+        }
+        #expect(turn.accumulator.modelsETag == "\"0\"" && turn.accumulator.turnState == nil)
+        let headers: ChappieJSON = ["X-Codex-Turn-State": "a", "x-models-etag": ["\"1\""]]
+        try turn.shown([.metadata(headers: headers, metadata: .null)])
+        try turn.shown([.metadata(headers: ["x-codex-turn-state": "b"], metadata: .null)])
+        #expect(turn.accumulator.modelsETag == "\"1\"" && turn.accumulator.turnState == "a")
+    }
+
     // MARK: Replays
+
+    @Test func commentaryNeverDivergesAndIsMutedOnceItDiffers() throws {
+        let turn = Turn()
+        try turn.shown([Self.began("commentary"), Self.aside("I look. "), Self.ended("I look. ", "commentary")])
+        #expect(turn.accumulator.hasDelivered)
+        turn.accumulator.attemptBegan()
+        try turn.shown([
+            Self.began("commentary"), Self.aside("I "), Self.aside("see."), Self.ended("I see.", "commentary"),
+        ])
+        try turn.shown([Self.delta("4"), Self.message("4"), Self.completed])
+        #expect(
+            turn.told.filter { if case .item = $0 { false } else { true } } == [
+                .commentaryDelta("I look. "), .textDelta("4"),
+            ])
+        #expect(turn.response?.commentary == "I see." && turn.response?.outputText == "4")
+        // The replay may leave it out, or say more of it.
+        turn.accumulator.attemptBegan()
+        try turn.shown([Self.delta("4"), Self.message("4"), Self.completed])
+        turn.accumulator.attemptBegan()
+        let more = [Self.ended("I look. ", "commentary"), Self.ended("And on.", "commentary", id: "d")]
+        try turn.shown(more + [Self.delta("4"), Self.message("4"), Self.completed])
+        #expect(turn.told.contains(.commentaryDelta("And on.")))
+        #expect(turn.told.count { if case .item = $0 { true } else { false } } == 3)
+    }
 
     @Test func aCallThatComesAgainIsHeldBackUnderItsFirstID() throws {
         let turn = Turn()

@@ -16,6 +16,8 @@ public struct MarkdownStream: Sendable {
     private var width: Int
     private var height: Int?
     private let isStyled: Bool
+    /// Whether what comes is drawn dim, if styles may be used: for text beside the answer. Change it after ``finish()``.
+    public var isDim = false
 
     private var block: OpenBlock?
     /// What came of the line that is not whole yet.
@@ -181,7 +183,9 @@ public struct MarkdownStream: Sendable {
         return 1
     }
 
-    private func write(_ line: Line, _ output: inout String) { output += line.encoded(styled: isStyled) + "\n" }
+    private func write(_ line: Line, _ output: inout String) {
+        output += line.encoded(styled: isStyled, base: isDim ? .dim : []) + "\n"
+    }
 
     /// Shows more of the unfinished block.
     private mutating func show(_ text: String, _ output: inout String) {
@@ -190,7 +194,8 @@ public struct MarkdownStream: Sendable {
             // One row is for the cursor, one for what the user saw last.
             preview = Preview(width: width, height: max(0, height - 2), gap: gap(before: LineStart(line[...])))
         }
-        if let more = preview?.add(text) { output += more }
+        guard let more = preview?.add(text), !more.isEmpty else { return }
+        output += isDim && isStyled ? Style.dim.sequence + more + Style().sequence : more
     }
 
     private mutating func erasePreview(_ output: inout String) {

@@ -59,13 +59,16 @@ struct Line: Equatable {
     }
 
     /// The bytes of the line, without a line feed. A style never outlives its line, so that a pager may show any part.
-    func encoded(styled: Bool) -> String {
+    ///
+    /// - Parameter base: the style of the whole line, beside those of its parts.
+    func encoded(styled: Bool, base: Style = []) -> String {
         guard styled else { return runs.map(\.text).joined() }
         var output = ""
         var current: Style = []
         for run in runs {
-            if run.style != current { output += run.style.sequence }
-            current = run.style
+            let style = run.style.union(base)
+            if style != current { output += style.sequence }
+            current = style
             output += run.text
         }
         return current.isEmpty ? output : output + "\u{1B}[0m"

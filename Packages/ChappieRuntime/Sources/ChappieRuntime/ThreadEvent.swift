@@ -49,6 +49,7 @@ extension ChappieTurn {
             if let result = tool.result { events.append(.progressed(.toolCallCompleted(result))) }
         }
         if status == .finished {
+            if !commentary.isEmpty { events.append(.progressed(.commentaryDelta(commentary))) }
             if !outputText.isEmpty { events.append(.progressed(.textDelta(outputText))) }
             events += outputItems.map { .progressed(.item($0)) }
             events.append(.progressed(.completed(response)))

@@ -49,6 +49,8 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
     public let messages: [ChappieInputMessage]
     /// The answer's text; empty before it is whole.
     public private(set) var outputText = ""
+    /// What the model said while it worked: its messages, with a blank line between two; empty if there are none.
+    public var commentary: String { items.map(ChappieOutputItem.init).commentary }
     /// The tool calls, in order.
     public private(set) var toolCalls: [ToolCall] = []
     /// Everything that the turn adds to the conversation, as the backend takes it.
@@ -154,9 +156,11 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
 
     /// The answer as a response, as far as it was kept.
     public var response: ChappieResponse {
-        ChappieResponse(
+        var response = ChappieResponse(
             id: responseID ?? "", status: incompleteReason == nil ? .completed : .incomplete, model: model,
             outputText: outputText, items: outputItems, usage: usage, incompleteReason: incompleteReason)
+        response.commentary = commentary
+        return response
     }
 
     /// The work that goes on with the turn. A call that was begun and has no result is not made again: the model is told

@@ -10,6 +10,8 @@ import Testing
 final class Model: Sendable {
     enum Answer: Sendable {
         case text(String)
+        /// Messages with their phases.
+        case messages([(text: String, phase: String)])
         case calls([(name: String, arguments: String)])
         /// Compacted: one encrypted item.
         case compaction
@@ -37,6 +39,14 @@ final class Model: Sendable {
             }
             switch answer {
             case .text(let text): return .answer(text, id: "resp_\(number)")
+            case .messages(let messages):
+                return Self.answer(
+                    messages.map {
+                        [
+                            "type": "message", "role": "assistant", "phase": .string($0.phase),
+                            "content": [["type": "output_text", "text": .string($0.text)]],
+                        ]
+                    })
             case .waiting(let gate, let text):
                 try await gate.pass()
                 return .answer(text, id: "resp_\(number)")
@@ -96,6 +106,25 @@ final class FaultyStore: ChappieThreadStore {
 
 struct RuntimeTests {
     private let store = ChappieInMemoryThreadStore()
+
+    @Test func commentaryIsKeptInTheThreadAndIsNoPartOfTheAnswer() async throws {
+        let model = Model(.messages([("I'll look.", "commentary"), ("Four.", "final_answer")]), .text("Five."))
+        let runtime = model.client().runtime(store: store)
+        #expect(try await runtime.send("How many?") == "Four.")
+        let id = try #require(await runtime.currentThread?.id)
+        let again = model.client().runtime(store: store)
+        let turn = try #require(try await again.openThread(id).turns.first)
+        #expect(turn.outputText == "Four." && turn.commentary == "I'll look.")
+        #expect(
+            turn.response.commentary == "I'll look." && turn.outputItems.map(\.phase) == [.commentary, .finalAnswer])
+        #expect(
+            turn.events.prefix(3).dropFirst() == [
+                .progressed(.commentaryDelta("I'll look.")), .progressed(.textDelta("Four.")),
+            ])
+        #expect(try await again.send("And one more?") == "Five.")
+        let phases = model.inputs.last?.compactMap { ChappieOutputItem($0).phase }
+        #expect(phases == [.commentary, .finalAnswer])
+    }
 
     private func words(_ input: [ChappieJSON]) -> [String] {
         input.compactMap { item in

@@ -24,6 +24,7 @@ import Testing
                 switch event {
                 case .created(let responseID): names.append(responseID.isEmpty ? "?" : "created")
                 case .textDelta(let text): names.append(text.isEmpty ? "?" : "text")
+                case .commentaryDelta(let text): names.append(text.isEmpty ? "?" : "commentary")
                 case .reasoningSummaryDelta(let text): names.append(text.isEmpty ? "?" : "reasoning")
                 case .usageLimits(let limits): names.append(limits.primary == nil ? "?" : "limits")
                 case .toolCallRequested(let request): names.append(request.call.name)
@@ -306,7 +307,7 @@ import Testing
             .invalidResponse, .transportFailed(transport), .contextWindowExceeded, .messageTooLarge(bytes: 2, limit: 1),
             .invalidStructuredOutput(ChappieSchemaViolation(path: "", message: "must be an object."), "1"),
             .invalidTool("a b", "the name has a space"), .renewalFailed(.networkFailure("The network is down.")),
-            .credentialStoreFailed(.locked("the keyring is locked")),
+            .credentialStoreFailed(.locked("the keyring is locked")), .blockedByGateway("example.com"),
         ]
         for error in errors {
             #expect(error.localizedDescription == error.errorDescription)
@@ -317,7 +318,8 @@ import Testing
                 break
             case .reauthenticationRequired(let text), .missingToolHandler(let text),
                 .streamingTransportReplayDiverged(let text), .toolApprovalDenied(let text, _),
-                .toolExecutionFailed(let text, _), .invalidTool(let text, _), .invalidStructuredOutput(_, let text):
+                .toolExecutionFailed(let text, _), .invalidTool(let text, _), .invalidStructuredOutput(_, let text),
+                .blockedByGateway(let text):
                 #expect(!text.isEmpty)
             case .toolLoopLimitExceeded(let count), .httpError(let count, _),
                 .messageTooLarge(bytes: let count, limit: _):

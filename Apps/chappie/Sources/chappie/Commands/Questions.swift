@@ -111,8 +111,8 @@ struct Ask: ProgramCommand {
             passEnv (names of variables to pass on), cwd, policy (ask, automatic or deny) and timeout in seconds. You \
             are asked before a tool runs; without a terminal it is denied, unless its policy is automatic.
 
-            With --json: one object a line: connected, created, reasoning_summary_delta, text_delta, item, \
-            usage_limits, waiting, reconnecting, fell_back, and last completed or error.
+            With --json: one object a line: connected, created, reasoning_summary_delta, commentary_delta, text_delta, \
+            item, usage_limits, waiting, reconnecting, fell_back, and last completed or error.
             """)
 
     @OptionGroup var options: GlobalOptions

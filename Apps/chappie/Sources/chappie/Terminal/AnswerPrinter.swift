@@ -1,11 +1,13 @@
 import ArgumentParser
+@_spi(ChappieInternals) import ChappieCore
 import ChappieLineEditor
 import ChappieMarkdown
 import ChappieSDK
 import FoundationEssentials
 import Glibc
 
-/// Prints a streamed answer: text to standard output, everything else to standard error; or JSON lines.
+/// Prints a streamed answer: text to standard output, everything else to standard error; or JSON lines. What the model says
+/// on its way to the answer is shown on a terminal alone.
 struct AnswerPrinter {
     private let console: Console
     private let options: GlobalOptions
@@ -21,6 +23,9 @@ struct AnswerPrinter {
     var thread: String?
     private var isAtLineStart = true
     private var hasText = false
+    private var isCommentary = false
+    /// Whether text that is written as it is stands off from what is above.
+    private var needsGap = false
     private var limits: ChappieUsageLimitSnapshot?
 
     /// - Parameters:
@@ -61,10 +66,21 @@ struct AnswerPrinter {
         case .textDelta where !showsText:
             if !hasText { showStatus("Writing…") }
             hasText = true
-        case .textDelta(let text) where markdown != nil: draw(text)
         case .textDelta(let text):
+            begin(commentary: false)
+            if markdown != nil { return draw(text) }
             isAtLineStart = text.utf8.last == UInt8(ascii: "\n")
             console.write(text)
+        case .commentaryDelta where !showsText || !console.terminals.output: showStatus("Working…")
+        case .commentaryDelta(let text):
+            begin(commentary: true)
+            if markdown != nil { return draw(text) }
+            isAtLineStart = text.utf8.last == UInt8(ascii: "\n")
+            let clean = UntrustedText.forTerminal(text)
+            console.draw(console.terminals.styles ? "\u{1B}[2m\(clean)\u{1B}[0m" : clean)
+        case .item(let item) where item.phase == .commentary && isCommentary:
+            finishLine()
+            needsGap = true
         case .reasoningSummaryDelta: showStatus("Thinking…")
         case .transport(.reconnecting(let attempt, let maximum, _)):
             showStatus("The connection broke; trying again (\(attempt) of \(maximum))…")
@@ -87,6 +103,17 @@ struct AnswerPrinter {
         }
     }
 
+    /// Commentary stands in paragraphs of its own.
+    private mutating func begin(commentary: Bool) {
+        if isCommentary != commentary {
+            if hasText { finishLine() }
+            needsGap = hasText
+        }
+        if needsGap, markdown == nil { console.line() }
+        (isCommentary, hasText, needsGap) = (commentary, true, false)
+        markdown?.isDim = commentary
+    }
+
     /// The terminal may have another size by now.
     private mutating func draw(_ text: String) {
         if console.terminals.output, let size = TerminalState.size() {
@@ -101,6 +128,9 @@ struct AnswerPrinter {
         if options.verbose { console.note("chappie: transport \(TransportSummary.words(transport.json))") }
         if let reason = response.incompleteReason {
             console.note("chappie: the answer ended early (\(reason))")
+        }
+        for refusal in response.refusals {
+            console.note("chappie: the model refused: \(UntrustedText.message(refusal) ?? "it gave no reason")")
         }
         for crossing in limits?.crossings() ?? [] {
             let family = limits?.limitID == crossing.limitID ? "" : "\(crossing.limitName ?? crossing.limitID): "

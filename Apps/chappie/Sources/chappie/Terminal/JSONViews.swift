@@ -90,7 +90,8 @@ extension ChappieResponse {
     var json: ChappieJSON {
         [
             "id": .string(id), "status": .string(status.rawValue), "model": .optional(model),
-            "text": .string(outputText), "incomplete_reason": .optional(incompleteReason),
+            "text": .string(outputText), "commentary": .string(commentary),
+            "incomplete_reason": .optional(incompleteReason),
             "usage": usage.map {
                 [
                     "input_tokens": .integer($0.inputTokens), "cached_input_tokens": .integer($0.cachedInputTokens),
@@ -108,6 +109,7 @@ extension ChappieStreamEvent {
         switch self {
         case .created(let id): ["type": "created", "response_id": .string(id)]
         case .textDelta(let text): ["type": "text_delta", "text": .string(text)]
+        case .commentaryDelta(let text): ["type": "commentary_delta", "text": .string(text)]
         case .reasoningSummaryDelta(let text): ["type": "reasoning_summary_delta", "text": .string(text)]
         case .usageLimits(let limits): ["type": "usage_limits", "usage_limits": limits.json]
         case .transport(.connected(let kind)): ["type": "connected", "transport": .string(kind.rawValue)]

@@ -71,7 +71,9 @@ struct CodexSession {
             turn?.messages.append(
                 ForeignThread.message("user", (item["content"]?.array ?? []).compactMap(Self.part)))
         case ("message", "assistant"):
-            take(ForeignThread.message("assistant", (item["content"]?.array ?? []).compactMap(Self.part)), at: date)
+            var message = Self.picked(["type", "role", "phase"], item).object ?? [:]
+            message["content"] = .array((item["content"]?.array ?? []).compactMap(Self.part))
+            take(.object(message), at: date)
         case ("message", _): thread.skip("instruction of the program")
         case ("function_call", _):
             take(Self.picked(["type", "name", "namespace", "arguments", "call_id"], item), at: date)

@@ -85,6 +85,7 @@ enum ThreadMarkdown {
                 blocks.append("### Answer")
                 let safe = lines(of: text).joined(separator: "\n")
                 blocks.append(MarkdownHTML.isClosed(safe) ? safe : fenced(safe, "markdown"))
+            case .commentary(let text): blocks += ["### Commentary", quoted(text)]
             case .reasoning(let text): blocks += ["### Reasoning", quoted(text)]
             case .call(let call):
                 blocks.append("### Tool \(code(call.name))" + (call.remark.map { ": " + line($0) } ?? ""))

@@ -62,10 +62,8 @@ struct ThreadPage {
         for step in entry.steps {
             switch step {
             case .answer(let text): addMarkdown(text)
-            case .reasoning(let text):
-                html += "<details class=\"aside\"><summary>Reasoning</summary>\n"
-                addMarkdown(text)
-                html += "</details>\n"
+            case .commentary(let text): addAside("Commentary", text)
+            case .reasoning(let text): addAside("Reasoning", text)
             case .call(let call): add(call)
             case .other(let kind): html += "<p class=\"note\">\(Self.code(kind))</p>\n"
             }
@@ -107,6 +105,12 @@ struct ThreadPage {
         html += "<details class=\"tool\"><summary>\(Self.code(call.name))\(remark)</summary>\n"
         addBlock(call.arguments)
         if let output = call.output { addBlock(output) }
+        html += "</details>\n"
+    }
+
+    private mutating func addAside(_ title: String, _ text: String) {
+        html += "<details class=\"aside\"><summary>\(title)</summary>\n"
+        addMarkdown(text)
         html += "</details>\n"
     }
 

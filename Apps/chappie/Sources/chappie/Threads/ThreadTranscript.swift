@@ -18,6 +18,8 @@ struct ThreadTranscript {
     enum Step {
         /// The model's words, in Markdown.
         case answer(String)
+        /// The model's words on its way to the answer, in Markdown.
+        case commentary(String)
         /// The summary of the model's reasoning, in Markdown.
         case reasoning(String)
         case call(Call)
@@ -67,7 +69,11 @@ struct ThreadTranscript {
         var shown: Set<String> = []
         for item in items {
             switch item.type {
-            case "message": if !item.text.isEmpty { steps.append(.answer(item.text)) }
+            case "message" where item.text.isEmpty: continue
+            // An answer may be nothing but commentary.
+            case "message" where item.phase == .commentary && item.text != turn.outputText:
+                steps.append(.commentary(item.text))
+            case "message": steps.append(.answer(item.text))
             case "reasoning":
                 let summary = (item.json["summary"]?.array ?? []).compactMap { $0["text"]?.string }
                 if !summary.isEmpty { steps.append(.reasoning(summary.joined(separator: "\n\n"))) }
@@ -80,8 +86,8 @@ struct ThreadTranscript {
             }
         }
         steps += turn.toolCalls.filter { !shown.contains($0.id) }.map { .call(call($0)) }
-        let isTold = steps.contains { if case .answer(turn.outputText) = $0 { true } else { false } }
-        if !turn.outputText.isEmpty, !isTold { steps.append(.answer(turn.outputText)) }
+        let answer = steps.reduce(into: "") { answer, step in if case .answer(let text) = step { answer += text } }
+        if !answer.hasSuffix(turn.outputText) { steps.append(.answer(turn.outputText)) }
         return steps
     }
 

@@ -6,8 +6,23 @@ public struct ChappieResponse: Sendable, Hashable, Codable {
     public var status: ChappieResponseStatus
     /// The model that answered, as the backend says.
     public var model: String?
-    /// The text of all messages in ``items``, in order.
+    /// The answer: the text of the messages in ``items``, in order, without commentary. If messages say that they are the
+    /// answer, it is their text alone; if a turn ends with nothing but commentary, that is the answer.
     public var outputText: String
+    /// What the model said while it worked, in the whole turn: its messages, with a blank line between two; empty if there
+    /// are none.
+    public var commentary: String {
+        get { progress ?? "" }
+        set { progress = newValue.isEmpty ? nil : newValue }
+    }
+    /// The sentences with which the model refused, instead of an answer or beside it; empty as a rule.
+    public var refusals: [String] {
+        items.filter { $0.type == "message" }.flatMap { $0.json["content"]?.array ?? [] }.compactMap { part in
+            part["type"]?.string == "refusal" ? part["refusal"]?.string : nil
+        }
+    }
+    /// Optional, so that responses without it can be decoded.
+    private var progress: String?
     /// The items that were completed, in order, unknown ones included.
     public var items: [ChappieOutputItem]
     /// The tokens that it took.
@@ -22,7 +37,7 @@ public struct ChappieResponse: Sendable, Hashable, Codable {
     /// The response object as it came.
     public var raw: ChappieJSON
 
-    /// A response with the given properties; its text is that of `items` unless `outputText` says otherwise.
+    /// A response with the given properties; its words are those of `items` unless `outputText` says otherwise.
     public init(
         id: String = "", status: ChappieResponseStatus = .completed, model: String? = nil, outputText: String? = nil,
         items: [ChappieOutputItem] = [], usage: ChappieTokenUsage? = nil, error: ChappieResponseError? = nil,
@@ -31,13 +46,19 @@ public struct ChappieResponse: Sendable, Hashable, Codable {
         self.id = id
         self.status = status
         self.model = model
-        self.outputText = outputText ?? items.map(\.text).joined()
+        self.outputText = outputText ?? items.answer
         self.items = items
         self.usage = usage
         self.error = error
         self.incompleteReason = incompleteReason
         self.requestID = requestID
         self.raw = raw
+        commentary = items.commentary
+    }
+
+    private enum CodingKeys: String, CodingKey {
+        case id, status, model, outputText, items, usage, error, incompleteReason, requestID, raw
+        case progress = "commentary"
     }
 }
 
@@ -53,14 +74,49 @@ public struct ChappieResponse: Sendable, Hashable, Codable {
             incompleteReason: json["incomplete_details"]?["reason"]?.string, raw: json)
     }
 
-    /// The same response with the items that its stream delivered; those win over the ones in the object.
-    public func with(items streamed: [ChappieOutputItem], text: String) -> ChappieResponse {
+    /// The same response with the items that its stream delivered; those win over the ones in the object, and their words
+    /// over `text` and `commentary`.
+    public func with(items streamed: [ChappieOutputItem], text: String, commentary: String = "") -> ChappieResponse {
         var response = self
         if !streamed.isEmpty { response.items = streamed }
-        let itemText = response.items.map(\.text).joined()
-        response.outputText = itemText.isEmpty ? text : itemText
+        response.outputText = response.items.answer
+        if response.outputText.isEmpty { response.outputText = text }
+        response.commentary = response.items.commentary
+        if response.commentary.isEmpty { response.commentary = commentary }
+        let saysMore = response.items.contains { $0.isToolCall || $0.type == "message" && $0.phase != .commentary }
+        if status == .completed, !wantsToGoOn, !saysMore, response.outputText.isEmpty {
+            response.outputText = response.commentary
+        }
         return response
     }
+
+    /// Whether the model wants to be asked again at once, with what it has said.
+    public var wantsToGoOn: Bool { status == .completed && raw["end_turn"] == false }
+}
+
+extension [ChappieOutputItem] {
+    /// The text of the messages that say that they are the answer; without one, of those that are no commentary.
+    fileprivate var answer: String {
+        let answers = filter { $0.phase == .finalAnswer || $0.phase == .partialAnswer }
+        return (answers.isEmpty ? filter { $0.phase != .commentary } : answers).map(\.text).joined()
+    }
+
+    @_spi(ChappieInternals) public var commentary: String {
+        filter { $0.phase == .commentary }.map(\.text).filter { !$0.isEmpty }.joined(separator: "\n\n")
+    }
+}
+
+/// The part that a message has in the model's work; unknown values survive.
+public struct ChappieMessagePhase: RawRepresentable, Sendable, Hashable, Codable {
+    public let rawValue: String
+    public init(rawValue: String) { self.rawValue = rawValue }
+
+    /// It says what the model is doing.
+    public static let commentary = ChappieMessagePhase(rawValue: "commentary")
+    /// It is a part of the answer.
+    public static let partialAnswer = ChappieMessagePhase(rawValue: "partial_answer")
+    /// It is the answer.
+    public static let finalAnswer = ChappieMessagePhase(rawValue: "final_answer")
 }
 
 /// How far a response has come; unknown values survive.
@@ -104,6 +160,12 @@ public struct ChappieOutputItem: Sendable, Hashable, Codable {
         return parts.reduce(into: "") { text, part in
             if part["type"]?.string == "output_text" { text += part["text"]?.string ?? "" }
         }
+    }
+
+    /// The part that a message has in the model's work; `nil` for other items, and where the backend does not say.
+    public var phase: ChappieMessagePhase? {
+        guard type == "message" else { return nil }
+        return json["phase"]?.string.map(ChappieMessagePhase.init(rawValue:))
     }
 
     /// Whether the model asks the host to run something.

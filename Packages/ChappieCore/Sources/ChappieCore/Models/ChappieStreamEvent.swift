@@ -6,6 +6,9 @@ public enum ChappieStreamEvent: Sendable, Hashable {
     case created(String)
     /// A piece of the answer; never empty. Pieces that arrive together may be joined.
     case textDelta(String)
+    /// A piece of what the model says while it works; never empty, and no part of the answer. The message is over with its
+    /// ``item(_:)``.
+    case commentaryDelta(String)
     /// A piece of the summary of the model's reasoning; never empty.
     case reasoningSummaryDelta(String)
     /// The account's limits, as the answer's headers or an event say.

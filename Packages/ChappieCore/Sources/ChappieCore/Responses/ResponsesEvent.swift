@@ -6,13 +6,15 @@ public enum ResponsesEvent: Sendable, Hashable {
 
     /// `response.created`; followed by anything.
     indirect case created(ChappieResponse)
+    /// `response.output_item.added`: the item that begins, with the phase of a message.
+    case outputItemAdded(ChappieOutputItem, outputIndex: Int?)
     /// `response.output_item.done`: the item as it is to be kept.
     case outputItemDone(ChappieOutputItem, outputIndex: Int?)
     /// `response.output_text.delta`; never empty.
     case outputTextDelta(String, itemID: String?)
     /// `response.reasoning_summary_text.delta`; never empty.
     case reasoningSummaryTextDelta(String, itemID: String?, summaryIndex: Int)
-    /// `response.metadata`: header-like values that came late, and notes.
+    /// `codex.response.metadata` or `response.metadata`: header-like values that came late, and notes.
     case metadata(headers: ChappieJSON, metadata: ChappieJSON)
     /// `codex.rate_limits`.
     indirect case rateLimits(ChappieUsageLimitSnapshot)
@@ -68,6 +70,9 @@ public enum ResponsesEvent: Sendable, Hashable {
         case "response.completed": return .completed(response(.completed))
         case "response.failed": return .failed(response(.failed))
         case "response.incomplete": return .incomplete(response(.incomplete))
+        case "response.output_item.added":
+            guard let item = json["item"], item.object != nil else { break }
+            return .outputItemAdded(ChappieOutputItem(item), outputIndex: json["output_index"]?.int)
         case "response.output_item.done":
             guard let item = json["item"], item.object != nil else { break }
             return .outputItemDone(ChappieOutputItem(item), outputIndex: json["output_index"]?.int)
@@ -78,7 +83,7 @@ public enum ResponsesEvent: Sendable, Hashable {
             guard let delta = json["delta"]?.string else { break }
             let index = json["summary_index"]?.int ?? 0
             return delta.isEmpty ? nil : .reasoningSummaryTextDelta(delta, itemID: itemID, summaryIndex: index)
-        case "response.metadata":
+        case "codex.response.metadata", "response.metadata":
             return .metadata(headers: json["headers"] ?? .null, metadata: json["metadata"] ?? .null)
         case "codex.rate_limits": return .rateLimits(ChappieUsageLimitSnapshot(rateLimitsEvent: json))
         case "error": return .error(ResponsesErrorEvent(json))

@@ -52,6 +52,14 @@ import Testing
                 headers: ["x-codex-turn-state": "ts-1"],
                 metadata: ["openai_verification_recommendation": ["trusted_access_for_cyber"]])
         ),
+        (
+            #"{"type":"codex.response.metadata","headers":{"x-codex-turn-state":"ts-1","x-models-etag":"\"1\""}}"#,
+            .metadata(headers: ["x-codex-turn-state": "ts-1", "x-models-etag": "\"1\""], metadata: .null)
+        ),
+        (
+            #"{"type":"response.output_item.added","item":\#(message),"output_index":2}"#,
+            .outputItemAdded(ChappieOutputItem(json(message)), outputIndex: 2)
+        ),
         (#"{"type":"response.metadata"}"#, .metadata(headers: .null, metadata: .null)),
         (#"{"type":"response.output_text.delta","delta":"a\ud83d"}"#, .outputTextDelta("a\u{FFFD}", itemID: nil)),
         (#"{"delta":"\ude00b","type":"response.output_text.delta"}"#, .outputTextDelta("\u{FFFD}b", itemID: nil)),
@@ -77,7 +85,7 @@ import Testing
         #"{"type":"response.reasoning_text.delta","item_id":"rs_1","content_index":3,"delta":"hm"}"#,
         #"{"type":"response.function_call_arguments.delta","item_id":"fc_1","delta":"{\"cmd\":"}"#,
         #"{"type":"response.custom_tool_call_input.delta","call_id":"call_1","delta":"const"}"#,
-        #"{"type":"response.output_item.added","item":{"id":"msg_b49e","type":"message","content":[]}}"#,
+        #"{"type":"response.output_item.added","item":null}"#,
         #"{"type":"response.output_item.done","output_index":0}"#,
         #"{"type":"response.output_item.done","item":"text"}"#,
         #"{"type":"response.in_progress","response":{"id":"resp_1","status":"in_progress"},"sequence_number":1}"#,
