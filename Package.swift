@@ -162,7 +162,9 @@ let package = Package(
             path: "Tests/Autobahn/Sources/autobahn"),
         // Tests of one package
         tests(of: "ChappieCore", ["TestFixtures", httpTypes]),
-        tests(of: "ChappieAuth", ["ChappieCore", "ChappieHTTP", "ChappieTesting", "ChappieSimulator", httpTypes]),
+        tests(
+            of: "ChappieAuth",
+            ["ChappieCore", "ChappieHTTP", "ChappieTesting", "ChappieSimulator", "TestFixtures", httpTypes]),
         tests(
             of: "ChappieClient",
             ["ChappieCore", "ChappieAuth", "ChappieTesting", "TestFixtures", httpTypes, logging, inMemoryLogging]),

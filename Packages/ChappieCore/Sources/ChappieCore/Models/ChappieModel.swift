@@ -110,11 +110,12 @@ public struct ChappieModelUpgrade: Sendable, Hashable, Codable {
         func effort(_ json: ChappieJSON?) -> ChappieReasoningEffort? {
             json?.string.map(ChappieReasoningEffort.init(rawValue:))
         }
+        let modalities = (json["input_modalities"]?.array ?? []).compactMap(\.string)
         self.init(
             slug: slug, displayName: json["display_name"]?.string, description: json["description"]?.string,
             supportedInAPI: json["supported_in_api"]?.bool ?? true, priority: json["priority"]?.int ?? .max,
             isListed: (json["visibility"]?.string ?? "list") == "list",
-            inputModalities: json["input_modalities"]?.array?.compactMap(\.string) ?? ["text"],
+            inputModalities: modalities.isEmpty ? ["text"] : modalities,
             supportedReasoningLevels: (json["supported_reasoning_levels"]?.array ?? []).compactMap {
                 effort($0["effort"]) ?? effort($0)
             },

@@ -1,0 +1,55 @@
+public import ChappieCore
+
+/// What a service may make of one of its answers in a year, one change at a time.
+public struct GrownAnswer: Sendable, CustomStringConvertible {
+    /// The kind of change.
+    public enum Change: String, Sendable {
+        case memberAdded, memberNull, memberRenamed, arrayEmptied
+    }
+
+    public let change: Change
+    /// The names on the way to the value that changed, the last one that of the value itself.
+    public let path: [String]
+    public let json: ChappieJSON
+
+    public var description: String { "\(change) at \(path.joined(separator: "."))" }
+
+    /// Every variant of `json` with one change.
+    public static func all(of json: ChappieJSON) -> [GrownAnswer] {
+        switch json {
+        case .object(let object):
+            let added = object.members + [.init(name: "x_new", value: ["a": [1, nil]])]
+            return [GrownAnswer(.memberAdded, [], .object(ChappieJSONObject(members: added)))]
+                + object.members.indices.flatMap { index -> [GrownAnswer] in
+                    let member = object.members[index]
+                    func with(_ name: String, _ value: ChappieJSON) -> ChappieJSON {
+                        var members = object.members
+                        members[index] = .init(name: name, value: value)
+                        return .object(ChappieJSONObject(members: members))
+                    }
+                    return [
+                        GrownAnswer(.memberNull, [member.name], with(member.name, .null)),
+                        GrownAnswer(.memberRenamed, [member.name], with("x_" + member.name, member.value)),
+                    ]
+                        + all(of: member.value).map {
+                            GrownAnswer($0.change, [member.name] + $0.path, with(member.name, $0.json))
+                        }
+                }
+        case .array(let elements):
+            guard !elements.isEmpty else { return [] }
+            return [GrownAnswer(.arrayEmptied, [], .array([]))]
+                + elements.indices.flatMap { index in
+                    all(of: elements[index]).map { grown in
+                        var elements = elements
+                        elements[index] = grown.json
+                        return GrownAnswer(grown.change, ["\(index)"] + grown.path, .array(elements))
+                    }
+                }
+        default: return []
+        }
+    }
+
+    private init(_ change: Change, _ path: [String], _ json: ChappieJSON) {
+        (self.change, self.path, self.json) = (change, path, json)
+    }
+}
