@@ -168,13 +168,13 @@ extension OverTheWire {
             #expect(try await response.body.collect(upTo: 100) == Array("not you".utf8))
         }
 
-        /// The line takes the message in six seconds, and no part of it is silent for two.
+        /// The line takes the message in ten seconds, and no part of it is silent for five.
         @Test func aSlowUploadIsNotTheServersSilence() async throws {
             let there = try Counterparts.current
-            let line = try RawServer.slowLine(to: there.good, bytesPerSecond: 2 << 20)
+            let line = try RawServer.slowLine(to: there.good, bytesPerSecond: 1_200_000)
             let connection = try await connection(
-                offersCompression: false, port: line.port, deadlines: ChappieDeadlines(liveness: .seconds(2)))
-            let message = WebSocketMessage.binary([UInt8](repeating: 7, count: 12 << 20))
+                offersCompression: false, port: line.port, deadlines: ChappieDeadlines(liveness: .seconds(5)))
+            let message = WebSocketMessage.binary([UInt8](repeating: 7, count: 12_000_000))
             try await connection.send(message)
             #expect(try await connection.receive(within: .seconds(20)) == .messages([message]))
         }
