@@ -96,6 +96,7 @@ def page(simulate, user, tmp_path, request, stack):
         options.add_argument(argument)
     driver = webdriver.Chrome(options, webdriver.ChromeService(shutil.which("chromedriver")))
     stack.callback(driver.quit)
+    driver.command_executor.client_config.timeout = 120 * PATIENCE
     login = stack.enter_context(user(simulator).start("login", "--no-browser", "--json"))
     stack.callback(login.kill)
     return Page(simulator, login, driver, request.config.getoption("--screenshots"))

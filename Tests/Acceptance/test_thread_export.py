@@ -12,6 +12,7 @@ import pytest
 from selenium import webdriver
 
 from conftest import BAD_DATA
+from counterparts import PATIENCE
 
 TITLE, TAKEN = "Plans, <b>indexes</b> and a few files", "document.title='taken'"
 ANSWER = f"""The **short** version: use an *index*.
@@ -96,6 +97,7 @@ def browser(tmp_path, stack):
         options.add_argument(argument)
     driver = webdriver.Chrome(options, webdriver.ChromeService(shutil.which("chromedriver")))
     stack.callback(driver.quit)
+    driver.command_executor.client_config.timeout = 120 * PATIENCE
     return driver
 
 
