@@ -12,11 +12,13 @@ import sys
 import tempfile
 import time
 
-from counterparts import Authority, Keyring, Simulator, TLSFront, private_file
+from counterparts import Authority, Keyring, Simulator, TLSFront
 from test_codex import Codex
-from witnesses import Listener, frame, handshake, read_request
+from witnesses import Answers, text_events
 
-RUNS, STARTS, TURNS = 11, 60, 40
+RUNS, STARTS, TURNS = 9, 60, 40
+# A longer answer has so many times the deltas, and costs no more for each.
+LONGER = 10
 # Turns of the conversation with tools, and those of them that are looked at.
 LONG, LOOKED_AT = 200, (1, 20, 200)
 GOALS = {"start-up": 1.3, "CPU": 3.0, "Codex CLI": 8.0, "memory": 25.0, "tool round, ms": 1.0, "bytes, late / early": 1.05,
@@ -24,28 +26,6 @@ GOALS = {"start-up": 1.3, "CPU": 3.0, "Codex CLI": 8.0, "memory": 25.0, "tool ro
 # llm's log becomes slower with each turn: 10,000 of them would take hours.
 PROTECTIONS, LLM, LLM_TURNS = ("complete", "none"), "llm==0.36", 400
 SEARCHES = {"a rare word": "turn5000", "three words": "word17 word42 word9", "a beginning": "word1", "nothing": "zebra"}
-
-
-class Packets(Listener):
-    """A backend that has one answer: each event is sent by itself, over server-sent events and over WebSocket."""
-
-    def __init__(self, events, context=None):
-        super().__init__(context)
-        self.lines = [b"data: " + event + b"\n\n" for event in events]
-        self.frames = [frame(event) for event in events]
-
-    async def serve(self, reader, writer, heard):
-        head, _ = await read_request(reader, heard)
-        is_web_socket = b"upgrade: websocket" in head.lower()
-        writer.write(handshake(head) if is_web_socket else
-                     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n")
-        if is_web_socket:
-            await reader.read(65536)
-        for piece in self.frames if is_web_socket else self.lines:
-            writer.write(piece)
-            await writer.drain()
-        if is_web_socket:
-            await reader.read(65536)  # The client closes first.
 
 
 def measure(command, environment, runs=RUNS):
@@ -80,27 +60,19 @@ def sign_in(program, keyring, account, simulator, **settings):
 
 
 def answers(program, words, keyring, stack):
-    """{way: {wall, CPU, memory}} of an answer of so many deltas."""
+    """{way: {wall, CPU, memory}} of an answer of so many deltas; for the longer one, only as it is without TLS."""
     folder, simulator = stack.enter_context(tempfile.TemporaryDirectory(prefix="chappie-bench-")), stack.enter_context(Simulator(program))
-    exported, settings = os.path.join(folder, "export"), pathlib.Path(folder, "curl")
-    subprocess.run([program, "auth", "export", exported], env=sign_in(program, keyring, "curl", simulator), check=True, capture_output=True)
-    token = json.loads(pathlib.Path(exported).read_text())["tokens"]["access_token"]
-    body = {"model": "gpt-5.5", "stream": True, "store": False,
-            "input": [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": f"repeat {words} words"}]}]}
-    # The request as a file: arguments are for all to see, and it holds a token.
-    private_file(settings, f'header = "authorization: Bearer {token}"\nheader = "content-type: application/json"\n'
-                           f"data = {json.dumps(json.dumps(body))}\n")
     authority = Authority(folder)
-    curl = ["curl", "-sSN", "--fail", "--http1.1", "--cacert", authority.file, "-K", str(settings)]
-    _, recorded = measure([*curl, simulator.backend + "/codex/responses"], None, 1)
-    events = [line[6:] for line in recorded.splitlines() if line.startswith(b"data: ")]
-    plain = f"{stack.enter_context(Packets(events)).origin}/backend-api"
-    secured = f"https://localhost:{stack.enter_context(Packets(events, authority.context())).port}/backend-api"
+    curl = ["curl", "-sSN", "--fail", "--http1.1", "--cacert", authority.file, "--data", "{}"]
+    events, longer = (text_events([f"word{number % 500} " for number in range(count)]) for count in (words, LONGER * words))
+    plain, long = (f"{stack.enter_context(Answers(some)).origin}/backend-api" for some in (events, longer))
+    secured = f"https://localhost:{stack.enter_context(Answers(events, authority.context())).port}/backend-api"
     rows = {}
     for way, transport, backend in (
         ("curl -N, http", None, plain), ("sse, http", "sse", plain), ("websocket", "websocket", plain),
         ("websocket, deflate", "websocket", simulator.backend), ("curl -N, https", None, secured), ("sse, https", "sse", secured),
-        ("websocket, tls", "websocket", secured),
+        ("websocket, tls", "websocket", secured), ("curl -N, longer", None, long), ("sse, longer", "sse", long),
+        ("websocket, longer", "websocket", long),
     ):
         environment, command = keyring.environment, [*curl, backend + "/codex/responses"]
         if transport:
@@ -265,13 +237,14 @@ def main():
         turns = long_conversation(options.program, keyring, stack)
     rates, rounds = in_memory(options.memory)
     for way, row in rows.items():
-        base = rows["curl -N, https" if "https" in way or "tls" in way else "curl -N, http"]
+        base = rows["curl -N, " + ("https" if "https" in way or "tls" in way else "longer" if "longer" in way else "http")]
         row |= {"wall_ratio": row["wall"] / base["wall"], "CPU_ratio": row["CPU"] / base["CPU"]}
     if options.json:
         return print(json.dumps({"start_up": {"chappie": ours, "curl": theirs, "ratio": ours / theirs}, "words": options.words, "goals": GOALS,
                                  "answers": rows, "first_delta_s": first, "codec_gb_per_s": rates, "tool_rounds": rounds, "turns": turns}))
     print(f"start-up: chappie {ours * 1000:.1f} ms, curl {theirs * 1000:.1f} ms, ratio {ours / theirs:.2f} (goal ≤ {GOALS['start-up']})\n")
-    print(f"{options.words} deltas             wall, s    CPU, s  peak, MB   wall/curl   CPU/curl  (goal: CPU ≤ {GOALS['CPU']})")
+    print(f"answers of {options.words} deltas, the longer ones of {LONGER * options.words}; medians of {RUNS} (goal: CPU/curl ≤ {GOALS['CPU']})")
+    print(f"{'':22} {'wall, s':>10} {'CPU, s':>9} {'peak, MB':>9} {'wall/curl':>11} {'CPU/curl':>10}")
     for way, row in rows.items():
         print(f"{way:22} {row['wall']:10.3f} {row['CPU']:9.3f} {row.get('memory', 0):9.1f} {row['wall_ratio']:11.2f} {row['CPU_ratio']:10.2f}")
     for transport, way in (("sse", "sse, http"), ("websocket", "websocket")):

@@ -121,6 +121,44 @@ class Echo(Listener):
         return answer(self.status, error(head, body), fields=b"x-request-id: " + field(head, b"authorization") + b"\r\n")
 
 
+class Answers(Listener):
+    """A backend that has one answer, over server-sent events and over WebSocket. Each event is sent by itself, or all `at_once`."""
+
+    def __init__(self, events, context=None, at_once=False):
+        super().__init__(context)
+        self.lines, self.frames = [b"data: " + event + b"\n\n" for event in events], [frame(event) for event in events]
+        if at_once:
+            self.lines, self.frames = [b"".join(self.lines)], [b"".join(self.frames)]
+
+    async def serve(self, reader, writer, heard):
+        head, _ = await read_request(reader, heard)
+        is_web_socket = b"upgrade: websocket" in head.lower()
+        if not is_web_socket and not head.startswith(b"POST"):
+            return writer.write(answer(404, {}))
+        writer.write(handshake(head) if is_web_socket else
+                     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n")
+        if is_web_socket:
+            await reader.read(65536)
+        for piece in self.frames if is_web_socket else self.lines:
+            writer.write(piece)
+            await writer.drain()
+        if is_web_socket:
+            await reader.read(65536)  # The client closes first.
+
+
+def text_events(pieces):
+    """The events of an answer that says these pieces, as JSON."""
+    item = {"id": "msg_1", "type": "message", "status": "completed", "role": "assistant",
+            "content": [{"type": "output_text", "text": "".join(pieces), "annotations": [], "logprobs": []}]}
+    usage = {"input_tokens": 1, "output_tokens": len(pieces), "total_tokens": len(pieces) + 1}
+    whole = {"id": "resp_1", "object": "response", "status": "completed", "output": [item], "usage": usage}
+    delta = {"type": "response.output_text.delta", "item_id": "msg_1", "output_index": 0, "content_index": 0, "logprobs": []}
+    events = [{"type": "response.created", "response": {"id": "resp_1", "object": "response", "status": "in_progress"}},
+              *({**delta, "delta": piece} for piece in pieces),
+              {"type": "response.output_item.done", "output_index": 0, "item": item}, {"type": "response.completed", "response": whole}]
+    return [json.dumps(event, separators=(",", ":")).encode() for event in events]
+
+
 async def read_request(reader, heard):
     """(head, body) of one request over HTTP."""
     head = await reader.readuntil(b"\r\n\r\n")

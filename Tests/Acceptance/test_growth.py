@@ -1,0 +1,81 @@
+"""An answer costs in proportion to its length, counted in instructions, which no other load on the machine changes."""
+
+import contextlib
+import fcntl
+import os
+import pty
+import re
+import struct
+import termios
+
+import pytest
+
+from counterparts import PATIENCE
+from witnesses import Answers, text_events
+
+# Deltas. The first shows what a run costs in any case; the others differ by the factor of the bound.
+LENGTHS, FULL_LENGTHS = (1, 4_000, 40_000), (1, 10_000, 100_000)
+BOUND = 10.5
+# Side by side they would miss the deadlines of the program.
+pytestmark = pytest.mark.xdist_group("growth")
+
+
+def pieces(count):
+    """So many words of one size, from a vocabulary as a language has one: lines of a paragraph, then a line that does not end."""
+    return [f"word{number % 100:03}" + ("\n" if number % 10 == 9 and number < count // 2 else " ") for number in range(count)]
+
+
+@pytest.fixture(scope="module")
+def answers(full):
+    """{deltas: a backend with that answer}. All of it is sent at once, so that the reads don't depend on the time."""
+    with contextlib.ExitStack() as stack:
+        yield {count: stack.enter_context(Answers(text_events(pieces(count)), at_once=True))
+               for count in (FULL_LENGTHS if full else LENGTHS)}
+
+
+def instructions(user, words, prints_to, report):
+    """How many the program takes for this command, and how many bytes it prints.
+
+    Counting makes it many times slower, but not its deadlines: on a machine that has other work it may miss one.
+    """
+    for _ in range(5):
+        status, errors, printed = counted(user, words, prints_to, report)
+        if "did not answer within" not in errors:
+            break
+    assert status == 0, errors
+    return int(re.search(r"^summary: (\d+)", report.read_text(), re.MULTILINE)[1]), printed
+
+
+def counted(user, words, prints_to, report):
+    """(exit code, standard error, bytes printed) of a run whose instructions are counted into the file `report`."""
+    ours, theirs = pty.openpty() if prints_to == "terminal" else os.pipe()
+    if prints_to == "terminal":
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
+    tool = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={report}"]
+    with user.start(*words, prefix=tool, stdout=theirs) as process, os.fdopen(ours, "rb", buffering=0) as screen:
+        os.close(theirs)
+        printed = 0
+        with contextlib.suppress(OSError):  # The end of a terminal.
+            while piece := screen.read(1 << 16):
+                printed += len(piece)
+        errors = process.communicate(timeout=60 * PATIENCE)[1]
+    return process.returncode, errors, printed
+
+
+@pytest.mark.parametrize("prints_to", ["pipe", "terminal"])
+@pytest.mark.parametrize("keeps", [[], ["--ephemeral"]], ids=["kept", "ephemeral"])
+@pytest.mark.parametrize("transport", ["websocket", "sse"])
+def test_an_answer_costs_in_proportion_to_its_length(transport, keeps, prints_to, answers, simulate, user, tmp_path):
+    simulator, counts = simulate(), []
+    for count, backend in answers.items():
+        person = user(simulator, CHAPPIE_BACKEND=f"{backend.origin}/backend-api", TERM="xterm-256color").sign_in()
+        words = ["ask", "--transport", transport, *keeps, "hello"]
+        # The store and its key are made once.
+        person.run(*words)
+        spent, printed = instructions(person, words, prints_to, tmp_path / "report")
+        assert printed > 8 * count
+        counts.append(spent)
+    fixed, short, long = counts
+    growth = (long - fixed) / (short - fixed)
+    print(f"measured: {transport}, {keeps or 'kept'}, {prints_to}: {counts}, growth {growth:.2f}")
+    assert growth <= BOUND, counts
