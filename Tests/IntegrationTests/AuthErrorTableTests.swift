@@ -1,4 +1,5 @@
 import ChappieAuth
+import ChappieClient
 import ChappieCore
 import ChappieSimulator
 import ChappieTesting
@@ -13,7 +14,7 @@ import Testing
     enum Name: String, CaseIterable {
         case expiredDeviceCode, cancelledSignIn, networkFailure, pollingTimeout, callbackTimeout, authorizationDenied
         case tokenExchangeFailed, reauthenticationRequired, missingRefreshToken, secureRandomFailed, invalidResponse
-        case unknown, blockedByGateway
+        case credentialStoreUnavailable, unknown, blockedByGateway
 
         init(_ error: ChappieAuthError) {
             self =
@@ -29,6 +30,7 @@ import Testing
                 case .missingRefreshToken: .missingRefreshToken
                 case .secureRandomFailed: .secureRandomFailed
                 case .invalidResponse: .invalidResponse
+                case .credentialStoreUnavailable: .credentialStoreUnavailable
                 case .unknown: .unknown
                 case .blockedByGateway: .blockedByGateway
                 }
@@ -205,7 +207,7 @@ import Testing
                     name: name, note: "no JSON from the token endpoint",
                     scenario: approving(.rule(token, #""body":"welcome""#))),
             ]
-        case .unknown:
+        case .credentialStoreUnavailable:
             // The store is on this machine, where no server can make it fail; it is the testing product's.
             [
                 Row(
@@ -213,9 +215,27 @@ import Testing
                     work: { loopback in
                         loopback.tenants[0].store.fail(.save, with: keyringIsLocked)
                         _ = try await loopback.tenants[0].session.signIn { _ in }
-                    }, matches: { $0 == .unknown(keyringIsLocked.errorDescription ?? "") })
+                    }, matches: { $0 == .credentialStoreUnavailable(keyringIsLocked) })
+            ]
+        case .unknown:
+            // An app's own transport throws what no server can make ours throw.
+            [
+                Row(
+                    name: name,
+                    work: { loopback in
+                        let tenant = loopback.tenants[0]
+                        let manager = CredentialManager(
+                            slot: tenant.configuration.credentialSlot, store: tenant.store, transport: OddTransport(),
+                            endpoints: tenant.configuration.endpoints, lock: loopback.locks)
+                        _ = try await ChappieAuthSession(credentials: manager).signIn { _ in }
+                    })
             ]
         }
+    }
+
+    private struct OddTransport: HTTPTransport {
+        struct Oddity: Error {}
+        func send(_ request: HTTPExchangeRequest) async throws -> HTTPExchangeResponse { throw Oddity() }
     }
 
     private struct NoEntropy: Entropy {
@@ -246,7 +266,7 @@ import Testing
                 #expect(row.matches(error), "\(error)")
                 expectWords(of: error, without: secrets + loopback.secrets)
                 switch row.name {
-                case .callbackTimeout, .secureRandomFailed: break
+                case .callbackTimeout, .secureRandomFailed, .unknown: break
                 case .cancelledSignIn: #expect(session.lastError == nil)
                 default: #expect(session.lastError == error)
                 }
@@ -290,6 +310,8 @@ import Testing
             return .secureRandomFailed
         } catch ChappieAuthError.invalidResponse {
             return .invalidResponse
+        } catch ChappieAuthError.credentialStoreUnavailable(let error) where error.recoverySuggestion != nil {
+            return .credentialStoreUnavailable
         } catch ChappieAuthError.unknown(let message) where !message.isEmpty {
             return .unknown
         } catch {}

@@ -30,6 +30,8 @@ public enum ChappieAuthError: Error, Sendable, Hashable {
     case secureRandomFailed(statusCode: Int32)
     /// An answer could not be understood.
     case invalidResponse
+    /// The credential store can't be used: there is no keyring, it is locked, a disk is full; its own error says which.
+    case credentialStoreUnavailable(CredentialStoreError)
     /// Anything else, in words.
     case unknown(String)
 }
@@ -49,7 +51,7 @@ extension ChappieAuthError {
     }
 }
 
-extension ChappieAuthError: LocalizedError {
+extension ChappieAuthError: ChappieError {
     /// A sentence for the user.
     public var errorDescription: String? { UntrustedText.sentence(words) }
 
@@ -68,6 +70,7 @@ extension ChappieAuthError: LocalizedError {
         case .missingRefreshToken: "There is no refresh token, so the sign-in can't be renewed."
         case .secureRandomFailed(let statusCode): "The system gave no random bytes (status \(statusCode))."
         case .invalidResponse: "The sign-in service sent an answer that could not be understood."
+        case .credentialStoreUnavailable(let error): error.errorDescription ?? "The credential store failed."
         case .unknown(let detail): detail
         }
     }
@@ -84,6 +87,7 @@ extension ChappieAuthError: LocalizedError {
         case .tokenExchangeFailed(429, _): "Wait a minute, then try again."
         case .tokenExchangeFailed where !requiresReauthentication: "Try again; sign in again if it happens again."
         case .tokenExchangeFailed, .missingRefreshToken, .reauthenticationRequired: "Sign in again."
+        case .credentialStoreUnavailable(let error): error.recoverySuggestion
         case .secureRandomFailed, .unknown: "Try again; report it if it happens again."
         case .invalidResponse: "Check that the configured issuer is the right service, then try again."
         }
@@ -108,7 +112,7 @@ public enum AuthorizationError: Error, Sendable, Hashable {
     case foreignOrigin(String)
 }
 
-extension AuthorizationError: LocalizedError {
+extension AuthorizationError: ChappieError {
     /// A sentence for the user.
     public var errorDescription: String? {
         switch self {
@@ -186,7 +190,7 @@ enum CredentialFailure: Error, Sendable, Hashable {
         switch self {
         case .missingCredential: .missingRefreshToken
         case .rejected(let error), .soft(let error): error
-        case .store(let error): .unknown(error.errorDescription ?? "The credential store failed.")
+        case .store(let error): .credentialStoreUnavailable(error)
         case .cancelled: .cancelledSignIn
         }
     }

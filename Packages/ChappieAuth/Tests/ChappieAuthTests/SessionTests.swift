@@ -181,7 +181,7 @@ import Testing
     @Test func aStoreThatDoesNotDeleteIsReportedAndTheServerToldAllTheSame() async throws {
         let it = SessionHarness(seed, [Service.revoke: [.ok]])
         it.stand.store.fail(.delete, with: .locked("l"))
-        await #expect(throws: ChappieAuthError.unknown("The keyring is locked: l.")) {
+        await #expect(throws: ChappieAuthError.credentialStoreUnavailable(.locked("l"))) {
             try await it.session.signOutAndRevoke()
         }
         #expect(it.session.state == .signedOut)
@@ -253,7 +253,7 @@ import Testing
     @Test func refreshingWithALockedStoreIsTheStoresError() async throws {
         let it = SessionHarness(seed, [Service.token: [.tokens(renewed)]])
         it.stand.store.fail(.save, with: .locked("l"), times: 1)
-        await #expect(throws: ChappieAuthError.unknown("The keyring is locked: l.")) {
+        await #expect(throws: ChappieAuthError.credentialStoreUnavailable(.locked("l"))) {
             try await it.session.refreshAuth()
         }
         #expect(it.session.lastStoreError == .locked("l"))

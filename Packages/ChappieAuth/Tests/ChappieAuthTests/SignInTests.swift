@@ -404,14 +404,14 @@ import Testing
     @Test func theStoreIsAskedBeforeACodeIs() async {
         let stand = Harness(nil, SessionHarness.signingIn(as: newcomer))
         let session = ChappieAuthSession(credentials: stand.otherManager(store: Refusing()))
-        await #expect(throws: ChappieAuthError.unknown("No keyring is available: there is no bus.")) {
+        await #expect(throws: ChappieAuthError.credentialStoreUnavailable(.absent("there is no bus"))) {
             _ = try await session.signIn { _ in Issue.record("a code is shown") }
         }
         #expect(session.lastStoreError == .absent("there is no bus"))
         #expect(session.state == .failed("No keyring is available: there is no bus."))
         #expect(stand.service.count(Service.usercode) == 0)
         // The message that names another store says how to choose it.
-        let advice = session.lastStoreError?.recoverySuggestion ?? ""
+        let advice = session.lastError?.recoverySuggestion ?? ""
         #expect(advice.contains("CHAPPIE_CREDENTIAL_STORE=file") && advice.contains(".encryptedFile(passphrase:)"))
     }
 

@@ -53,7 +53,7 @@ public enum ChappieClientError: Error, Sendable, Hashable {
     case credentialStoreFailed(CredentialStoreError)
 }
 
-extension ChappieClientError: LocalizedError {
+extension ChappieClientError: ChappieError {
     /// A sentence for people.
     public var errorDescription: String? { words.map(UntrustedText.sentence) }
 

@@ -225,7 +225,7 @@ public struct ChappiePluginManifest: Sendable, Hashable, Codable {
 }
 
 /// Why a manifest can't be used, and where in it.
-public struct ChappieManifestError: Error, Sendable, Hashable, LocalizedError {
+public struct ChappieManifestError: ChappieError, Hashable {
     /// The place, such as `tools[1].inputSchema`; empty for the whole file.
     public var keyPath: String
     /// A sentence.

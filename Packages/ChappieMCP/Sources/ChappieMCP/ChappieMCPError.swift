@@ -45,7 +45,7 @@ public struct ChappieMCPError: Error, Sendable, Hashable {
     }
 }
 
-extension ChappieMCPError: LocalizedError {
+extension ChappieMCPError: ChappieError {
     public var errorDescription: String? {
         "The tool server \(server): \(reason)." + (lastWords.isEmpty ? "" : " It said: \(lastWords)")
     }

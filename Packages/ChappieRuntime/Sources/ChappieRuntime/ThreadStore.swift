@@ -169,7 +169,7 @@ public enum ChappieThreadStoreError: Error, Sendable, Hashable {
     case unavailable(String)
 }
 
-extension ChappieThreadStoreError: LocalizedError {
+extension ChappieThreadStoreError: ChappieError {
     /// A sentence for the user.
     public var errorDescription: String? {
         switch self {

@@ -134,9 +134,9 @@ extension ChappieSignInEnding.Reason {
     /// - Parameter codeWasShown: a refusal before that is none of the user's.
     init(_ error: ChappieAuthError, _ storeError: CredentialStoreError?, codeWasShown: Bool) {
         switch (storeError, error) {
-        case (.absent?, _): self = .noKeyring
-        case (.locked?, _): self = .keyringLocked
-        case (_?, _): self = .store
+        case (.absent?, _), (nil, .credentialStoreUnavailable(.absent)): self = .noKeyring
+        case (.locked?, _), (nil, .credentialStoreUnavailable(.locked)): self = .keyringLocked
+        case (_?, _), (nil, .credentialStoreUnavailable): self = .store
         case (nil, .cancelledSignIn): self = .cancelled
         case (nil, .expiredDeviceCode), (nil, .pollingTimeout), (nil, .callbackTimeout): self = .expired
         case (nil, .authorizationDenied): self = codeWasShown ? .denied : .switchedOff

@@ -64,8 +64,10 @@ private let untilCode = [
 ]
 private let untilRequest = Array(untilCode.prefix(2))
 
-private func failure(_ error: ChappieAuthError, _ storeError: CredentialStoreError? = nil) -> Row {
-    Row(.failed(error, storeError), signIn, "---")
+private func failure(_ error: ChappieAuthError) -> Row { Row(.failed(error, nil), signIn, "---") }
+
+private func failure(_ error: CredentialStoreError) -> Row {
+    Row(.failed(.credentialStoreUnavailable(error), error), signIn, "---")
 }
 
 private let paths = [
@@ -162,18 +164,18 @@ private let paths = [
         name: "an answer that is none", rows: untilRequest + [failure(.invalidResponse)], reason: .service,
         says: ["could not be understood", "Check that the configured issuer"], isSheetPresented: true),
     SignInPath(
-        name: "no keyring", rows: untilRequest + [failure(.unknown("x"), .absent("there is no bus"))],
+        name: "no keyring", rows: untilRequest + [failure(.absent("there is no bus"))],
         reason: .noKeyring, says: ["No keyring is available: there is no bus.", "Start a keyring service"],
         isSheetPresented: true),
     SignInPath(
-        name: "locked keyring", rows: untilRequest + [failure(.unknown("x"), .locked("nobody unlocked it"))],
+        name: "locked keyring", rows: untilRequest + [failure(.locked("nobody unlocked it"))],
         reason: .keyringLocked, says: ["The keyring is locked", "Unlock the keyring"], isSheetPresented: true),
     SignInPath(
         name: "the keyring is locked while the credential is saved",
-        rows: untilCode + [failure(.unknown("x"), .locked("it was locked"))],
+        rows: untilCode + [failure(.locked("it was locked"))],
         reason: .keyringLocked, says: ["The keyring is locked", "Unlock the keyring"], isSheetPresented: true),
     SignInPath(
-        name: "a store that fails", rows: untilCode + [failure(.unknown("x"), .notVerified)], reason: .store,
+        name: "a store that fails", rows: untilCode + [failure(CredentialStoreError.notVerified)], reason: .store,
         says: ["gave back something else", "Check the keyring service"], isSheetPresented: true),
     SignInPath(
         name: "anything else", rows: untilCode + [failure(.unknown("Something happened."))], reason: .failed,

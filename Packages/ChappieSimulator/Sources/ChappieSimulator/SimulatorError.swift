@@ -1,4 +1,4 @@
-public import FoundationEssentials
+public import ChappieCore
 
 /// A simulator that could not start, or a scenario that can't be played.
 public struct SimulatorError: Error, Sendable, Hashable {
@@ -36,7 +36,7 @@ public struct SimulatorError: Error, Sendable, Hashable {
     }
 }
 
-extension SimulatorError: LocalizedError {
+extension SimulatorError: ChappieError {
     /// The reason as a sentence.
     public var errorDescription: String? { reason + "." }
 

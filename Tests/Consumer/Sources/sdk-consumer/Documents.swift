@@ -88,6 +88,8 @@ struct AppUser { let id: String }
         let code: Int32 = status
         show(code)
     } catch ChappieAuthError.invalidResponse {
+    } catch ChappieAuthError.credentialStoreUnavailable(let reason) {
+        show(reason.errorDescription, reason.recoverySuggestion)
     } catch ChappieAuthError.unknown(let message) {
         show(message)
     } catch {

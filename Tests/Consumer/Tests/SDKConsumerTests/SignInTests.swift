@@ -152,6 +152,7 @@ import Testing
             .tokenExchangeFailed(statusCode: 400, body: #"{"error":"invalid_grant"}"#), .missingRefreshToken,
             .secureRandomFailed(statusCode: 5), .invalidResponse, .unknown("Something."),
             .blockedByGateway("auth.example.com"),
+            .credentialStoreUnavailable(.absent("there is no session bus")),
             .reauthenticationRequired("Sign in again."),
         ]
         for error in errors {
@@ -167,6 +168,7 @@ import Testing
                     .blockedByGateway(let words):
                     words.isEmpty
                 case .secureRandomFailed(statusCode: let status): status == Int32(0)
+                case .credentialStoreUnavailable(let error): error.recoverySuggestion == nil
                 }
             #expect(error.requiresReauthentication == isFinal, "\(error)")
         }

@@ -70,6 +70,7 @@ struct CommandLineError: Error {
         case ChappieClientError.transportFailed(let error): classify(error)
         case ChappieClientError.credentialStoreFailed(let error), AuthorizationError.store(let error): classify(error)
         case AuthorizationError.auth(let error): classify(error)
+        case ChappieAuthError.credentialStoreUnavailable(let error): classify(error)
 
         case is CancellationError, ChappieAuthError.cancelledSignIn: (.interrupted, "interrupted")
         case let error as ChappieAuthError where error.requiresReauthentication: (.signInNeeded, "sign_in_needed")

@@ -106,7 +106,7 @@ public enum CredentialStoreError: Error, Sendable, Hashable {
     case failed(String)
 }
 
-extension CredentialStoreError: LocalizedError {
+extension CredentialStoreError: ChappieError {
     /// A sentence for the user.
     public var errorDescription: String? {
         switch self {

@@ -44,7 +44,7 @@ extension Notifier {
 }
 
 /// Something the desktop could not do, as a sentence; the work that asked for it goes on without.
-public struct DesktopError: Error, Sendable, Hashable, LocalizedError {
+public struct DesktopError: ChappieError, Hashable {
     /// A whole sentence: what is missing and what to do instead.
     public let sentence: String
 

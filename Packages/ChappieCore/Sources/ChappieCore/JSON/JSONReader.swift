@@ -26,7 +26,7 @@ extension ChappieJSON {
 }
 
 /// Text that is not JSON, or is nested too deeply.
-public struct ChappieJSONError: Error, Sendable, Hashable, LocalizedError {
+public struct ChappieJSONError: ChappieError, Hashable {
     /// The fault, in a few words; never the text itself.
     public let reason: String
     /// Bytes from the start of the text to where it went wrong.

@@ -197,7 +197,7 @@ public struct ChappieFile: Sendable, Hashable {
 }
 
 /// Why an image or a file can't be sent. The strings name it: its path, or what stands for it.
-public enum ChappieAttachmentError: Error, Sendable, Hashable, LocalizedError {
+public enum ChappieAttachmentError: ChappieError, Hashable {
     /// There is no file at the path.
     case notFound(String)
     /// The path leads to a folder.

@@ -64,7 +64,7 @@ public struct ChappieTransportError: Error, Sendable, Hashable {
     }
 }
 
-extension ChappieTransportError: LocalizedError {
+extension ChappieTransportError: ChappieError {
     public var errorDescription: String? {
         let place =
             host.isEmpty ? stage.phrase.activity : "\(stage.phrase.activity) \(stage.phrase.preposition) \(host)"

@@ -74,7 +74,7 @@ public enum ResponsesStreamError: Error, Sendable, Hashable {
     case eventTooLarge(limitBytes: Int)
 }
 
-extension ResponsesStreamError: LocalizedError {
+extension ResponsesStreamError: ChappieError {
     public var errorDescription: String? {
         switch self {
         case .endedEarly(0): "The server closed the stream before it sent anything."

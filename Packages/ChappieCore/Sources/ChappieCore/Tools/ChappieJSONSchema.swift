@@ -56,7 +56,7 @@ extension ChappieJSONSchema: Codable {
 }
 
 /// A schema that can't be used: where in it, and why.
-public struct ChappieJSONSchemaError: Error, Sendable, Hashable, LocalizedError {
+public struct ChappieJSONSchemaError: ChappieError, Hashable {
     /// The place in the schema, as a JSON Pointer (RFC 6901).
     public var path: String
     /// A sentence.
@@ -74,7 +74,7 @@ public struct ChappieJSONSchemaError: Error, Sendable, Hashable, LocalizedError 
 }
 
 /// What does not fit a schema.
-public struct ChappieSchemaViolation: Error, Sendable, Hashable, Codable, CustomStringConvertible {
+public struct ChappieSchemaViolation: ChappieError, Hashable, Codable, CustomStringConvertible {
     /// The place in the instance, as a JSON Pointer (RFC 6901); empty for the whole.
     public var path: String
     /// A sentence about it.
@@ -88,6 +88,7 @@ public struct ChappieSchemaViolation: Error, Sendable, Hashable, Codable, Custom
 
     /// Place and message.
     public var description: String { "\(path.isEmpty ? "the value" : path): \(message)" }
+    public var errorDescription: String? { UntrustedText.sentence("This does not fit, \(description)") }
 }
 
 /// A type that says by itself what its JSON looks like.
