@@ -14,9 +14,24 @@ extension ChappieClient {
         _ text: String, as type: Output.Type, schema: ChappieJSONSchema
     ) async throws -> Output {
         try schema.check()
-        let response = try await response(ChappieResponseRequest(messages: [.user(text)], outputSchema: schema))
-        let answer = response.outputText
-        guard response.status != .incomplete, !answer.isEmpty else { throw ChappieClientError.responseFailed(response) }
+        return try await response(ChappieResponseRequest(messages: [.user(text)], outputSchema: schema))
+            .value(type, schema: schema)
+    }
+
+    /// The same for a type that knows its schema.
+    public func send<Output: Decodable & ChappieJSONSchemaProviding & Sendable>(
+        _ text: String, as type: Output.Type
+    ) async throws -> Output { try await send(text, as: type, schema: Output.jsonSchema) }
+}
+
+@_spi(ChappieInternals) extension ChappieResponse {
+    /// The answer as a value, checked against the schema that was asked for.
+    ///
+    /// - Throws: ``ChappieClientError/invalidStructuredOutput(_:_:)``, ``ChappieClientError/responseFailed(_:)``;
+    ///   `ChappieJSONSchemaError`.
+    public func value<Output: Decodable>(_ type: Output.Type, schema: ChappieJSONSchema) throws -> Output {
+        let answer = outputText
+        guard status != .incomplete, !answer.isEmpty else { throw ChappieClientError.responseFailed(self) }
         func misfit(_ path: String, _ message: String) -> ChappieClientError {
             .invalidStructuredOutput(ChappieSchemaViolation(path: path, message: message), answer)
         }
@@ -28,11 +43,9 @@ extension ChappieClient {
             return try ChappieJSONSchema.decoder.decode(type, from: Data(answer.utf8))
         } catch let error as DecodingError {
             throw misfit(error.path, error.sentence)
+        } catch {
+            // An initialiser of the caller's own threw it.
+            throw misfit("", "\(type) can't be made from it: \(error)")
         }
     }
-
-    /// The same for a type that knows its schema.
-    public func send<Output: Decodable & ChappieJSONSchemaProviding & Sendable>(
-        _ text: String, as type: Output.Type
-    ) async throws -> Output { try await send(text, as: type, schema: Output.jsonSchema) }
 }

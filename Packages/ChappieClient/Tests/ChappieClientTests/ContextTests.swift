@@ -283,4 +283,33 @@ import Testing
             try await early.client.send("?", as: Town.self, schema: Self.schema)
         }
     }
+
+    private struct Event: Decodable, ChappieJSONSchemaProviding, Sendable { var due: Date }
+    private struct Odd: Decodable, Sendable {
+        struct Refusal: Error {}
+        init(from decoder: any Decoder) throws { throw Refusal() }
+    }
+
+    @Test func aDayWithoutATimeIsADate() async throws {
+        let harness = ClientHarness(.serverSentEvents, [.answer(#"{"due":"2026-11-24"}"#)])
+        let event = try await harness.client.send("When?", as: Event.self)
+        #expect(event.due.formatted(.iso8601) == "2026-11-24T00:00:00Z")
+    }
+
+    @Test func whatCantBeDecodedIsTheClientsError() async throws {
+        let dates = ClientHarness(.serverSentEvents, [.answer(#"{"due":"tomorrow"}"#)])
+        do {
+            _ = try await dates.client.send("When?", as: Event.self)
+            Issue.record("it was taken")
+        } catch ChappieClientError.invalidStructuredOutput(let violation, let text) {
+            #expect(violation.path == "/due" && text.contains("tomorrow"))
+        }
+        let odd = ClientHarness(.serverSentEvents, [.answer("{}")])
+        do {
+            _ = try await odd.client.send("?", as: Odd.self, schema: [:])
+            Issue.record("it was taken")
+        } catch ChappieClientError.invalidStructuredOutput(let violation, _) {
+            #expect(violation.message.contains("Refusal"))
+        }
+    }
 }

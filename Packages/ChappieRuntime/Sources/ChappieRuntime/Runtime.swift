@@ -72,6 +72,29 @@ public actor ChappieRuntime {
         return response.outputText
     }
 
+    /// Asks in the open thread for an answer of a type's form, which is checked against `schema`, as the client's
+    /// `send(_:as:schema:)` does. The turn is kept when this returns, and also when its answer does not fit.
+    ///
+    /// - Throws: as ``send(_:)-(String)``; `ChappieClientError.invalidStructuredOutput` names the place that does not fit;
+    ///   `ChappieJSONSchemaError` for a schema that can't be used: nothing is sent or kept then.
+    public func send<Output: Decodable & Sendable>(
+        _ text: String, as type: Output.Type, schema: ChappieJSONSchema
+    ) async throws -> Output {
+        try schema.check()
+        return try await response(ChappieResponseRequest(messages: [.user(text)], outputSchema: schema))
+            .value(type, schema: schema)
+    }
+
+    /// The same for a type that knows its schema.
+    ///
+    /// ```swift
+    /// struct Town: Decodable, ChappieJSONSchemaProviding { var name: String; var people: Int }
+    /// let town = try await runtime.send("The capital of France?", as: Town.self)
+    /// ```
+    public func send<Output: Decodable & ChappieJSONSchemaProviding & Sendable>(
+        _ text: String, as type: Output.Type
+    ) async throws -> Output { try await send(text, as: type, schema: Output.jsonSchema) }
+
     /// Asks and gives the whole response. See ``send(_:)-(String)``.
     public func response(_ request: ChappieResponseRequest) async throws -> ChappieResponse {
         try await queue.response(of: work(.new(request)))
@@ -377,7 +400,7 @@ public actor ChappieRuntime {
 }
 
 /// Why a runtime could not do what it was asked, beside the errors of its client and its store.
-public enum ChappieRuntimeError: Error, Sendable, Hashable, LocalizedError {
+public enum ChappieRuntimeError: ChappieError, Hashable {
     /// The open thread's last turn is finished, or there is none.
     case nothingToResume
     /// The thread has fewer turns.

@@ -126,6 +126,31 @@ struct RuntimeTests {
         #expect(phases == [.commentary, .finalAnswer])
     }
 
+    private struct Town: Decodable, ChappieJSONSchemaProviding, Equatable, Sendable {
+        var name: String
+        var since: Date
+    }
+
+    @Test func anAnswerOfAGivenFormBecomesAValueAndIsKept() async throws {
+        let answer = #"{"name":"Ulm","since":"2026-11-24"}"#
+        let model = Model(.text(answer), .text(#"{"name":"Ulm","since":"long"}"#))
+        let runtime = model.client().runtime(store: store)
+        let town = try await runtime.send("A town?", as: Town.self)
+        #expect(town.name == "Ulm" && town.since.formatted(.iso8601) == "2026-11-24T00:00:00Z")
+        #expect(model.bodies.last?["text"]?["format"]?["schema"] == Town.jsonSchema.json)
+        do {
+            _ = try await runtime.send("Another?", as: Town.self)
+            Issue.record("it was taken")
+        } catch ChappieClientError.invalidStructuredOutput(let violation, _) {
+            #expect(violation.path == "/since")
+        }
+        await #expect(throws: ChappieJSONSchemaError.self) {
+            try await runtime.send("?", as: Town.self, schema: ["type": "objekt"])
+        }
+        let turns = await runtime.currentThread?.turns ?? []
+        #expect(turns.count == 2 && turns.first?.response.outputText == answer)
+    }
+
     private func words(_ input: [ChappieJSON]) -> [String] {
         input.compactMap { item in
             switch item["type"]?.string {

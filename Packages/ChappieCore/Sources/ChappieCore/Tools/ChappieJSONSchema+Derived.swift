@@ -42,18 +42,31 @@ extension ChappieJSONSchema {
     }
 }
 
-@_spi(ChappieInternals) extension ChappieJSONSchema {
-    /// Decodes what a derived schema describes: its dates are in ISO 8601, with fractions of a second or without.
+extension ChappieJSONSchema {
+    /// A decoder of what a derived schema describes. Its dates are in ISO 8601, such as `2026-11-24T08:00:00Z`, with fractions
+    /// of a second or without. A day without a time, which models answer readily, is its midnight in UTC.
     public static var decoder: JSONDecoder {
         let decoder = JSONDecoder()
         decoder.dateDecodingStrategy = .custom { decoder in
-            let text = try decoder.singleValueContainer().decode(String.self)
-            if let date = try? Date(text, strategy: Date.ISO8601FormatStyle(includingFractionalSeconds: true)) {
-                return date
+            let container = try decoder.singleValueContainer()
+            guard let date = date(try container.decode(String.self)) else {
+                throw DecodingError.dataCorruptedError(in: container, debugDescription: "It is not a date in ISO 8601.")
             }
-            return try Date(text, strategy: .iso8601)
+            return date
         }
         return decoder
+    }
+
+    private static func date(_ text: String) -> Date? {
+        if let date = try? Date(text, strategy: Date.ISO8601FormatStyle(includingFractionalSeconds: true)) {
+            return date
+        }
+        let day = Date.ISO8601FormatStyle.iso8601.year().month().day()
+        // The parser takes a day with any text behind it, and a day that its month does not have.
+        guard let date = try? Date(text, strategy: day), date.formatted(day) == text else {
+            return try? Date(text, strategy: .iso8601)
+        }
+        return date
     }
 }
 

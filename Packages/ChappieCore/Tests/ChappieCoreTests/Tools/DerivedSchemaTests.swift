@@ -65,6 +65,7 @@ private struct Even: Decodable {
     }
 }
 private struct Empty: Decodable {}
+private struct Event: Decodable { let due: Date }
 private struct Pair<Value: Decodable & Sendable>: Decodable, Sendable { let value: Value }
 private struct Referring: Decodable, ChappieJSONSchemaProviding {
     static var jsonSchema: ChappieJSONSchema { ["$ref": "#/$defs/a", "$defs": ["a": [:]]] }
@@ -104,6 +105,27 @@ typealias SampleType = any (Decodable & Sendable).Type
             trip.towns == [Trip.Town(name: "Ulm", inhabitants: nil)] && trip.vehicle == .bicycle && trip.spare == nil)
         #expect(trip.start.timeIntervalSince1970.rounded(.down) == 1_795_334_400 && trip.ticket == Data("ab".utf8))
         #expect(trip.notes == ["a": ["b", nil]] && trip.extra == json(#"{"x":[1]}"#))
+    }
+
+    private func due(_ text: String) throws -> Double {
+        let json = Data("{\"due\":\"\(text)\"}".utf8)
+        return try ChappieJSONSchema.decoder.decode(Event.self, from: json).due.timeIntervalSince1970
+    }
+
+    @Test func datesAreReadWithATimeAndWithout() throws {
+        let midnight = 1_795_478_400.0
+        #expect(try due("2026-11-24") == midnight)
+        #expect(try due("2026-11-24T00:00:00Z") == midnight)
+        #expect(try due("2026-11-24T02:00:00+02:00") == midnight)
+        #expect(try abs(due("2026-11-24T00:00:00.5Z") - midnight - 0.5) < 0.01)
+        for text in ["tomorrow", "2026-11-24 soon", "2026-02-31", "2026-11-24T08:00:00", "2026-11-24T99", ""] {
+            do {
+                _ = try due(text)
+                Issue.record("\(text) was read")
+            } catch DecodingError.dataCorrupted(let context) {
+                #expect(context.codingPath.map(\.stringValue) == ["due"])
+            }
+        }
     }
 
     @Test(

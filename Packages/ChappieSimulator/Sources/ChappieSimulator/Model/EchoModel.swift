@@ -119,7 +119,7 @@ enum EchoModel {
         if let first = schema["anyOf"]?[0] { return sample(of: first) }
         // Of several types the first is the one that says something: the others are for what is missing.
         switch schema["type"]?.string ?? schema["type"]?[0]?.string {
-        case "string": return "example"
+        case "string": return schema["format"] == "date-time" ? "2026-11-22T12:00:00Z" : "example"
         case "integer", "number": return schema["minimum"] ?? 1
         case "boolean": return true
         case "array": return []

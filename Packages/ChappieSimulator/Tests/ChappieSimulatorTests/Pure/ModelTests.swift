@@ -111,6 +111,16 @@ struct ModelTests {
             ])
     }
 
+    @Test func anAnswerOfAGivenFormHasDatesWhereThatAsksForDates() {
+        let schema: ChappieJSON = [
+            "type": "object", "required": ["day", "title"],
+            "properties": ["day": ["type": "string", "format": "date-time"], "title": ["type": "string"]],
+        ]
+        let text: ChappieJSON = ["format": ["type": "json_schema", "schema": schema]]
+        #expect(
+            words(of: ask("When?", [("text", text)])) == #"{"day":"2026-11-22T12:00:00Z","title":"example"}"#)
+    }
+
     @Test func saysWhichToolsThereAreWhenOneIsMissing() throws {
         let text = try #require(words(of: ask("call fly {\"to\": \"moon\"}", tools: [lookUp])))
         #expect(text.contains("`fly`"))
