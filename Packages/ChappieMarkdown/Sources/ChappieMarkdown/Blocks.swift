@@ -155,6 +155,19 @@ enum MarkdownParser {
             return body(document)
         }
     }
+
+    static func allNodes(below document: OpaquePointer) -> [OpaquePointer] {
+        guard let iterator = cmark_iter_new(document) else { return [] }
+        defer { cmark_iter_free(iterator) }
+        var nodes: [OpaquePointer] = []
+        while true {
+            switch cmark_iter_next(iterator) {
+            case CMARK_EVENT_ENTER: if let node = cmark_iter_get_node(iterator) { nodes.append(node) }
+            case CMARK_EVENT_EXIT: continue
+            default: return nodes
+            }
+        }
+    }
 }
 
 extension OpaquePointer {

@@ -16,48 +16,13 @@ public enum MarkdownHTML {
         let bytes = Array(source.utf8)
         guard bytes.count <= limit, !BlockDrawing.isHugeTable(bytes) else { return nil }
         return MarkdownParser.withDocument(bytes, else: nil) { document in
-            for node in allNodes(below: document) { makeHarmless(node, headingLevel) }
+            for node in MarkdownParser.allNodes(below: document) { makeHarmless(node, headingLevel) }
             // Without CMARK_OPT_UNSAFE the renderer leaves out dangerous links as well.
             guard let html = cmark_render_html(document, CMARK_OPT_DEFAULT, nil) else { return nil }
             defer { cmark_get_default_mem_allocator().pointee.free(html) }
             // A text of definitions alone draws nothing, and an answer must not be lost.
             let text = String(cString: html)
             return text.isEmpty ? nil : text
-        }
-    }
-
-    /// Whether what follows the text, after a blank line, stands on its own, and can't be taken for a part of it: no block
-    /// of code is left open, there is no HTML, and no heading of the two highest levels. A text that is too large to tell
-    /// counts as open.
-    public static func isClosed(_ source: String) -> Bool {
-        let end = "end"
-        let bytes = Array("\(source)\n\n\(end)\n".utf8)
-        guard bytes.count <= limit, !BlockDrawing.isHugeTable(bytes) else { return false }
-        return MarkdownParser.withDocument(bytes, else: false) { document in
-            guard let last = cmark_node_last_child(document), last.type == "paragraph",
-                let text = cmark_node_first_child(last)
-            else { return false }
-            guard text.literal == end, cmark_node_next(text) == nil else { return false }
-            return allNodes(below: document).allSatisfy { node in
-                switch node.type {
-                case "html_block", "html_inline": false
-                case "heading": cmark_node_get_heading_level(node) > 2
-                default: true
-                }
-            }
-        }
-    }
-
-    private static func allNodes(below document: OpaquePointer) -> [OpaquePointer] {
-        guard let iterator = cmark_iter_new(document) else { return [] }
-        defer { cmark_iter_free(iterator) }
-        var nodes: [OpaquePointer] = []
-        while true {
-            switch cmark_iter_next(iterator) {
-            case CMARK_EVENT_ENTER: if let node = cmark_iter_get_node(iterator) { nodes.append(node) }
-            case CMARK_EVENT_EXIT: continue
-            default: return nodes
-            }
         }
     }
 

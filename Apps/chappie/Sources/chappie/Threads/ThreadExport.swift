@@ -42,7 +42,8 @@ enum ThreadFormat: String, ExpressibleByArgument, CaseIterable {
 }
 
 /// A thread as Markdown. What was said can't break out of its place: questions are quoted, what tools said is in fences that
-/// are longer than any in it, and so is an answer that leaves a block open. A terminal has nothing to obey in it.
+/// are longer than any in it, and so is an answer that leaves a block open; an answer's headings are moved down. A terminal
+/// has nothing to obey in it.
 enum ThreadMarkdown {
     static func text(of thread: ChappieThread) -> String {
         let summary = thread.summary
@@ -84,7 +85,8 @@ enum ThreadMarkdown {
             case .answer(let text):
                 blocks.append("### Answer")
                 let safe = lines(of: text).joined(separator: "\n")
-                blocks.append(MarkdownHTML.isClosed(safe) ? safe : fenced(safe, "markdown"))
+                // Its headings stand below those of the transcript, and can't be taken for them.
+                blocks.append(EmbeddedMarkdown.text(of: safe, headingLevel: 4) ?? fenced(safe, "markdown"))
             case .commentary(let text): blocks += ["### Commentary", quoted(text)]
             case .reasoning(let text): blocks += ["### Reasoning", quoted(text)]
             case .call(let call):
