@@ -1,4 +1,7 @@
 import ArgumentParser
+@_spi(ChappieInternals) import ChappieCore
+import ChappieLineEditor
+import ChappieMarkdown
 import ChappieSDK
 import Glibc
 
@@ -50,8 +53,19 @@ struct ChappieCommand: AsyncParsableCommand {
             if let command = command as? any ProgramCommand { await command.runAndExit() }
             try command.run()
         } catch {
-            exit(withError: error)
+            end(with: error)
         }
+    }
+
+    /// Prints help to standard output, and what is wrong with a command line to standard error.
+    private static func end(with error: any Error) -> Never {
+        let status = exitCode(for: error)
+        let stream = status.isSuccess ? STDOUT_FILENO : STDERR_FILENO
+        var text = fullMessage(for: error)
+        // The library breaks no usage lines.
+        if let size = TerminalState.size(of: stream) { text = PlainText.wrapped(text, width: size.columns) }
+        if !text.isEmpty { _ = Array("\(text)\n".utf8).withUnsafeBytes { writeAll($0, to: stream) } }
+        _exit(status.rawValue)
     }
 }
 

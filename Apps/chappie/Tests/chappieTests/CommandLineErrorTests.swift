@@ -44,6 +44,10 @@ import Testing
             (ChappieClientError.transportFailed(badCA), 64, "configuration", "CHAPPIE_CA_FILE"),
             (strange, 65, "invalid_response", nil),
             (ChappieClientError.credentialStoreFailed(.absent("none")), 69, "keyring_absent", nil),
+            (
+                ChappieAuthError.credentialStoreUnavailable(.absent("none")), 69, "keyring_absent",
+                "encryptedFile(passphrase:)"
+            ),
             (CredentialStoreError.corrupt("torn"), 77, "credential_corrupt", "chappie login"),
             (CredentialStoreError.noPassphrase("none is set up"), 69, "no_passphrase", "CHAPPIE_PASSPHRASE_FILE"),
             (CredentialStoreError.wrongPassphrase("file"), 69, "wrong_passphrase", nil),

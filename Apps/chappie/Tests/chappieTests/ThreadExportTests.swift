@@ -265,13 +265,13 @@ enum SampleThread {
     @Test func anAnswersHeadingsAreMarkdownBelowThoseOfTheTranscript() throws {
         let answer = "# You asked\n\n- Words: 4\n\nPlain\n=====\n\n> Quoted\n> ---\n\n```text\n# code\n```"
         let text = ThreadFormat.markdown.text(of: try SampleThread.thread([("q", "o", answer)]))
-        let moved = "#### You asked\n\n- Words: 4\n\n#### Plain\n\n\n> ##### Quoted\n> \n\n```text\n# code\n```"
+        let moved = "#### You asked\n\n- Words: 4\n\n#### Plain\n\n\n> ##### Quoted\n>\n\n```text\n# code\n```"
         #expect(text.contains("\n### Answer\n\n\(moved)\n\n"))
     }
 
     @Test(arguments: [
         ("# x", "#### x"), ("## x", "##### x"), ("###### x", "###### x"), ("#", "####"), ("x\n---", "##### x\n"),
-        ("   x #\n  ===", "   #### x #\n  "), ("- ## é", "- ##### é"), ("1. x\n   ===  ", "1. #### x\n   "),
+        ("   x #\n  ===", "   #### x #\n"), ("- ## é", "- ##### é"), ("1. x\n   ===  ", "1. #### x\n"),
         ("# a\n# b", "#### a\n#### b"), ("", ""), ("x", "x"), ("`<b>`", "`<b>`"),
         ("```\n# x\n<b>\n```", "```\n# x\n<b>\n```"), ("- x\n\n---", "- x\n\n---"),
         ("[x](https://a.example)", "[x](https://a.example)"), ("\\# x", "\\# x"),

@@ -1,4 +1,5 @@
 import ArgumentParser
+import ChappieMarkdown
 import ChappieSDK
 import FoundationEssentials
 
@@ -65,7 +66,8 @@ struct Usage: ProgramCommand {
         discussion: """
             Without a terminal the table has neither bars nor a heading.
 
-            With --json: {"plan":…,"primary":{"used_percent":…,"window_minutes":…,"resets_at":…},"additional":[…],…}.
+            With --json: {"plan":…, "primary":{"used_percent":…, "window_minutes":…, "resets_at":…}, \
+            "additional":[…],…}.
             """)
 
     @OptionGroup var options: GlobalOptions
@@ -168,13 +170,15 @@ struct Table {
 
     init(_ headings: [String]) { self.headings = headings }
 
-    /// A terminal gets the headings as well.
-    func lines(isTerminal: Bool) -> [String] {
+    /// A terminal gets the headings as well, and the last column cut to its width.
+    func lines(isTerminal: Bool, width: Int? = nil) -> [String] {
         let shown = (isTerminal && !rows.isEmpty ? [headings] : []) + rows
         let widths = headings.indices.map { column in shown.map { $0[column].count }.max() ?? 0 }
+        let rest = (width ?? .max) - widths.dropLast().reduce(0) { $0 + $1 + 2 }
         return shown.map { row in
             // The last column is not padded.
-            zip(row, widths).dropLast().map { $0.padded(to: $1) + "  " }.joined() + (row.last ?? "")
+            zip(row, widths).dropLast().map { $0.padded(to: $1) + "  " }.joined()
+                + PlainText.cut(row.last ?? "", to: max(rest, 12))
         }
     }
 }

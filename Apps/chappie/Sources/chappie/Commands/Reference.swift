@@ -11,9 +11,9 @@ struct Completions: ParsableCommand {
         discussion: """
             Put this where your shell reads it when it starts:
 
-              bash: chappie completions bash > ~/.local/share/bash-completion/completions/chappie
-              zsh:  chappie completions zsh > ~/.zfunc/_chappie   (a folder in $fpath)
-              fish: chappie completions fish > ~/.config/fish/completions/chappie.fish
+              chappie completions bash > ~/.local/share/bash-completion/completions/chappie
+              chappie completions zsh > ~/.zfunc/_chappie   (a folder in $fpath)
+              chappie completions fish > ~/.config/fish/completions/chappie.fish
 
             With --json: {"completions":…}.
             """)

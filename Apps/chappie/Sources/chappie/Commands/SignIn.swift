@@ -138,8 +138,9 @@ struct Status: ProgramCommand {
 
             With --verbose: also how the last answer travelled.
 
-            With --json: {"signed_in":true,"account":{…},"expires_at":…,"store":…,"slot":…,"issuer":…,"backend":…, \
-            "last_answer":{"transport":{"kind":"websocket","reconnects":0,"fell_back":false},"at":…,"backend":…}}.
+            With --json: {"signed_in":true, "account":{…}, "expires_at":…, "store":…, "slot":…, "issuer":…, \
+            "backend":…, "last_answer":{"transport":{"kind":"websocket", "reconnects":0, "fell_back":false}, "at":…, \
+            "backend":…}}.
             """)
 
     @OptionGroup var options: GlobalOptions

@@ -15,7 +15,8 @@ struct Doctor: ProgramCommand {
             sign-in, the account and its limits, and WebSocket. Every line that is not ok says what to do. Nothing secret \
             is printed. Exits with 69 when a check failed.
 
-            With --json: {"ok":true,"checks":[{"name":…,"status":"ok|warn|fail|skip","detail":…,"remedy":…},…]}.
+            With --json: {"ok":true, "checks":[{"name":…, "status":"ok|warn|fail|skip", "detail":…, \
+            "remedy":…},…]}.
             """)
 
     @OptionGroup var options: GlobalOptions

@@ -1,5 +1,6 @@
 @_spi(ChappieInternals) import ChappieCore
 import ChappieLineEditor
+import ChappieMarkdown
 import ChappieSDK
 import Dispatch
 import Glibc
@@ -75,13 +76,21 @@ final class Console: Sendable {
         enqueue(text, .output)
     }
 
-    func line(_ text: String = "") { write(text + "\n") }
+    /// Writes a line. On a terminal a long one is broken between words; a file or a pipe gets it as it is.
+    func line(_ text: String = "") { write(wrapped(text, .output, if: terminals.output) + "\n") }
 
     /// One JSON value on one line.
     func json(_ value: ChappieJSON) { write(value.serialized() + "\n") }
 
-    /// A line for the user, which is never data.
-    func note(_ text: String) { enqueue(UntrustedText.forTerminal(text) + "\n", .error) }
+    /// A line for the user, which is never data. On a terminal a long one is broken between words.
+    func note(_ text: String) {
+        enqueue(wrapped(UntrustedText.forTerminal(text), .error, if: terminals.error) + "\n", .error)
+    }
+
+    private func wrapped(_ text: String, _ stream: Stream, if isTerminal: Bool) -> String {
+        guard isTerminal, let columns = TerminalState.size(of: stream.rawValue)?.columns else { return text }
+        return PlainText.wrapped(text, width: columns)
+    }
 
     /// Shows a line on the terminal of standard error that the next output, or the next status, replaces. It is not shown
     /// where there is no such terminal, nor while a passphrase is typed, nor in the background. What does not fit on the

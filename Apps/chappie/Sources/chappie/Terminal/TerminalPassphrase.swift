@@ -1,7 +1,9 @@
 import ChappieAuth
 import ChappieCrypto
 import ChappieLineEditor
+import ChappieMarkdown
 import ChappieSDK
+import FoundationEssentials
 import Glibc
 import Synchronization
 
@@ -23,16 +25,25 @@ struct TerminalPassphrase: PassphraseSource {
         guard terminal >= 0 else { return nil }
         defer { close(terminal) }
         switch purpose {
-        case .opening(let path): return try ask("Passphrase for \(path): ", terminal)
+        case .opening(let path): return try ask("Passphrase for \(shown(path)): ", terminal)
         case .creating(let path):
             // A typing error is no reason to start the sign-in again.
             for _ in 1...3 {
-                let first = try ask("New passphrase for \(path): ", terminal)
+                let first = try ask("New passphrase for \(shown(path)): ", terminal)
                 if first == (try ask("The same again: ", terminal)) { return first }
                 say("The two differ.\n", terminal)
             }
             throw CredentialStoreError.noPassphrase("the two entries differ")
         }
+    }
+
+    /// The path, short enough for a line: the file is called by the digest of what it is for.
+    private static func shown(_ path: String) -> String {
+        let home = ProcessInfo.processInfo.environment["HOME"].map { $0 + "/" } ?? ""
+        let path = !home.isEmpty && path.hasPrefix(home) ? "~/" + path.dropFirst(home.count) : path
+        guard let slash = path.lastIndex(of: "/"), let dot = path.lastIndex(of: "."), slash < dot else { return path }
+        let name = path[path.index(after: slash)..<dot]
+        return name.count > 16 ? "\(path[...slash])\(name.prefix(8))…\(path[dot...])" : path
     }
 
     private static func ask(_ question: String, _ terminal: CInt) throws -> Secret {
@@ -56,7 +67,10 @@ struct TerminalPassphrase: PassphraseSource {
         return Secret(entry)
     }
 
-    private static func say(_ text: String, _ terminal: CInt) { _ = write(terminal, text, text.utf8.count) }
+    private static func say(_ text: String, _ terminal: CInt) {
+        let text = TerminalState.size(of: terminal).map { PlainText.wrapped(text, width: $0.columns) } ?? text
+        _ = write(terminal, text, text.utf8.count)
+    }
 }
 
 /// Hides what the user types, and restores the terminal however the program ends.

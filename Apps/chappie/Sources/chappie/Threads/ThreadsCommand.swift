@@ -1,5 +1,6 @@
 import ArgumentParser
 @_spi(ChappieInternals) import ChappieCore
+import ChappieLineEditor
 import ChappieMarkdown
 import ChappieRuntime
 import ChappieSDK
@@ -55,7 +56,8 @@ struct Threads: ParsableCommand {
                     thread.shownName + (thread.isArchived ? " (archived)" : ""),
                 ])
             }
-            for line in table.lines(isTerminal: isTerminal) { program.console.line(line) }
+            let width = isTerminal ? TerminalState.size()?.columns : nil
+            for line in table.lines(isTerminal: isTerminal, width: width) { program.console.line(line) }
             if threads.isEmpty { program.console.note("There is no thread yet.") }
             if shown.count < threads.count {
                 program.console.note("… and \(threads.count - shown.count) more: --limit.")
