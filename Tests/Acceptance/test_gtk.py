@@ -12,6 +12,7 @@ import pytest
 from conftest import ROOT, TURN
 from counterparts import PATIENCE, wait_until
 from desktop import Desktop
+from test_readme import manifests, programs
 
 # One worker builds it.
 pytestmark = [pytest.mark.gtk, pytest.mark.slow, pytest.mark.xdist_group("gtk")]
@@ -27,6 +28,23 @@ def gtk_program():
     done = subprocess.run(["nice", "swift", "build", "--package-path", package], capture_output=True, text=True, stdin=subprocess.DEVNULL)
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr
     return package / ".build/debug/chappie-gtk"
+
+
+@pytest.fixture(scope="session")
+def readme_window(gtk_program, tmp_path_factory):
+    """README.md's program for GTK, built with its manifest, with a clone that is this tree. The folder of the build is
+    gtk_program's, so that nothing else is compiled again."""
+    package = tmp_path_factory.mktemp("readme-gtk")
+    [text] = programs("CGtk4")
+    manifest = manifests()[1]
+    assert 'path: "chappie"' in manifest and 'path: "chappie/' in manifest
+    (package / "Package.swift").write_text(manifest.replace('path: "chappie', f'path: "{ROOT}'))
+    (package / "Sources/hello").mkdir(parents=True)
+    (package / "Sources/hello/main.swift").write_text(text)
+    done = subprocess.run(["nice", "swift", "build", "--package-path", package, "--scratch-path", ROOT / "Apps/chappie-gtk/.build"],
+                          capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0 and "hello" in done.stdout, done.stdout[-5000:] + done.stderr
+    return gtk_program.parent / "hello"
 
 
 class Window:
@@ -161,6 +179,14 @@ def window(stack, gtk_program, simulate, request):
         window.wait_for(BUTTON, SIGN_IN, "focused", "sensitive")
         return window
     return start
+
+
+def test_the_readmes_program_opens_a_window_with_the_button(stack, readme_window, simulate):
+    window = Window(stack.enter_context(Desktop()), readme_window, simulate(), None)
+    window.wait_for(BUTTON, SIGN_IN, "sensitive")
+    assert window.process.poll() is None
+    [frame] = [widget for widget in window.widgets if widget["role"] == "frame"]
+    assert min(frame["area"][2:]) > 0
 
 
 def test_signing_in_and_asking_by_keyboard_alone(window):

@@ -8,11 +8,12 @@ import re
 import shutil
 import subprocess
 
+import pexpect
 import pytest
 
 from conftest import ROOT
 from counterparts import PATIENCE
-from test_readme import blocks
+from test_readme import blocks, manifests, programs
 
 # One after the other: each build takes all cores.
 pytestmark = [pytest.mark.packages, pytest.mark.slow, pytest.mark.xdist_group("packages")]
@@ -80,15 +81,18 @@ def examples(tmp_path_factory, published):
 
 @pytest.fixture(scope="session")
 def consumer(tmp_path_factory, published):
-    """Tests/Consumer with every Swift block of the README, which asks for a copy of the tree."""
+    """Tests/Consumer with every Swift block of the landing pages, which asks for a copy of the tree."""
     package = tmp_path_factory.mktemp("consumer")
     shutil.copytree(ROOT / "Tests/Consumer", package, dirs_exist_ok=True)
-    for info, start, lines in blocks():
-        if info.split()[:1] == ["swift"]:
-            imported = [line for line in lines if line.startswith("import ")]
-            body = ["    " + line for line in lines if line not in imported]
-            text = [*imported, "", f"@MainActor func readme{start}() async throws {{", *body, "}", ""]
-            (package / f"Sources/sdk-consumer/Readme{start}.swift").write_text("\n".join(text))
+    for page in sorted(ROOT.glob("Packages/*/Sources/*/*.docc/*.md")):
+        is_for_tests = page.stem == "ChappieSDKTesting"
+        folder = "Tests/SDKConsumerTests" if is_for_tests else "Sources/sdk-consumer"
+        modules = ["ChappieSDK", *(["ChappieSDKTesting", "Testing"] if is_for_tests else ["ChappieSDKRuntime"])]
+        for info, start, lines in blocks(page):
+            if info == "swift":
+                text = [*(f"import {module}" for module in modules), "", f"@MainActor func {page.stem}{start}() async throws {{",
+                        *("    " + line for line in lines), "}", ""]
+                (package / folder / f"{page.stem}{start}.swift").write_text("\n".join(text))
 
     manifest = (package / "Package.swift.in").read_text()
     for key, value in {"URL": f"file://{published}", "IDENTITY": published.name}.items():
@@ -146,6 +150,101 @@ def test_the_documentation_builds_without_a_warning(build, consumer, tmp_path):
         done = run("docc", "convert", catalogue, "--additional-symbol-graph-dir", graphs, "--output-path", tmp_path / "archive",
                    "--fallback-display-name", catalogue.stem, "--fallback-bundle-identifier", catalogue.stem, "--warnings-as-errors")
         assert done.returncode == 0, done.stdout + done.stderr
+
+
+# How README.md says to point a program at a simulator. Its port is an argument here.
+SIMULATOR = """let configuration = ChappieConfiguration(endpoints: .simulator(port: Int(CommandLine.arguments[1]) ?? 0))
+"""
+SIGN_IN = """let session = await Chappie.loadedAuthSession(configuration: configuration, store: .memory)
+_ = try await session.signIn { code in print("Enter \\(code.userCode) at \\(code.verificationURL)") }
+"""
+
+
+def at_a_simulator(program):
+    """A program of README.md that asks the simulator, as it says."""
+    if ".simulator(port: 8080)" in program:
+        return program.replace(".simulator(port: 8080)", ".simulator(port: Int(CommandLine.arguments[1]) ?? 0)")
+    begin = SIMULATOR if "loadedAuthSession" in program else SIMULATOR + SIGN_IN
+    program = re.sub(r"(\A(?:import \w+\n)+\n)", lambda imports: imports[1] + begin, program)
+    program = program.replace("loadedAuthSession()", "loadedAuthSession(configuration: configuration, store: .memory)")
+    return re.sub(r"Chappie\.client\(([^)]*)\)",
+                  lambda call: "Chappie.client(" + ", ".join(filter(None, ["configuration: configuration", call[1], "store: .memory"])) + ")",
+                  program)
+
+
+@pytest.fixture(scope="session")
+def readme(build, published, tmp_path_factory):
+    """`readme(words)`: the program of README.md that has these words, at a simulator; without any, the first one as it is
+    printed. They are built with the manifest that is printed beside them, whose one target is there once for each."""
+    package, texts = tmp_path_factory.mktemp("readme"), programs()
+    manifest = manifests()[0]
+    source, target = '.package(url: "https://example.com/chappie.git", from: "0.1.0")', re.search(r"\.executableTarget\(.*\]\)(?=\s*\])", manifest, re.DOTALL)[0]
+    assert source in manifest and 'name: "hello",' in target
+    names = {"printed": texts[0], **{f"program{number}": at_a_simulator(text) for number, text in enumerate(texts)}}
+    targets = ",\n".join(target.replace('"hello"', f'"{name}"') for name in names)
+    manifest = manifest.replace(target, targets).replace(source, f'.package(url: "file://{published}", from: "1.2.0")')
+    (package / "Package.swift").write_text(manifest.replace('package: "chappie"', f'package: "{published.name}"'))
+    for name, text in names.items():
+        (package / f"Sources/{name}").mkdir(parents=True)
+        (package / f"Sources/{name}/main.swift").write_text(text)
+    built = build(package)
+
+    def find(words=None):
+        if words is None:
+            return built / "printed"
+        [number] = [number for number, text in enumerate(texts) if words in text]
+        return built / f"program{number}"
+    return find
+
+
+def on_a_terminal(program, *words, environment):
+    """(what the program wrote, in the pieces in which it came; its exit code), on a terminal of 80 columns."""
+    child = pexpect.spawn(str(program), [str(word) for word in words], env=environment, encoding="utf-8", dimensions=(24, 80), timeout=60 * PATIENCE)
+    pieces = []
+    while True:
+        try:
+            pieces.append(child.read_nonblocking(4096, timeout=60 * PATIENCE))
+        except pexpect.EOF:
+            child.close()
+            return pieces, child.exitstatus
+
+
+def test_the_readmes_first_program_streams_on_a_terminal(readme, simulate, user):
+    simulator = simulate(deltasPerSecond=40)
+    pieces, status = on_a_terminal(readme("fflush"), simulator.port, environment=user(simulator).environment)
+    whole = "".join(pieces)
+    assert status == 0 and re.match(r"Enter \S+ at http://127\.0\.0\.1", whole) and "What is RFC 6455?" in whole, whole
+    answer = whole[whole.index("# You asked"):]
+    said = ["".join(pieces[:count]) for count in range(1, len(pieces))]
+    parts_of_lines = [text for text in said if "# You asked" in text and not text.endswith("\n")]
+    assert len(parts_of_lines) > 5, f"it comes line by line: {pieces}"
+    assert answer.endswith("\r\n"), "the shell's prompt would stand behind the answer"
+
+
+def test_the_readmes_first_program_says_what_to_do_where_there_is_no_keyring(readme, tmp_path):
+    alone = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "DBUS_SESSION_BUS_ADDRESS": f"unix:path={tmp_path}/nothing"}
+    pieces, status = on_a_terminal(readme(), environment=alone)
+    said = "".join(pieces)
+    assert status == 0 and "No keyring is available" in said and ".encryptedFile(passphrase:)" in said, said
+    assert "Fatal error" not in said and "at /" not in said, said
+
+
+def test_the_readmes_other_programs_do_what_is_said_of_them(readme, simulate, user):
+    simulator = simulate()
+    environment = user(simulator).environment
+
+    def said(words):
+        pieces, status = on_a_terminal(readme(words), simulator.port, environment=environment)
+        assert status == 0, pieces
+        return "".join(pieces)
+
+    assert re.search(r"Enter \S+ at .*\r\n# You asked\r\n\r\n> What is RFC 6455\?", said(".simulator(port: 8080)"))
+    assert "Sunny in Oslo" in said("weather")
+    assert re.search(r"^\S+: \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\r$", said("as: Event.self"), re.MULTILINE)
+    # The second run prints its own thread and the first one's.
+    for count in (1, 2):
+        kept = said("ChappieFileThreadStore")
+        assert len(re.findall(r"^\S{36} Remember the number 7\.\r$", kept, re.MULTILINE)) == count, kept
 
 
 def test_the_examples_build_from_outside_and_run(build, examples, simulate):

@@ -23,14 +23,14 @@ do {
                 fflush(nil)
             }
             print()
-        } catch let error as ChappieClientError {
+        } catch let error as any ChappieError {
             // The conversation is as it was before the line: try another one.
-            print("\(error.localizedDescription) \(error.recoverySuggestion ?? "")")
+            print(error.explanation)
         }
     }
     await client.disconnect()
-} catch {
-    print(error.localizedDescription)
+} catch let error as any ChappieError {
+    print(error.explanation)
 }
 // A token that is being renewed just now is stored before the program ends.
 await session.finishPendingWork()

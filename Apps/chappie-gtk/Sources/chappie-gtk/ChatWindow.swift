@@ -203,9 +203,7 @@ final class ChatWindow {
     private func tell(_ error: (any Error)?, after beginning: String? = nil, giveBack question: String? = nil) {
         // A sign-out may fail when the window has gone.
         guard !isEnding else { return }
-        let words = error as? any LocalizedError
-        let sentences = [beginning, words?.errorDescription, words?.recoverySuggestion].compactMap { $0 }
-        let text = sentences.joined(separator: " ")
+        let text = [beginning, (error as? any ChappieError)?.explanation].compactMap(\.self).joined(separator: " ")
         let isTalking = gtk_widget_get_visible(chat) != 0
         gtk_label_set_text(problemSentence.cast(), text)
         gtk_widget_set_visible(problem, error != nil && isTalking ? 1 : 0)

@@ -4,8 +4,7 @@ public import HTTPTypes
 /// Where to sign in and talk, and as whom.
 ///
 /// ```swift
-/// let local = ChappieEndpoints(issuer: URL(string: "http://127.0.0.1:8080")!,
-///                              backend: URL(string: "http://127.0.0.1:8080/backend-api")!)
+/// let configuration = ChappieConfiguration(endpoints: .simulator(port: 8080))
 /// ```
 public struct ChappieEndpoints: Sendable, Hashable, Codable {
     /// The program's name for itself.
@@ -31,6 +30,17 @@ public struct ChappieEndpoints: Sendable, Hashable, Codable {
     public static let chatGPT = ChappieEndpoints(
         issuer: URL(string: "https://auth.openai.com") ?? URL(filePath: "/"),
         backend: URL(string: "https://chatgpt.com/backend-api") ?? URL(filePath: "/"))
+
+    /// A simulator on this machine: `chappie simulator --auto-approve --port 8080`.
+    ///
+    /// - Parameter port: 1 to 65535. Default 8080.
+    public static func simulator(port: Int = 8080) -> ChappieEndpoints {
+        precondition((1...65_535).contains(port), "A port is a number from 1 to 65535.")
+        let address = "http://127.0.0.1:\(port)"
+        return ChappieEndpoints(
+            issuer: URL(string: address) ?? URL(filePath: "/"),
+            backend: URL(string: address + "/backend-api") ?? URL(filePath: "/"))
+    }
 }
 
 /// The program's name for itself: the OAuth client, and the honest name it travels under.

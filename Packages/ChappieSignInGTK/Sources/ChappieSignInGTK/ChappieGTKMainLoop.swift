@@ -12,13 +12,22 @@ import CGtk4
 /// bridge no task on the main actor gets its turn once GTK's loop runs: an `await` there waits forever, and no state of a
 /// session or a model arrives. Install it when GTK starts the program, before the first task is needed:
 /// ```swift
-/// let application = gtk_application_new("com.example.App", G_APPLICATION_DEFAULT_FLAGS)
+/// import CGtk4
+/// import ChappieSignInGTK
+///
+/// guard let application = gtk_application_new("com.example.hello", G_APPLICATION_DEFAULT_FLAGS) else {
+///     fatalError("GTK could not be started.")
+/// }
 /// ChappieGTKSignal.connect(application, "activate") {
 ///     ChappieGTKMainLoop.install()
-///     // windows
+///     guard let window = gtk_application_window_new(application) else { return }
+///     gtk_window_present(window.cast())
 /// }
-/// let status = g_application_run(…)
+/// let program = UnsafeMutableRawPointer(application).assumingMemoryBound(to: GApplication.self)
+/// g_application_run(program, CommandLine.argc, CommandLine.unsafeArgv)
 /// ```
+/// Make a window before the first task: GTK ends a program that has none when the handler of `activate` returns.
+///
 /// `main` has to be synchronous: no `await` in `main.swift`, no `static func main() async`. After a suspension there, the rest
 /// runs as a job of the main queue, and GTK's loop inside of it keeps the queue from serving any other.
 ///
