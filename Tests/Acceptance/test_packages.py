@@ -87,7 +87,7 @@ def consumer(tmp_path_factory, published):
     for page in sorted(ROOT.glob("Packages/*/Sources/*/*.docc/*.md")):
         is_for_tests = page.stem == "ChappieSDKTesting"
         folder = "Tests/SDKConsumerTests" if is_for_tests else "Sources/sdk-consumer"
-        modules = ["ChappieSDK", *(["ChappieSDKTesting", "Testing"] if is_for_tests else ["ChappieSDKRuntime"])]
+        modules = ["Foundation", "ChappieSDK", *(["ChappieSDKTesting", "Testing"] if is_for_tests else ["ChappieSDKRuntime"])]
         for info, start, lines in blocks(page):
             if info == "swift":
                 text = [*(f"import {module}" for module in modules), "", f"@MainActor func {page.stem}{start}() async throws {{",

@@ -23,6 +23,7 @@
 @_exported import enum ChappieCore.ChappieAttachmentError
 @_exported import protocol ChappieCore.ChappieClock
 @_exported import struct ChappieCore.ChappieDeadlines
+@_exported import protocol ChappieCore.ChappieError
 @_exported import struct ChappieCore.ChappieFile
 @_exported import struct ChappieCore.ChappieImage
 @_exported import struct ChappieCore.ChappieInputMessage
