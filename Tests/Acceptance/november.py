@@ -438,9 +438,7 @@ class November(contextlib.AbstractContextManager):
         context = before + list(zip(written, items))
         self.check_items(items, account, comp_hash, is_lite)
         self.check_calls([item for _, item in context])
-        if record["kind"] == "prewarm":
-            demand(previous is None and len(items) == 2, "a prewarm carries the tools and the instructions alone")
-        else:
+        if record["kind"] != "prewarm":
             self.check_prefix(conversation, context, slug)
         self.check_turn_state(conversation, state, items[-1] if items else {}, record["kind"])
         conversation.window = window
@@ -448,10 +446,9 @@ class November(contextlib.AbstractContextManager):
 
     def check_options(self, body, efforts, is_lite):
         reasoning, text = body.get("reasoning") or {}, body.get("text") or {}
-        demand(set(reasoning) <= {"effort", "summary", "context"}, f"reasoning has {sorted(reasoning)}", "reasoning")
+        demand(set(reasoning) == {"effort", "context"} or not is_lite, f"reasoning has {sorted(reasoning)}", "reasoning")
         demand(reasoning.get("effort") != "ultra", "ultra is on the wire", "reasoning.effort")
         demand(reasoning.get("effort") in efforts, f"Unsupported value: {reasoning.get('effort')}; the model knows {efforts}", "reasoning.effort")
-        demand(reasoning.get("summary", "auto") in ("auto", "concise", "detailed"), "reasoning.summary is unknown", "reasoning.summary")
         demand((reasoning.get("context") == "all_turns") == is_lite, "reasoning.context is wrong for the model", "reasoning.context")
         demand(set(text) <= {"verbosity", "format"}, f"text has {sorted(text)}", "text")
         demand(text.get("verbosity", "low") in ("low", "medium", "high"), "text.verbosity is unknown", "text.verbosity")
@@ -674,7 +671,7 @@ class November(contextlib.AbstractContextManager):
         outputs = [item["output"] if isinstance(item["output"], str) else json.dumps(item["output"])
                    for item in since if item.get("type", "").endswith("_call_output")]
         said = sum(item.get("phase") == "commentary" for item in since)
-        summary = [{"type": "summary_text", "text": "**Thinking** about it"}] if "summary" in body["reasoning"] else []
+        summary = [{"type": "summary_text", "text": "**Thinking** about it"}]
         reasoning = {"type": "reasoning", "id": self.id("rs_"), "summary": summary, "encrypted_content": self.seal(account, comp_hash)}
 
         def message(text, phase):
