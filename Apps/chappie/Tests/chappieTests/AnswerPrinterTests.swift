@@ -59,6 +59,13 @@ import Testing
                 + "\u{1B}[2mDone.\u{1B}[0m\n")
         #expect(
             try await printed(events, terminal: true).output == "I'll look.\u{FFFD}[2J\n\nWell.\n\nFour.\n\nDone.\n")
+        let drawn = MarkdownStream(width: 80, height: nil, isStyled: true)
+        let plain: [ChappieStreamEvent] = [.commentaryDelta("I'll look.")] + events.dropFirst(2)
+        let output = try await printed(plain, terminal: true, styles: true, markdown: drawn).output
+        #expect(
+            output
+                == "\u{1B}[0;2mI'll look.\u{1B}[0m\n\n\u{1B}[0;2mWell.\u{1B}[0m\n\nFour.\n\n\u{1B}[0;2mDone.\u{1B}[0m\n",
+            "\(output.debugDescription)")
     }
 
     @Test func theStatusIsOnlyDrawnBetweenLines() async throws {
