@@ -3,8 +3,8 @@ import Synchronization
 
 /// The terminal as it was before the program changed it.
 public enum TerminalState {
-    // Two mutexes: in a static `Mutex` over a structure, Swift 6.3.1 with -O takes a `nil` of `termios?` for settings that
-    // are all zero (see Tests/Acceptance/test_terminal.py). If both are locked, `original` is the first.
+    // Two mutexes: in a static `Mutex` over a structure, Swift 6.3.1 with -O takes a `nil` of `termios?` for settings
+    // that are all zero (see Tests/Acceptance/test_terminal.py). If both are locked, `original` is the first.
     private static let original = Mutex<termios?>(nil)
     private static let line = Mutex((isEdited: false, wasEdited: false))
 
@@ -33,10 +33,11 @@ public enum TerminalState {
     public static func restore() {
         original.withLock { original in
             guard var settings = original else { return }
-            line.withLock { line in
-                if line.isEdited { announce("\u{1B}[?2004l\n") }
-                line.isEdited = false
+            let wasEdited = line.withLock { line in
+                defer { line.isEdited = false }
+                return line.isEdited
             }
+            if wasEdited, takesOutput(STDOUT_FILENO) { announce("\u{1B}[?2004l\n") }
             tcsetattr(STDIN_FILENO, TCSANOW, &settings)
         }
     }
@@ -53,12 +54,20 @@ public enum TerminalState {
     static var isEditing: Bool {
         get { line.withLock(\.isEdited) }
         set {
-            line.withLock { line in
-                guard line.isEdited != newValue else { return }
-                line = (isEdited: newValue, wasEdited: true)
-                announce(newValue ? "\u{1B}[?2004h" : "\u{1B}[?2004l")
+            let isNews = line.withLock { line in
+                defer { line = (isEdited: newValue, wasEdited: line.wasEdited || newValue) }
+                return line.isEdited != newValue
             }
+            // Without the lock: this may wait for a terminal that is stopped.
+            if isNews { announce(newValue ? "\u{1B}[?2004h" : "\u{1B}[?2004l") }
         }
+    }
+
+    /// Whether a terminal shows at once what is written. One that Ctrl-S has stopped does not, and the program's end must
+    /// not wait for it.
+    public static func takesOutput(_ descriptor: CInt) -> Bool {
+        var terminal = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+        return poll(&terminal, 1, 0) == 1
     }
 
     private static func announce(_ sequence: String) { _ = write(STDOUT_FILENO, sequence, sequence.utf8.count) }
