@@ -15,7 +15,7 @@ import Testing
         case missingToolHandler, toolApprovalDenied, toolExecutionFailed, toolLoopLimitExceeded, responseFailed
         case streamingTransportReplayDiverged, httpError, invalidResponse, approvalPending, invalidStructuredOutput
         case invalidTool, transportFailed, contextWindowExceeded, messageTooLarge, renewalFailed, credentialStoreFailed
-        case blockedByGateway
+        case blockedByGateway, modelUnavailable, unsupportedInput
 
         init(_ error: ChappieClientError) {
             self =
@@ -42,6 +42,8 @@ import Testing
                 case .renewalFailed: .renewalFailed
                 case .credentialStoreFailed: .credentialStoreFailed
                 case .blockedByGateway: .blockedByGateway
+                case .modelUnavailable: .modelUnavailable
+                case .unsupportedInput: .unsupportedInput
                 }
         }
     }
@@ -156,6 +158,28 @@ import Testing
                             #""status":403,"body":"<!DOCTYPE html><title>Wait</title>","headers":{"content-type":"text/html"}"#
                         )), policy: $1, matches: { $0 == .blockedByGateway("127.0.0.1") })
             }
+        case .modelUnavailable:
+            [
+                Row(
+                    name: name,
+                    scenario: .scenario(
+                        .rule(
+                            "/backend-api/codex/responses",
+                            #""status":404,"body":{"error":{"message":"Model not found m","param":"model"}}"#)),
+                    configure: { $0.model = "m" },
+                    matches: {
+                        if case .modelUnavailable(let refusal) = $0 { refusal.suggestion != nil } else { false }
+                    })
+            ]
+        case .unsupportedInput:
+            [
+                Row(
+                    name: name, configure: { $0.model = "gpt-6.1-sol" },
+                    ask: {
+                        let image = ChappieImage(source: .url("https://example.com/a.png"))
+                        return try await $0.send(.user("Hello", images: [image]))
+                    })
+            ]
         case .invalidResponse: [Row(name: name, scenario: "html")]
         case .approvalPending: [Row(name: name, tool: weather(.ask), ask: call)]
         case .invalidStructuredOutput:
@@ -228,6 +252,10 @@ import Testing
     private static func caught(_ work: () throws -> Void) -> Name? {
         do { try work() } catch ChappieClientError.missingCredential {
             return .missingCredential
+        } catch ChappieClientError.modelUnavailable(let refusal) where refusal.slug == "m" {
+            return .modelUnavailable
+        } catch ChappieClientError.unsupportedInput(let what, let advice) where !what.isEmpty && !advice.isEmpty {
+            return .unsupportedInput
         } catch ChappieClientError.missingRefreshToken {
             return .missingRefreshToken
         } catch ChappieClientError.missingAccountID {

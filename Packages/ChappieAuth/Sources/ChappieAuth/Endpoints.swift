@@ -262,6 +262,8 @@ public struct ChappieErrorTable: Sendable, Hashable, Codable {
         /// The backend has lost the thread of a WebSocket conversation; the sign-in is fine: the whole request on a new
         /// connection fixes it.
         case conversationLost
+        /// The model is retired, or the account may not use it; another one may answer.
+        case modelUnavailable
         /// Reasoning that was sent back can't be decrypted: the request without it may succeed.
         case unreadableReasoning
     }
@@ -290,7 +292,7 @@ public struct ChappieErrorTable: Sendable, Hashable, Codable {
         "context_length_exceeded": .contextWindowExceeded,
         "server_is_overloaded": .overloaded,
         "cyber_policy": .refused, "bio_policy": .refused, "misalignment_policy_violation": .refused,
-        "invalid_prompt": .refused,
+        "invalid_prompt": .refused, "model_not_found": .modelUnavailable,
         "invalid_encrypted_content": .unreadableReasoning,
         "websocket_connection_limit_reached": .conversationLost, "previous_response_not_found": .conversationLost,
     ])

@@ -107,6 +107,10 @@ struct BackendErrors: Sendable {
             return AttemptFailure(.final, error)
         }
         let text = UntrustedText.withoutTokens(String(decoding: body, as: UTF8.self))
+        let error = ChappieResponseError(body: (try? ChappieJSON(parsing: text)) ?? .null)
+        if let reason = Self.refusal(status, error) {
+            return AttemptFailure(.final, .modelUnavailable(ChappieModelRefusal(slug: "", reason: reason)))
+        }
         let kind: AttemptFailure.Kind =
             switch status {
             case 429: .rateLimited(resetsIn: nil)
@@ -115,8 +119,19 @@ struct BackendErrors: Sendable {
             default: .final
             }
         return failure(
-            ChappieResponseError(body: (try? ChappieJSON(parsing: text)) ?? .null), headerFields, otherwise: kind,
+            error, headerFields, otherwise: kind,
             .httpError(status, String(decoding: text.utf8.prefix(Self.bodyLimit), as: UTF8.self)), now: now)
+    }
+
+    /// Why the model is refused, where that is what the error says: the service has three ways to do so, none with a code.
+    private static func refusal(_ status: Int, _ error: ChappieResponseError) -> ChappieModelRefusal.Reason? {
+        let message = error.message?.lowercased() ?? ""
+        switch status {
+        case 400 where message.contains("not supported when using codex with a chatgpt account"): return .notInPlan
+        case 400 where message.contains("requires a newer version of codex"): return .newerClientNeeded
+        case 404 where error.raw["param"]?.string == "model" || message.hasPrefix("model not found"): return .unknown
+        default: return nil
+        }
     }
 
     /// Classifies an error inside the stream: the HTTP error that it stands for. One without a status is the server's:
@@ -158,6 +173,7 @@ struct BackendErrors: Sendable {
             case .rateLimited: (.rateLimited(resetsIn: nil), unmapped)
             case .conversationLost: (.stale, unmapped)
             case .unreadableReasoning: (.unreadableReasoning, unmapped)
+            case .modelUnavailable: (.final, .modelUnavailable(ChappieModelRefusal(slug: "", reason: .unknown)))
             case .overloaded, .refused: (.final, unmapped)
             case nil: (kind, unmapped)
             }

@@ -3,82 +3,7 @@
 import HTTPTypes
 
 extension ChappieClient {
-    /// The version of the backend's wire format that this client speaks; the backend filters its model list by it. It
-    /// names a format, not a program: `originator` and `user-agent` name the program.
-    private static let wireFormatVersion = "0.163.0"
-    private static let listLimit = 16 << 20
-
-    /// The models that the account may use, best first.
-    ///
-    /// Asked anew each time with the list's `ETag`, so that an unchanged list costs one small exchange, also in the next run of
-    /// the program where there is a ``ChappieModelCache``. A 429 is tried again as the configuration's backoff policy says.
-    ///
-    /// A model that is not in the list can be used all the same.
-    ///
-    /// - Throws: ``ChappieClientError``; `CancellationError`.
-    public func models(filter: ChappieModelFilter = ChappieModelFilter()) async throws -> [ChappieModel] {
-        let account = try await accountInfo()
-        let record = record(of: account)
-        let known = await knownModels(of: account, record)
-        let url = configuration.endpoints.profile.modelsURL.appending(queryItems: [
-            URLQueryItem(name: "client_version", value: Self.wireFormatVersion)
-        ])
-        let (tag, json) = try await get(url, credentials.authorization(onlyFor: account), unless: known?.tag)
-        if json == nil, let known {
-            modelList = (account, known.tag, known.models)
-            return known.models.filter(filter.matches)
-        }
-        guard let json, let models = ChappieModel.list(json) else { throw ChappieClientError.invalidResponse }
-        modelList = tag.map { (account, $0, models) }
-        if let tag, let record, let document = record.document(tag: tag, list: json) {
-            await modelCache?.save(document, record.name)
-        }
-        return models.filter(filter.matches)
-    }
-
-    /// `nil` for an account that can't be told from others.
-    private func record(of account: ChappieAccountInfo) -> ModelListRecord? {
-        let profile = configuration.endpoints.profile
-        guard let id = account.accountID, let user = account.userID else { return nil }
-        return ModelListRecord(
-            owner: [profile.issuer.absoluteString, profile.backend.absoluteString, user, id],
-            format: Self.wireFormatVersion)
-    }
-
-    /// The list as this client has it, else as an earlier run has kept it.
-    private func knownModels(
-        of account: ChappieAccountInfo, _ record: ModelListRecord?
-    ) async -> (tag: String, models: [ChappieModel])? {
-        if let modelList, modelList.account.isSameAccount(as: account) { return (modelList.tag, modelList.models) }
-        guard let record, let document = await modelCache?.load(record.name) else { return nil }
-        return record.read(document)
-    }
-
-    /// The best model that `filter` lets through; `nil` when there is none.
-    ///
-    /// - Throws: ``ChappieClientError``; `CancellationError`.
-    public func bestAvailableModel(filter: ChappieModelFilter = .textInAPI) async throws -> ChappieModel? {
-        try await models(filter: filter).first
-    }
-
-    /// The best model other than `slug`, for when that one is at capacity; `nil` when there is none.
-    ///
-    /// - Throws: ``ChappieClientError``; `CancellationError`.
-    public func fallbackModel(
-        excluding slug: String, filter: ChappieModelFilter = .textInAPI
-    ) async throws -> ChappieModel? {
-        try await models(filter: filter).first { $0.slug != slug }
-    }
-
-    /// Whether `model` wants its tools as the first item of the input. The list of models says; where it can't be had, the
-    /// usual form is taken.
-    func wantsToolsInInput(_ model: String) async -> Bool {
-        guard model != Self.defaultModel else { return false }
-        let all = ChappieModelFilter(includesHidden: true)
-        var known = modelList?.models
-        if known == nil { known = try? await models(filter: all) }
-        return known?.first { $0.slug == model }?.usesResponsesLite ?? false
-    }
+    static let listLimit = 16 << 20
 
     /// How much of the account's limits is used. A 429 is tried again as the configuration's backoff policy says.
     ///
@@ -102,12 +27,16 @@ extension ChappieClient {
     }
 
     /// - Returns: the answer's tag, and its body; no body where the one with `tag` still holds.
-    private func get(
-        _ url: URL, _ authorization: Authorization, unless tag: String? = nil
+    ///
+    /// - Parameter deadlines: of an exchange that something waits for; it is not repeated after a 429.
+    func get(
+        _ url: URL, _ authorization: Authorization, unless tag: String? = nil, within deadlines: ChappieDeadlines? = nil
     ) async throws -> (tag: String?, json: ChappieJSON?) {
-        let authorized = MiddlewareTransport(
-            transport, middleware: middleware + [authorization, FreshConnectionRetry()])
-        var request = HTTPExchangeRequest(url: url, headerFields: [.accept: "application/json"])
+        // What something waits for has no time for a second try.
+        let retry: [any HTTPMiddleware] = deadlines == nil ? [FreshConnectionRetry()] : []
+        let authorized = MiddlewareTransport(transport, middleware: middleware + [authorization] + retry)
+        let fields: HTTPFields = [.accept: "application/json", .wireFormatVersion: Self.wireFormatVersion]
+        var request = HTTPExchangeRequest(url: url, headerFields: fields, deadlines: deadlines)
         request.headerFields[.ifNoneMatch] = tag
         var retries = 0
         do {
@@ -122,7 +51,7 @@ extension ChappieClient {
                 let errors = BackendErrors(configuration.endpoints.profile)
                 let failure = try await errors.failure(response, now: clock.now)
                 retries += 1
-                guard case .rateLimited(let resetsIn) = failure.kind,
+                guard case .rateLimited(let resetsIn) = failure.kind, deadlines == nil,
                     let pause = configuration.rateLimitBackoff.pause(
                         beforeRetry: retries, asked: failure.retryAfter, resetsIn: resetsIn)
                 else { throw failure }

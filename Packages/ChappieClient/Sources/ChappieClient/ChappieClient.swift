@@ -16,9 +16,6 @@ public import Logging
 /// slot, the next turn begins a new conversation, with ids and a connection of its own. A turn that was running is not
 /// continued in the new account's name.
 public actor ChappieClient {
-    /// The model used when the configuration names none.
-    public static let defaultModel = "gpt-5.5"
-
     let configuration: ChappieConfiguration
     /// Without authorization, like ``webSocket``.
     let transport: any HTTPTransport
@@ -42,13 +39,20 @@ public actor ChappieClient {
     /// Retires connections that were authorized by a sign-in that is gone.
     private let signOutWatcher: Task<Void, Never>
 
-    private var model: String
+    /// The model that the program has named; `nil` for that of the conversation, or the account's best.
+    private var named: String?
     /// `nil` before the first turn.
     private var conversation: Conversation?
     /// The conversation that the next turn goes on with, where it is not ``conversation``.
     private var resumed: ChappieClientContext?
-    /// The models as they were listed last, and the tag they came with.
-    var modelList: (account: ChappieAccountInfo, tag: String, models: [ChappieModel])?
+    /// The models as they were listed last.
+    var modelList: ModelList?
+    /// Asks for the list beside a turn.
+    var listing: Task<Void, Never>?
+    /// When the list could not be had.
+    var listFailed: Duration?
+    /// What the user was told: each thing once.
+    private var told: Set<ChappieNotice> = []
 
     /// Composes a client of its parts; `Chappie.client()` does it with the platform's own.
     ///
@@ -90,7 +94,7 @@ public actor ChappieClient {
         self.tools = tools
         self.toolProviders = toolProviders
         approvalHandler = toolApprovalHandler
-        model = configuration.model
+        named = configuration.model
         let connection = ConversationConnection(
             lifetime: configuration.endpoints.profile.webSocket?.lifetime ?? .zero)
         self.connection = connection
@@ -99,7 +103,10 @@ public actor ChappieClient {
         }
     }
 
-    deinit { signOutWatcher.cancel() }
+    deinit {
+        signOutWatcher.cancel()
+        listing?.cancel()
+    }
 
     // MARK: Asking
 
@@ -181,13 +188,25 @@ public actor ChappieClient {
     /// ends the newest of them.
     public func cancel() { queue.cancelNewest() }
 
-    /// Uses another model from the next turn on. The slug is not checked against the list.
+    /// Uses another model from the next turn on. The slug is not checked against the list: one that the service refuses
+    /// makes the turn throw ``ChappieClientError/modelUnavailable(_:)``.
     ///
     /// Reasoning is encrypted for the model that wrote it, so another model does without it.
     @discardableResult
     public func selectModel(_ slug: String) -> ChappieClientContext {
-        model = slug
+        named = slug
         return context()
+    }
+
+    /// The model of the next turn, and why it is that one. The list of models is asked for where none is known yet.
+    ///
+    /// - Throws: ``ChappieClientError`` where no account is known; `CancellationError`. Not an error: a list that can't be
+    ///   had.
+    public var model: ChappieModelChoice {
+        get async throws {
+            let account = try await accountInfo()
+            return wish().choice(from: try await listForTurn(of: account), at: clock.now)
+        }
     }
 
     /// The tools that the client can carry out in the next turn: the host's own, then the providers' as they are now.
@@ -199,22 +218,29 @@ public actor ChappieClient {
         return all
     }
 
-    /// The model of the next turn.
-    @_spi(ChappieInternals) public var currentModel: String { model }
+    /// The model of the next turn, as far as it is known without asking anybody.
+    @_spi(ChappieInternals) public var knownModel: String? {
+        let wish = wish()
+        return wish.named ?? wish.conversation ?? modelList?.best(at: clock.now)?.slug
+    }
+
+    private func wish(_ own: String? = nil) -> ModelWish {
+        ModelWish(named: own ?? named, conversation: resumed.map(\.model).flatMap { $0.isEmpty ? nil : $0 } ?? conversation?.model)
+    }
 
     // MARK: The context
 
     /// The conversation as it is now, as a value to keep.
     public func context() -> ChappieClientContext {
         if var resumed {
-            resumed.model = model
+            resumed.model = named ?? resumed.model
             return resumed
         }
-        if let conversation { return conversation.context(model: model) }
+        if let conversation { return conversation.context(model: named) }
         // The first turn takes the id that is named here.
         let now = clock.now
         let new = ChappieClientContext(
-            sessionID: UUIDv7.make(now: now, entropy: entropy), model: model, createdAt: now)
+            sessionID: UUIDv7.make(now: now, entropy: entropy), model: named ?? "", createdAt: now)
         resumed = new
         return new
     }
@@ -228,14 +254,16 @@ public actor ChappieClient {
     @discardableResult
     public func clearContext() -> ChappieClientContext {
         (conversation, resumed) = (nil, nil)
+        named = named ?? configuration.model
         toolLedger.reset()
         return context()
     }
 
-    /// Goes on with a conversation that was kept, from the next turn on, with its model.
+    /// Goes on with a conversation that was kept, from the next turn on, with its model; with another one where the account
+    /// does not list that any more, after saying so once.
     public func resumeContext(_ context: ChappieClientContext) {
         (conversation, resumed) = (nil, context)
-        model = context.model
+        if !context.model.isEmpty { named = nil }
         toolLedger.reset()
     }
 
@@ -246,11 +274,11 @@ public actor ChappieClient {
         if conversation == nil {
             var new = context()
             new = ChappieClientContext(
-                sessionID: new.sessionID, model: model, items: [item], compactedSummary: summary,
+                sessionID: new.sessionID, model: new.model, items: [item], compactedSummary: summary,
                 createdAt: new.createdAt, updatedAt: clock.now)
             resumed = new
         } else {
-            conversation?.compact(into: [item], summary: summary, model: model, now: clock.now)
+            conversation?.compact(into: [item], summary: summary, model: nil, now: clock.now)
         }
         return context()
     }
@@ -277,7 +305,8 @@ public actor ChappieClient {
         guard prewarming == nil, queue.isEmpty else { return }
         let task = Task { @concurrent in
             // Without a sign-in there is nothing to warm.
-            guard let turn = try? await prepare([], RequestFrame(model: model), emit: { _ in }) else { return }
+            let frame = RequestFrame()
+            guard let turn = try? await prepare([], frame, wish(), emit: { _ in }) else { return }
             await turn.prewarm()
         }
         prewarming = task
@@ -316,48 +345,68 @@ public actor ChappieClient {
         _ job: TurnJob, _ recorder: @escaping TurnRecorder, emit: @escaping @Sendable (ChappieStreamEvent) -> Void
     ) async throws -> ChappieResponse {
         await endPrewarm()
-        var turn: Turn
-        let response: ChappieResponse
+        var resuming: (ChappiePendingTurn, [String: ChappieApprovalDecision])?
+        var (items, frame, wish, round): ([ChappieJSON], RequestFrame, ModelWish, Int)
         switch job {
         case .new(let request):
             try await compactIfDue(recorder)
-            turn = try await prepare(request.messages.map(\.inputItem), frame(of: request), recorder, emit: emit)
-            do { response = try await turn.run() } catch ChappieClientError.contextWindowExceeded
-                where configuration.automaticCompaction != nil
-            {
-                try await compact(recorder)
-                turn = try await prepare(request.messages.map(\.inputItem), frame(of: request), recorder, emit: emit)
-                response = try await turn.run()
-            }
+            (items, frame, round) = (request.messages.map(\.inputItem), RequestFrame(of: request), 0)
+            wish = await self.wish(request.model)
         case .resumed(let waiting, let decisions):
             await goOn(with: waiting)
-            turn = try await prepare(
-                waiting.progress.items, waiting.progress.frame, round: waiting.progress.round, recorder, emit: emit)
-            response = try await turn.run(resuming: (waiting, decisions))
-            toolLedger.forgetResults()
+            let progress = waiting.progress
+            (items, frame, round) = (progress.items, progress.frame, progress.round)
+            wish = ModelWish(conversation: progress.frame.model)
+            resuming = (waiting, decisions)
         case .compaction:
             try await compact(recorder)
-            response = ChappieResponse()
+            let response = ChappieResponse()
             emit(.completed(response))
             return response
         }
+        var turn = try await prepare(items, frame, wish, round: round, recorder, emit: emit)
+        let response: ChappieResponse
+        var hasCompacted = false
+        while true {
+            do {
+                response = try await turn.run(resuming: resuming)
+                break
+            } catch ChappieClientError.contextWindowExceeded
+                where configuration.automaticCompaction != nil && !hasCompacted
+            {
+                hasCompacted = true
+                guard try await compact(recorder) else { throw ChappieClientError.contextWindowExceeded }
+            } catch ChappieClientError.modelUnavailable(let refusal) {
+                let explained = await explain(refusal)
+                wish.refused.insert(refusal.slug)
+                guard wish.named == nil, wish.refused.count < Self.modelsTried, explained.suggestion != nil else {
+                    throw ChappieClientError.modelUnavailable(explained)
+                }
+            }
+            // The turn goes on from its own items: tools that have run are not run again.
+            resuming = nil
+            frame.model = turn.frame.model
+            var next = try await prepare(turn.items, frame, wish, round: turn.round, recorder, emit: emit)
+            next.goOn(from: turn)
+            turn = next
+        }
+        if case .resumed = job { toolLedger.forgetResults() }
         try Task.checkCancellation()
         try await recorder(.finished(turn.finished(with: response)))
         await keep(turn)
+        await note(turn.routing.modelsETag)
         emit(.completed(response))
         return response
     }
 
-    private func frame(of request: ChappieResponseRequest) -> RequestFrame {
-        var frame = RequestFrame(model: request.model ?? model, options: request.turnOptions)
-        frame.outputSchema = request.outputSchema
-        return frame
-    }
+    /// How many models a turn tries that was given none by name.
+    private static let modelsTried = 3
 
     /// Adds a turn to the conversation that it was asked in; another one may have begun since.
     private func keep(_ turn: Turn) {
         guard conversation?.id == turn.conversationID else { return }
         if turn.hasDroppedReasoning { conversation?.dropReasoning() }
+        if turn.hasFlatTools { conversation?.hasFlatTools = true }
         conversation?.append(
             turn.items, model: turn.frame.model, measuredTokens: turn.measuredTokens, now: clock.now)
     }
@@ -369,20 +418,41 @@ public actor ChappieClient {
 
     /// The parts of a turn: its request, and a runner that sends it in the conversation's account alone.
     private func prepare(
-        _ items: [ChappieJSON], _ frame: RequestFrame, round: Int = 0, _ recorder: @escaping TurnRecorder = { _ in },
-        emit: @escaping @Sendable (ChappieStreamEvent) -> Void
+        _ items: [ChappieJSON], _ frame: RequestFrame, _ wish: ModelWish, round: Int = 0,
+        _ recorder: @escaping TurnRecorder = { _ in }, emit: @escaping @Sendable (ChappieStreamEvent) -> Void
     ) async throws -> Turn {
         let available = try await availableTools()
         let toolbox = try Toolbox(harness: configuration.harness, tools: available, checked: checkedTools)
         checkedTools = toolbox.declarations
-        var frame = frame
-        frame.tools = toolbox.declared(as: configuration.endpoints.profile.toolEnvelope)
-        if !frame.tools.isEmpty { frame.wantsToolsInInput = await wantsToolsInInput(frame.model) }
-        _ = try await currentConversation()
-        conversation?.dropReasoning(unreadableBy: frame.model)
-        let runner = try await runner()
+        var conversation = try await currentConversation()
+        let list = try await listForTurn(of: conversation.account)
+        let choice = wish.choice(from: list, at: clock.now)
+        if let notice = choice.notice { tell(notice, emit) }
+        // Every model that the service still has takes the lite form; one that it does not list is taken for such a one.
+        let model =
+            list?[choice.slug] ?? ChappieModel(slug: choice.slug, supportsParallelToolCalls: false, usesResponsesLite: true)
+        var (frame, items) = (frame, items)
+        if !frame.model.isEmpty, frame.model != model.slug { items.removeAll(where: Conversation.isEncrypted) }
+        frame.model = model.slug
+        frame.isLite = model.usesResponsesLite
+        frame.options.reasoningEffort = effort(frame.options.reasoningEffort, of: model, emit)
+        if frame.isLite {
+            guard !items.contains(where: LiteInput.hasImageByAddress) else {
+                throw ChappieClientError.unsupportedInput(
+                    "The model \(UntrustedText.forTerminal(model.slug)) takes no image by its address.",
+                    "Fetch the image, and give its file or its bytes.")
+            }
+            if conversation.items.contains(where: LiteInput.hasImageByAddress) {
+                tell(.imageByAddress, emit)
+            }
+        }
+        frame.tools = toolbox.declared(
+            as: configuration.endpoints.profile.toolEnvelope,
+            inNamespace: frame.isLite && !conversation.hasFlatTools)
+        conversation.drop(unreadableBy: frame.model, in: list)
+        self.conversation?.drop(unreadableBy: frame.model, in: list)
         return Turn(
-            runner: runner, frame: frame,
+            runner: runner(conversation), frame: frame, compactionHash: model.compactionHash,
             tools: ToolRound(
                 toolbox: toolbox, approvalHandler: approvalHandler,
                 failureBehavior: configuration.toolFailureBehavior, ledger: toolLedger, clock: clock, emit: emit,
@@ -390,9 +460,32 @@ public actor ChappieClient {
             toolLoopLimit: configuration.toolLoopLimit, items: items, round: round)
     }
 
-    private func runner() async throws -> TurnRunner {
-        let conversation = try await currentConversation()
-        return TurnRunner(
+    /// The effort that the request names; the user is told where it is not the one that was asked for.
+    private func effort(
+        _ wanted: ChappieReasoningEffort, of model: ChappieModel, _ emit: (ChappieStreamEvent) -> Void
+    ) -> ChappieReasoningEffort {
+        var effort = model.effort(for: wanted)
+        // The lite form always names one.
+        if effort == .automatic, model.usesResponsesLite { effort = .medium }
+        if wanted != .automatic, effort != wanted {
+            let (slug, asked) = (UntrustedText.forTerminal(model.slug), UntrustedText.forTerminal(wanted.rawValue))
+            tell(
+                ChappieNotice(
+                    .effortChanged, "The model \(slug) has no effort \"\(asked)\"; \"\(effort.rawValue)\" is used."),
+                emit)
+        }
+        return effort
+    }
+
+    /// Tells the user, and the log, once.
+    private func tell(_ notice: ChappieNotice, _ emit: (ChappieStreamEvent) -> Void) {
+        guard told.insert(notice).inserted else { return }
+        log.notes(notice)
+        emit(.notice(notice))
+    }
+
+    private func runner(_ conversation: Conversation) -> TurnRunner {
+        TurnRunner(
             configuration: configuration, http: transport, middleware: middleware, webSocket: webSocket,
             authorization: credentials.authorization(onlyFor: conversation.account), conversation: conversation,
             connection: connection, clock: clock, entropy: entropy, log: log)
@@ -428,23 +521,27 @@ public actor ChappieClient {
         guard let share = configuration.automaticCompaction, let conversation, !conversation.items.isEmpty else {
             return
         }
-        let window = modelList?.models.first { $0.slug == model }?.contextWindow ?? Compaction.usualWindow
-        guard Double(conversation.context(model: model).estimatedTokens) >= share * Double(window) else { return }
+        let window = knownModel.flatMap { modelList?[$0]?.contextWindow } ?? Compaction.usualWindow
+        guard Double(conversation.context().estimatedTokens) >= share * Double(window) else { return }
         // A conversation that can't be compacted just now may still be answered.
-        do { try await compact(recorder) } catch is CancellationError { throw CancellationError() } catch {}
+        do { _ = try await compact(recorder) } catch is CancellationError { throw CancellationError() } catch {}
     }
 
-    private func compact(_ recorder: TurnRecorder) async throws {
-        let turn = try await prepare([], RequestFrame(model: model), emit: { _ in })
-        guard let before = conversation, !before.items.isEmpty else { return }
+    /// - Returns: whether the conversation is shorter now.
+    @discardableResult
+    private func compact(_ recorder: TurnRecorder) async throws -> Bool {
+        let turn = try await prepare([], RequestFrame(), wish(), emit: { _ in })
+        guard let before = conversation, !before.items.isEmpty else { return false }
         let (items, summary) = try await Compaction(turn: turn, conversation: before).run()
         try Task.checkCancellation()
-        guard conversation?.id == before.id else { return }
+        guard conversation?.id == before.id else { return false }
         var after = before
-        after.compact(into: items, summary: summary, model: model, now: clock.now)
-        try await recorder(.compacted(after.context(model: model)))
-        guard conversation?.id == before.id else { return }
+        after.compact(
+            into: items, summary: summary, model: turn.frame.model, compactionHash: turn.compactionHash, now: clock.now)
+        try await recorder(.compacted(after.context(model: named)))
+        guard conversation?.id == before.id else { return false }
         conversation = after
+        return after.items != before.items
     }
 }
 

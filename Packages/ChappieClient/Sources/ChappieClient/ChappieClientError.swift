@@ -13,6 +13,8 @@ public enum ChappieClientError: Error, Sendable, Hashable {
     case reauthenticationRequired(String)
     /// The plan's quota is used up.
     case usageLimitReached(ChappieUsageLimit)
+    /// The service does not answer with the model that was named. Asking again changes nothing.
+    case modelUnavailable(ChappieModelRefusal)
     /// The model called a tool that the program has not given; the string is its name.
     case missingToolHandler(String)
     /// A tool call was refused by policy or by the user: the tool's name and the reason.
@@ -39,6 +41,8 @@ public enum ChappieClientError: Error, Sendable, Hashable {
     case approvalPending(ChappiePendingTurn)
     /// The model's answer does not fit the schema that was asked for: where, why, and the answer's text.
     case invalidStructuredOutput(ChappieSchemaViolation, String)
+    /// A message holds something that the model does not take: what it is, and what to do. Nothing was sent.
+    case unsupportedInput(String, String)
     /// A tool can't be declared to the model: its name, and why. Nothing was sent.
     case invalidTool(String, String)
     /// The exchange broke before the answer was whole.
@@ -65,6 +69,8 @@ extension ChappieClientError: ChappieError {
         case .missingAccountID: "The sign-in does not say which account it is for."
         case .reauthenticationRequired(let reason): reason
         case .usageLimitReached(let limit): describe(limit)
+        case .modelUnavailable(let refusal): refusal.sentence
+        case .unsupportedInput(let what, _): what
         case .missingToolHandler(let name): "The model called the tool \"\(name)\", which this program does not have."
         case .toolApprovalDenied(let name, let reason): "The call of \"\(name)\" was refused: \(reason)"
         case .toolExecutionFailed(let name, let message): "The tool \"\(name)\" failed: \(message)"
@@ -95,6 +101,9 @@ extension ChappieClientError: ChappieError {
         case .usageLimitReached(let limit):
             limit.resetsAt == nil
                 ? "Look at what your plan includes." : "Wait until the limit resets, or look at your plan's usage page."
+        case .modelUnavailable(let refusal):
+            refusal.suggestion.map { "Use \($0)." } ?? "Choose a model that your account lists."
+        case .unsupportedInput(_, let advice): advice
         case .missingToolHandler: "Register the tool with the client, or take it out of the instructions."
         case .toolApprovalDenied: "Allow the call if you want it to be made."
         case .toolExecutionFailed: "Look at what the tool needs, then try again."

@@ -11,8 +11,9 @@ public struct ChappieConfiguration: Sendable, Hashable, Codable {
     public var keychainAccessGroup: String?
     /// When the stored credential can be read. Default: only while this device is unlocked.
     public var keychainAccessibility: ChappieKeychainAccessibility
-    /// The model's slug; unknown ones are sent as they are. Default ``ChappieClient/defaultModel``.
-    public var model: String
+    /// The model's slug; one that the account's list lacks is asked for all the same. Default `nil`: the best model that
+    /// the account lists.
+    public var model: String?
     /// The assistant's role. Default ``ChappieHarness/default``.
     public var harness: ChappieHarness
     /// The behaviour after a 429. Default: two retries.
@@ -36,7 +37,7 @@ public struct ChappieConfiguration: Sendable, Hashable, Codable {
         keychainService: String = "com.chappie.sdk", keychainAccount: String = "default",
         keychainAccessGroup: String? = nil,
         keychainAccessibility: ChappieKeychainAccessibility = .whenUnlockedThisDeviceOnly,
-        model: String = ChappieClient.defaultModel, harness: ChappieHarness = .default,
+        model: String? = nil, harness: ChappieHarness = .default,
         rateLimitBackoff: ChappieRateLimitBackoffPolicy = .default,
         streamingTransportPolicy: ChappieStreamingTransportPolicy = .default, toolLoopLimit: Int = 16,
         toolFailureBehavior: ChappieToolFailureBehavior = .automatic, automaticCompaction: Double? = nil,

@@ -10,7 +10,7 @@ public struct ChappieClientContext: Sendable, Hashable, Codable {
     public var sessionID: String
     /// Names the thread to the backend; the same as ``sessionID`` here.
     public var threadID: String
-    /// The model that the next turn uses.
+    /// The model that the next turn uses; empty in a conversation that has none yet, which takes the account's best.
     public var model: String
     /// What a compaction made of the earlier conversation, where it is text; one that the model wrote is encrypted.
     public var compactedSummary: String?
@@ -24,12 +24,16 @@ public struct ChappieClientContext: Sendable, Hashable, Codable {
     public var accountID: String?
     /// The model whose reasoning is among the items.
     @_spi(ChappieInternals) public internal(set) var reasoningModel: String?
+    /// The family of models that can read the compaction among the items, where it is known.
+    @_spi(ChappieInternals) public internal(set) var compactionHash: String?
+    /// How often the conversation was compacted.
+    var window: Int?
     /// All items, as JSON text: the order of members is part of a prompt that is cached.
     private var itemText: String
 
     /// A conversation of these messages, to show or to go on with.
     public init(
-        sessionID: String, threadID: String? = nil, model: String = ChappieClient.defaultModel,
+        sessionID: String, threadID: String? = nil, model: String = "",
         messages: [ChappieInputMessage] = [], compactedSummary: String? = nil, createdAt: Date, updatedAt: Date? = nil
     ) {
         self.init(
@@ -41,7 +45,8 @@ public struct ChappieClientContext: Sendable, Hashable, Codable {
     /// A conversation of items as the backend takes them.
     @_spi(ChappieInternals) public init(
         sessionID: String, model: String, items: [ChappieJSON], compactedSummary: String?, createdAt: Date,
-        updatedAt: Date, measuredTokens: Int? = nil, accountID: String? = nil, reasoningModel: String? = nil
+        updatedAt: Date, measuredTokens: Int? = nil, accountID: String? = nil, reasoningModel: String? = nil,
+        compactionHash: String? = nil
     ) {
         self.sessionID = sessionID
         threadID = sessionID
@@ -52,6 +57,7 @@ public struct ChappieClientContext: Sendable, Hashable, Codable {
         self.measuredTokens = measuredTokens
         self.accountID = accountID
         self.reasoningModel = reasoningModel
+        self.compactionHash = compactionHash
         itemText = ChappieJSON.array(items).serialized()
     }
 

@@ -12,19 +12,25 @@ struct RequestFrame: Sendable, Hashable, Codable {
     /// The tools as they are declared, in the order of every turn. They are no part of a turn that is kept: it finds the
     /// tools that the program has then.
     var tools: [ChappieJSON] = []
-    /// Whether the model wants its tools as the first item of the input.
-    var wantsToolsInInput = false
+    /// Whether the model takes the form called "Responses lite": tools and instructions travel in the input.
+    var isLite = false
 
     private enum CodingKeys: CodingKey { case model, options, outputSchema }
 
-    init(model: String, options: ChappieMessageOptions = ChappieMessageOptions()) {
+    /// A request of this model; one without a name is given it before it is sent.
+    init(model: String = "", options: ChappieMessageOptions = ChappieMessageOptions()) {
         self.model = model
         self.options = options
     }
 
+    init(of request: ChappieResponseRequest) {
+        self.init(options: request.turnOptions)
+        outputSchema = request.outputSchema
+    }
+
     var withoutTools: RequestFrame {
         var frame = self
-        (frame.tools, frame.wantsToolsInInput) = ([], false)
+        (frame.tools, frame.isLite) = ([], false)
         return frame
     }
 }
@@ -40,8 +46,16 @@ struct Conversation: Sendable {
     private(set) var compactedSummary: String?
     /// The backend's count after the last turn, if it gave one.
     private(set) var measuredTokens: Int?
+    /// The model of the last turn; `nil` before the first one.
+    private(set) var model: String?
     /// The model whose encrypted reasoning is among the items.
     private var reasoningModel: String?
+    /// The family of models that can read the compaction among the items, where it is known.
+    private var compactionHash: String?
+    /// Counts the compactions: the backend is told which window of the conversation a request belongs to.
+    private var window = 0
+    /// Whether the backend has refused tools in a namespace, which it gets flat then.
+    var hasFlatTools = false
     private let profile: ChappieEndpointProfile
     private let harnessItem: ChappieJSON?
 
@@ -76,14 +90,20 @@ struct Conversation: Sendable {
         items = isOwn ? context.items : context.items.filter { !Self.isEncrypted($0) }
         compactedSummary = context.compactedSummary
         measuredTokens = isOwn ? context.measuredTokens : nil
+        model = context.model.isEmpty ? nil : context.model
         reasoningModel = context.reasoningModel
+        compactionHash = context.compactionHash
+        window = context.window ?? 0
     }
 
-    func context(model: String) -> ChappieClientContext {
-        ChappieClientContext(
-            sessionID: id, model: model, items: items, compactedSummary: compactedSummary, createdAt: createdAt,
-            updatedAt: updatedAt, measuredTokens: measuredTokens, accountID: account.accountID,
-            reasoningModel: reasoningModel)
+    /// - Parameter model: the one that the next turn uses, where it is named; else that of the last turn.
+    func context(model named: String? = nil) -> ChappieClientContext {
+        var context = ChappieClientContext(
+            sessionID: id, model: named ?? model ?? "", items: items, compactedSummary: compactedSummary,
+            createdAt: createdAt, updatedAt: updatedAt, measuredTokens: measuredTokens, accountID: account.accountID,
+            reasoningModel: reasoningModel, compactionHash: compactionHash)
+        context.window = window == 0 ? nil : window
+        return context
     }
 
     // MARK: Changes
@@ -91,26 +111,46 @@ struct Conversation: Sendable {
     /// Keeps a finished turn.
     mutating func append(_ added: [ChappieJSON], model: String, measuredTokens: Int?, now: Date) {
         items += added
+        self.model = model
         if added.contains(where: Self.isEncrypted) { reasoningModel = model }
         self.measuredTokens = measuredTokens
         updatedAt = now
     }
 
     /// Puts `items` in the place of everything said so far.
-    mutating func compact(into items: [ChappieJSON], summary: String?, model: String, now: Date) {
+    ///
+    /// - Parameter compactionHash: of the model that wrote it.
+    mutating func compact(
+        into items: [ChappieJSON], summary: String?, model: String?, compactionHash: String? = nil, now: Date
+    ) {
         self.items = items
         compactedSummary = summary
         measuredTokens = nil
-        reasoningModel = items.contains(where: Self.isEncrypted) ? model : nil
+        let isEncrypted = items.contains(where: Self.isEncrypted)
+        reasoningModel = isEncrypted ? model : nil
+        self.compactionHash = isEncrypted ? compactionHash : nil
+        window += 1
         updatedAt = now
     }
 
-    /// Takes out what the backend can't read, or would not: reasoning is encrypted for the model that wrote it.
-    mutating func dropReasoning(unreadableBy model: String? = nil) {
-        guard model == nil || reasoningModel != nil && reasoningModel != model else { return }
-        // A compaction stands for the whole conversation: it is tried with every model, and goes when it is refused.
-        items.removeAll { Self.isEncrypted($0) && (model == nil || $0["type"]?.string == "reasoning") }
-        reasoningModel = nil
+    /// Takes out everything that is encrypted, which the backend could not read.
+    mutating func dropReasoning() {
+        items.removeAll(where: Self.isEncrypted)
+        (reasoningModel, compactionHash) = (nil, nil)
+    }
+
+    /// Takes out what another model has encrypted: its reasoning, and its compactions if they are of another family, or of
+    /// a model that the account does not list any more.
+    mutating func drop(unreadableBy model: String, in list: ModelList?) {
+        guard let writer = reasoningModel, writer != model else { return }
+        let listed = list?[writer]
+        let readsCompactions =
+            list.map { list in
+                guard let hash = compactionHash ?? listed?.compactionHash else { return listed != nil }
+                return hash == list[model]?.compactionHash
+            } ?? true
+        items.removeAll { Self.isEncrypted($0) && (!readsCompactions || $0["type"]?.string == "reasoning") }
+        if !items.contains(where: Self.isEncrypted) { (reasoningModel, compactionHash) = (nil, nil) }
     }
 
     static func isEncrypted(_ item: ChappieJSON) -> Bool {
@@ -151,25 +191,27 @@ struct Conversation: Sendable {
 
     /// The request's JSON, members in the order of the Codex CLI 0.163.0. The input is the harness, everything said so far,
     /// and `added`: byte for byte the same from turn to turn.
+    ///
+    /// In the lite form the tools are the first item of the input, also when there are none, and images have no `detail`.
     func body(adding added: [ChappieJSON], _ frame: RequestFrame) -> ChappieJSONObject {
         let required = profile.requiredBodyFields
-        let isLite = frame.wantsToolsInInput && !frame.tools.isEmpty
         var input: [ChappieJSON] = []
-        if isLite { input.append(["type": "additional_tools", "role": "developer", "tools": .array(frame.tools)]) }
+        if frame.isLite { input.append(["type": "additional_tools", "role": "developer", "tools": .array(frame.tools)]) }
         if let harnessItem { input.append(harnessItem) }
-        input += items + added
+        input += frame.isLite ? (items + added).map(LiteInput.item) : items + added
         var body = ChappieJSONObject([
             ("model", .string(frame.model)), ("stream", required["stream"] ?? true), ("input", .array(input)),
-            ("tools", .array(frame.tools)), ("tool_choice", .string(frame.toolChoice)),
-            ("parallel_tool_calls", .bool(!isLite)),
+            ("tools", .array(frame.tools)), ("tool_choice", .string(frame.isLite ? "auto" : frame.toolChoice)),
+            ("parallel_tool_calls", .bool(!frame.isLite)),
         ])
         var reasoning = ChappieJSONObject()
         let effort = frame.options.reasoningEffort
         if effort != .automatic { reasoning["effort"] = .string(effort.rawValue) }
-        reasoning["summary"] = "auto"
-        if isLite {
+        if frame.isLite {
             body["tools"] = nil
             reasoning["context"] = "all_turns"
+        } else {
+            reasoning["summary"] = "auto"
         }
         body["reasoning"] = .object(reasoning)
         for member in required.members { body[member.name] = member.value }
@@ -188,19 +230,27 @@ struct Conversation: Sendable {
     func request(_ body: ChappieJSONObject) -> HTTPExchangeRequest {
         let bytes = ChappieJSON.object(body).serializedBytes()
         let coding = bytes.count >= profile.requestCodingThreshold ? profile.requestCoding : .identity
-        var fields: HTTPFields = [
-            .accept: "text/event-stream", .contentType: "application/json", .sessionID: id, .threadID: id,
-        ]
+        var fields = identification(of: body)
+        fields[.accept] = "text/event-stream"
+        fields[.contentType] = "application/json"
         if Self.isLite(body) { fields[.responsesLite] = "true" }
         return HTTPExchangeRequest(
             method: .post, url: profile.responsesURL, headerFields: fields, body: .init(bytes: bytes, coding: coding))
     }
 
     /// The opening handshake of the conversation's WebSocket, as a request.
-    func opening() -> HTTPExchangeRequest {
+    func opening(for body: ChappieJSONObject) -> HTTPExchangeRequest {
         let fields = profile.webSocket?.headerFields ?? [:]
-        return HTTPExchangeRequest(
-            url: profile.responsesURL, headerFields: fields + [.sessionID: id, .threadID: id] as HTTPFields)
+        return HTTPExchangeRequest(url: profile.responsesURL, headerFields: fields + identification(of: body))
+    }
+
+    /// Header fields that name the wire format, the conversation and the model: the backend routes by them.
+    private func identification(of body: ChappieJSONObject) -> HTTPFields {
+        [
+            .wireFormatVersion: ChappieClient.wireFormatVersion,
+            .routingHint: "model=\(body["model"]?.string ?? "")",
+            .clientRequestID: id, .sessionID: id, .threadID: id, .windowID: "\(id):\(window)",
+        ]
     }
 
     /// `body` as a WebSocket message.
@@ -230,6 +280,44 @@ extension HTTPField.Name {
     static let modelsETag = known("x-models-etag")
     static let responsesLite = known("x-openai-internal-codex-responses-lite")
     static let activeLimit = known("x-codex-active-limit")
+    static let wireFormatVersion = known("version")
+    static let routingHint = known("x-codex-routing-hint")
+    static let clientRequestID = known("x-client-request-id")
+    static let windowID = known("x-codex-window-id")
+}
+
+/// Items as the lite form takes them: images without `detail`, and their bytes in the item.
+enum LiteInput {
+    /// `item` in that form. An image that stands for an address becomes a sentence about it: conversations of the time when
+    /// addresses were taken stay usable.
+    static func item(_ item: ChappieJSON) -> ChappieJSON {
+        guard var object = item.object else { return item }
+        for name in ["content", "output"] {
+            guard let parts = object[name]?.array, parts.contains(where: isImage) else { continue }
+            object[name] = .array(parts.map(part))
+        }
+        return .object(object)
+    }
+
+    /// Whether `item` has an image that only an address stands for.
+    static func hasImageByAddress(_ item: ChappieJSON) -> Bool {
+        (item["content"]?.array ?? []).contains { isImage($0) && address(of: $0) != nil }
+    }
+
+    private static func isImage(_ part: ChappieJSON) -> Bool { part["type"]?.string == "input_image" }
+
+    private static func address(of image: ChappieJSON) -> String? {
+        image["image_url"]?.string.flatMap { $0.hasPrefix("data:") ? nil : $0 }
+    }
+
+    private static func part(_ part: ChappieJSON) -> ChappieJSON {
+        guard isImage(part), var image = part.object else { return part }
+        if let address = address(of: part) {
+            return ["type": "input_text", "text": .string("(An image at \(address), which is not sent.)")]
+        }
+        image["detail"] = nil
+        return .object(image)
+    }
 }
 
 /// Time-ordered ids (RFC 9562, 5.7), as the backend's other clients use for sessions and threads.

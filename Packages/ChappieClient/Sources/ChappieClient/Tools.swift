@@ -155,19 +155,23 @@ struct Toolbox: Sendable {
     var isEmpty: Bool { order.isEmpty }
 
     /// The tools as a request declares them, always in the same order.
-    func declared(as envelope: ChappieEndpointProfile.ToolEnvelope) -> [ChappieJSON] {
+    ///
+    /// - Parameter inNamespace: whether the tools that belong to no namespace stand in the one called `functions`.
+    func declared(as envelope: ChappieEndpointProfile.ToolEnvelope, inNamespace: Bool = false) -> [ChappieJSON] {
         var namespaces: [String] = []
         for key in order { if let name = key.namespace, !namespaces.contains(name) { namespaces.append(name) } }
         func list(_ namespace: String?) -> [ChappieJSON] {
             order.filter { $0.namespace == namespace }.compactMap { declarations[$0]?.declared(as: envelope) }
         }
-        return list(nil)
-            + namespaces.map { name in
-                [
-                    "type": "namespace", "name": .string(name), "description": .string("Tools of \(name)."),
-                    "tools": .array(list(name)),
-                ]
-            }
+        func namespace(_ name: String, _ description: String, _ tools: [ChappieJSON]) -> ChappieJSON {
+            [
+                "type": "namespace", "name": .string(name), "description": .string(description),
+                "tools": .array(tools),
+            ]
+        }
+        let own = list(nil)
+        return (inNamespace && !own.isEmpty ? [namespace("functions", "", own)] : own)
+            + namespaces.map { namespace($0, "Tools of \($0).", list($0)) }
     }
 
     /// The tool that carries `call` out; its schema is what the model was told.

@@ -4,27 +4,31 @@ import ChappieAuth
 /// One turn: requests and rounds of tool calls, until the model has nothing more to call or to say.
 struct Turn: Sendable {
     private var runner: TurnRunner
-    let frame: RequestFrame
+    private(set) var frame: RequestFrame
+    /// Names the family of models that can read what this one compacts.
+    let compactionHash: String?
     private var tools: ToolRound
     /// How often the model may be asked again, after tool calls or because it wants to go on.
     let toolLoopLimit: Int
     /// What the turn adds to the conversation: its messages, then what every round brought.
     private(set) var items: [ChappieJSON]
     /// How often the model has been asked again.
-    private var round = 0
+    private(set) var round = 0
     /// The beginning of the answer, by responses after which the model wanted to go on.
     private var answer = ""
-    private var turnState: String?
+    /// What the backend has said of the turn.
+    private(set) var routing = TurnRouting()
     /// Whether the backend could not read the conversation's encrypted items, which were left out then.
     private(set) var hasDroppedReasoning = false
     private var usage: ChappieTokenUsage?
 
     init(
-        runner: TurnRunner, frame: RequestFrame, tools: ToolRound, toolLoopLimit: Int, items: [ChappieJSON],
-        round: Int = 0
+        runner: TurnRunner, frame: RequestFrame, compactionHash: String? = nil, tools: ToolRound, toolLoopLimit: Int,
+        items: [ChappieJSON], round: Int = 0
     ) {
         self.runner = runner
         self.frame = frame
+        self.compactionHash = compactionHash
         self.tools = tools
         self.toolLoopLimit = toolLoopLimit
         self.items = items
@@ -75,6 +79,13 @@ struct Turn: Sendable {
     }
 
     var conversationID: String { runner.conversation.id }
+    var hasFlatTools: Bool { runner.conversation.hasFlatTools }
+
+    /// Counts what the turn has taken so far, under another model or after a compaction.
+    mutating func goOn(from earlier: Turn) {
+        (usage, answer) = (earlier.usage, earlier.answer)
+        if earlier.frame.model == frame.model { routing = earlier.routing }
+    }
 
     /// The turn as it joins the conversation.
     func finished(with response: ChappieResponse) -> FinishedTurn {
@@ -99,21 +110,43 @@ struct Turn: Sendable {
         runner.conversation.compact(into: items, summary: nil, model: frame.model, now: runner.conversation.updatedAt)
         var frame = frame
         frame.toolChoice = toolChoice
-        var state: String?
+        // The lite form lets no one choose: what must not be called is not declared.
+        if toolChoice == "none" { frame.tools = [] }
+        var routing = TurnRouting()
         let body = runner.conversation.body(adding: [question], frame)
-        return try await runner.run(body, turnState: &state, emit: { _ in })
+        return try await runner.run(body, &routing, emit: { _ in })
     }
 
     private mutating func ask() async throws -> ChappieResponse {
         do {
             let body = runner.conversation.body(adding: items, frame)
-            return try await runner.run(body, turnState: &turnState, emit: tools.emit)
+            return try await runner.run(body, &routing, emit: tools.emit)
         } catch let failure as AttemptFailure where failure.kind == .unreadableReasoning && !hasDroppedReasoning {
             hasDroppedReasoning = true
             runner.conversation.dropReasoning()
             items.removeAll(where: Conversation.isEncrypted)
             return try await ask()
+        } catch let error as ChappieClientError {
+            switch error {
+            case .modelUnavailable(var refusal):
+                refusal.slug = frame.model
+                throw ChappieClientError.modelUnavailable(refusal)
+            case .httpError(400, let body) where refusesNamespaces(body):
+                // Whether the backend takes tools in namespaces is not known of each: the flat form is tried once.
+                runner.conversation.hasFlatTools = true
+                frame.tools = tools.toolbox.declared(as: runner.configuration.endpoints.profile.toolEnvelope)
+                return try await ask()
+            default: throw error
+            }
         }
+    }
+
+    private func refusesNamespaces(_ body: String) -> Bool {
+        guard frame.isLite, !frame.tools.isEmpty, !hasFlatTools,
+            let error = try? ChappieResponseError(body: ChappieJSON(parsing: body)),
+            let member = error.raw["param"]?.string?.lowercased()
+        else { return false }
+        return member.contains("tool") || member.contains("namespace")
     }
 
     /// The size of the conversation after the turn, as the backend counted it.

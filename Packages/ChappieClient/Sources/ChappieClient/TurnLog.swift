@@ -34,6 +34,11 @@ struct TurnLog: Sendable {
         }
     }
 
+    /// What the user was told, without its words.
+    func notes(_ notice: ChappieNotice) {
+        logger?.debug("The turn goes on otherwise than asked for", metadata: ["kind": "\(notice.kind.rawValue)"])
+    }
+
     func sentPlain() { logger?.debug("Repeating the request without compression") }
 }
 

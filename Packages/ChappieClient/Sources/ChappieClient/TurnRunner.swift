@@ -2,6 +2,14 @@
 @_spi(ChappieInternals) import ChappieCore
 import HTTPTypes
 
+/// What the backend says of a turn beside its answers.
+struct TurnRouting: Sendable {
+    /// It wants to be told this with every further request of the turn.
+    var turnState: String?
+    /// The tag of the account's list of models as it is now.
+    var modelsETag: String?
+}
+
 /// Runs one turn: attempts over WebSocket or HTTP, as ``TurnPlan`` decides, until the response is whole.
 ///
 /// Both ways share everything but the framing: authorization, bounds, events, errors.
@@ -28,15 +36,15 @@ struct TurnRunner: Sendable {
     private var deadlines: ChappieDeadlines { configuration.network.deadlines }
     private var errors: BackendErrors { BackendErrors(configuration.endpoints.profile) }
 
-    /// - Parameter turnState: what the backend wants to be told with every request of the turn.
+    /// - Parameter said: what the backend says of the turn beside its answers.
     /// - Throws: ``ChappieClientError``, what the transport throws, `CancellationError`; an ``AttemptFailure`` for encrypted
     ///   items that can't be read.
     func run(
-        _ body: ChappieJSONObject, turnState: inout String?, emit: @escaping (ChappieStreamEvent) -> Void
+        _ body: ChappieJSONObject, _ said: inout TurnRouting, emit: @escaping (ChappieStreamEvent) -> Void
     ) async throws -> ChappieResponse {
         var turn = TurnAccumulator(emit: emit)
-        turn.received(turnState: turnState)
-        defer { turnState = turn.turnState }
+        turn.received(turnState: said.turnState)
+        defer { said = TurnRouting(turnState: turn.turnState, modelsETag: turn.modelsETag ?? said.modelsETag) }
         var plan = TurnPlan(
             kind: firstKind, policy: configuration.streamingTransportPolicy, backoff: configuration.rateLimitBackoff)
         var request: HTTPExchangeRequest?
@@ -223,8 +231,11 @@ struct TurnRunner: Sendable {
         }
         let retirements = connection.retirements
         return try await authorized(&turn) { signature, turn in
-            let request = try signature.signed(conversation.opening())
-            let identity = request.headerFields.hashValue
+            let request = try signature.signed(conversation.opening(for: body))
+            var identifying = request.headerFields
+            // A compaction begins another window of the same conversation.
+            identifying[.windowID] = nil
+            let identity = identifying.hashValue
             if body["generate"] == false, connection.serves(identity, at: clock.elapsed) {
                 // It is warm. Another request in its conversation would only be in the next turn's way.
                 throw CancellationError()

@@ -73,7 +73,7 @@ import Testing
             .response(headerFields: [.eTag: "\"v1\""], body: Self.list), .response(status: .notModified),
             .response(headerFields: [.eTag: "\"v2\""], body: #"{"models":[{"slug":"c"}]}"#),
             .response(body: Self.list),
-        ])
+        ], modelCache: EmptyModelCache())
         let client = harness.client
         #expect(try await client.models().map(\.slug) == ["a", "b"])
         #expect(try await client.models(filter: ChappieModelFilter(includesHidden: true)).count == 3)

@@ -1,5 +1,5 @@
 @_spi(ChappieInternals) import ChappieAuth
-import ChappieClient
+@testable @_spi(ChappieInternals) import ChappieClient
 @_spi(ChappieInternals) import ChappieCore
 import ChappieTesting
 import FoundationEssentials
@@ -205,12 +205,14 @@ struct ClientHarness: Sendable {
             harness: harness, rateLimitBackoff: backoff, streamingTransportPolicy: policy ?? wire.policy,
             endpoints: endpoints)
         configure(&configuration)
+        // Tools have deadlines, which must not pass at once.
+        let clock = clock ?? (tools.isEmpty && providers.isEmpty ? self.clock : SystemClock())
         client = ChappieClient(
             configuration: configuration, transport: http, webSocket: webSocket, credentials: credentials,
-            tools: tools, toolProviders: providers, toolApprovalHandler: approval,
-            // Tools have deadlines, which must not pass at once.
-            clock: clock ?? (tools.isEmpty && providers.isEmpty ? self.clock : SystemClock()), entropy: FixedEntropy(),
-            modelCache: modelCache, middleware: middleware, logger: logger)
+            tools: tools, toolProviders: providers, toolApprovalHandler: approval, clock: clock,
+            entropy: FixedEntropy(),
+            modelCache: modelCache ?? SeededModelCache(listedAt: clock.now),
+            middleware: middleware, logger: logger)
         if let logger { credentials.log(to: logger) }
     }
 
@@ -240,6 +242,37 @@ struct ClientHarness: Sendable {
     func ask(_ text: String = "Hi") async -> Seen { await Seen(client.stream(text)) }
 }
 
+/// Knows one list of models: turns ask for none, and take the form whose input has no more than what was said.
+struct SeededModelCache: ChappieModelCache {
+    static let list: ChappieJSON = [
+        "models": [
+            ["slug": "flat", "priority": 1, "use_responses_lite": false], ["slug": "other", "priority": 2],
+            [
+                "slug": "lite", "priority": 3, "visibility": "list", "use_responses_lite": true,
+                "comp_hash": "3000", "default_reasoning_level": "medium",
+                "supported_reasoning_levels": ["low", "medium", "high", "xhigh", "max", "ultra"],
+            ],
+        ]
+    ]
+    var list = Self.list
+    let listedAt: Date
+
+    func load(_ name: String) -> [UInt8]? {
+        let (profile, person) = (ChappieEndpoints.chatGPT.profile, SeededAuth())
+        let owner = [profile.issuer.absoluteString, profile.backend.absoluteString, person.userID, person.accountID]
+        let record = ModelListRecord(owner: owner.compactMap(\.self), format: ChappieClient.wireFormatVersion)
+        return record.document(tag: "\"seed\"", list: list, at: listedAt)
+    }
+
+    func save(_ document: [UInt8], _ name: String) {}
+}
+
+/// Knows no list, and keeps none.
+struct EmptyModelCache: ChappieModelCache {
+    func load(_ name: String) -> [UInt8]? { nil }
+    func save(_ document: [UInt8], _ name: String) {}
+}
+
 /// What a reader of a turn's events saw.
 struct Seen: Sendable, CustomStringConvertible {
     var text = ""
@@ -249,6 +282,7 @@ struct Seen: Sendable, CustomStringConvertible {
     var executed: [String] = []
     /// Of the transport.
     var events: [ChappieTransportEvent] = []
+    var notices: [ChappieNotice] = []
     var response: ChappieResponse?
     var failure: (any Error)?
 
@@ -259,6 +293,7 @@ struct Seen: Sendable, CustomStringConvertible {
                 case .textDelta(let delta): text += delta
                 case .reasoningSummaryDelta(let delta): reasoning += delta
                 case .commentaryDelta(let delta): commentary += delta
+                case .notice(let notice): notices.append(notice)
                 case .item(let item) where item.isToolCall: executed.append(item.json["arguments"]?.string ?? "")
                 case .transport(let event): events.append(event)
                 case .completed(let whole): response = whole

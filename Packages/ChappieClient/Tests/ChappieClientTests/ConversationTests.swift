@@ -87,7 +87,11 @@ import Testing
         let request = conversation.request(body)
         #expect(request.url.absoluteString == "https://chatgpt.com/backend-api/codex/responses")
         let names = request.headerFields.map(\.name.canonicalName).sorted()
-        #expect(names == ["accept", "content-type", "session-id", "thread-id"])
+        #expect(
+            names == [
+                "accept", "content-type", "session-id", "thread-id", "version", "x-client-request-id",
+                "x-codex-routing-hint", "x-codex-window-id",
+            ])
         #expect(request.body?.coding == .zstd)
         #expect(conversation.request(["model": "m"]).body?.coding == .identity)
     }

@@ -17,7 +17,7 @@ import Testing
         let seed = SeededAuth(expiresAt: clock.now.addingTimeInterval(86_400))
         return ChappieClient(
             transport: http, webSocket: webSocket, credentials: seed.manager(transport: http, clock: ManualClock()),
-            clock: clock, entropy: FixedEntropy())
+            clock: clock, entropy: FixedEntropy(), modelCache: SeededModelCache(listedAt: clock.now))
     }
 
     /// Noise comes after each pause, in place of an answer or in the midst of it; the answer then comes over HTTP.

@@ -244,8 +244,8 @@ public actor ChappieRuntime {
         let id = makeID()
         while true {
             await makeClientReady()
-            let model: String
-            if let own = request.model { model = own } else { model = await client.currentModel }
+            let known = await client.knownModel
+            let model = request.model ?? known ?? ""
             var events = [(ChappieThreadRecord.Kind.turnStarted, ChappieTurn.body(of: request, id: id, model: model))]
             if let cut = thread?.turns.last, cut.status == .running {
                 events.insert((.turnInterrupted, ["turn": .string(cut.id)]), at: 0)
@@ -279,10 +279,8 @@ public actor ChappieRuntime {
 
     private func makeClientReady(_ context: ChappieClientContext? = nil) async {
         guard let thread, !isClientReady else { return }
-        var context = context ?? thread.context
         // A thread without a turn takes the client's model.
-        if thread.summary.model.isEmpty { context.model = await client.currentModel }
-        await client.resumeContext(context)
+        await client.resumeContext(context ?? thread.context)
         isClientReady = true
     }
 

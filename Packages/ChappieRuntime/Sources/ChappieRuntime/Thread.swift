@@ -25,6 +25,7 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
     private(set) var accountID: String?
     private var sessionID: String?
     private var reasoningModel: String?
+    private var compactionHash: String?
     /// Where each turn is in ``turns``.
     private var places: [String: Int] = [:]
 
@@ -52,10 +53,10 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
     /// The conversation as the client goes on with it.
     public var context: ChappieClientContext {
         ChappieClientContext(
-            sessionID: sessionID ?? id, model: summary.model.isEmpty ? ChappieClient.defaultModel : summary.model,
-            items: items, compactedSummary: compactedSummary, createdAt: summary.createdAt,
+            sessionID: sessionID ?? id, model: summary.model, items: items, compactedSummary: compactedSummary, createdAt: summary.createdAt,
             updatedAt: summary.updatedAt,
-            measuredTokens: measuredTokens, accountID: accountID, reasoningModel: reasoningModel)
+            measuredTokens: measuredTokens, accountID: accountID, reasoningModel: reasoningModel,
+            compactionHash: compactionHash)
     }
 
     /// The last turn, where it can be gone on with: it waits for an approval, was cut, or failed after tools were called,
@@ -80,6 +81,7 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
             if let compactedSummary { compactionSummaries.append(compactedSummary) }
             measuredTokens = nil
             reasoningModel = context["reasoningModel"]?.string
+            compactionHash = context["compactionHash"]?.string
         default:
             guard let index = record.turnID.flatMap({ places[$0] }) else { return }
             // Of two programs that both finish a turn, the first has it.
@@ -95,7 +97,9 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
         // Like the client: what is encrypted for another account is of no use in this one.
         if body["droppedReasoning"]?.bool == true || accountID != nil && account != accountID {
             items.removeAll(where: ChappieClientContext.isEncrypted)
-            reasoningModel = nil
+            (reasoningModel, compactionHash) = (nil, nil)
+        } else if let writer = reasoningModel, writer != body["model"]?.string {
+            items.removeAll { $0["type"]?.string == "reasoning" }
         }
         items += turn.items
         if turn.items.contains(where: ChappieClientContext.isEncrypted) { reasoningModel = body["model"]?.string }

@@ -19,7 +19,8 @@ public struct ChappieThreadEvent: Sendable, Hashable {
 
 /// Something that happens in a turn. New cases may come: switch with a `default`.
 public enum ChappieTurnEvent: Sendable, Hashable {
-    /// The turn began with these messages, and is kept.
+    /// The turn began with these messages, and is kept. The model's slug is empty where the account's list, which is asked
+    /// for next, decides.
     case started([ChappieInputMessage], model: String)
     /// The turn came further. While it runs these are the client's own events; read back, the text comes in one piece, and
     /// what only the wire knew is left out.

@@ -91,7 +91,7 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
         self.messages = messages
         request = ChappieResponseRequest(
             messages: messages, options: options,
-            model: model.isEmpty ? nil : model, outputSchema: record.body["schema"].map(ChappieJSONSchema.init))
+            model: record.body["isNamed"] == true ? model : nil, outputSchema: record.body["schema"].map(ChappieJSONSchema.init))
     }
 
     mutating func add(_ record: ChappieThreadRecord) {
@@ -209,7 +209,8 @@ extension ChappieTurn {
             "options": Records.json(request.turnOptions),
         ]
         if let schema = request.outputSchema { body["schema"] = schema.json }
-        body["model"] = .string(model)
+        if !model.isEmpty { body["model"] = .string(model) }
+        if request.model != nil { body["isNamed"] = true }
         return .object(body)
     }
 }
@@ -223,6 +224,7 @@ extension ChappieThread {
             var body: ChappieJSONObject = ["items": .array(context.items)]
             if let summary = context.compactedSummary { body["summary"] = .string(summary) }
             if let model = context.reasoningModel { body["reasoningModel"] = .string(model) }
+            if let hash = context.compactionHash { body["compactionHash"] = .string(hash) }
             return (.compacted, ["context": .object(body)])
         case .called(let progress):
             var body = added(progress.items, to: id)

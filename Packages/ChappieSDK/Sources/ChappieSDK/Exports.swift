@@ -40,6 +40,7 @@
 @_exported import struct ChappieCore.ChappieModelFilter
 @_exported import struct ChappieCore.ChappieModelUpgrade
 @_exported import struct ChappieCore.ChappieNetworkPolicy
+@_exported import struct ChappieCore.ChappieNotice
 @_exported import struct ChappieCore.ChappieOutputItem
 @_exported import enum ChappieCore.ChappiePlan
 @_exported import struct ChappieCore.ChappieReasoningEffort

@@ -115,7 +115,7 @@ import Testing
         #expect(configuration.keychainAccessGroup == "TEAMID.com.example.shared")
         #expect(ChappieConfiguration().keychainService == "com.chappie.sdk")
         #expect(ChappieConfiguration().keychainAccount == "default")
-        #expect(ChappieConfiguration().model == "gpt-5.5")
+        #expect(ChappieConfiguration().model == nil)
     }
 
     @Test func aConfigurationIsASetting() throws {

@@ -190,7 +190,8 @@ import Testing
         let response = try await client.response(ChappieResponseRequest(messages: [.user("Hello")]))
         #expect(!response.outputText.isEmpty)
         #expect(response.requestID?.hasPrefix("req_") == true)
-        #expect(counter.count.withLock(\.self) == 1)
+        // The list of models, and the turn.
+        #expect(counter.count.withLock(\.self) == 2)
         try await session.refreshAuth()
         #expect(log.entries.map { "\($0.metadata["reason"] ?? "")" } == ["the program asked for it"])
         await session.finishPendingWork()

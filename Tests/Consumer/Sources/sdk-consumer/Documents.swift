@@ -130,7 +130,7 @@ struct AppUser { let id: String }
     )
     let whole = ChappieConfiguration(
         keychainService: "com.example.myapp", keychainAccount: currentUser.id, keychainAccessGroup: nil,
-        keychainAccessibility: .afterFirstUnlockThisDeviceOnly, model: ChappieClient.defaultModel, harness: .default,
+        keychainAccessibility: .afterFirstUnlockThisDeviceOnly, model: nil, harness: .default,
         rateLimitBackoff: .default, streamingTransportPolicy: .default)
     let noBackoffClient = Chappie.client(rateLimitBackoff: .disabled)
     let client = Chappie.client(
@@ -222,7 +222,7 @@ struct AppUser { let id: String }
     for try await text in client.stream(.user("Hello")).text { print(text, terminator: "") }
     let request = ChappieResponseRequest(
         messages: [.system("Be brief."), .developer("No lists."), .assistant("Yes?"), .user("Hello")],
-        options: ChappieMessageOptions(fastMode: true, verbosity: .low), model: "gpt-5.5")
+        options: ChappieMessageOptions(fastMode: true, verbosity: .low), model: "gpt-6-sol")
     for try await event in client.streamResponse(request) {
         if case .completed(let response) = event { show(response) }
     }

@@ -3,7 +3,7 @@ import ChappieSDKTesting
 import Testing
 
 @Test func theTestingProductLinksBesideTheSDK() {
-    #expect(ChappieClient.defaultModel == "gpt-5.5")
+    #expect(ChappieConfiguration().model == nil)
     #expect(SeededAuth().email == "person@example.com")
 }
 

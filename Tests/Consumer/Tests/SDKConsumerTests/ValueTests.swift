@@ -14,7 +14,7 @@ private func survives<Value: Codable & Hashable & Sendable>(_ value: Value) thro
         #expect(configuration.keychainService == "com.chappie.sdk" && configuration.keychainAccount == "default")
         #expect(configuration.keychainAccessGroup == nil)
         #expect(configuration.keychainAccessibility == .whenUnlockedThisDeviceOnly)
-        #expect(configuration.model == "gpt-5.5" && ChappieClient.defaultModel == "gpt-5.5")
+        #expect(configuration.model == nil)
         #expect(configuration.harness == .default && configuration.toolLoopLimit == 16)
         #expect(configuration.rateLimitBackoff == .default && configuration.streamingTransportPolicy == .default)
         #expect(configuration.toolFailureBehavior == .automatic && configuration.automaticCompaction == nil)

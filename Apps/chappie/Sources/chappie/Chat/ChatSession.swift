@@ -14,9 +14,10 @@ struct ChatSession: Sendable {
     /// Whether a person sits at it: an error does not end it then, and Ctrl-C ends the turn.
     private let isInteractive: Bool
     private let approval: ToolApproval
-    private(set) var model: String
-    /// The model that was asked for by name; else the thread's own goes on.
+    /// The model that was asked for by name; else the thread's own goes on, or the account's best.
     private var chosenModel: String?
+    /// The model of a thread that was opened, before its first turn here.
+    private var threadModel: String?
     private let running = RunningTurn()
     private var transcript = ChatTranscript()
     private var transport: TransportSummary?
@@ -34,8 +35,7 @@ struct ChatSession: Sendable {
         if isInteractive { Interruption.takesCtrlC.withLock { [running] in $0 = { running.stop() } } }
         let thread = await dialogue.thread
         chosenModel = options.model
-        let threadModel = thread?.summary.model ?? ""
-        model = options.model ?? (threadModel.isEmpty ? program.settings.configuration.model : threadModel)
+        threadModel = thread.flatMap { $0.summary.model.isEmpty ? nil : $0.summary.model }
         for turn in thread?.turns ?? [] where turn.status == .finished {
             transcript.add(question: turn.messages.last?.text ?? "", answer: turn.outputText, by: turn.model)
         }
@@ -85,7 +85,8 @@ struct ChatSession: Sendable {
             return printer
         }
         transport = printed.transport
-        transcript.add(question: text, answer: printed.response?.outputText ?? "", by: model)
+        transcript.add(question: text, answer: printed.response?.outputText ?? "", by: printed.response?.model ?? "")
+        threadModel = nil
     }
 
     func disconnect() async {
@@ -117,10 +118,12 @@ struct ChatSession: Sendable {
     private mutating func perform(_ command: ChatCommand) async throws {
         switch command {
         case .model(let slug?):
-            (model, chosenModel) = (slug, slug)
+            chosenModel = slug
             await client.selectModel(slug)
             console.note("The conversation goes on with \(slug).")
-        case .model(nil): console.line("\(model)\n/model SLUG goes on with another: chappie models lists yours.")
+        case .model(nil):
+            let model = try await model
+            console.line("\(model)\n/model SLUG goes on with another: chappie models lists yours.")
         case .usage: try await showUsage()
         case .compact: try await compact()
         case .clear:
@@ -134,6 +137,15 @@ struct ChatSession: Sendable {
         case .help: console.line(ChatCommand.helpText)
         case .unknown(let name): console.note(ChatCommand.correction(of: name))
         case .quit: break
+        }
+    }
+
+    /// The model of the next turn.
+    private var model: String {
+        get async throws {
+            if let known = chosenModel ?? threadModel { return known }
+            let client = client
+            return UntrustedText.forTerminal(try await stoppable { try await client.model.slug })
         }
     }
 
@@ -158,7 +170,8 @@ struct ChatSession: Sendable {
     }
 
     private func showUsage() async throws {
-        let (client, model) = (client, model)
+        let client = client
+        let model = try? await model
         let usage = try await stoppable { try await client.usageLimits() }
         for line in Usage.lines(usage, isTerminal: console.terminals.output) { console.line(line) }
         // Without its list of models the service does not say how large a window is.

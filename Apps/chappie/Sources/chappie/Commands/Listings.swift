@@ -8,7 +8,8 @@ struct Models: ProgramCommand {
         commandName: "models",
         abstract: "List the models your account may use, best first.",
         discussion: """
-            A model that is not listed can be asked all the same. Without a terminal the table has no heading.
+            The first one is asked where no model is named. One that is not listed can be asked for all the same; the \
+            service decides. Without a terminal the table has no heading.
 
             With --json: {"models":[{"slug":…,…},…]}.
             """)
@@ -26,12 +27,13 @@ struct Models: ProgramCommand {
 
     /// A table, and below it what the service says about single models.
     static func lines(_ models: [ChappieModel], isTerminal: Bool) -> [String] {
+        let best = models.first(where: \.isListed)?.slug
         var table = Table(["Model", "Context", "Effort", "Input", "Name"])
         for model in models {
             table.rows.append([
                 model.slug, model.contextWindow.map { "\($0 / 1000)k" } ?? "-", efforts(model),
                 model.inputModalities.joined(separator: ","),
-                model.displayName + (model.slug == ChappieClient.defaultModel ? " (default)" : ""),
+                model.displayName + (model.slug == best ? " (default)" : ""),
             ])
         }
         let notes = models.flatMap { model in

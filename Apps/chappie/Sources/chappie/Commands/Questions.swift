@@ -18,10 +18,10 @@ struct AnswerOptions: ParsableArguments {
         }
     }
 
-    @Option(name: .shortAndLong, help: "The model's slug (see chappie models).")
+    @Option(name: .shortAndLong, help: "The model's slug (see chappie models). Default: that of the conversation, else your account's best.")
     var model: String?
 
-    @Option(help: "How hard to think: minimal, low, medium, high, … as the model offers.")
+    @Option(help: "How hard to think: low, medium, high, xhigh, max, … as the model offers; else the nearest that it has.")
     var effort: String?
 
     @Flag(help: "The same as --effort low.")

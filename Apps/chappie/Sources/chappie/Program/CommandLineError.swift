@@ -1,4 +1,5 @@
 import ChappieAuth
+@_spi(ChappieInternals) import ChappieCore
 import ChappieMCP
 import ChappieRuntime
 import ChappieSDK
@@ -47,6 +48,7 @@ struct CommandLineError: Error {
         suggestion =
             switch code {
             case "sign_in_needed", "credential_corrupt": "Run `chappie login`."
+            case "model_unavailable": Self.advice(for: error)
             case "no_passphrase":
                 "Name a file that holds it in CHAPPIE_PASSPHRASE_FILE, pass it as the systemd credential "
                     + "chappie-passphrase, or run chappie in a terminal."
@@ -54,6 +56,15 @@ struct CommandLineError: Error {
                 localized?.recoverySuggestion?
                     .replacing("the extra CA file", with: "the extra CA file (CHAPPIE_CA_FILE)")
             }
+    }
+
+    /// The option that names a model which answers.
+    private static func advice(for error: any Error) -> String {
+        guard case ChappieClientError.modelUnavailable(let refusal) = error, let slug = refusal.suggestion else {
+            return "Run `chappie models` to see those of your account, and name one with -m; without -m the best is taken."
+        }
+        let model = UntrustedText.forTerminal(slug)
+        return "Use `-m \(model)` (in a chat: `/model \(model)`), or leave -m out; `chappie models` lists your account's."
     }
 
     /// For `--json`.
@@ -94,6 +105,8 @@ struct CommandLineError: Error {
         case ChappieClientError.httpError: (.unavailable, "http_error")
         case ChappieClientError.contextWindowExceeded: (.unavailable, "context_window_exceeded")
         case ChappieClientError.messageTooLarge: (.usage, "message_too_large")
+        case ChappieClientError.modelUnavailable: (.usage, "model_unavailable")
+        case ChappieClientError.unsupportedInput: (.usage, "unsupported_input")
         case ChappieClientError.missingToolHandler: (.unavailable, "missing_tool_handler")
         case is ChappieClientError: (.unavailable, "response_failed")
 

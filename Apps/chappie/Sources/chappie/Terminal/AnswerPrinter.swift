@@ -49,6 +49,7 @@ struct AnswerPrinter {
         for try await event in events {
             if case .transport(let event) = event { transport.received(event) }
             if case .completed(let whole) = event { response = whole }
+            if case .notice(let notice) = event { tell(notice) }
             if options.json { console.json(line(event)) } else { show(event) }
             if case .approvalRequested(let request) = event { onApproval?(request) }
         }
@@ -59,6 +60,12 @@ struct AnswerPrinter {
         object["transport"] = transport.json
         object["thread"] = thread.map(ChappieJSON.string)
         return .object(object)
+    }
+
+    /// On standard error, for scripts as well.
+    private mutating func tell(_ notice: ChappieNotice) {
+        finishLine()
+        console.note("chappie: \(notice.message)")
     }
 
     private mutating func show(_ event: ChappieStreamEvent) {

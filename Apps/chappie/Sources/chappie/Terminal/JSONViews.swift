@@ -125,6 +125,8 @@ extension ChappieStreamEvent {
                 "type": "tool_result", "call_id": .string(result.call.callID),
                 "outcome": .string(result.outcome.rawValue), "output": .string(result.output),
             ]
+        case .notice(let notice):
+            ["type": "notice", "kind": .string(notice.kind.rawValue), "message": .string(notice.message)]
         case .item(let item): ["type": "item", "item": item.json]
         case .completed(let response): ["type": "completed", "response": response.json]
         }

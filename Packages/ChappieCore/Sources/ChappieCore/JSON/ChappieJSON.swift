@@ -1,10 +1,10 @@
 /// A JSON value (RFC 8259) that loses nothing: numbers keep their digits, objects keep their order and unknown members.
 ///
 /// ```swift
-/// let body: ChappieJSON = ["model": "gpt-5.5", "stream": true]
-/// let text = body.serialized()          // {"model":"gpt-5.5","stream":true}
+/// let body: ChappieJSON = ["model": "gpt-6-sol", "stream": true]
+/// let text = body.serialized()          // {"model":"gpt-6-sol","stream":true}
 /// let value = try ChappieJSON(parsing: text)
-/// value["model"]?.string                // "gpt-5.5"
+/// value["model"]?.string                // "gpt-6-sol"
 /// ```
 public enum ChappieJSON: Sendable, Hashable {
     /// `null`.

@@ -18,6 +18,8 @@ public struct ChappieModel: Sendable, Hashable, Codable, Identifiable {
     public var supportedReasoningLevels: [ChappieReasoningEffort]
     /// The effort of a request that names none; `.automatic` when the backend does not say.
     public var defaultReasoningLevel: ChappieReasoningEffort
+    /// The effort that stands for `ultra` on the wire, where the model has one.
+    public var multiAgentReasoningEffort: ChappieReasoningEffort?
     /// In tokens.
     public var contextWindow: Int?
     /// The largest window that the model can be given, in tokens.
@@ -32,6 +34,8 @@ public struct ChappieModel: Sendable, Hashable, Codable, Identifiable {
     public var supportsParallelToolCalls: Bool
     /// Whether requests have the lite form: tools travel in the input, and calls come one at a time.
     public var usesResponsesLite: Bool
+    /// Names the family that can read the model's compactions; those of another family are left out.
+    public var compactionHash: String?
     /// Whether requests may name a ``ChappieVerbosity``.
     public var supportsVerbosity: Bool
     /// The verbosity of a request that names none.
@@ -43,15 +47,19 @@ public struct ChappieModel: Sendable, Hashable, Codable, Identifiable {
 
     public var id: String { slug }
 
+    /// When the model goes; `nil` when the backend does not say.
+    public var retiresAt: Date? { upgrade?.retirementAt }
+
     /// A model with the given properties.
     public init(
         slug: String, displayName: String? = nil, description: String? = nil, supportedInAPI: Bool = true,
         priority: Int = .max, isListed: Bool = true, inputModalities: [String] = ["text"],
         supportedReasoningLevels: [ChappieReasoningEffort] = [],
-        defaultReasoningLevel: ChappieReasoningEffort = .automatic, contextWindow: Int? = nil,
+        defaultReasoningLevel: ChappieReasoningEffort = .automatic,
+        multiAgentReasoningEffort: ChappieReasoningEffort? = nil, contextWindow: Int? = nil,
         maximumContextWindow: Int? = nil, effectiveContextWindowPercent: Int = 95, autoCompactTokenLimit: Int? = nil,
         supportsSearchTool: Bool = false, supportsParallelToolCalls: Bool = true, usesResponsesLite: Bool = false,
-        supportsVerbosity: Bool = false, defaultVerbosity: ChappieVerbosity? = nil, availabilityNote: String? = nil,
+        compactionHash: String? = nil, supportsVerbosity: Bool = false, defaultVerbosity: ChappieVerbosity? = nil, availabilityNote: String? = nil,
         upgrade: ChappieModelUpgrade? = nil
     ) {
         self.slug = slug
@@ -63,6 +71,7 @@ public struct ChappieModel: Sendable, Hashable, Codable, Identifiable {
         self.inputModalities = inputModalities
         self.supportedReasoningLevels = supportedReasoningLevels
         self.defaultReasoningLevel = defaultReasoningLevel
+        self.multiAgentReasoningEffort = multiAgentReasoningEffort
         self.contextWindow = contextWindow
         self.maximumContextWindow = maximumContextWindow
         self.effectiveContextWindowPercent = effectiveContextWindowPercent
@@ -70,6 +79,7 @@ public struct ChappieModel: Sendable, Hashable, Codable, Identifiable {
         self.supportsSearchTool = supportsSearchTool
         self.supportsParallelToolCalls = supportsParallelToolCalls
         self.usesResponsesLite = usesResponsesLite
+        self.compactionHash = compactionHash
         self.supportsVerbosity = supportsVerbosity
         self.defaultVerbosity = defaultVerbosity
         self.availabilityNote = availabilityNote
@@ -120,6 +130,7 @@ public struct ChappieModelUpgrade: Sendable, Hashable, Codable {
                 effort($0["effort"]) ?? effort($0)
             },
             defaultReasoningLevel: effort(json["default_reasoning_level"]) ?? .automatic,
+            multiAgentReasoningEffort: effort(json["multi_agent_reasoning_effort"]),
             contextWindow: json["context_window"]?.int, maximumContextWindow: json["max_context_window"]?.int,
             effectiveContextWindowPercent: json["effective_context_window_percent"]?.int ?? 95,
             autoCompactTokenLimit: json["auto_compact_token_limit"]?.int,
@@ -127,6 +138,7 @@ public struct ChappieModelUpgrade: Sendable, Hashable, Codable {
             supportsParallelToolCalls: json["supports_parallel_tool_calls"]?.bool
                 ?? (json["use_responses_lite"]?.bool != true),
             usesResponsesLite: json["use_responses_lite"]?.bool ?? false,
+            compactionHash: json["comp_hash"].flatMap { $0.string ?? $0.int.map(String.init) },
             supportsVerbosity: json["support_verbosity"]?.bool ?? false,
             defaultVerbosity: json["default_verbosity"]?.string.map(ChappieVerbosity.init(rawValue:)),
             availabilityNote: json["availability_nux"]?["message"]?.string,
@@ -140,6 +152,31 @@ public struct ChappieModelUpgrade: Sendable, Hashable, Codable {
         guard let entries = body["models"]?.array ?? body["data"]?.array else { return nil }
         return entries.compactMap(ChappieModel.init).enumerated()
             .sorted { ($0.element.priority, $0.offset) < ($1.element.priority, $1.offset) }.map(\.element)
+    }
+}
+
+@_spi(ChappieInternals) extension ChappieModel {
+    /// From the least to the most.
+    private static let efforts: [ChappieReasoningEffort] = [
+        .none, .minimal, .low, .medium, .high, .extraHigh, .max, .ultra,
+    ]
+
+    /// The effort that a request for this model names when `wanted` was asked for. `ultra` is a way of working, and never
+    /// goes on the wire; an effort that the model does not have becomes the nearest below it, else the lowest.
+    ///
+    /// A model that does not say what it supports is taken at its default, or at the caller's word.
+    public func effort(for wanted: ChappieReasoningEffort) -> ChappieReasoningEffort {
+        let supported = supportedReasoningLevels.filter { $0 != .ultra }
+        let own = defaultReasoningLevel == .ultra ? effort(for: .ultra) : defaultReasoningLevel
+        if wanted == .ultra {
+            if let multi = multiAgentReasoningEffort, supported.contains(multi) { return multi }
+            return supported.isEmpty || supported.contains(.max) ? .max : supported.last ?? .max
+        }
+        guard wanted != .automatic else { return own }
+        guard !supported.isEmpty, !supported.contains(wanted) else { return wanted }
+        guard let rank = Self.efforts.firstIndex(of: wanted) else { return own }
+        let known = Self.efforts.filter(supported.contains)
+        return known.last { Self.efforts.firstIndex(of: $0).map { $0 < rank } ?? false } ?? known.first ?? own
     }
 }
 

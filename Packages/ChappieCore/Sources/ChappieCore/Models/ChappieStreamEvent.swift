@@ -21,6 +21,8 @@ public enum ChappieStreamEvent: Sendable, Hashable {
     indirect case toolCallCompleted(ChappieToolExecutionResult)
     /// A change on the wire below.
     case transport(ChappieTransportEvent)
+    /// The turn goes on otherwise than it was asked for: with another model, another effort. Told once.
+    case notice(ChappieNotice)
     /// An item is complete; unknown kinds included.
     case item(ChappieOutputItem)
     /// The turn is over; always the last event of a stream that did not throw.
@@ -35,6 +37,35 @@ extension AsyncSequence where Element == ChappieStreamEvent {
     /// ```
     public var text: AsyncCompactMapSequence<Self, String> {
         compactMap { event in if case .textDelta(let text) = event { text } else { nil } }
+    }
+}
+
+/// A sentence for the user about a turn that goes on otherwise than it was asked for.
+public struct ChappieNotice: Sendable, Hashable, Codable {
+    /// The kinds of notices; unknown values survive.
+    public struct Kind: RawRepresentable, Sendable, Hashable, Codable {
+        public let rawValue: String
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        /// The conversation's model is retired or refused; another one answers.
+        public static let modelReplaced = Kind(rawValue: "model_replaced")
+        /// The list of models can't be had; the model is a guess.
+        public static let modelGuessed = Kind(rawValue: "model_guessed")
+        /// The model does not have the effort that was asked for.
+        public static let effortChanged = Kind(rawValue: "effort_changed")
+        /// An image of the conversation can't be sent any more.
+        public static let imageLeftOut = Kind(rawValue: "image_left_out")
+    }
+
+    /// What has changed.
+    public var kind: Kind
+    /// A sentence for people.
+    public var message: String
+
+    /// A notice of these parts.
+    public init(_ kind: Kind, _ message: String) {
+        self.kind = kind
+        self.message = message
     }
 }
 

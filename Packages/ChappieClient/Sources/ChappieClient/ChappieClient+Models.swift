@@ -1,0 +1,144 @@
+@_spi(ChappieInternals) import ChappieAuth
+@_spi(ChappieInternals) public import ChappieCore
+
+extension ChappieClient {
+    /// The version of the backend's wire format that this client speaks. The backend filters its model list by it, and
+    /// refuses new models to an old one. It names a format, not a program: `originator` and `user-agent` name the program.
+    @_spi(ChappieInternals) public static let wireFormatVersion = "0.163.0"
+
+    /// How long a turn waits for a list that it can't do without: the Codex CLI 0.163.0 waits as long.
+    private static let patience: ChappieDeadlines = {
+        let wait = Duration.seconds(5)
+        return ChappieDeadlines(connect: wait, responseHead: wait, firstByte: wait, idle: wait)
+    }()
+    /// How long a list that could not be had is not asked for again before a turn.
+    private static let listPause = Duration.seconds(300)
+
+    /// The models that the account may use, best first.
+    ///
+    /// Asked anew each time with the list's `ETag`, so that an unchanged list costs one small exchange, also in the next run of
+    /// the program where there is a ``ChappieModelCache``. A 429 is tried again as the configuration's backoff policy says.
+    ///
+    /// A model that is not in the list can be asked for all the same; the service decides.
+    ///
+    /// - Throws: ``ChappieClientError``; `CancellationError`.
+    public func models(filter: ChappieModelFilter = ChappieModelFilter()) async throws -> [ChappieModel] {
+        try await askedList(of: accountInfo()).models.filter(filter.matches)
+    }
+
+    /// The best model that `filter` lets through; `nil` when there is none.
+    ///
+    /// - Throws: ``ChappieClientError``; `CancellationError`.
+    public func bestAvailableModel(filter: ChappieModelFilter = .textInAPI) async throws -> ChappieModel? {
+        try await models(filter: filter).first
+    }
+
+    /// The best model other than `slug`, for when that one is at capacity; `nil` when there is none.
+    ///
+    /// - Throws: ``ChappieClientError``; `CancellationError`.
+    public func fallbackModel(
+        excluding slug: String, filter: ChappieModelFilter = .textInAPI
+    ) async throws -> ChappieModel? {
+        try await models(filter: filter).first { $0.slug != slug }
+    }
+
+    // MARK: The list of a turn
+
+    /// The list that a turn chooses its model by. One that is known is used; it is renewed beside the turn when it is old.
+    /// The first one of an account is asked for here; `nil` where it can't be had.
+    ///
+    /// - Throws: `CancellationError`.
+    func listForTurn(of account: ChappieAccountInfo) async throws -> ModelList? {
+        if let known = await knownList(of: account), !known.models.isEmpty {
+            modelList = known
+            if known.isDue(at: clock.now) { renewList(of: account) }
+            return known
+        }
+        if let listFailed, clock.elapsed - listFailed < Self.listPause { return nil }
+        do {
+            let list = try await askedList(of: account, within: Self.patience)
+            return list.models.isEmpty ? nil : list
+        } catch {
+            try Task.checkCancellation()
+            listFailed = clock.elapsed
+            return nil
+        }
+    }
+
+    /// Asks for the list while a turn goes on.
+    func renewList(of account: ChappieAccountInfo) {
+        guard listing == nil else { return }
+        if let listFailed, clock.elapsed - listFailed < Self.listPause { return }
+        listing = Task { [weak self] in await self?.renew(account) }
+    }
+
+    /// The backend names the tag of the list as it is now; another one than that of the list here makes it out of date.
+    func note(_ tag: String?) {
+        guard let tag, let list = modelList, list.tag != tag else { return }
+        renewList(of: list.account)
+    }
+
+    private func renew(_ account: ChappieAccountInfo) async {
+        do { _ = try await askedList(of: account) } catch { listFailed = clock.elapsed }
+        listing = nil
+    }
+
+    /// Says of a refusal what the account's list says now. A list that had the model was out of date.
+    func explain(_ refusal: ChappieModelRefusal) async -> ChappieModelRefusal {
+        var refusal = refusal
+        let before = modelList
+        guard let account = try? await accountInfo() else { return refusal }
+        let list = (try? await askedList(of: account, within: Self.patience)) ?? before
+        refusal.suggestion = list?.replacement(of: refusal.slug, at: clock.now)?.slug
+        let wasListed = before?[refusal.slug] != nil && list?[refusal.slug] == nil
+        if refusal.reason == .notInPlan, wasListed || list?[refusal.slug]?.upgrade != nil { refusal.reason = .retired }
+        return refusal
+    }
+
+    /// - Throws: ``ChappieClientError``; `CancellationError`.
+    private func askedList(
+        of account: ChappieAccountInfo, within deadlines: ChappieDeadlines? = nil
+    ) async throws -> ModelList {
+        let record = record(of: account)
+        let known = await knownList(of: account)
+        let url = configuration.endpoints.profile.modelsURL.appending(queryItems: [
+            URLQueryItem(name: "client_version", value: Self.wireFormatVersion)
+        ])
+        let (tag, json) = try await get(
+            url, credentials.authorization(onlyFor: account), unless: known?.tag, within: deadlines)
+        let now = clock.now
+        let list: ModelList
+        if json == nil, let known {
+            list = ModelList(account: account, tag: known.tag, models: known.models, listedAt: now)
+            if let record, let document = await modelCache?.load(record.name) {
+                await save(record.renewed(document, at: now), record)
+            }
+        } else {
+            guard let json, let models = ChappieModel.list(json) else { throw ChappieClientError.invalidResponse }
+            list = ModelList(account: account, tag: tag, models: models, listedAt: now)
+            if let record { await save(record.document(tag: tag, list: json, at: now), record) }
+        }
+        (modelList, listFailed) = (list, nil)
+        return list
+    }
+
+    private func save(_ document: [UInt8]?, _ record: ModelListRecord) async {
+        if let document { await modelCache?.save(document, record.name) }
+    }
+
+    /// `nil` for an account that can't be told from others.
+    private func record(of account: ChappieAccountInfo) -> ModelListRecord? {
+        let profile = configuration.endpoints.profile
+        guard let id = account.accountID, let user = account.userID else { return nil }
+        return ModelListRecord(
+            owner: [profile.issuer.absoluteString, profile.backend.absoluteString, user, id],
+            format: Self.wireFormatVersion)
+    }
+
+    /// The list as this client has it, else as an earlier run has kept it.
+    private func knownList(of account: ChappieAccountInfo) async -> ModelList? {
+        if let modelList, modelList.account.isSameAccount(as: account) { return modelList }
+        guard let record = record(of: account), let document = await modelCache?.load(record.name) else { return nil }
+        return record.read(document, of: account)
+    }
+}
