@@ -464,9 +464,10 @@ public actor ChappieClient {
     private func effort(
         _ wanted: ChappieReasoningEffort, of model: ChappieModel, _ emit: (ChappieStreamEvent) -> Void
     ) -> ChappieReasoningEffort {
-        var effort = model.effort(for: wanted)
         // The lite form always names one.
-        if effort == .automatic, model.usesResponsesLite { effort = .medium }
+        guard wanted != .automatic || model.usesResponsesLite else { return .automatic }
+        var effort = model.effort(for: wanted)
+        if effort == .automatic { effort = .medium }
         if wanted != .automatic, effort != wanted {
             let (slug, asked) = (UntrustedText.forTerminal(model.slug), UntrustedText.forTerminal(wanted.rawValue))
             tell(
