@@ -147,9 +147,10 @@ def test_ended_by_a_signal_while_a_passphrase_is_typed(number, person, tmp_path)
         terminal.ends(128 + number)
 
 
-def test_ended_by_a_signal_while_the_terminal_is_stopped(person):
-    with Pty(person, "chat") as terminal:
-        terminal.shows(PROMPT)
+@pytest.mark.parametrize("words, prompt", [(["chat"], PROMPT), (["login", "--no-browser"], b"passphrase")], ids=["a line", "a passphrase"])
+def test_ended_by_a_signal_while_the_terminal_is_stopped(words, prompt, person):
+    with Pty(person.having(CHAPPIE_CREDENTIAL_STORE="file" if words[0] == "login" else None), *words) as terminal:
+        terminal.shows(prompt)
         terminal.stop()
         terminal.type(b"half of it")
         wait_until(lambda: is_asleep(terminal.process), "it waits", 60)

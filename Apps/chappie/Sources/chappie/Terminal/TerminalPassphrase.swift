@@ -101,8 +101,10 @@ enum TerminalEcho {
         TerminalState.restore()
         silenced.withLock { silenced in
             guard var old = silenced else { return }
-            tcsetattr(old.terminal, TCSAFLUSH, &old.settings)
-            _ = write(old.terminal, "\n", 1)
+            // Not `TCSAFLUSH`, which waits for output that a stopped terminal does not take.
+            tcflush(old.terminal, TCIFLUSH)
+            tcsetattr(old.terminal, TCSANOW, &old.settings)
+            if TerminalState.takesOutput(old.terminal) { _ = write(old.terminal, "\n", 1) }
             silenced = nil
         }
     }
