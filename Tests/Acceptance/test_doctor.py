@@ -1,10 +1,14 @@
 """What `chappie doctor` says of a machine that is well, and of others."""
 
+import datetime
 import re
+import subprocess
+import sys
 import time
 
 import pytest
 
+from conftest import ROOT
 from counterparts import Keyring, free_port
 
 
@@ -44,3 +48,12 @@ def test_a_locked_keyring_and_a_server_that_is_late(simulate, signed_in):
         keyring.lock()
         _, checks = user.doctor()
     assert "Unlock the keyring" in checks["keyring"]["remedy"] and re.search("6[0-5] minutes ahead", checks["clock"]["detail"]), checks
+
+
+def test_an_old_look_at_the_outside_is_a_note_of_the_check(user):
+    shown = user().run("doctor", "--json", "--simulate").events[0]["checks"]
+    looked_at = next(re.search(r"looked at (\S+)", check["detail"])[1] for check in shown if check["name"] == "knowledge")
+    note = lambda days: subprocess.run(
+        [sys.executable, ROOT / "Scripts/lib/outside.py", str(datetime.date.fromisoformat(looked_at) + datetime.timedelta(days))],
+        check=True, capture_output=True, text=True).stdout
+    assert note(60) == "" and "61 days ago" in note(61) and note(61).count("https://") == 3, note(61)

@@ -38,6 +38,24 @@ import Testing
         #expect(says.isEmpty || "\(finding.detail) \(finding.remedy ?? "")".contains(says))
     }
 
+    /// The day of the last look is part of the program; the clock of a test is not.
+    @Test func knowledgeThatIsOldIsANoteAndNothingMore() throws {
+        let look = try Date(Outside.lookedAt, strategy: .iso8601.year().month().day())
+        let (fresh, old) = (look.addingTimeInterval(60.9 * 86_400), look.addingTimeInterval(61 * 86_400))
+        #expect(Finding.knowledge(at: fresh).remedy == nil && Finding.knowledge(at: fresh).status == .ok)
+        let note = Finding.knowledge(at: old)
+        #expect(note.status == .ok && note.detail.hasSuffix("looked at \(Outside.lookedAt), 61 days ago"))
+        #expect(Outside.known.allSatisfy { note.remedy?.contains($0.address) == true })
+    }
+
+    @Test func theListTellsWhatTheServiceThinks() {
+        let best = ChappieModel(slug: "m-2", upgrade: nil)
+        #expect(Finding.models([best, ChappieModel(slug: "m-1")]).detail.contains("lists 2 for wire format"))
+        let retiring = ChappieModel(slug: "m-1", upgrade: ChappieModelUpgrade(model: "m-2"))
+        #expect(Finding.models([best]).status == .ok && Finding.models([]).status == .warning)
+        #expect(Finding.models([retiring]).remedy?.contains("m-2") == true)
+    }
+
     @Test func aFindingIsALineForPeopleAndAnObjectForScripts() {
         let finding = Finding(.failed, "late", "Set it.")
         let column = String(repeating: " ", count: 34)

@@ -79,9 +79,12 @@ extension ChappieClient {
     }
 
     private func renew(_ account: ChappieAccountInfo) async {
-        do { _ = try await askedList(of: account) } catch { listFailed = clock.elapsed }
+        do { _ = try await askedList(of: account, within: Self.patience) } catch { listFailed = clock.elapsed }
         listing = nil
     }
+
+    /// Waits for a list that is being renewed, some seconds at most: for a program that ends after its turn.
+    @_spi(ChappieInternals) public func finishRenewingList() async { await listing?.value }
 
     /// Says of a refusal what the account's list says now. A list that had the model was out of date.
     func explain(_ refusal: ChappieModelRefusal) async -> ChappieModelRefusal {

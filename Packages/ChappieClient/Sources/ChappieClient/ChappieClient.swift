@@ -225,7 +225,9 @@ public actor ChappieClient {
     }
 
     private func wish(_ own: String? = nil) -> ModelWish {
-        ModelWish(named: own ?? named, conversation: resumed.map(\.model).flatMap { $0.isEmpty ? nil : $0 } ?? conversation?.model)
+        ModelWish(
+            named: own ?? named,
+            conversation: resumed.map(\.model).flatMap { $0.isEmpty ? nil : $0 } ?? conversation?.model)
     }
 
     // MARK: The context
@@ -306,7 +308,7 @@ public actor ChappieClient {
         let task = Task { @concurrent in
             // Without a sign-in there is nothing to warm.
             let frame = RequestFrame()
-            guard let turn = try? await prepare([], frame, wish(), emit: { _ in }) else { return }
+            guard let turn = try? await prepare([], frame, wish()) else { return }
             await turn.prewarm()
         }
         prewarming = task
@@ -316,6 +318,14 @@ public actor ChappieClient {
             task.cancel()
         }
         prewarming = nil
+    }
+
+    /// The opening handshake of the conversation's WebSocket, without authorization.
+    ///
+    /// - Throws: ``ChappieClientError`` if no account is known; `CancellationError`.
+    @_spi(ChappieInternals) public func webSocketOpening() async throws -> HTTPExchangeRequest {
+        let conversation = try await currentConversation()
+        return conversation.opening(for: ["model": .string(try await model.slug)])
     }
 
     /// Closes the conversation's WebSocket with a handshake, some seconds at most; the next turn opens another. The
@@ -419,7 +429,7 @@ public actor ChappieClient {
     /// The parts of a turn: its request, and a runner that sends it in the conversation's account alone.
     private func prepare(
         _ items: [ChappieJSON], _ frame: RequestFrame, _ wish: ModelWish, round: Int = 0,
-        _ recorder: @escaping TurnRecorder = { _ in }, emit: @escaping @Sendable (ChappieStreamEvent) -> Void
+        _ recorder: @escaping TurnRecorder = { _ in }, emit: (@Sendable (ChappieStreamEvent) -> Void)? = nil
     ) async throws -> Turn {
         let available = try await availableTools()
         let toolbox = try Toolbox(harness: configuration.harness, tools: available, checked: checkedTools)
@@ -430,7 +440,8 @@ public actor ChappieClient {
         if let notice = choice.notice { tell(notice, emit) }
         // Every model that the service still has takes the lite form; one that it does not list is taken for such a one.
         let model =
-            list?[choice.slug] ?? ChappieModel(slug: choice.slug, supportsParallelToolCalls: false, usesResponsesLite: true)
+            list?[choice.slug]
+            ?? ChappieModel(slug: choice.slug, supportsParallelToolCalls: false, usesResponsesLite: true)
         var (frame, items) = (frame, items)
         if !frame.model.isEmpty, frame.model != model.slug { items.removeAll(where: Conversation.isEncrypted) }
         frame.model = model.slug
@@ -455,14 +466,15 @@ public actor ChappieClient {
             runner: runner(conversation), frame: frame, compactionHash: model.compactionHash,
             tools: ToolRound(
                 toolbox: toolbox, approvalHandler: approvalHandler,
-                failureBehavior: configuration.toolFailureBehavior, ledger: toolLedger, clock: clock, emit: emit,
+                failureBehavior: configuration.toolFailureBehavior, ledger: toolLedger, clock: clock,
+                emit: emit ?? { _ in },
                 record: recorder),
             toolLoopLimit: configuration.toolLoopLimit, items: items, round: round)
     }
 
     /// The effort that the request names; the user is told where it is not the one that was asked for.
     private func effort(
-        _ wanted: ChappieReasoningEffort, of model: ChappieModel, _ emit: (ChappieStreamEvent) -> Void
+        _ wanted: ChappieReasoningEffort, of model: ChappieModel, _ emit: ((ChappieStreamEvent) -> Void)?
     ) -> ChappieReasoningEffort {
         // The lite form always names one.
         guard wanted != .automatic || model.usesResponsesLite else { return .automatic }
@@ -478,9 +490,9 @@ public actor ChappieClient {
         return effort
     }
 
-    /// Tells the user, and the log, once.
-    private func tell(_ notice: ChappieNotice, _ emit: (ChappieStreamEvent) -> Void) {
-        guard told.insert(notice).inserted else { return }
+    /// Tells the user, and the log, once. Where nobody listens, in a prewarm, it is left to the turn.
+    private func tell(_ notice: ChappieNotice, _ emit: ((ChappieStreamEvent) -> Void)?) {
+        guard let emit, told.insert(notice).inserted else { return }
         log.notes(notice)
         emit(.notice(notice))
     }
@@ -531,7 +543,7 @@ public actor ChappieClient {
     /// - Returns: whether the conversation is shorter now.
     @discardableResult
     private func compact(_ recorder: TurnRecorder) async throws -> Bool {
-        let turn = try await prepare([], RequestFrame(), wish(), emit: { _ in })
+        let turn = try await prepare([], RequestFrame(), wish())
         guard let before = conversation, !before.items.isEmpty else { return false }
         let (items, summary) = try await Compaction(turn: turn, conversation: before).run()
         try Task.checkCancellation()

@@ -198,7 +198,7 @@ struct Conversation: Sendable {
         var input: [ChappieJSON] = []
         if frame.isLite { input.append(["type": "additional_tools", "role": "developer", "tools": .array(frame.tools)]) }
         if let harnessItem { input.append(harnessItem) }
-        input += frame.isLite ? (items + added).map(LiteInput.item) : items + added
+        input += frame.isLite ? (items + added).map(liteItem) : items + added
         var body = ChappieJSONObject([
             ("model", .string(frame.model)), ("stream", required["stream"] ?? true), ("input", .array(input)),
             ("tools", .array(frame.tools)), ("tool_choice", .string(frame.isLite ? "auto" : frame.toolChoice)),
@@ -224,6 +224,10 @@ struct Conversation: Sendable {
         if !text.isEmpty { body["text"] = .object(text) }
         for name in profile.forbiddenBodyFields { body[name] = nil }
         return body
+    }
+
+    private func liteItem(_ item: ChappieJSON) -> ChappieJSON {
+        LiteInput.item(item, namespace: hasFlatTools ? nil : "functions")
     }
 
     /// `body` as an HTTP request; a large one travels compressed.
@@ -289,9 +293,12 @@ extension HTTPField.Name {
 /// Items as the lite form takes them: images without `detail`, and their bytes in the item.
 enum LiteInput {
     /// `item` in that form. An image that stands for an address becomes a sentence about it: conversations of the time when
-    /// addresses were taken stay usable.
-    static func item(_ item: ChappieJSON) -> ChappieJSON {
+    /// addresses were taken stay usable. A call of the time when tools stood in no namespace gets this one.
+    static func item(_ item: ChappieJSON, namespace: String?) -> ChappieJSON {
         guard var object = item.object else { return item }
+        if ["function_call", "custom_tool_call"].contains(object["type"]?.string), object["namespace"] == nil {
+            object["namespace"] = namespace.map { .string($0) }
+        }
         for name in ["content", "output"] {
             guard let parts = object[name]?.array, parts.contains(where: isImage) else { continue }
             object[name] = .array(parts.map(part))

@@ -1,9 +1,10 @@
-@testable @_spi(ChappieInternals) import ChappieClient
 @_spi(ChappieInternals) import ChappieCore
 import ChappieTesting
 import HTTPTypes
 import Synchronization
 import Testing
+
+@testable @_spi(ChappieInternals) import ChappieClient
 
 /// The form that every model of the service takes: tools and instructions in the input, in every kind of turn.
 @Suite struct LiteTests {
@@ -50,7 +51,8 @@ import Testing
         if hasTool {
             #expect(input[0]["tools"]?.array?.count == 1)
             let namespace = try #require(input[0]["tools"]?[0])
-            #expect(namespace["type"] == "namespace" && namespace["name"] == "functions" && namespace["description"] == "")
+            #expect(
+                namespace["type"] == "namespace" && namespace["name"] == "functions" && namespace["description"] == "")
             #expect(namespace["tools"]?[0]?["name"] == "weather")
         } else {
             #expect(input[0]["tools"] == [])
@@ -156,6 +158,19 @@ import Testing
         #expect(seen.notices.map(\.kind) == [.imageLeftOut])
         let part = try harness.requests[0]["input"]?[2]?["content"]?[0]
         #expect(part?["type"] == "input_text" && part?["text"]?.string?.contains("https://example.com/a.png") == true)
+    }
+
+    @Test func aCallOfTheTimeBeforeNamespacesGetsOne() async throws {
+        let harness = harness(.serverSentEvents, [.answer("one")])
+        let output: ChappieJSON = ["type": "function_call_output", "call_id": "call_1", "output": "sun"]
+        await harness.client.resumeContext(
+            ChappieClientContext(
+                sessionID: "s", model: "lite", items: [call("weather"), output], compactedSummary: nil,
+                createdAt: .scriptedStart, updatedAt: .scriptedStart))
+        #expect(await harness.ask().text == "one")
+        let input = try harness.requests[0]["input"]
+        #expect(input?[2]?["type"] == "function_call" && input?[2]?["namespace"] == "functions")
+        #expect(input?[3] == output)
     }
 
     // MARK: Refused forms

@@ -21,6 +21,9 @@ import Synchronization
 /// What the server asks of the client (its models, its folders) is refused; what it says about its tools' dangers is not
 /// believed.
 public final class ChappieMCPServer: ChappieToolProvider {
+    /// The newest revision of the protocol that is spoken.
+    @_spi(ChappieInternals) public static let revision = MCPSession.versions[0]
+
     private struct State {
         var connection: MCPConnection?
         var skipped: [ChappieMCPSkippedTool] = []

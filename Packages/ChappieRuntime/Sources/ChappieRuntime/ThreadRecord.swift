@@ -183,6 +183,8 @@ public struct ChappieThreadSummary: Sendable, Hashable, Codable, Identifiable {
             turnCount += 1
             if let model = record.body["model"]?.string { self.model = model }
             if preview.isEmpty { preview = Self.line(record.searchableText ?? "") }
+        // A turn that named no model, or whose model was gone, says at its end which one answered.
+        case .turnFinished: if let model = record.body["model"]?.string { self.model = model }
         case .renamed: title = record.body["title"]?.string.flatMap { $0.isEmpty ? nil : $0 }
         case .archived: isArchived = true
         case .unarchived: isArchived = false

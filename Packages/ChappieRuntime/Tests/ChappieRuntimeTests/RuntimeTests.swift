@@ -428,6 +428,14 @@ struct RuntimeTests {
         #expect(try ChappieThread(json: thread.json).records == records)
     }
 
+    @Test func aThreadIsListedWithTheModelThatAnswered() throws {
+        let start = Date(timeIntervalSince1970: 1_790_000_000)
+        let started = ChappieThreadRecord(position: 0, kind: .turnStarted, date: start, body: ["turn": "a"])
+        let finished = ChappieThreadRecord(
+            position: 1, kind: .turnFinished, date: start, body: ["turn": "a", "model": "m-2"])
+        #expect(ChappieThreadSummary(id: "t", records: [started, finished])?.model == "m-2")
+    }
+
     @Test func liveAndReplayedTurnsSpeakOfTheSame() async throws {
         let model = Model(.calls([("look", "{}")]), .text("done"))
         let tool = ChappieHostTool(name: "look", description: "Looks.") { _ in "seen" }

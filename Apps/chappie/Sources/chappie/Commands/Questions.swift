@@ -1,4 +1,5 @@
 import ArgumentParser
+@_spi(ChappieInternals) import ChappieClient
 import ChappieRuntime
 import ChappieSDK
 import FoundationEssentials
@@ -18,10 +19,13 @@ struct AnswerOptions: ParsableArguments {
         }
     }
 
-    @Option(name: .shortAndLong, help: "The model's slug (see chappie models). Default: that of the conversation, else your account's best.")
+    @Option(
+        name: .shortAndLong,
+        help: "The model's slug (see chappie models). Default: that of the conversation, else your account's best.")
     var model: String?
 
-    @Option(help: "How hard to think: low, medium, high, xhigh, max, … as the model offers; else the nearest that it has.")
+    @Option(
+        help: "How hard to think: low, medium, high, xhigh, max, … as the model offers; else the nearest that it has.")
     var effort: String?
 
     @Flag(help: "The same as --effort low.")
@@ -203,6 +207,7 @@ struct Ask: ProgramCommand {
         else { return }
         if let schema { try Self.check(response.outputText, against: schema) }
         try deliver(response.outputText, to: target, program)
+        await client.finishRenewingList()
     }
 
     /// Reads the schema from a file, or from the argument itself, which then begins with a brace.

@@ -1,5 +1,6 @@
 import ArgumentParser
 @_spi(ChappieInternals) import ChappieAuth
+@_spi(ChappieInternals) import ChappieClient
 @_spi(ChappieInternals) import ChappieCore
 import ChappieCurl
 import ChappieSDK
@@ -12,7 +13,7 @@ struct Doctor: ProgramCommand {
         abstract: "Check everything between this program and an answer.",
         discussion: """
             Looks at the credential store, the way to the services (proxy, name, connection, TLS), the clock, device \
-            sign-in, the account and its limits, and WebSocket. Every line that is not ok says what to do. Nothing secret \
+            sign-in, the account, its limits and its models, WebSocket, and the age of what this program knows. Every line that is not ok says what to do. Nothing secret \
             is printed. Exits with 69 when a check failed.
 
             With --json: {"ok":true, "checks":[{"name":…, "status":"ok|warn|fail|skip", "detail":…, \
@@ -76,8 +77,10 @@ private struct DoctorChecks {
             return Finding(.ok, "the service knows it\(usage?.plan.map { ": \($0.displayName)" } ?? "")")
         }
         tell("limits", usage.map(Finding.limits) ?? Finding(.skipped, noAccount ?? "not known"))
+        try await check("models", unless: noAccount) { .models(try await program.client().models()) }
         let noWebSocket = profile.webSocket == nil ? "this service has none" : noAccount
-        try await check("WebSocket", unless: noWebSocket) { .webSocket(refusal: await webSocketRefusal(profile)) }
+        try await check("WebSocket", unless: noWebSocket) { .webSocket(refusal: await webSocketRefusal()) }
+        tell("knowledge", .knowledge(at: Date()))
     }
 
     /// Tells of one check: why it is left out, what it found, or what went wrong.
@@ -144,11 +147,11 @@ private struct DoctorChecks {
     }
 
     /// Why no WebSocket opens; `nil` when one does.
-    private func webSocketRefusal(_ profile: ChappieEndpointProfile) async -> String? {
+    private func webSocketRefusal() async -> String? {
         do {
+            let opening = try await program.client().webSocketOpening()
             return try await program.credentials.authorization.authorized { fields in
-                let fields = (profile.webSocket?.headerFields ?? [:]) + fields
-                switch try await program.webSocket.open(profile.responsesURL, headerFields: fields) {
+                switch try await program.webSocket.open(opening.url, headerFields: opening.headerFields + fields) {
                 case .opened(let connection, _):
                     await connection.close(.normal)
                     return .value(nil)

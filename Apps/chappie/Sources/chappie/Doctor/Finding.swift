@@ -1,4 +1,5 @@
 @_spi(ChappieInternals) import ChappieAuth
+@_spi(ChappieInternals) import ChappieClient
 @_spi(ChappieInternals) import ChappieCore
 import ChappieCurl
 import ChappieSDK
@@ -103,6 +104,32 @@ extension Finding {
         case ..<100: Finding(.warning, detail, "See `chappie usage`.")
         default: Finding(.failed, detail, "Wait for the reset, or see `chappie usage`.")
         }
+    }
+
+    /// A note at most: old knowledge may still be right.
+    static func knowledge(at now: Date) -> Finding {
+        let names = Outside.known.map { $0.version.isEmpty ? $0.name : "\($0.name) \($0.version)" }
+        let detail = "\(names.joined(separator: ", ")): looked at \(Outside.lookedAt)"
+        let age = Outside.age(at: now)
+        guard age > Outside.daysUntilOld else { return Finding(.ok, detail) }
+        let addresses = Outside.known.map { "\($0.address) (\($0.name))" }
+        return Finding(
+            .ok, "\(detail), \(age) days ago",
+            "The services may have changed since. Look for a newer chappie; what to look up: "
+                + addresses.joined(separator: ", ") + ".")
+    }
+
+    /// The service's opinion of this version and of the models, as far as its list tells.
+    static func models(_ models: [ChappieModel]) -> Finding {
+        let version = "wire format \(ChappieClient.wireFormatVersion)"
+        guard let best = models.first else {
+            return Finding(
+                .warning, "the service lists none for \(version)",
+                "Look for a newer chappie, and whether your plan includes Codex.")
+        }
+        let detail = "the service lists \(models.count) for \(version); \(best.slug) is asked first"
+        guard let upgrade = best.upgrade else { return Finding(.ok, detail) }
+        return Finding(.warning, detail, "The service advises \(upgrade.model) instead: look for a newer chappie.")
     }
 
     /// A warning at most: answers have another way.
