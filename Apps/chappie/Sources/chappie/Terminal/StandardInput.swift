@@ -18,6 +18,9 @@ struct StandardInput {
 
     private let descriptor: CInt
     private var buffer: [UInt8] = []
+    /// Where in the buffer the next line begins, and up to where there is no end of it.
+    private var start = 0
+    private var searched = 0
     private var isAtEnd = false
 
     init(descriptor: CInt = STDIN_FILENO) { self.descriptor = descriptor }
@@ -43,23 +46,20 @@ struct StandardInput {
     /// - Throws: ``CommandLineError`` past 16 MiB and for bytes that are not UTF-8; `CancellationError`.
     mutating func readToEnd() async throws -> String {
         while !isAtEnd { try await readMore() }
-        let text = try text(of: buffer[...])
-        buffer = []
+        let text = try takeText(upTo: buffer.count)
         return text.hasSuffix("\n") ? String(text.dropLast()) : text
     }
 
     /// The next line without its ending; `nil` at the end of the file. It throws as ``readToEnd()`` does.
     mutating func readLine() async throws -> String? {
         while true {
-            if let end = buffer.firstIndex(of: UInt8(ascii: "\n")) {
-                let line = try text(of: buffer[..<end])
-                buffer.removeSubrange(...end)
+            if let end = buffer[searched...].firstIndex(of: UInt8(ascii: "\n")) {
+                let line = try takeText(upTo: end)
+                (start, searched) = (end + 1, end + 1)
                 return line.hasSuffix("\r") ? String(line.dropLast()) : line
             }
-            if isAtEnd {
-                defer { buffer = [] }
-                return buffer.isEmpty ? nil : try text(of: buffer[...])
-            }
+            searched = buffer.count
+            if isAtEnd { return start == buffer.count ? nil : try takeText(upTo: buffer.count) }
             try await readMore()
         }
     }
@@ -70,16 +70,21 @@ struct StandardInput {
             throw CommandLineError.usage("Standard input can't be read: \(String(cString: strerror(errno))).")
         }
         isAtEnd = piece.isEmpty
+        // The lines that were read go away together, and not one by one: each would move all that follows.
+        buffer.removeFirst(start)
+        searched -= start
+        start = 0
         buffer += piece
         guard buffer.count <= SmallFile.limit else {
             throw CommandLineError.usage("Standard input is over \(SmallFile.limit >> 20) MiB.")
         }
     }
 
-    private func text(of bytes: ArraySlice<UInt8>) throws -> String {
-        guard let text = String(validating: bytes, as: UTF8.self) else {
+    private mutating func takeText(upTo end: Int) throws -> String {
+        guard let text = String(validating: buffer[start..<end], as: UTF8.self) else {
             throw CommandLineError.usage("Standard input is not text in UTF-8.")
         }
+        (start, searched) = (end, end)
         return text
     }
 }
