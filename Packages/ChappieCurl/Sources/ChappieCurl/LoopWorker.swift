@@ -43,6 +43,8 @@ final class LoopWorker {
     /// Connections that curl has closed, which their members have to find out.
     private var closed: [ObjectIdentifier] = []
     private var deadlines = Heap<Deadline>()
+    /// Whether a transfer is in a burst, so that the sockets are left alone for a moment.
+    private var rests = false
     /// All transfers share the pooled connections of one multi handle.
     private var transfers: MultiShard?
     private var connections: [MultiShard] = []
@@ -86,6 +88,10 @@ final class LoopWorker {
     private func sleep(until moment: Int?) {
         // Rounded up, so that the loop never wakes just before its moment.
         let milliseconds = moment.map { max(0, ($0 - LoopClock.now + 999_999) / 1_000_000) } ?? .max
+        if rests {
+            rests = false
+            return watch.rest(milliseconds: min(milliseconds, Burst.rest / 1_000_000))
+        }
         watch.sleep(milliseconds: min(milliseconds, 86_400_000)) { socket, reads, writes in
             if let resident = residentsBySocket[socket] {
                 visit(resident, isReadable: reads)
@@ -160,7 +166,8 @@ final class LoopWorker {
             isConnected: resident.isConnected, isReadable: isReadable, now: LoopClock.now, buffer: buffer)
         switch resident.member.visited(resident.handle, visit) {
         case .leave: remove(resident)
-        case .stay(let reads, let writes, let deadline):
+        case .stay(let reads, let writes, let deadline, let rests):
+            self.rests = self.rests || rests
             if let socket = resident.socket, reads != resident.reads || writes != resident.writes {
                 resident.reads = reads
                 resident.writes = writes

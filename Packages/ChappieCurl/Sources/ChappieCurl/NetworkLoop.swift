@@ -56,11 +56,24 @@ extension Duration {
     public let buffer: UnsafeMutableRawBufferPointer
 }
 
+/// Small pieces that follow each other closely: servers send each event in a packet of its own, and the number of reads, and
+/// of tasks that are roused, decides what they cost. In a burst the socket is left alone for a while, so that many pieces are
+/// one read. The times are in nanoseconds.
+@_spi(ChappieInternals) public enum Burst {
+    /// How long the socket is left alone.
+    public static let rest = 2_000_000
+    /// Pieces that come no further apart than this are a burst; twice as long as the rest, since timers are late.
+    public static let gap = 4_000_000
+    /// A read of this much says that the peer fills the line; it is not made to wait.
+    public static let bulkBytes = 64 << 10
+}
+
 /// A member's fate after a visit.
 @_spi(ChappieInternals) public enum LoopVerdict: Sendable {
     /// It stays. A connection wants a visit when its socket is ready for what is named; each member no later than `until`
-    /// (`nil`: only then). While a connection wants neither, it doesn't hear of the socket's end either.
-    case stay(reads: Bool = false, writes: Bool = false, until: Int?)
+    /// (`nil`: only then). While a connection wants neither, it doesn't hear of the socket's end either. A transfer can't
+    /// keep curl from reading, but it can let the loop rest: see ``Burst``.
+    case stay(reads: Bool = false, writes: Bool = false, until: Int?, rests: Bool = false)
     /// It goes: an unfinished transfer is cut off, a connection closed.
     case leave
 }

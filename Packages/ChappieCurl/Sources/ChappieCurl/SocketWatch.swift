@@ -61,14 +61,24 @@ final class SocketWatch: Sendable {
         }
     }
 
+    /// Sleeps that long, whatever the sockets do, or until the bell rings.
+    func rest(milliseconds: Int) {
+        var polled = pollfd(fd: bell, events: Int16(POLLIN), revents: 0)
+        if poll(&polled, 1, CInt(milliseconds)) > 0 { stopRinging() }
+    }
+
+    private func stopRinging() {
+        var rings: eventfd_t = 0
+        eventfd_read(bell, &rings)
+    }
+
     /// Sleeps at most that long, then names the sockets that are ready; one that has failed is ready for both.
     func sleep(milliseconds: Int, _ isReady: (_ socket: CInt, _ reads: Bool, _ writes: Bool) -> Void) {
         withUnsafeTemporaryAllocation(of: epoll_event.self, capacity: Self.batch) { events in
             let count = epoll_wait(queue, events.baseAddress, CInt(Self.batch), CInt(milliseconds))
             for event in events.prefix(max(0, Int(count))) {
                 if event.data.fd == bell {
-                    var rings: eventfd_t = 0
-                    eventfd_read(bell, &rings)
+                    stopRinging()
                     continue
                 }
                 let hasFailed = event.events & (EPOLLERR.rawValue | EPOLLHUP.rawValue) != 0

@@ -122,7 +122,9 @@ final class HTTPTransfer: NetworkTransfer {
                 shared.state.timedOut(failure.timeOut(allowance: allowance))
             }
             if shared.state.doubtsConnection { handle.distrustConnection() }
-            return shared.state.hasEnded ? .leave : .stay(until: shared.state.deadline)
+            if shared.state.hasEnded { return .leave }
+            let rests = shared.state.isInBurst(at: visit.now)
+            return .stay(until: shared.state.deadline, rests: rests)
         }
     }
 

@@ -48,6 +48,9 @@ struct TransferState {
     private var head: ResponseHead?
     private var buffer: [UInt8] = []
     private var end: Result<Void, any Error>?
+    /// Of one visit.
+    private var readBytes = 0
+    private var lastReadAt: Int?
 
     init(deadlines: ChappieDeadlines, isThroughProxy: Bool, startedAt now: Int) {
         self.deadlines = deadlines
@@ -91,8 +94,16 @@ struct TransferState {
     mutating func receivedBody(_ bytes: UnsafeRawBufferPointer, at now: Int) -> Bool {
         let isTaken = buffer.count < Self.highWaterMark
         if isTaken { buffer.append(contentsOf: bytes) }
+        readBytes += bytes.count
         move(to: isTaken ? .receiving : .paused, at: now)
         return isTaken
+    }
+
+    /// Whether the body comes in a burst of small pieces, so that the loop may rest. To be asked once in a visit.
+    mutating func isInBurst(at now: Int) -> Bool {
+        guard readBytes > 0 else { return false }
+        defer { (readBytes, lastReadAt) = (0, now) }
+        return phase == .receiving && readBytes < Burst.bulkBytes && lastReadAt.map { now - $0 <= Burst.gap } ?? false
     }
 
     /// Whether curl may go on now; then it does.

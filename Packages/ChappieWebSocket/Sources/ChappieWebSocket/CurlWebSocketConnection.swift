@@ -70,7 +70,7 @@ final class WebSocketDriver: NetworkMember {
         mutating func plan(at now: Int) -> (LoopVerdict, isNews: Bool) {
             let verdict = session.verdict(at: now, deadline: questions.compactMap(\.deadline).min())
             var visit = Int.min
-            if case .stay(_, _, let until) = verdict { visit = until ?? .max }
+            if case .stay(_, _, let until, _) = verdict { visit = until ?? .max }
             defer { promisedVisit = visit }
             return (verdict, visit < promisedVisit)
         }

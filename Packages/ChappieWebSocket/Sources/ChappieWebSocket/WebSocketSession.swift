@@ -33,13 +33,6 @@ struct WebSocketSession {
     static let inboxLimitBytes = 4 << 20
     /// The memory that a message takes beside its payload, so that many small ones count as well.
     private static let bytesPerMessage = 64
-    /// How long the socket is left alone while messages come in a burst: many of them are then one read. Servers send
-    /// each message in a packet of its own, and the number of reads decides what they cost.
-    static let rest = 2_000_000
-    /// Messages that come no further apart than this are a burst; twice as long as the rest, since timers are late.
-    static let burstGap = 4_000_000
-    /// A read of this much says that the peer fills the line; it is not made to wait.
-    private static let bulkBytes = 64 << 10
 
     /// How errors name the peer.
     private let host: String
@@ -142,10 +135,10 @@ struct WebSocketSession {
         mustReadOn = mustReadOn || hasMore
         guard hasReadMessages else { return }
         // TLS gives one record at a time: a visit that stopped at its bound has not emptied the line.
-        if !hasMore, let lastMessagesAt, now - lastMessagesAt <= Self.burstGap, readBytes < Self.bulkBytes,
+        if !hasMore, let lastMessagesAt, now - lastMessagesAt <= Burst.gap, readBytes < Burst.bulkBytes,
             phase == .open
         {
-            restUntil = now + Self.rest
+            restUntil = now + Burst.rest
             mustReadOn = true
         }
         lastMessagesAt = now

@@ -58,7 +58,7 @@ private final class SessionRun {
     /// What it waits for after a visit.
     func waits(at time: Duration, deadline: Duration? = nil) -> (reads: Bool, until: Duration?) {
         let verdict = session.verdict(at: time.nanoseconds, deadline: deadline?.nanoseconds)
-        guard case .stay(let reads, _, let until) = verdict else { return (false, nil) }
+        guard case .stay(let reads, _, let until, _) = verdict else { return (false, nil) }
         return (reads, until.map { .nanoseconds($0) })
     }
 

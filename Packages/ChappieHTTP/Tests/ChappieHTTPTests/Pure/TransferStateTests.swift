@@ -74,6 +74,20 @@ import Testing
         #expect(!state.doubtsConnection)
     }
 
+    @Test mutating func smallPiecesThatFollowCloselyAreABurst() {
+        receiveHead(at: .seconds(1))
+        func milliseconds(_ count: Int) -> Int { .seconds(2) + count * 1_000_000 }
+        let rests = [(0, 100), (3, 100), (5, 100), (12, 100), (13, 1 << 16), (14, 0), (15, 100)].map { time, size in
+            let piece = [UInt8](repeating: 1, count: size)
+            _ = piece.withUnsafeBytes { size > 0 && state.receivedBody($0, at: milliseconds(time)) }
+            return state.isInBurst(at: milliseconds(time))
+        }
+        #expect(rests == [false, true, true, false, false, false, true])
+        state.ended()
+        let restsAfterTheEnd = state.isInBurst(at: milliseconds(16))
+        #expect(!restsAfterTheEnd)
+    }
+
     private mutating func receiveHead(at now: Int) {
         for line in ["HTTP/1.1 200 OK\r\n", "\r\n"] { _ = state.receivedLine(Array(line.utf8), at: now) }
     }
