@@ -19,8 +19,6 @@ from test_chat import Terminal
 from test_codex import Codex, says
 from test_tools import SERVER, manifest
 
-# The program still speaks the form of October: the changes of November land piece by piece.
-pytestmark = pytest.mark.xfail(strict=False, reason="the program still speaks the form of October")
 ECHO = 'it got {"a":"b"}'
 CALL = 'call up {"a":"b"}'
 RESPONSES, MODELS = "POST /backend-api/codex/responses", "GET /backend-api/codex/models"
