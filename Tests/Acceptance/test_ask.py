@@ -30,9 +30,10 @@ def write(path, content):
 
 def test_images_and_files_reach_the_model(ask, tmp_path):
     image, notes = write(tmp_path / "pixel.data", PIXEL), write(tmp_path / "notes.txt", "the moon is full\n")
-    asked = ask("-i", image, "-i", "https://x.example/a.png", "-f", notes, "What?").output
+    asked = ask("-i", image, "-i", image, "-f", notes, "What?").output
     assert "Images: 2" in asked and "> the moon is full" in asked and '<document name="notes.txt">' in asked
     assert "Images: 1" in ask("-i", image).output
+    ask("-i", "https://x.example/a.png", "What?", status=USAGE, says="no image by its address")
     ask("-i", notes, "What?", status=USAGE, says="notes.txt is not an image")
     ask("-i", str(tmp_path / "none.png"), "What?", status=USAGE, says="There is no file")
     ask("-i", str(tmp_path), "What?", status=USAGE, says="is a folder")
@@ -72,11 +73,11 @@ def test_an_answer_must_fit_the_schema(ask, tmp_path):
 
 def test_templates_have_settings_variables_and_defaults(ask, tmp_path):
     folder = tmp_path / "home" / "config" / "chappie" / "templates"
-    write(folder / "say.md", "---\nmodel: gpt-5.5-mini\neffort: low\n$tone: kind\n---\nIn a $tone tone, for $whom: $input")
+    write(folder / "say.md", "---\nmodel: gpt-6-sol\neffort: low\n$tone: kind\n---\nIn a $tone tone, for $whom: $input")
     asked = ask("-t", "say", "-p", "whom", "a cat", "good evening").output
     assert "> In a kind tone, for a cat: good evening" in asked
-    assert "Model: `gpt-5.5-mini`" in asked and "Reasoning effort: low" in asked
-    assert "Model: `other`" in ask("-m", "other", "-t", "say", "-p", "whom=x", "-p", "tone", "b", "y").output
+    assert "Model: `gpt-6-sol`" in asked and "Reasoning effort: low" in asked
+    assert "Model: `gpt-6-luna`" in ask("-m", "gpt-6-luna", "-t", "say", "-p", "whom=x", "-p", "tone", "b", "y").output
     ask("-t", "say", "x", status=USAGE, says="needs a value for $whom")
     ask("-t", "say", "-p", "whom", "x", "-p", "who", "y", "z", status=USAGE, says="has no variable $who")
     ask("-t", "sing", "x", status=USAGE, says="There are: say.")
@@ -85,7 +86,7 @@ def test_templates_have_settings_variables_and_defaults(ask, tmp_path):
 
 def test_tables_are_plain_in_a_pipe_and_have_bars_on_a_terminal(user):
     user = user()
-    assert user.run("models", "--simulate").output.split("\n")[0].split() == ["gpt-5.5", "272k", "low…xhigh", "(medium)", "text,image", "GPT-5.5", "(default)"]
+    assert user.run("models", "--simulate").output.split("\n")[0].split() == ["gpt-6.1-sol", "272k", "low…ultra", "(low)", "text,image", "GPT-6.1-Sol", "(default)"]
     piped = user.run("usage", "--simulate").output
     assert "█" not in piped and piped.split("\n")[1].startswith("5 hours  12 %  in 2 hours 30 minutes, at ")
     status, shown = user.having(NO_COLOR="1").converse("usage", "--simulate")

@@ -318,15 +318,15 @@ def test_commands(chat, tmp_path):
     terminal.prompts(4)
     terminal.type("/mo", "Tab")
     terminal.shows("> /model")
-    terminal.type("gpt-5.4", "Enter")
-    terminal.shows("goes on with gpt-5.4")
+    terminal.type("gpt-6-luna", "Enter")
+    terminal.shows("goes on with gpt-6-luna")
     terminal.prompts(5)
     terminal.type("which?", "Enter")
-    terminal.shows("Model: gpt-5.4")
+    terminal.shows("Model: gpt-6-luna")
     terminal.prompts(6)
     terminal.type(f"/save {path}", "Enter")
     terminal.shows("The conversation is in")
-    assert path.read_text().startswith("## You\n\nreply: **saved**\n\n## gpt-5.5\n\n**saved**\n\n## You\n\nwhich?\n\n## gpt-5.4\n\n")
+    assert path.read_text().startswith("## You\n\nreply: **saved**\n\n## gpt-6.1-sol\n\n**saved**\n\n## You\n\nwhich?\n\n## gpt-6-luna\n\n")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     terminal.prompts(7)
     terminal.type("/clear", "Enter")
@@ -423,9 +423,9 @@ def test_what_a_terminal_would_obey_is_harmless(chat):
 
 
 def test_from_a_pipe_each_line_is_a_message_or_a_command(user):
-    outcome = user().run("--simulate", "chat", input="reply: **one**\n\n/model other\nwhich?\n/quit\nnever\n")
-    assert outcome.output.startswith("> reply: **one**\n\n**one**\n\n> /model other\n") and "\x1b" not in outcome.output, outcome
-    assert "Model: `other`" in outcome.output and "never" not in outcome.output, outcome
+    outcome = user().run("--simulate", "chat", input="reply: **one**\n\n/model gpt-6-sol\nwhich?\n/quit\nnever\n")
+    assert outcome.output.startswith("> reply: **one**\n\n**one**\n\n> /model gpt-6-sol\n") and "\x1b" not in outcome.output, outcome
+    assert "Model: `gpt-6-sol`" in outcome.output and "never" not in outcome.output, outcome
     assert user().run("--simulate", "chat", input="reply: hi").output == "> reply: hi\n\nhi\n\n"
 
 

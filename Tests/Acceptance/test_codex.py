@@ -129,7 +129,7 @@ DEFAULT_MODEL = "Model: `gpt-6.1-sol`"
 
 
 def test_codex_over_server_sent_events(codex):
-    codex = codex(asOf="2026-11", webSocket=False)
+    codex = codex(webSocket=False)
     codex.configure("OpenAI", provider="openai")
     items = codex.turn("good evening from codex")
     assert says(items, "good evening from codex") and says(items, DEFAULT_MODEL), items
@@ -141,7 +141,7 @@ def test_codex_over_server_sent_events(codex):
 
 
 def test_a_provider_that_names_no_version_needs_a_lenient_simulator(codex):
-    codex = codex(asOf="2026-11", lenient=True)
+    codex = codex(lenient=True)
     assert says(codex.turn("good evening from codex"), "good evening from codex")
     codex.configure("Simulator")
     assert says(codex.turn("a plain evening"), "a plain evening")
@@ -156,7 +156,7 @@ def test_codex_over_server_sent_events_as_of_september(codex):
 
 @pytest.mark.parametrize("transport", [True, False], ids=["websocket", "sse"])
 def test_codex_shows_what_it_is_told_of_a_model_that_is_gone(transport, codex):
-    codex = codex(asOf="2026-11", webSocket=transport)
+    codex = codex(webSocket=transport)
     codex.configure("OpenAI", provider="openai")
     codex.select("gpt-5.5")
     done = codex.start("exec", "--json", "--skip-git-repo-check", "good evening")
@@ -165,7 +165,7 @@ def test_codex_shows_what_it_is_told_of_a_model_that_is_gone(transport, codex):
 
 @pytest.mark.parametrize("compresses", [True, False], ids=["compressed", "plain"])
 def test_codex_over_web_socket(compresses, codex, user):
-    codex = codex(asOf="2026-11", webSocketDeflate=compresses)
+    codex = codex(webSocketDeflate=compresses)
     codex.configure("OpenAI", provider="openai")
     items, counts = codex.over_web_socket(PREWARMED, compresses, "-C", codex.home, "a first evening by the fire")
     # The tools and the instructions went ahead, and nothing else.

@@ -11,7 +11,7 @@ pytestmark = [pytest.mark.conformance, pytest.mark.slow]
 
 @pytest.fixture
 def litellm(simulate, signed_in, monkeypatch, tmp_path):
-    simulator = simulate(asOf="2026-11", lenient=True)
+    simulator = simulate(lenient=True)
     signed_in(simulator).run("auth", "export", str(tmp_path / "export"))
     (tmp_path / "auth.json").write_text(json.dumps(json.loads((tmp_path / "export").read_text())["tokens"]))
     for name, value in {

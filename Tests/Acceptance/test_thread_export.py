@@ -58,12 +58,12 @@ def exported(folder, *turns):
         records.append({"position": position, "kind": kind, "date": f"2026-11-22T12:{position:02}:05.000Z", "body": body})
     for number, (question, images, items) in enumerate(turns, 1):
         turn = f"turn-{number}"
-        add("turn.started", turn=turn, model="gpt-5.5", messages=[message("user", question, *images)])
+        add("turn.started", turn=turn, model="gpt-6-sol", messages=[message("user", question, *images)])
         if items is None:
             add("turn.failed", turn=turn, error="The usage limit of your plan is reached.")
         else:
             usage = {"inputTokens": 1234, "cachedInputTokens": 0, "outputTokens": 567, "reasoningTokens": 0, "totalTokens": 1801}
-            add("turn.finished", **{"turn": turn, "from": 1, "items": items, "model": "gpt-5.5", "usage": usage,
+            add("turn.finished", **{"turn": turn, "from": 1, "items": items, "model": "gpt-6-sol", "usage": usage,
                                     "text": items[-1]["content"][0]["text"], "output": items[-1:]})
         if number == 1:
             add("thread.compacted", context={"items": [], "summary": "They spoke of **plans**."})
@@ -194,7 +194,7 @@ def codex_session(folder, session, question, answer):
     add("event_msg", type="task_started", turn_id="turn-a", model_context_window=258400)
     add("response_item", type="message", role="developer", content=[{"type": "input_text", "text": "<permissions>"}])
     add_message("user", "<environment_context>\n  <cwd>/home/user</cwd>", "environments.environment_context")
-    add("turn_context", turn_id="turn-a", cwd="/home/user", approval_policy="never", model="gpt-5.5", summary="auto")
+    add("turn_context", turn_id="turn-a", cwd="/home/user", approval_policy="never", model="gpt-6-sol", summary="auto")
     add_message("user", question, "user.text")
     add("event_msg", type="user_message", message=question)
     add("response_item", type="reasoning", id="rs_1", summary=[], encrypted_content="sealed")
@@ -261,7 +261,7 @@ def test_histories_of_other_programs_are_shown_found_and_gone_on_with(simulate, 
     assert imports(log) == {"imported": ["01kb1"], "present": [], "left_out": {"attachment": 1}}
     someone.run("threads", "import", str(log), says="Left out: attachment (1)")
 
-    for thread, parts in ((ids[0], ["Which day is it?", "date", "Sun Nov 22", "Sunday", "gpt-5.5"]),
+    for thread, parts in ((ids[0], ["Which day is it?", "date", "Sun Nov 22", "Sunday", "gpt-6-sol"]),
                           ("01kb1", ["Do nightingales sing?", "birds", "sings at night", "At night."])):
         shown = someone.run("threads", "export", "--format", "markdown", thread).output
         assert [part for part in parts if part not in shown] == [] and "<environment_context>" not in shown, shown

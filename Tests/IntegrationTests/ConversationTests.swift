@@ -19,7 +19,7 @@ import Testing
     private static func input(_ body: [UInt8]) throws -> Substring {
         let text = String(decoding: body, as: UTF8.self)
         let start = try #require(text.firstRange(of: #""input":["#)?.upperBound)
-        let end = try #require(text.firstRange(of: #"],"tools":["#)?.lowerBound)
+        let end = try #require(text.firstRange(of: #"],"tool_choice":"#)?.lowerBound)
         return text[start..<end]
     }
 

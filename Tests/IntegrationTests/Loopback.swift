@@ -21,10 +21,11 @@ struct Loopback: Sendable {
     static let accounts = [
         SimulatorAccount(
             id: "acct-first", userID: "user-first", email: "first@example.com", plan: "plus",
-            usage: SimulatorUsage(primaryUsedPercent: 11, secondaryUsedPercent: 1), models: ["gpt-5.5", "gpt-6.1-sol"]),
+            usage: SimulatorUsage(primaryUsedPercent: 11, secondaryUsedPercent: 1),
+            models: ["gpt-6.1-sol", "gpt-6-sol"]),
         SimulatorAccount(
             id: "acct-second", userID: "user-second", email: "second@example.com", plan: "pro",
-            usage: SimulatorUsage(primaryUsedPercent: 77, secondaryUsedPercent: 7), models: ["gpt-5.5-mini"]),
+            usage: SimulatorUsage(primaryUsedPercent: 77, secondaryUsedPercent: 7), models: ["gpt-6-luna"]),
     ]
 
     /// How much longer than usual things may take: a sanitizer slows a program by some times, and `Scripts/test --sanitize`
@@ -194,6 +195,7 @@ struct Tenant: Sendable {
 
 /// A turn as its stream told of it.
 struct SeenTurn: Sendable {
+    /// The answer, and what was said on the way to it.
     var text = ""
     var reasoning = ""
     /// The arguments of the tool calls.
@@ -206,7 +208,7 @@ struct SeenTurn: Sendable {
         do {
             for try await event in events {
                 switch event {
-                case .textDelta(let delta): text += delta
+                case .textDelta(let delta), .commentaryDelta(let delta): text += delta
                 case .reasoningSummaryDelta(let delta): reasoning += delta
                 case .item(let item) where item.isToolCall: calls.append(item.json["arguments"]?.string ?? "")
                 case .usageLimits(let snapshot): limits.append(snapshot)

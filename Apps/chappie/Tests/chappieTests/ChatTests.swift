@@ -13,7 +13,7 @@ import Testing
 @Suite struct ChatCommandTests {
     @Test(
         arguments: [
-            ("/model", .model(nil)), ("/model gpt-5.5 ", .model("gpt-5.5")), ("/MODEL x", .model("x")),
+            ("/model", .model(nil)), ("/model gpt-6-sol ", .model("gpt-6-sol")), ("/MODEL x", .model("x")),
             ("/usage", .usage),
             ("/compact", .compact), ("/clear", .clear), ("/new", .clear), ("/save", .save(nil)),
             ("/save my notes.md", .save("my notes.md")), ("/tools", .tools), ("/transport", .transport),
@@ -43,10 +43,10 @@ import Testing
 
     @Test(
         arguments: [
-            ("/model g", ["/model gpt-5.5", "/model gpt-5"]), ("hello", []), ("/mo", nil),
+            ("/model g", ["/model gpt-6-sol", "/model gpt-6"]), ("hello", []), ("/mo", nil),
         ] as [(String, [String]?)])
     func tabKnowsCommandsAndModels(_ text: String, _ expected: [String]?) {
-        let completions = ChatCommand.completions(of: text) { ["gpt-5.5", "gpt-5"] }
+        let completions = ChatCommand.completions(of: text) { ["gpt-6-sol", "gpt-6"] }
         #expect(
             completions == expected
                 || expected == nil && completions.contains("/model ") && completions.contains("/help"))
@@ -143,10 +143,10 @@ import Testing
     @Test func aConversationIsSavedAsMarkdown() {
         var transcript = ChatTranscript()
         #expect(transcript.isEmpty)
-        transcript.add(question: "a?\n", answer: "# b\n\n", by: "gpt-5.5")
+        transcript.add(question: "a?\n", answer: "# b\n\n", by: "gpt-6-sol")
         transcript.add(question: "c?", answer: "d", by: "other")
         #expect(
-            transcript.markdown == "## You\n\na?\n\n## gpt-5.5\n\n# b\n\n## You\n\nc?\n\n## other\n\nd\n")
+            transcript.markdown == "## You\n\na?\n\n## gpt-6-sol\n\n# b\n\n## You\n\nc?\n\n## other\n\nd\n")
     }
 
     @Test(

@@ -86,7 +86,7 @@ import Testing
     @Test func modelsAreATableWithNotesBelow() {
         let models = [
             ChappieModel(
-                slug: "gpt-5.5", displayName: "GPT-5.5", inputModalities: ["text", "image"],
+                slug: "gpt-6-sol", displayName: "GPT-6-Sol", inputModalities: ["text", "image"],
                 supportedReasoningLevels: [.low, .medium, .extraHigh], defaultReasoningLevel: .medium,
                 contextWindow: 272_000,
                 upgrade: ChappieModelUpgrade(
@@ -96,17 +96,17 @@ import Testing
         let lines = Models.lines(models, isTerminal: true)
         #expect(
             lines.prefix(4) == [
-                "Model    Context  Effort              Input       Name",
-                "gpt-5.5  272k     low…xhigh (medium)  text,image  GPT-5.5 (default)",
-                "new      -        low                 text        new", "",
+                "Model      Context  Effort              Input       Name",
+                "gpt-6-sol  272k     low…xhigh (medium)  text,image  GPT-6-Sol (default)",
+                "new        -        low                 text        new", "",
             ])
         #expect(
-            lines[4].hasPrefix("gpt-5.5: use new instead until 19") && lines[4].hasSuffix("\n  **new** is\n  better"))
+            lines[4].hasPrefix("gpt-6-sol: use new instead until 19") && lines[4].hasSuffix("\n  **new** is\n  better"))
         #expect(lines.last == "new: New here.")
         #expect(
             Models.lines(models, isTerminal: false).prefix(2) == [
-                "gpt-5.5  272k  low…xhigh (medium)  text,image  GPT-5.5 (default)",
-                "new      -     low                 text        new",
+                "gpt-6-sol  272k  low…xhigh (medium)  text,image  GPT-6-Sol (default)",
+                "new        -     low                 text        new",
             ])
         #expect(Models.lines([], isTerminal: true) == [])
     }

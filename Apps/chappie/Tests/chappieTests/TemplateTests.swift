@@ -28,11 +28,11 @@ import Testing
     @Test func settingsStandBetweenHyphens() throws {
         let template = try Template(
             parsing:
-                "---\n# about\nmodel: gpt-5.5\neffort: low\nverbosity: high\nsystem: You are $who:\n  brief\n\n---\nGo",
+                "---\n# about\nmodel: gpt-6-sol\neffort: low\nverbosity: high\nsystem: You are $who:\n  brief\n\n---\nGo",
             name: "t")
         #expect(
             template.settings == [
-                "model": "gpt-5.5", "effort": "low", "verbosity": "high", "system": "You are $who:\nbrief",
+                "model": "gpt-6-sol", "effort": "low", "verbosity": "high", "system": "You are $who:\nbrief",
             ])
         let filled = try template.filled(with: "on", ["who": "a poet"])
         #expect(filled.system == "You are a poet:\nbrief" && filled.prompt == "Go\n\non")

@@ -34,7 +34,7 @@ enum SampleThread {
                 (
                     .turnStarted,
                     [
-                        "turn": id, "model": "gpt-5.5",
+                        "turn": id, "model": "gpt-6-sol",
                         "messages": [
                             [
                                 "type": "message", "role": "user",
@@ -61,7 +61,7 @@ enum SampleThread {
                 (
                     .turnFinished,
                     [
-                        "turn": id, "from": 2, "items": [output, answer], "model": "gpt-5.5",
+                        "turn": id, "from": 2, "items": [output, answer], "model": "gpt-6-sol",
                         "text": .string(turn.answer), "output": [answer], "response": "resp_1",
                         "usage": [
                             "inputTokens": 1200, "cachedInputTokens": 0, "outputTokens": 345, "reasoningTokens": 0,
@@ -156,7 +156,7 @@ enum SampleThread {
                 # All \\*about\\* it
 
                 - Thread: `0199-sample`
-                - Model: `gpt-5.5`
+                - Model: `gpt-6-sol`
                 - Begun: 2026-11-22 12:20 UTC
                 - Last change: 2026-11-22 12:21 UTC
 
@@ -181,7 +181,7 @@ enum SampleThread {
 
                 It **is**.
 
-                *`gpt-5.5`, 1200 tokens in, 345 tokens out*
+                *`gpt-6-sol`, 1200 tokens in, 345 tokens out*
 
                 """)
     }
@@ -257,7 +257,7 @@ enum SampleThread {
             #expect(html.contains("<blockquote>\n<p>last question</p>\n</blockquote>"))
             #expect(
                 html.hasSuffix(
-                    "<p>last answer</p>\n<p><em><code>gpt-5.5</code>, 1200 tokens in, 345 tokens out</em></p>\n"))
+                    "<p>last answer</p>\n<p><em><code>gpt-6-sol</code>, 1200 tokens in, 345 tokens out</em></p>\n"))
             #expect(Self.isHarmless(markdown))
         }
     }

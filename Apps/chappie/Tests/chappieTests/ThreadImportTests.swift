@@ -34,7 +34,7 @@ import Testing
                 10, "response_item", message("user", "<environment_context>", kinds: "environments.environment_context")
             ),
             line(11, "world_state", "{}"),
-            line(11, "turn_context", #"{"turn_id":"turn-a","model":"gpt-5.5"}"#),
+            line(11, "turn_context", #"{"turn_id":"turn-a","model":"gpt-6-sol"}"#),
             line(12, "response_item", message("user", "Run it.", kinds: "user.text")),
             line(13, "response_item", #"{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"x"}"#),
             line(
@@ -48,7 +48,7 @@ import Testing
                 #"{"turn_token_usage":{"input_tokens":7,"output_tokens":3,"total_tokens":10}}"#),
             line(16, "event_msg", #"{"type":"task_complete","turn_id":"turn-a"}"#),
             line(20, "event_msg", #"{"type":"task_started","turn_id":"turn-b"}"#),
-            line(20, "turn_context", #"{"turn_id":"turn-b","model":"gpt-6"}"#),
+            line(20, "turn_context", #"{"turn_id":"turn-b","model":"gpt-6-luna"}"#),
             line(21, "response_item", message("user", "And <b>then</b>?", kinds: "user.text")),
             line(22, "response_item", message("assistant", "That was all.")),
         ]
@@ -70,7 +70,7 @@ import Testing
         #expect(read.source == .codex && read.threads.count == 1 && thread.id == "01a2-session")
         #expect(read.skipped == ["instruction of the program": 2, "reasoning": 1])
         #expect(thread.turns.map(\.id) == ["turn-a", "turn-b"])
-        #expect(thread.turns.map(\.model) == ["gpt-5.5", "gpt-6"])
+        #expect(thread.turns.map(\.model) == ["gpt-6-sol", "gpt-6-luna"])
         #expect(thread.turns.map { $0.messages.map(\.text) } == [["Run it."], ["And <b>then</b>?"]])
         #expect(thread.turns.map(\.outputText) == ["Done.", "That was all."])
         #expect(thread.turns.map(\.status) == [.finished, .finished])
@@ -89,14 +89,14 @@ import Testing
     @Test func anOlderSessionHasTurnsByItsMessages() throws {
         let old = [
             session[0], line(11, "response_item", message("user", "<user_instructions> Be good.")),
-            line(12, "response_item", message("user", "one")), line(12, "turn_context", #"{"model":"gpt-5"}"#),
+            line(12, "response_item", message("user", "one")), line(12, "turn_context", #"{"model":"gpt-6-luna"}"#),
             line(13, "response_item", message("assistant", "1")), line(14, "response_item", message("user", "two")),
             line(15, "response_item", message("assistant", "2")), line(16, "response_item", message("assistant", "2b")),
         ]
         let thread = try #require(try ThreadImport(lines(old)).threads.first)
         #expect(thread.turns.map(\.id) == ["01a2-session-1", "01a2-session-2"])
         #expect(thread.turns.map(\.outputText) == ["1", "2b"])
-        #expect(thread.turns.map(\.model) == ["gpt-5", "gpt-5"])
+        #expect(thread.turns.map(\.model) == ["gpt-6-luna", "gpt-6-luna"])
     }
 
     @Test func whatWasCutIsToldAndWhatHasNoResultIsLeftOut() throws {

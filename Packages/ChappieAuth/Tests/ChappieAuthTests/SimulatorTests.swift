@@ -26,8 +26,8 @@ import Testing
                 lock: NoCredentialLock())
         }
 
-        func models(_ manager: CredentialManager) async throws -> Int {
-            let request = HTTPExchangeRequest(url: simulator.backend.appending(path: "codex/models"))
+        func usage(_ manager: CredentialManager) async throws -> Int {
+            let request = HTTPExchangeRequest(url: simulator.backend.appending(path: "wham/usage"))
             let response = try await MiddlewareTransport(transport, middleware: [manager.authorization]).send(request)
             _ = try await response.body.collect(upTo: 16 << 20)
             return response.status.code
@@ -48,13 +48,13 @@ import Testing
             #expect(throws: Never.self) { try setting.simulator.approve(userCode: code.userCode) }
         }
         #expect(account.accountID != nil)
-        #expect(try await setting.models(manager) == 200)
+        #expect(try await setting.usage(manager) == 200)
         try await session.refreshAuth()
-        #expect(try await setting.models(manager) == 200)
+        #expect(try await setting.usage(manager) == 200)
         try await session.signOutAndRevoke()
         #expect(setting.simulator.receivedRequests.count { $0.target == "/oauth/revoke" } == 1)
         #expect(setting.store[manager.slot] == nil)
-        await #expect(throws: AuthorizationError.missingCredential) { try await setting.models(manager) }
+        await #expect(throws: AuthorizationError.missingCredential) { try await setting.usage(manager) }
         await setting.end()
     }
 
@@ -80,7 +80,7 @@ import Testing
             try await first.refreshAuth()
             try await second.refreshAuth()
         }
-        #expect(try await setting.models(manager) == 200)
+        #expect(try await setting.usage(manager) == 200)
         // A program with an old copy of the store, such as a restored backup.
         setting.store[manager.slot] = copy
         let late = ChappieAuthSession(credentials: setting.manager())

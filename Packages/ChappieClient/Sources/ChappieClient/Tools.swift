@@ -176,7 +176,7 @@ struct Toolbox: Sendable {
 
     /// The tool that carries `call` out; its schema is what the model was told.
     func tool(for call: ChappieToolCall) -> ChappieHostTool? {
-        let key = Key(namespace: call.namespace == "functions" ? nil : call.namespace, name: call.name)
+        let key = Key(namespace: call.namespace, name: call.name)
         guard var tool = handlers[key] else { return nil }
         if let declared = declarations[key] {
             tool.inputSchema = declared.inputSchema

@@ -75,7 +75,7 @@ import Testing
         profile.forbiddenBodyFields.insert("tool_choice")
         let conversation = conversation(.none, profile)
         let body = conversation.body(
-            asking: [.user(String(repeating: " ", count: 4096))], model: "gpt-5.5",
+            asking: [.user(String(repeating: " ", count: 4096))], model: "gpt-6-sol",
             options: ChappieMessageOptions(fastMode: true, verbosity: .low))
         #expect(
             body.names == [

@@ -114,7 +114,7 @@ private func pipeHolding(_ bytes: [UInt8]) -> (reader: CInt, writer: CInt) {
     @Test(
         arguments: [
             ("/mo", ["/model ", "/help"], .insert("del ")), ("/", ["/model ", "/help"], .list(["/model ", "/help"])),
-            ("/model gpt", ["/model gpt-5.5", "/model gpt-5"], .insert("-5")), ("/x", ["/help"], .nothing),
+            ("/model gpt", ["/model gpt-6-sol", "/model gpt-6"], .insert("-6")), ("/x", ["/help"], .nothing),
             ("/help", ["/help"], .nothing), ("", [], .nothing),
         ] as [(String, [String], Completion)])
     func tabInsertsWhatIsCertain(_ text: String, _ candidates: [String], _ expected: Completion) {

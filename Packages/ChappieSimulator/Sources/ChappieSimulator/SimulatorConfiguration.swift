@@ -61,7 +61,7 @@ public struct SimulatorConfiguration: Sendable {
         account: SimulatorAccount = SimulatorAccount(), otherAccounts: [SimulatorAccount] = [],
         usage: SimulatorUsage = SimulatorUsage(),
         webSocket: Bool = true, webSocketDeflate: Bool = true, webSocketPingInterval: Duration? = .seconds(30),
-        asOf: SimulatorMonth = .september2026, scenario: SimulatorScenario? = nil, recordedRequestLimit: Int = 256,
+        asOf: SimulatorMonth = .november2026, scenario: SimulatorScenario? = nil, recordedRequestLimit: Int = 256,
         clock: any ChappieClock = SystemClock()
     ) {
         self.host = host

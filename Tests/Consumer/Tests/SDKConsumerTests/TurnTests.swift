@@ -49,7 +49,7 @@ import Testing
             let usage = try #require(response.usage)
             #expect(usage.totalTokens == usage.inputTokens + usage.outputTokens && usage.outputTokens > 0)
             #expect(usage.cachedInputTokens >= 0 && usage.reasoningTokens > 0)
-            #expect(response.error == nil && response.incompleteReason == nil && response.model == "gpt-5.5")
+            #expect(response.error == nil && response.incompleteReason == nil && response.model == "gpt-6.1-sol")
             await client.disconnect()
         }
     }
@@ -88,16 +88,16 @@ import Testing
                 ChappieResponseRequest(
                     messages: [.developer("Be brief."), .system("No lists."), .assistant("Yes?"), .user("reply: b")],
                     options: ChappieMessageOptions(fastMode: true, reasoningEffort: .high, verbosity: .low),
-                    model: "gpt-5.5-mini"))
+                    model: "gpt-6-luna"))
             let turns = simulated.turns
             #expect(turns.map { $0["reasoning"]?["effort"] } == ["low", "high"])
             #expect(turns.map { $0["text"]?["verbosity"] } == ["high", "low"])
-            #expect(turns.map { $0["model"] } == ["gpt-5.5", "gpt-5.5-mini"])
+            #expect(turns.map { $0["model"] } == ["gpt-6.1-sol", "gpt-6-luna"])
             let inputs = turns.map { $0["input"]?.array ?? [] }
             #expect(inputs[0][0]["role"] == "developer", "the harness is the first item")
             #expect(inputs[1].prefix(inputs[0].count).map { $0.serialized() } == inputs[0].map { $0.serialized() })
             #expect(inputs[0].last?["content"]?[1]?["type"] == "input_image")
-            #expect(await client.context().model == "gpt-5.5", "the other model was for one turn")
+            #expect(await client.context().model == "gpt-6.1-sol", "the other model was for one turn")
         }
     }
 
@@ -180,7 +180,7 @@ import Testing
             let size: ChappieContextSize = await client.contextSize(contextWindow: 100_000)
             #expect(size.estimatedTokens == context.estimatedTokens && size.contextWindow == 100_000)
             #expect(size.remainingTokens == 100_000 - size.estimatedTokens && size.usedPercent > 0)
-            #expect(await client.selectModel("gpt-5.5-mini").model == "gpt-5.5-mini")
+            #expect(await client.selectModel("gpt-6-luna").model == "gpt-6-luna")
             await client.selectModel(context.model)
 
             let kept = try JSONDecoder().decode(ChappieClientContext.self, from: JSONEncoder().encode(context))
@@ -204,25 +204,28 @@ import Testing
             let client = simulated.client()
             let models: [ChappieModel] = try await client.models()
             let model = try #require(models.first)
-            #expect(models.map(\.slug) == ["gpt-5.5", "gpt-5.5-mini", "gpt-6.1-sol"])
-            #expect(model.id == model.slug && model.displayName == "GPT-5.5" && model.description?.isEmpty == false)
+            let slugs = [
+                "gpt-6.1-sol", "gpt-6-astra", "gpt-6-sol", "gpt-6-luna", "gpt-5.6-sol", "gpt-5.6-terra", "gpt-5.6-luna",
+            ]
+            #expect(models.map(\.slug) == slugs)
+            #expect(model.id == model.slug && model.displayName == "GPT-6.1-Sol" && model.description?.isEmpty == false)
             #expect(model.supportedInAPI && model.priority == 1 && model.inputModalities == ["text", "image"])
-            #expect(model.supportedReasoningLevels == [.low, .medium, .high, .extraHigh])
-            #expect(model.defaultReasoningLevel == .medium && model.contextWindow == 272_000)
+            #expect(model.supportedReasoningLevels == [.low, .medium, .high, .extraHigh, .max, .ultra])
+            #expect(model.defaultReasoningLevel == .low && model.contextWindow == 272_000)
             #expect(!model.supportsSearchTool && model.supportsParallelToolCalls)
             let filters: [(ChappieModelFilter, Int)] = [
-                (.init(), 3), (.textInAPI, 3), (ChappieModelFilter(supportedInAPI: false), 0),
+                (.init(), 7), (.textInAPI, 7), (ChappieModelFilter(supportedInAPI: false), 0),
                 (ChappieModelFilter(inputModality: "sound"), 0), (ChappieModelFilter(supportsSearchTool: true), 0),
-                (ChappieModelFilter(supportsParallelToolCalls: true), 3),
-                (ChappieModelFilter(reasoningLevel: "max"), 1),
+                (ChappieModelFilter(supportsParallelToolCalls: true), 7),
+                (ChappieModelFilter(reasoningLevel: "ultra"), 5),
             ]
             for (filter, count) in filters { #expect(try await client.models(filter: filter).count == count) }
             #expect(ChappieModelFilter.textInAPI == ChappieModelFilter(supportedInAPI: true, inputModality: "text"))
             #expect(try await client.bestAvailableModel() == model)
             #expect(try await client.bestAvailableModel(filter: .init(supportsSearchTool: true)) == nil)
-            #expect(try await client.fallbackModel(excluding: "gpt-5.5")?.slug == "gpt-5.5-mini")
+            #expect(try await client.fallbackModel(excluding: "gpt-6.1-sol")?.slug == "gpt-6-astra")
             #expect(
-                try await client.fallbackModel(excluding: "gpt-5.5", filter: .init(reasoningLevel: "max"))?.slug
+                try await client.fallbackModel(excluding: "gpt-6-astra", filter: .init(reasoningLevel: "max"))?.slug
                     == "gpt-6.1-sol")
             let limits: ChappieUsageLimitSnapshot = try await client.usageLimits()
             #expect(limits.primary?.usedPercent == 12 && limits.secondary?.usedPercent == 3 && limits.plan == .plus)

@@ -42,8 +42,10 @@ public struct ChappieToolCall: Sendable, Hashable, Codable {
     public init?(_ item: ChappieOutputItem) {
         guard item.isToolCall, let name = item.name, let callID = item.callID, !callID.isEmpty else { return nil }
         let isCustom = item.type == "custom_tool_call"
+        let namespace = item.json["namespace"]?.string
+        // Tools that belong to no namespace stand in this one.
         self.init(
-            name: name, namespace: item.json["namespace"]?.string, callID: callID,
+            name: name, namespace: namespace == "functions" ? nil : namespace, callID: callID,
             arguments: item.json[isCustom ? "input" : "arguments"]?.string ?? "", isCustom: isCustom)
     }
 }

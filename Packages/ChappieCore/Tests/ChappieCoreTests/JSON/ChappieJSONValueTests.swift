@@ -4,11 +4,11 @@ import Testing
 @Suite struct ChappieJSONValueTests {
     @Test func literalsReadLikeJSON() {
         let value: ChappieJSON = [
-            "model": "gpt-5.5", "stream": true, "input": [1, 2.5, nil, [:], []], "quote": "\"\\\n\u{01}",
+            "model": "gpt-6-sol", "stream": true, "input": [1, 2.5, nil, [:], []], "quote": "\"\\\n\u{01}",
         ]
         #expect(
             value.serialized()
-                == #"{"model":"gpt-5.5","stream":true,"input":[1,2.5,null,{},[]],"quote":"\"\\\n\u0001"}"#)
+                == #"{"model":"gpt-6-sol","stream":true,"input":[1,2.5,null,{},[]],"quote":"\"\\\n\u0001"}"#)
     }
 
     @Test func casesTakeSwiftsOwnValues() {

@@ -7,9 +7,9 @@ import Testing
         let model = try #require(
             ChappieModel(
                 json(
-                    #"{"slug":"gpt-5.5","display_name":"GPT-5.5","description":"Good","default_reasoning_level":"medium","supported_reasoning_levels":[{"effort":"low","description":"Fast"},{"effort":"xhigh"},{"description":"?"},"ultra"],"visibility":"list","supported_in_api":true,"priority":13,"context_window":272000,"input_modalities":["text","image"],"supports_search_tool":true,"use_responses_lite":false,"experimental_thing":{"x":1}}"#
+                    #"{"slug":"gpt-6-sol","display_name":"GPT-6-Sol","description":"Good","default_reasoning_level":"medium","supported_reasoning_levels":[{"effort":"low","description":"Fast"},{"effort":"xhigh"},{"description":"?"},"ultra"],"visibility":"list","supported_in_api":true,"priority":13,"context_window":272000,"input_modalities":["text","image"],"supports_search_tool":true,"use_responses_lite":false,"experimental_thing":{"x":1}}"#
                 )))
-        #expect(model.id == "gpt-5.5" && model.displayName == "GPT-5.5" && model.description == "Good")
+        #expect(model.id == "gpt-6-sol" && model.displayName == "GPT-6-Sol" && model.description == "Good")
         #expect(model.supportedInAPI && model.isListed && model.priority == 13 && model.contextWindow == 272_000)
         #expect(model.supportedReasoningLevels == [.low, .extraHigh, .ultra] && model.defaultReasoningLevel == .medium)
         #expect(model.inputModalities == ["text", "image"] && model.supportsSearchTool)

@@ -52,7 +52,7 @@ enum ReferenceAnswer {
         - "data: [DONE]\n\ndata: {\"type\":\"response.output_text.delta\",\"delta\":\"never\"}\n\n".utf8.count
 
     private static let created =
-        #"{"type":"response.created","response":{"id":"resp_1","status":"in_progress","model":"gpt-5.5","output":[]}}"#
+        #"{"type":"response.created","response":{"id":"resp_1","status":"in_progress","model":"gpt-6-sol","output":[]}}"#
     private static let inProgress = #"{"type":"response.in_progress","response":{"id":"resp_1"}}"#
     private static let reasoning =
         #"{"id":"rs_1","type":"reasoning","summary":[{"type":"summary_text","text":"**Plän** 🧭"}],"encrypted_content":"gAAAA"}"#

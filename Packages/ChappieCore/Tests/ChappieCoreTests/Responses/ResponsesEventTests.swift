@@ -121,9 +121,9 @@ import Testing
 
     @Test func readsCreated() throws {
         let response = try response(
-            #"{"type":"response.created","response":{"id":"resp_6901","created_at":1795217224,"status":"in_progress","error":null,"incomplete_details":null,"model":"gpt-5.5","output":[],"temperature":1.0,"usage":null,"metadata":{}},"sequence_number":0}"#
+            #"{"type":"response.created","response":{"id":"resp_6901","created_at":1795217224,"status":"in_progress","error":null,"incomplete_details":null,"model":"gpt-6-sol","output":[],"temperature":1.0,"usage":null,"metadata":{}},"sequence_number":0}"#
         )
-        #expect(response.id == "resp_6901" && response.model == "gpt-5.5" && response.status == .inProgress)
+        #expect(response.id == "resp_6901" && response.model == "gpt-6-sol" && response.status == .inProgress)
         #expect(response.items == [] && response.usage == nil && response.error == nil)
         #expect(response.incompleteReason == nil)
         #expect(response.raw["created_at"] == 1_795_217_224 && response.raw["temperature"]?.double == 1)

@@ -44,50 +44,54 @@ extension Simulator {
         return await log.reduce(into: []) { $0.append($1) }
     }
 
-    /// A turn with nothing but what is needed.
-    static func turn(_ text: String, _ more: [(String, ChappieJSON)] = []) -> ChappieJSON {
-        let message: ChappieJSON = ["role": "user", "content": .string(text)]
-        return .object(
-            ChappieJSONObject([("model", "gpt-5.5"), ("store", false), ("stream", true), ("input", [message])] + more))
-    }
-
-    /// A turn in the lite form with nothing but what is needed, for the model that the list has first.
-    static func liteTurn(
+    /// A turn in the lite form with nothing but what is needed. One that starts from a response brings no tools again.
+    static func turn(
         _ text: String, _ more: [(String, ChappieJSON)] = [], tools: [ChappieJSON] = []
     ) -> ChappieJSON {
         let declared: ChappieJSON = ["type": "additional_tools", "role": "developer", "tools": .array(tools)]
         let message: ChappieJSON = ["role": "user", "content": .string(text)]
+        let isChained = more.contains { $0.0 == "previous_response_id" }
         let body: ChappieJSONObject = [
-            "model": "gpt-6.1-sol", "store": false, "stream": true, "input": [declared, message],
+            "model": "gpt-6.1-sol", "store": false, "stream": true,
+            "input": isChained ? [message] : [declared, message],
             "tool_choice": "auto", "parallel_tool_calls": false, "reasoning": ["context": "all_turns"],
             "include": ["reasoning.encrypted_content"],
         ]
         return .object(ChappieJSONObject(body.members.map { ($0.name, $0.value) } + more))
     }
 
+    /// A turn as it was in September, with nothing but what is needed.
+    static func flatTurn(_ text: String, _ more: [(String, ChappieJSON)] = []) -> ChappieJSON {
+        let message: ChappieJSON = ["role": "user", "content": .string(text)]
+        return .object(
+            ChappieJSONObject([("model", "gpt-5.5"), ("store", false), ("stream", true), ("input", [message])] + more))
+    }
+
     static let versionHeader = "version: 0.163.0"
     static let liteMarker = "x-openai-internal-codex-responses-lite: true"
     static func routingHint(_ model: String) -> String { "x-codex-routing-hint: model=\(model)" }
 
-    /// A request to the Responses endpoint with the header fields of a lite one.
-    func post(_ body: ChappieJSON, without header: String? = nil) throws -> Curl {
-        let hint = Self.routingHint(body["model"]?.string ?? "")
-        let all: [String] = [Self.versionHeader, Self.liteMarker, hint]
-        let headers = all.filter { $0 != header }
-        return try authorized("POST", "codex/responses", headers: headers, json: body)
+    /// One exchange with a new access token, and the header fields of November.
+    func authorized(
+        _ method: String, _ path: String, headers: [String] = [], json: ChappieJSON? = nil, body: [UInt8]? = nil,
+        without missing: String? = nil, options: [String] = []
+    ) throws -> Curl {
+        let hint = Self.routingHint(json?["model"]?.string ?? "gpt-6.1-sol")
+        let usual = [bearer, Self.versionHeader, Self.liteMarker, hint]
+        let kept = usual.filter { field in field != missing && !headers.contains { $0.hasPrefix(Self.name(of: field)) }
+        }
+        return try Curl(
+            method, "\(base)/backend-api/\(path)", headers: kept + headers, json: json, body: body, options: options)
     }
 
-    /// One exchange with a new access token.
-    func authorized(
-        _ method: String, _ path: String, headers: [String] = [], json: ChappieJSON? = nil, body: [UInt8]? = nil
-    ) throws -> Curl {
-        try Curl(method, "\(base)/backend-api/\(path)", headers: [bearer] + headers, json: json, body: body)
+    private static func name(of field: String) -> Substring { field.prefix { $0 != ":" } }
+
+    func post(_ body: ChappieJSON, without missing: String? = nil) throws -> Curl {
+        try authorized("POST", "codex/responses", json: body, without: missing)
     }
 
     func ask(_ text: String, _ more: [(String, ChappieJSON)] = [], options: [String] = []) throws -> Curl {
-        try Curl(
-            "POST", "\(base)/backend-api/codex/responses", headers: [bearer], json: Self.turn(text, more),
-            options: options)
+        try authorized("POST", "codex/responses", json: Self.turn(text, more), options: options)
     }
 }
 

@@ -128,31 +128,24 @@ final class TestWebSocket {
         return events
     }
 
-    func ask(_ text: String, _ more: [(String, ChappieJSON)] = []) -> [ChappieJSON] {
-        send(Self.create(text, more))
-        return answer()
-    }
-
-    /// A turn in the lite form, marked as one.
-    func askLite(
+    func ask(
         _ text: String, _ more: [(String, ChappieJSON)] = [], tools: [ChappieJSON] = []
     ) -> [ChappieJSON] {
-        sendLite(Simulator.liteTurn(text, more, tools: tools))
+        send(Self.create(text, more, tools: tools))
         return answer()
     }
 
-    func sendLite(_ body: ChappieJSON) {
-        let marker: ChappieJSON = ["ws_request_header_x_openai_internal_codex_responses_lite": "true"]
-        var message: ChappieJSONObject = ["type": "response.create", "client_metadata": marker]
-        for member in body.object?.members ?? [] { message[member.name] = member.value }
-        send(.object(message))
-    }
+    static let liteMarker = "ws_request_header_x_openai_internal_codex_responses_lite"
 
-    static func create(_ text: String, _ more: [(String, ChappieJSON)] = []) -> ChappieJSON {
-        .object(
-            ChappieJSONObject(
-                [("type", "response.create")]
-                    + (Simulator.turn(text, more).object?.members ?? []).map { ($0.name, $0.value) }))
+    static func create(
+        _ text: String, _ more: [(String, ChappieJSON)] = [], tools: [ChappieJSON] = []
+    ) -> ChappieJSON { message(Simulator.turn(text, more, tools: tools)) }
+
+    /// A turn as a message, marked as lite unless it has metadata of its own.
+    static func message(_ turn: ChappieJSON) -> ChappieJSON {
+        let start: ChappieJSONObject = ["type": "response.create", "client_metadata": [liteMarker: "true"]]
+        let members = start.members + (turn.object?.members ?? [])
+        return .object(ChappieJSONObject(members.map { ($0.name, $0.value) }))
     }
 }
 

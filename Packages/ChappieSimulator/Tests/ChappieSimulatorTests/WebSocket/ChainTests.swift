@@ -10,7 +10,8 @@ struct ChainTests {
 
     @Test func warmingUpAnswersWithAnIDAndNothingElse() async throws {
         try await Simulator.withWebSocket { client, _ in
-            let warm = client.ask("You are brief.", [("generate", false), ("reasoning", ["effort": "low"])])
+            let warm = client.ask(
+                "You are brief.", [("generate", false), ("reasoning", ["effort": "low", "context": "all_turns"])])
             #expect(warm.types == ["response.created", "response.completed"])
             #expect(warm[1]["response"]?["output"] == [])
             let turn = client.ask("Hi", [try after(warm)])

@@ -11,6 +11,7 @@ struct HandshakeTests {
             "GET /backend-api/codex/responses HTTP/1.1", "Host: x", "Connection: Upgrade", "Upgrade: websocket",
             "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
             "Authorization: Bearer \(simulator.signIn().accessToken)",
+            Simulator.versionHeader, Simulator.routingHint("gpt-6.1-sol"),
         ]
         return lines.map { instead[$0] ?? $0 }.joined(separator: "\r\n") + "\r\n\(more)\r\n"
     }

@@ -4,7 +4,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(3)))
 struct PhaseTests {
-    private static let configuration = SimulatorConfiguration(asOf: .november2026)
+    private static let configuration = SimulatorConfiguration()
 
     private func phases(_ events: [ChappieJSON]) -> [String] {
         events.filter { $0["type"] == "response.output_item.done" }.compactMap { $0["item"]?["phase"]?.string }
@@ -12,7 +12,7 @@ struct PhaseTests {
 
     @Test func theTurnStateAndTheTagOfTheListComeInOneMessage() async throws {
         try await Simulator.withWebSocket(Self.configuration) { client, _ in
-            let metadata = client.askLite("Hi")[3]
+            let metadata = client.ask("Hi")[3]
             #expect(metadata["type"] == "codex.response.metadata")
             #expect(metadata["headers"]?["openai-model"] == "gpt-6.1-sol")
             #expect(metadata["headers"]?["x-codex-turn-state"]?.string == client.header("x-codex-turn-state"))
@@ -25,7 +25,7 @@ struct PhaseTests {
     ])
     func aMessageSaysWhatItIs(text: String, expected: [String]) async throws {
         try await Simulator.withWebSocket(Self.configuration) { client, simulator in
-            let answers = [client.askLite(text), try simulator.post(Simulator.liteTurn(text)).events]
+            let answers = [client.ask(text), try simulator.post(Simulator.turn(text)).events]
             for events in answers {
                 #expect(phases(events) == expected)
                 let added = events.filter { $0["type"] == "response.output_item.added" }
@@ -36,25 +36,25 @@ struct PhaseTests {
 
     @Test func aScenarioLetsTheModelSpeakFirst() async throws {
         try await Simulator.withWebSocket(Self.configuration, named: "commentary") { client, _ in
-            #expect(phases(client.askLite("reply: yes")) == ["commentary", "final_answer"])
+            #expect(phases(client.ask("reply: yes")) == ["commentary", "final_answer"])
         }
     }
 
     @Test func aTurnGoesOnUntilTheModelIsDone() async throws {
         try await Simulator.withWebSocket(Self.configuration) { client, _ in
-            let first = client.askLite("take 1 step\nreply: done")
+            let first = client.ask("take 1 step\nreply: done")
             #expect(first.last?["response"]?["end_turn"] == false && first.text == "Step 1 of 1.")
-            let input = (Simulator.liteTurn("take 1 step\nreply: done")["input"]?.array ?? [])
+            let input = (Simulator.turn("take 1 step\nreply: done")["input"]?.array ?? [])
             let said = first.last?["response"]?["output"]?.array ?? []
-            let second = client.askLite("", [("input", .array(input + said))])
+            let second = client.ask("", [("input", .array(input + said))])
             #expect(second.last?["response"]?["end_turn"] == nil && second.text == "done")
         }
     }
 
     @Test func aScenarioLetsTheModelGoOn() async throws {
         try await Simulator.withWebSocket(Self.configuration, named: "goes-on") { client, _ in
-            #expect(client.askLite("reply: a").last?["response"]?["end_turn"] == false)
-            #expect(client.askLite("reply: b").last?["response"]?["end_turn"] == nil)
+            #expect(client.ask("reply: a").last?["response"]?["end_turn"] == false)
+            #expect(client.ask("reply: b").last?["response"]?["end_turn"] == nil)
         }
     }
 
@@ -64,7 +64,7 @@ struct PhaseTests {
                 "type": "namespace", "name": "functions", "description": "",
                 "tools": [["type": "custom", "name": "exec"]],
             ]
-            let events = client.askLite("call exec ls\nreply: I look.", tools: [tools])
+            let events = client.ask("call exec ls\nreply: I look.", tools: [tools])
             #expect(events[3]["type"] == "response.metadata")
             #expect(phases(events).isEmpty)
             let items = events.last?["response"]?["output"]?.array ?? []

@@ -6,7 +6,7 @@ import Testing
 struct TurnTests {
     @Test func theSameQuestionGetsTheSameWordsEveryWay() async throws {
         let question = "A quiet evening 🌙 with äöü\n\nand two lines"
-        let more: [(String, ChappieJSON)] = [("reasoning", ["effort": "low"])]
+        let more: [(String, ChappieJSON)] = [("reasoning", ["effort": "low", "context": "all_turns"])]
         try await Simulator.during { simulator in
             let post = try simulator.ask(question, more).events
             for offer in [nil, TestWebSocket.deflateOffer] {
@@ -14,7 +14,8 @@ struct TurnTests {
                 for events in [client.ask(question, more), client.ask(question, more)] {
                     #expect(events.text == post.text)
                     #expect(
-                        events.types.filter { !["codex.rate_limits", "response.metadata"].contains($0) } == post.types)
+                        events.types.filter { !["codex.rate_limits", "codex.response.metadata"].contains($0) }
+                            == post.types)
                 }
                 let message = try #require(simulator.receivedMessages.last)
                 #expect((message.wireByteCount < message.body.count) == (offer != nil))
@@ -27,16 +28,17 @@ struct TurnTests {
         let configuration = SimulatorConfiguration(usage: SimulatorUsage(primaryUsedPercent: 42.5))
         try await Simulator.withWebSocket(configuration) { client, _ in
             let state = try #require(client.header("x-codex-turn-state"))
-            let first = client.ask("Hi", [("model", "gpt-99")])
-            #expect(Array(first.types[2...3]) == ["codex.rate_limits", "response.metadata"])
+            let first = client.ask("Hi", [("model", "gpt-6-sol")])
+            #expect(Array(first.types[2...3]) == ["codex.rate_limits", "codex.response.metadata"])
             #expect(first[2]["plan_type"] == "plus")
             #expect(first[2]["rate_limits"]?["primary"]?["used_percent"]?.double == 42.5)
             #expect(first[2]["rate_limits"]?["primary"]?["window_minutes"] == 300)
-            #expect(first[3]["headers"]?["openai-model"] == "gpt-99")
+            #expect(first[3]["headers"]?["openai-model"] == "gpt-6-sol")
             #expect(first[3]["headers"]?["x-codex-turn-state"]?.string == state)
             let second = client.ask("Hi")
             #expect(second[3]["headers"]?["x-codex-turn-state"]?.string != state)
-            let third = client.ask("Hi", [("client_metadata", ["x-codex-turn-state": "sticky"])])
+            let third = client.ask(
+                "Hi", [("client_metadata", ["x-codex-turn-state": "sticky", TestWebSocket.liteMarker: "true"])])
             #expect(third[3]["headers"]?["x-codex-turn-state"] == "sticky")
         }
     }
@@ -84,7 +86,7 @@ struct TurnTests {
         let sizes = lines.map { $0.replacing(#/[0-9]+ bytes/#, with: "N bytes") }
         #expect(
             sizes == [
-                "GET \(path) 101", "PREWARM \(path) 200 (websocket 0, whole, 1 item, N bytes)",
+                "GET \(path) 101", "PREWARM \(path) 200 (websocket 0, whole, 2 items, N bytes)",
                 "POST \(path) 200 (websocket 0, incremental, 1 item, N bytes)",
             ])
     }

@@ -6,10 +6,10 @@ import Testing
 struct BackendExchangeTests {
     @Test func streamsAnAnswerWithTheHeadersClientsRead() async throws {
         try await Simulator.during { simulator in
-            let answer = try simulator.ask("Grüße 👩‍👩‍👧", [("reasoning", ["effort": "low"])])
+            let answer = try simulator.ask("Grüße 👩‍👩‍👧", [("reasoning", ["effort": "low", "context": "all_turns"])])
             #expect(answer.status == 200)
             #expect(answer.headers["content-type"] == "text/event-stream; charset=utf-8")
-            #expect(answer.headers["openai-model"] == "gpt-5.5")
+            #expect(answer.headers["openai-model"] == "gpt-6.1-sol")
             #expect(answer.headers["x-codex-primary-used-percent"] == "12.0")
             for name in ["x-request-id", "x-codex-turn-state", "x-models-etag", "x-codex-secondary-reset-at"] {
                 #expect(answer.headers[name]?.isEmpty == false, "\(name)")
@@ -68,9 +68,9 @@ struct BackendExchangeTests {
                 #expect(answer.json["error"]?["message"]?.string == message)
             }
             let answer = try simulator.ask(
-                "Hi", [("instructions", "Be brief."), ("model", "gpt-99"), ("temperature", .null)])
+                "Hi", [("instructions", .null), ("model", "gpt-6-sol"), ("temperature", .null)])
             #expect(answer.status == 200)
-            #expect(answer.headers["openai-model"] == "gpt-99")
+            #expect(answer.headers["openai-model"] == "gpt-6-sol")
         }
     }
 
@@ -92,11 +92,11 @@ struct BackendExchangeTests {
     @Test func givesModelsWithATagAndNothingToAClientThatHasThem() async throws {
         try await Simulator.during { simulator in
             func models(_ headers: String...) throws -> Curl {
-                try simulator.authorized("GET", "codex/models?client_version=1.2.3", headers: headers)
+                try simulator.authorized("GET", "codex/models?client_version=0.163.0", headers: headers)
             }
             let answer = try models()
             let tag = try #require(answer.headers["etag"])
-            #expect(answer.json["models"]?[0]?["slug"] == "gpt-5.5")
+            #expect(answer.json["models"]?[0]?["slug"] == "gpt-6.1-sol")
             let known = try models("if-none-match: \"other\", \(tag)")
             #expect(known.status == 304)
             #expect(known.headers["etag"] == tag)

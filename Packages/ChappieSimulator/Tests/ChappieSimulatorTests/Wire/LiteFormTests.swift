@@ -5,7 +5,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(3)))
 struct LiteFormTests {
-    private static let configuration = SimulatorConfiguration(asOf: .november2026)
+    private static let configuration = SimulatorConfiguration()
     private static let lookUp: ChappieJSON = [
         "type": "namespace", "name": "functions", "description": "",
         "tools": [["type": "function", "name": "look_up", "parameters": ["type": "object"]]],
@@ -76,10 +76,10 @@ struct LiteFormTests {
         try await Simulator.during(Self.configuration) { simulator in
             let client = try TestWebSocket(simulator)
             for (name, value, parameter, words) in Self.violations {
-                var object = try #require(Simulator.liteTurn("Hi").object)
+                var object = try #require(Simulator.turn("Hi").object)
                 object[name] = value
                 let answer = try simulator.post(.object(object))
-                client.sendLite(.object(object))
+                client.send(TestWebSocket.message(.object(object)))
                 let frame = client.answer()
                 #expect(answer.status == 400 && frame[0]["status"] == 400, "\(name) \(value ?? .null)")
                 for error in [answer.json["error"], frame[0]["error"]] {
@@ -87,17 +87,17 @@ struct LiteFormTests {
                     #expect(error?["message"]?.string?.contains(words) == true, "\(error ?? .null)")
                 }
             }
-            #expect(try simulator.post(Simulator.liteTurn("Hi")).status == 200)
+            #expect(try simulator.post(Simulator.turn("Hi")).status == 200)
         }
     }
 
     @Test func theMarkerIsDemandedBesideTheBody() async throws {
         try await Simulator.during(Self.configuration) { simulator in
-            let answer = try simulator.post(Simulator.liteTurn("Hi"), without: Simulator.liteMarker)
+            let answer = try simulator.post(Simulator.turn("Hi"), without: Simulator.liteMarker)
             #expect(answer.status == 400)
             #expect(answer.json["error"]?["param"] == "x-openai-internal-codex-responses-lite")
             let client = try TestWebSocket(simulator)
-            let frame = client.askLite("Hi", [("client_metadata", [:])])
+            let frame = client.ask("Hi", [("client_metadata", [:])])
             #expect(frame[0]["error"]?["param"] == "x-openai-internal-codex-responses-lite")
         }
     }
@@ -106,7 +106,7 @@ struct LiteFormTests {
     func takesTheEffortsOfTheModel(effort: String) async throws {
         try await Simulator.during(Self.configuration) { simulator in
             let reasoning: ChappieJSON = ["effort": .string(effort), "context": "all_turns"]
-            let answer = try simulator.post(Simulator.liteTurn("Hi", [("reasoning", reasoning)]))
+            let answer = try simulator.post(Simulator.turn("Hi", [("reasoning", reasoning)]))
             #expect(answer.status == 200)
         }
     }
@@ -116,16 +116,16 @@ struct LiteFormTests {
     @Test func onlyWhatIsNewGoesWithThePreviousResponse() async throws {
         try await Simulator.during(Self.configuration) { simulator in
             let client = try TestWebSocket(simulator)
-            let warm = client.askLite("one", [("generate", false), ("input", [Self.tools])])
+            let warm = client.ask("one", [("generate", false), ("input", [Self.tools])])
             let previous = ("previous_response_id", ChappieJSON.string(try #require(warm.responseID)))
             let question: ChappieJSON = ["id": "msg_1", "role": "user", "content": "call look_up {}"]
-            let repeated = client.askLite("", [previous, ("input", [Self.tools, question])])
+            let repeated = client.ask("", [previous, ("input", [Self.tools, question])])
             #expect(repeated[0]["error"]?["param"] == "input[0]")
             #expect(repeated[0]["error"]?["message"]?.string?.contains("only new items") == true)
-            let turn = client.askLite("", [previous, ("input", [question])])
+            let turn = client.ask("", [previous, ("input", [question])])
             #expect(turn.types.last == "response.completed")
             let next = ("previous_response_id", ChappieJSON.string(try #require(turn.responseID)))
-            let again = client.askLite("", [next, ("input", [question])])
+            let again = client.ask("", [next, ("input", [question])])
             #expect(again[0]["error"]?["param"] == "input[0]")
         }
     }
@@ -134,7 +134,7 @@ struct LiteFormTests {
 
     @Test func aCallHasItsNamespaceAndKeepsIt() async throws {
         try await Simulator.during(Self.configuration) { simulator in
-            let asked = Simulator.liteTurn("call look_up {}", tools: [Self.lookUp])
+            let asked = Simulator.turn("call look_up {}", tools: [Self.lookUp])
             let call = try #require(
                 try simulator.post(asked).events.first { $0["type"] == "response.output_item.done" }?["item"])
             #expect(call["namespace"] == "functions")
@@ -144,7 +144,7 @@ struct LiteFormTests {
                 ]
                 let input = (asked["input"]?.array ?? []) + [call, output]
                 return try simulator.post(
-                    Simulator.liteTurn("", [("input", .array(input))], tools: [Self.lookUp]))
+                    Simulator.turn("", [("input", .array(input))], tools: [Self.lookUp]))
             }
             #expect(try next(call).events.text.contains("3 left"))
             var bare = try #require(call.object)
@@ -159,7 +159,7 @@ struct LiteFormTests {
             func answer(sealedFor model: String) throws -> Curl {
                 let content = ChappieJSON.string(SealedContent.seal("compacted:x", for: model))
                 let item: ChappieJSON = ["type": "compaction", "encrypted_content": content]
-                return try simulator.post(Simulator.liteTurn("", [("input", [Self.tools, item, Self.question])]))
+                return try simulator.post(Simulator.turn("", [("input", [Self.tools, item, Self.question])]))
             }
             #expect(try answer(sealedFor: "gpt-5.6-sol").status == 200)
             let refused = try answer(sealedFor: "gpt-5.5")
@@ -168,12 +168,31 @@ struct LiteFormTests {
         }
     }
 
+    @Test func inSeptemberTheFlatFormIsTaken() async throws {
+        try await Simulator.during(SimulatorConfiguration(asOf: .september2026)) { simulator in
+            let answer = try simulator.bare(Simulator.flatTurn("Hi", [("instructions", "Be brief.")]))
+            #expect(answer.status == 200 && answer.headers["openai-model"] == "gpt-5.5")
+            #expect(answer.events.allSatisfy { $0["item"]?["phase"] == nil })
+            let unknown = try simulator.bare(Simulator.flatTurn("Hi", [("model", "gpt-99")]))
+            let list = try simulator.authorized("GET", "codex/models", without: Simulator.versionHeader)
+            #expect(unknown.status == 200 && list.json["models"]?[0]?["slug"] == "gpt-5.5")
+        }
+    }
+
     @Test func aLenientServiceChecksNoFormButStillItsModels() async throws {
         try await Simulator.during(Self.configuration, named: "lenient") { simulator in
-            let flat = try simulator.ask("Hi", [("model", "gpt-6.1-sol"), ("instructions", "Be brief.")])
-            let retired = try simulator.ask("Hi", [("model", "gpt-5.5")])
-            let list = try simulator.authorized("GET", "codex/models")
+            let flat = try simulator.bare(
+                Simulator.flatTurn("Hi", [("model", "gpt-6.1-sol"), ("instructions", "Be brief.")]))
+            let retired = try simulator.bare(Simulator.flatTurn("Hi"))
+            let list = try simulator.authorized("GET", "codex/models", without: Simulator.versionHeader)
             #expect([flat.status, retired.status, list.status] == [200, 400, 200])
         }
+    }
+}
+
+extension Simulator {
+    /// A turn without the header fields of November.
+    fileprivate func bare(_ turn: ChappieJSON) throws -> Curl {
+        try Curl("POST", "\(base)/backend-api/codex/responses", headers: [bearer], json: turn)
     }
 }

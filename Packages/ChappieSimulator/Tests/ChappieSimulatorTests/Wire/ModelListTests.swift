@@ -20,7 +20,7 @@ struct ModelListTests {
     }
 
     private static func configuration(plan: String = "plus", models: [String]? = nil) -> SimulatorConfiguration {
-        SimulatorConfiguration(account: SimulatorAccount(plan: plan, models: models), asOf: .november2026)
+        SimulatorConfiguration(account: SimulatorAccount(plan: plan, models: models))
     }
 
     @Test(
@@ -64,7 +64,7 @@ struct ModelListTests {
             #expect(Self.slugs(middle) == Self.paid.filter { !["gpt-6-sol", "gpt-6-luna"].contains($0) })
             #expect(Self.slugs(old) == ["codex-auto-review"])
             #expect(Set([new, middle, old].map { $0.headers["etag"] }).count == 3)
-            let turn = try simulator.post(Simulator.liteTurn("Hi"))
+            let turn = try simulator.post(Simulator.turn("Hi"))
             #expect(turn.status == 200 && turn.headers["x-models-etag"] == new.headers["etag"])
         }
     }
@@ -98,8 +98,8 @@ struct ModelListTests {
             func refusal(_ model: String, version: String = "0.163.0") throws -> Curl {
                 try simulator.authorized(
                     "POST", "codex/responses",
-                    headers: ["version: \(version)", Simulator.liteMarker, Simulator.routingHint(model)],
-                    json: Simulator.liteTurn("Hi", [("model", .string(model))]))
+                    headers: ["version: \(version)"],
+                    json: Simulator.turn("Hi", [("model", .string(model))]))
             }
             for model in ["gpt-5.5", "gpt-5.4-mini", "gpt-6.1-sol"] {
                 let answer = try refusal(model)
@@ -122,15 +122,15 @@ struct ModelListTests {
         try await Simulator.during(Self.configuration(), named: name) { simulator in
             let client = try TestWebSocket(simulator)
             for model in ["gpt-6.1-sol", "gpt-5.5"] {
-                let answer = try simulator.post(Simulator.liteTurn("Hi", [("model", .string(model))]))
+                let answer = try simulator.post(Simulator.turn("Hi", [("model", .string(model))]))
                 #expect(answer.status == status && answer.body.contains(words))
-                let frame = client.askLite("Hi", [("model", .string(model))])
+                let frame = client.ask("Hi", [("model", .string(model))])
                 #expect(frame.types == ["error"] && frame[0]["status"]?.int == status)
                 #expect(frame[0]["error"]?["type"] == "invalid_request_error")
                 #expect(frame[0]["error"]?["message"]?.string?.contains(words) == true)
             }
-            #expect(try simulator.post(Simulator.liteTurn("Hi", [("model", "gpt-6-sol")])).status == 200)
-            #expect(client.askLite("Hi", [("model", "gpt-6-sol")]).types.last == "response.completed")
+            #expect(try simulator.post(Simulator.turn("Hi", [("model", "gpt-6-sol")])).status == 200)
+            #expect(client.ask("Hi", [("model", "gpt-6-sol")]).types.last == "response.completed")
         }
     }
 
@@ -140,7 +140,7 @@ struct ModelListTests {
             #expect(last["slug"] == "gpt-5.5" && last["upgrade"]?["model"] == "gpt-6-sol")
             #expect(last["comp_hash"] == "2911" && last["use_responses_lite"] == false)
             #expect(
-                try simulator.post(Simulator.turn("Hi", [("model", "gpt-5.5")])).json == Self.unsupported("gpt-5.5"))
+                try simulator.post(Simulator.flatTurn("Hi")).json == Self.unsupported("gpt-5.5"))
         }
     }
 
@@ -148,31 +148,31 @@ struct ModelListTests {
 
     @Test func withoutAVersionOrAHintThereIsNoModel() async throws {
         try await Simulator.during(Self.configuration()) { simulator in
-            #expect(try simulator.authorized("GET", "codex/models?client_version=0.163.0").status == 404)
-            let turn = Simulator.liteTurn("Hi")
-            for missing in [Simulator.versionHeader, Simulator.routingHint("gpt-6.1-sol")] {
-                let answer = try simulator.post(turn, without: missing)
-                #expect(answer.status == 404 && answer.json == Self.notFound("gpt-6.1-sol"), "\(missing)")
-            }
-            let other = try simulator.authorized(
-                "POST", "codex/responses",
-                headers: [Simulator.versionHeader, Simulator.liteMarker, Simulator.routingHint("gpt-6-sol")], json: turn
-            )
-            #expect(other.status == 400 && other.json["error"]?["param"] == "x-codex-routing-hint")
-            let tier = try simulator.authorized(
-                "POST", "codex/responses",
-                headers: [
-                    Simulator.versionHeader, Simulator.liteMarker, Simulator.routingHint("gpt-6.1-sol;tier=priority"),
-                ], json: turn)
-            #expect(tier.status == 200)
+            let list = try simulator.authorized("GET", "codex/models", without: Simulator.versionHeader)
+            #expect(list.status == 404)
+            let turn = Simulator.turn("Hi")
             let upgrade = [
                 "connection: Upgrade", "upgrade: websocket", "sec-websocket-version: 13",
                 "sec-websocket-key: bHbe8f9S9pJdc7LPufziCw==",
             ]
-            for headers in [[Simulator.versionHeader], [Simulator.routingHint("gpt-6.1-sol")]] {
-                let refused = try simulator.authorized("GET", "codex/responses", headers: upgrade + headers)
+            for missing in [Simulator.versionHeader, Simulator.routingHint("gpt-6.1-sol")] {
+                let answer = try simulator.post(turn, without: missing)
+                #expect(answer.status == 404 && answer.json == Self.notFound("gpt-6.1-sol"), "\(missing)")
+                let refused = try simulator.authorized("GET", "codex/responses", headers: upgrade, without: missing)
                 #expect(refused.status == 404 && refused.json["error"]?["message"] == "Model not found")
             }
+        }
+    }
+
+    @Test func aHintNamesTheModelOfItsRequest() async throws {
+        try await Simulator.during(Self.configuration()) { simulator in
+            func post(hint: String) throws -> Curl {
+                try simulator.authorized(
+                    "POST", "codex/responses", headers: [Simulator.routingHint(hint)], json: Simulator.turn("Hi"))
+            }
+            let other = try post(hint: "gpt-6-sol")
+            #expect(other.status == 400 && other.json["error"]?["param"] == "x-codex-routing-hint")
+            #expect(try post(hint: "gpt-6.1-sol;tier=priority").status == 200)
         }
     }
 }

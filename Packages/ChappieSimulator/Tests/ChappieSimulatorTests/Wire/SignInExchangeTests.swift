@@ -45,7 +45,8 @@ struct SignInExchangeTests {
 
         func get(_ path: String, _ tokens: Curl, _ headers: [String] = []) throws -> Curl {
             let bearer = "authorization: Bearer \(tokens.json["access_token"]?.string ?? "")"
-            return try Curl("GET", "\(simulator.base)/backend-api/\(path)", headers: [bearer] + headers)
+            return try Curl(
+                "GET", "\(simulator.base)/backend-api/\(path)", headers: [bearer, Simulator.versionHeader] + headers)
         }
     }
 
@@ -173,7 +174,7 @@ struct SignInExchangeTests {
 
     private static let scenario = """
         {"settings":{"pollInterval":0,"otherAccounts":[{"id":"acct-2","userID":"user-2","email":"<two>@example.com",
-         "plan":"pro","primaryUsedPercent":77,"models":["gpt-5.5-mini","no-such-model"]}]}}
+         "plan":"pro","primaryUsedPercent":77,"models":["gpt-6-luna","no-such-model"]}]}}
         """
 
     @Test func thePageOffersThemAndEachSeesItsOwn() async throws {
@@ -190,8 +191,8 @@ struct SignInExchangeTests {
             #expect(usage.map { $0["plan_type"] } == ["plus", "pro"])
             #expect(usage.map { $0["rate_limit"]?["primary_window"]?["used_percent"] } == [12, 77])
             let lists = try tokens.map { try first.get("codex/models", $0) }
-            #expect(lists[0].json["models"]?.array?.count == 4)
-            #expect(lists[1].json["models"]?.array?.map { $0["slug"] } == ["gpt-5.5-mini"])
+            #expect(lists[0].json["models"]?.array?.count == 8)
+            #expect(lists[1].json["models"]?.array?.map { $0["slug"] } == ["gpt-6-luna"])
             let tags = lists.map { $0.headers["etag"] ?? "" }
             #expect(try first.get("codex/models", tokens[1], ["if-none-match: \(tags[1])"]).status == 304)
             #expect(try first.get("codex/models", tokens[1], ["if-none-match: \(tags[0])"]).status == 200)
@@ -215,7 +216,7 @@ struct SignInExchangeTests {
             let token = tokens.json["access_token"]?.string
             let socket = try TestWebSocket(simulator, token: token, headers: ["session-id: s-1"])
             #expect(socket.header("x-codex-primary-used-percent") == "77.0")
-            let limits = socket.ask("reply: hi").first { $0["type"] == "codex.rate_limits" }
+            let limits = socket.ask("reply: hi", [("model", "gpt-6-luna")]).first { $0["type"] == "codex.rate_limits" }
             #expect(limits?["rate_limits"]?["primary"]?["used_percent"]?.double == 77)
             #expect(try flow.refresh(tokens.json["refresh_token"]).status == 200)
         }
