@@ -146,7 +146,7 @@ import Testing
             try await Loopback.run(try SimulatorScenario(named: "stall")) { loopback in
                 let handle = loopback.client().startStream(.user("Hello"))
                 for try await event in handle.events {
-                    if case .textDelta = event { break }
+                    if case .created = event { break }
                 }
                 let open = loopback.simulator.openConnectionCount
                 let start = ContinuousClock.now
