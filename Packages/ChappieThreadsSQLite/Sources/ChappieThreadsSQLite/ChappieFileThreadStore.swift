@@ -35,6 +35,8 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
     private let database = Mutex<ThreadDatabase?>(nil)
     /// Once read; never with `.complete`.
     private let keptKeys = Mutex<[RecordSealer]?>(nil)
+    /// With `.complete` alone.
+    private let openTurns = Mutex(KeysOfOpenTurns())
 
     /// Touches nothing yet: what is wrong with the folder or the key is thrown by the first call that needs them.
     ///
@@ -74,7 +76,7 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
 
     public func summary(of thread: String) async throws(ChappieThreadStoreError) -> ChappieThreadSummary? {
         guard let facts = try await opened() else { return nil }
-        return try await perform(facts) { database, protection throws(StoreError) in
+        return try await perform(facts, in: thread) { database, protection throws(StoreError) in
             try database.summary(of: thread, protection)
         }
     }
@@ -83,7 +85,7 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
         of thread: String, from position: Int
     ) async throws(ChappieThreadStoreError) -> [ChappieThreadRecord] {
         guard let facts = try await opened() else { throw .notFound(thread: thread) }
-        return try await perform(facts) { database, protection throws(StoreError) in
+        return try await perform(facts, in: thread) { database, protection throws(StoreError) in
             try database.records(of: thread, from: position, protection)
         }
     }
@@ -95,9 +97,17 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
             !records.isEmpty && position >= 0 && position + records.count < 1 << 31
                 && records.map(\.position) == Array(position..<position + records.count),
             "Records that are appended follow one another from the given position on.")
-        let facts = try await openedOrMade()
-        try await perform(facts) { [limits] database, protection throws(StoreError) in
-            try database.append(records, to: thread, at: position, limit: limits.maximumBytes, protection)
+        do throws(StoreError) {
+            let facts = try await openedOrMade()
+            try await perform(facts, in: thread.id) { [self] database, protection throws(StoreError) in
+                try database.append(records, to: thread, at: position, limit: limits.maximumBytes, protection)
+                holdKeys(protection.sealers, for: records, of: thread.id)
+            }
+        } catch {
+            // Its caller appends to a thread that has grown once more; with any other error the turn is over.
+            if case .conflict(_, let expected, let actual) = error, actual > expected { throw error }
+            openTurns.withLock { $0.close(records.compactMap(\.turnID), in: thread.id) }
+            throw error
         }
     }
 
@@ -106,6 +116,7 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
         try await perform(facts) { database, protection throws(StoreError) in
             try database.delete(thread, protection)
         }
+        openTurns.withLock { $0.close(thread) }
     }
 
     public func search(_ query: ChappieThreadQuery) async throws(ChappieThreadStoreError) -> [ChappieThreadHit] {
@@ -270,13 +281,14 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
 
     // MARK: Performing
 
+    /// - Parameter thread: the thread that the work is about, if it is about one alone.
     private func perform<Output: Sendable>(
-        _ facts: ThreadDatabase.Facts,
+        _ facts: ThreadDatabase.Facts, in thread: String? = nil,
         _ work: @escaping @Sendable (ThreadDatabase, ThreadProtection) throws(StoreError) -> Output
     ) async throws(StoreError) -> Output {
         guard facts.isSealed else { return try await perform(facts, .plain, work) }
         do throws(StoreError) {
-            return try await perform(facts, protection(facts, isLatest: false), work)
+            return try await perform(facts, protection(facts, in: thread, isLatest: false), work)
         } catch .wrongKey {
             // Another process may have changed the key since it was read.
             return try await perform(facts, protection(facts, isLatest: true), work)
@@ -294,13 +306,31 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
     }
 
     private func protection(
-        _ facts: ThreadDatabase.Facts, isLatest: Bool
+        _ facts: ThreadDatabase.Facts, in thread: String? = nil, isLatest: Bool
     ) async throws(StoreError) -> ThreadProtection {
         let isKept = storagePolicy.fileProtection == .completeUntilFirstUserAuthentication
-        if isKept, !isLatest, let sealers = keptKeys.withLock({ $0 }) { return ThreadProtection(sealers: sealers) }
+        if !isLatest {
+            if let sealers = keptKeys.withLock({ $0 }) { return ThreadProtection(sealers: sealers) }
+            if let thread, let sealers = openTurns.withLock({ $0.sealers(for: thread) }) {
+                return ThreadProtection(sealers: sealers)
+            }
+        }
         let sealers = try await ThreadKeys(of: facts.id, in: keyStore).load()
         if isKept { keptKeys.withLock { $0 = sealers } }
         return ThreadProtection(sealers: sealers, isLatest: isLatest)
+    }
+
+    /// The longest time for which a turn without an end holds the key.
+    private static let longestTurn = DispatchTimeInterval.seconds(86_400)
+
+    /// Holds the keys while a turn is under way, so that its answer is kept although the screen was locked meanwhile.
+    private func holdKeys(_ sealers: [RecordSealer], for records: [ChappieThreadRecord], of thread: String) {
+        guard storagePolicy.fileProtection == .complete else { return }
+        for turn in openTurns.withLock({ $0.follow(records, of: thread, sealers) }) {
+            queue.asyncAfter(deadline: .now() + Self.longestTurn) { [weak self] in
+                self?.openTurns.withLock { $0.close([turn], in: thread) }
+            }
+        }
     }
 
     /// SQLite blocks, so its work is done outside of the threads of Swift's tasks. A call that was cancelled goes on: its
@@ -324,8 +354,10 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
 public struct ChappieFileThreadStoreStoragePolicy: Sendable, Hashable, Codable {
     /// When the threads can be read.
     public enum FileProtection: String, Sendable, Hashable, Codable {
-        /// Encrypted; the key is read for each call and not kept. While it can't be had, the threads can't be read. The
-        /// default.
+        /// Encrypted; the key is read for each call and not kept, except while a turn is under way: then it is held for
+        /// that turn's thread, until the turn ends, waits for an approval or is a day old, so that an answer is kept
+        /// although the screen was locked meanwhile. While the key can't be had, no other thread can be read, and no turn
+        /// begins. The default.
         case complete
         /// Encrypted; the key is kept in memory once it has been read.
         case completeUntilFirstUserAuthentication

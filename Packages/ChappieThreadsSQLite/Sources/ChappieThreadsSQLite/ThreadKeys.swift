@@ -59,3 +59,39 @@ struct ThreadKeys: Sendable {
         }
     }
 }
+
+/// The keys of threads in which turns are under way.
+struct KeysOfOpenTurns {
+    private var threads: [String: (turns: Set<String>, sealers: [RecordSealer])] = [:]
+
+    func sealers(for thread: String) -> [RecordSealer]? { threads[thread]?.sealers }
+
+    /// Follows records of a thread that were stored with these keys.
+    ///
+    /// - Returns: the turns that began with them and have not ended.
+    mutating func follow(
+        _ records: [ChappieThreadRecord], of thread: String, _ sealers: [RecordSealer]
+    ) -> Set<String> {
+        let earlier = threads[thread]?.turns ?? []
+        var turns = earlier
+        for record in records {
+            guard let turn = record.turnID else { continue }
+            switch record.kind {
+            case .turnStarted, .turnResumed: turns.insert(turn)
+            case .turnFinished, .turnFailed, .turnInterrupted, .approvalPending: turns.remove(turn)
+            default: continue
+            }
+        }
+        threads[thread] = turns.isEmpty ? nil : (turns, sealers)
+        return turns.subtracting(earlier)
+    }
+
+    mutating func close(_ turns: [String], in thread: String) {
+        guard let sealers = threads[thread]?.sealers, let open = threads[thread]?.turns.subtracting(turns) else {
+            return
+        }
+        threads[thread] = open.isEmpty ? nil : (open, sealers)
+    }
+
+    mutating func close(_ thread: String) { threads[thread] = nil }
+}

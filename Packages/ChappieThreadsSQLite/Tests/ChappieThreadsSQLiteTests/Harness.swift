@@ -52,6 +52,15 @@ extension ChappieThreadStore {
         try await append(records, to: summary, at: position)
     }
 
+    /// Appends a record to a thread that is there.
+    func add(_ kind: ChappieThreadRecord.Kind, _ body: ChappieJSONValue, to thread: String) async throws {
+        guard var summary = try await summary(of: thread) else { throw FixtureFailure("\(thread) is not there") }
+        let record = ChappieThreadRecord(
+            position: summary.recordCount, kind: kind, date: summary.updatedAt, body: body)
+        summary.add(record)
+        try await append([record], to: summary, at: record.position)
+    }
+
     /// The words of a thread.
     func words(of thread: String) async throws -> [String] {
         try await records(of: thread, from: 0).map { $0.searchableText ?? "" }

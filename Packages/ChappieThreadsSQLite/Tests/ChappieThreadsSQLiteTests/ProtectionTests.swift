@@ -102,7 +102,8 @@ struct ProtectionTests {
     @Test func whileTheKeyringIsLockedTheThreadsAreToo() async throws {
         let place = try Place()
         let (strict, kept) = (place.store(.complete), place.store(.completeUntilFirstUserAuthentication))
-        try await strict.say(["first"], in: "one")
+        // In another process: one in which a turn is under way has the key.
+        try await place.store().say(["first"], in: "one")
         #expect(try await kept.words(of: "one") == ["first"])
         place.keys.fail(.load, with: .locked("the screen is locked"))
         for store in [strict, place.store(.completeUntilFirstUserAuthentication)] {
@@ -117,6 +118,61 @@ struct ProtectionTests {
         try await kept.say(["second"], in: "one", from: 1)
         place.keys.fail(.load, with: .locked(""), times: 0)
         #expect(try await strict.words(of: "one") == ["first", "second"])
+    }
+
+    private static let ends: [ChappieThreadRecord.Kind] = [
+        .turnFinished, .turnFailed, .turnInterrupted, .approvalPending,
+    ]
+
+    @Test(arguments: ends)
+    func aTurnIsKeptToItsEndAlthoughTheScreenIsLockedMeanwhile(_ end: ChappieThreadRecord.Kind) async throws {
+        let place = try Place()
+        let store = place.store(.complete)
+        try await place.store().say(["other"], in: "two")
+        try await store.say(["question"], in: "one")
+        place.keys.fail(.load, with: .locked("the screen is locked"))
+        try await store.add(.toolsCalled, ["turn": "turn-0"], to: "one")
+        try await store.add(.compacted, ["context": [:]], to: "one")
+        #expect(try await store.records(of: "one", from: 2).map(\.kind) == [.compacted])
+        // The key is there for this thread alone.
+        await refusal("locked") { _ = try await store.records(of: "two", from: 0) }
+        await refusal("locked") { try await store.add(.turnStarted, ["turn": "turn-1"], to: "two") }
+        await refusal("locked") { _ = try await store.summaries() }
+        try await store.add(end, ["turn": "turn-0"], to: "one")
+        await refusal("locked") { _ = try await store.records(of: "one", from: 0) }
+        await refusal("locked") { try await store.say(["again"], in: "one", from: 4) }
+        place.keys.fail(.load, with: .locked(""), times: 0)
+        let kinds: [ChappieThreadRecord.Kind] = [.turnStarted, .toolsCalled, .compacted, end]
+        #expect(try await place.store().records(of: "one", from: 0).map(\.kind) == kinds)
+    }
+
+    @Test func aTurnThatIsGoneOnWithHasTheKeyUntilItEnds() async throws {
+        let place = try Place()
+        let store = place.store(.complete)
+        try await place.store().say(["question"], in: "one")
+        try await store.add(.turnResumed, ["turn": "turn-0"], to: "one")
+        place.keys.fail(.load, with: .locked("the screen is locked"))
+        // Two turns of one thread: the key is there until both have ended.
+        try await store.say(["meanwhile"], in: "one", from: 2)
+        try await store.add(.turnFinished, ["turn": "turn-0"], to: "one")
+        try await store.add(.turnFinished, ["turn": "turn-2"], to: "one")
+        await refusal("locked") { _ = try await store.summary(of: "one") }
+    }
+
+    @Test func aTurnThatCannotGoOnHasTheKeyNoLonger() async throws {
+        let place = try Place()
+        for isDeletedHere in [true, false] {
+            let store = place.store(.complete)
+            try await store.say(["question"], in: "one")
+            let summary = try #require(try await store.summary(of: "one"))
+            try await (isDeletedHere ? store : place.store()).delete("one")
+            place.keys.fail(.load, with: .locked("the screen is locked"))
+            let end = ChappieThreadRecord(
+                position: 1, kind: .turnFinished, date: summary.createdAt, body: ["turn": "turn-0"])
+            await refusal(isDeletedHere ? "locked" : "conflict") { try await store.append([end], to: summary, at: 1) }
+            await refusal("locked") { _ = try await store.records(of: "one", from: 0) }
+            place.keys.fail(.load, with: .locked(""), times: 0)
+        }
     }
 
     @Test func aStoreIsNotMadeWithoutItsKey() async throws {
