@@ -8,12 +8,14 @@ import re
 import signal
 import sqlite3
 import stat
+import subprocess
 
 import pexpect
 import pytest
 
 from conftest import BAD_DATA, USAGE
 from counterparts import PATIENCE
+from test_ask import PIXEL
 from test_tools import manifest
 
 
@@ -171,6 +173,59 @@ def test_a_damaged_thread_is_named_and_what_is_whole_is_saved(person, tmp_path):
     person.run("threads", "import", str(tmp_path / "saved" / f"{damaged['id']}.json"))
     assert "reply: the damaged one" in person.run("threads", "show", damaged["id"]).output
     assert person.run("threads", "verify").output == "Everything is whole.\n"
+
+
+def picture(folder, size):
+    """An image of so many bytes."""
+    path = folder / "picture.png"
+    path.write_bytes(PIXEL + bytes(size))
+    return str(path)
+
+
+def test_what_is_beyond_the_limit_is_answered_and_not_kept(person, tmp_path):
+    ask(person, "reply: kept")
+    [kept] = listed(person)
+    person = person.having(CHAPPIE_THREADS_LIMIT="1")
+    assert person.run("threads", "usage", "--json").events[0]["limit"] == 1 << 20
+    big = picture(tmp_path, 1 << 20)
+    for options in ([], ["-c"]):
+        outcome = ask(person, "reply: answered", "-i", big, *options, says="raise the limit (CHAPPIE_THREADS_LIMIT)")
+        assert outcome.output == "answered\n" and outcome.errors.count("this conversation is not kept") == 1
+    events = ask(person, "reply: answered", "-i", big, "--json").events
+    assert [event["kind"] for event in events if event["type"] == "notice"] == ["not_kept"]
+    assert events[-1]["type"] == "completed" and "thread" not in events[-1]
+    lines = f"repeat 2 words {'of these ' * 150_000}\nreply: second\n/clear\nreply: third\n"
+    chat = person.run("chat", "--transport", "sse", input=lines)
+    assert chat.output.count("second") == chat.output.count("third") == 2, chat.output[-500:]
+    assert chat.errors.count("this conversation is not kept") == 1
+    # Only the conversation that was begun after the one beyond the limit.
+    assert [thread["preview"] for thread in listed(person)] == ["reply: third", kept["preview"]]
+    assert ask(person, "reply: goes on", "-c").output == "goes on\n"
+
+
+# The folder of the threads on a disk without any room, or with room for the files that SQLite needs to begin with.
+FULL = """cp -a "$0" "$0.aside" && mount -t tmpfs -o size=1m,mode=700 none "$0" && cp -a "$0.aside"/. "$0" || exit 1
+          head -c 1m /dev/zero >"$0/filler" 2>/dev/null
+          truncate -s "-$1" "$0/filler"
+          shift
+          exec "$@" """
+
+
+@pytest.mark.parametrize("room", ["0", "96k"])
+def test_with_a_full_disk_questions_are_answered_and_not_kept(room, simulate, user, passphrase, tmp_path):
+    own = ["unshare", "--map-root-user", "--mount"]
+    if subprocess.run([*own, "true"], capture_output=True).returncode:
+        pytest.skip("this system lets no one have mounts of their own")
+    person = user(simulate(pollInterval=0), CHAPPIE_CREDENTIAL_STORE="file", **passphrase("a phrase")).sign_in()
+    ask(person, "reply: kept")
+    [folder] = pathlib.Path(person.environment["XDG_STATE_HOME"]).glob("chappie/threads*")
+    big = picture(tmp_path, 300_000)
+    with person.start("ask", "--transport", "sse", "-i", big, "reply: answered",
+                      prefix=[*own, "sh", "-c", FULL, str(folder), room]) as process:
+        output, errors = process.communicate(timeout=60 * PATIENCE)
+    assert (process.returncode, output) == (0, "answered\n"), errors
+    assert errors.count("this conversation is not kept") == 1, errors
+    assert [thread["preview"] for thread in listed(person)] == ["reply: kept"]
 
 
 def test_what_cannot_be_kept_is_answered_all_the_same(person):

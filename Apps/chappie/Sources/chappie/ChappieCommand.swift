@@ -21,6 +21,7 @@ struct ChappieCommand: AsyncParsableCommand {
               CHAPPIE_CREDENTIAL_STORE  keyring (default), file (encrypted) or memory
               CHAPPIE_PASSPHRASE_FILE   a file with the passphrase of the encrypted file
               CHAPPIE_ACCOUNT           whose credential to use (default "default")
+              CHAPPIE_THREADS_LIMIT     MiB that kept conversations may take (default 512)
               CHAPPIE_CA_FILE           a PEM file of more authorities to trust
               CHAPPIE_MINIMUM_TLS       the oldest TLS to speak: 1.2 (default) or 1.3
               HTTPS_PROXY, ALL_PROXY, NO_PROXY   as curl reads them

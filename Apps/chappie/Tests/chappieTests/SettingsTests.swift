@@ -43,6 +43,11 @@ import Testing
         #expect(settings.store == .memory && settings.isStoreChosen && settings.givenURLs.isEmpty)
     }
 
+    @Test func theRoomForThreadsIsASetting() throws {
+        #expect(try settings([:]).threadLimit == 512 << 20)
+        #expect(try settings(["CHAPPIE_THREADS_LIMIT": "3"]).threadLimit == 3 << 20)
+    }
+
     @Test func addressesAreTakenOverAndCheckedBeforeUse() throws {
         let settings = try settings(["CHAPPIE_ISSUER": "http://127.0.0.1:8080", "CHAPPIE_BACKEND": ""])
         #expect(settings.configuration.endpoints.profile.issuer.absoluteString == "http://127.0.0.1:8080")
@@ -63,6 +68,7 @@ import Testing
             (["CHAPPIE_CREDENTIAL_STORE": "cloud"], [], "keyring, file or memory"),
             (["CHAPPIE_MINIMUM_TLS": "1.1"], [], "1.2 or 1.3"),
             (["CHAPPIE_CA_FILE": "/nonexistent"], [], "PEM"),
+            (["CHAPPIE_THREADS_LIMIT": "0"], [], "MiB"), (["CHAPPIE_THREADS_LIMIT": "512M"], [], "MiB"),
             (["CHAPPIE_ISSUER": "ftp://host"], [], "https://host"),
             (["CHAPPIE_ISSUER": "https://user@host"], [], "https://host"),
             (["CHAPPIE_BACKEND": "https://host?query"], [], "/backend-api"),

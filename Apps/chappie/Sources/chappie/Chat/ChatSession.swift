@@ -79,7 +79,7 @@ struct ChatSession: Sendable {
             var printer = AnswerPrinter(
                 program.console, program.options, markdown: options.markdown.stream(on: program.console),
                 showsTools: isInteractive, onApproval: approval.announce)
-            printer.thread = await dialogue.thread?.id
+            printer.keeping = await dialogue.keeping
             defer { program.lastAnswer?.keep(printer.transport) }
             try await printer.print(dialogue.stream(request))
             return printer

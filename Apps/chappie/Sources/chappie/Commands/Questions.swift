@@ -73,12 +73,12 @@ struct AnswerOptions: ParsableArguments {
     @discardableResult
     func show(
         _ events: AsyncThrowingStream<ChappieStreamEvent, any Error>, _ program: Program, _ approval: ToolApproval,
-        thread: String? = nil, showsText: Bool = true
+        keeping: AnswerKeeping? = nil, showsText: Bool = true
     ) async throws -> ChappieResponse? {
         var printer = AnswerPrinter(
             program.console, program.options, markdown: markdown.stream(on: program.console), showsText: showsText,
             onApproval: approval.announce)
-        printer.thread = thread
+        printer.keeping = keeping
         defer { program.lastAnswer?.keep(printer.transport) }
         try await printer.print(events)
         return printer.response
@@ -101,7 +101,8 @@ struct Ask: ProgramCommand {
               chappie ask -c "Now in C"
 
             Questions and answers are kept, encrypted: chappie threads lists them, -c goes on with the last, \
-            --ephemeral keeps nothing.
+            --ephemeral keeps nothing. What can't be kept, on a full disk or beyond CHAPPIE_THREADS_LIMIT, is answered \
+            all the same; a line says so.
 
             A template is a file NAME.md in $XDG_CONFIG_HOME/chappie/templates (~/.config/chappie/templates), or a path \
             with a slash in it: the prompt, in which $input stands for the question and $name for what -p name VALUE \
@@ -116,7 +117,7 @@ struct Ask: ProgramCommand {
             are asked before a tool runs; without a terminal it is denied, unless its policy is automatic.
 
             With --json: one object a line: connected, created, reasoning_summary_delta, commentary_delta, text_delta, \
-            item, usage_limits, waiting, reconnecting, fell_back, and last completed or error.
+            item, usage_limits, waiting, reconnecting, fell_back, notice, and last completed or error.
             """)
 
     @OptionGroup var options: GlobalOptions
@@ -203,7 +204,7 @@ struct Ask: ProgramCommand {
         let showsText = target == nil && !extract
         guard
             let response = try await answerOptions.show(
-                dialogue.stream(request), program, approval, thread: dialogue.thread?.id, showsText: showsText)
+                dialogue.stream(request), program, approval, keeping: dialogue.keeping, showsText: showsText)
         else { return }
         if let schema { try Self.check(response.outputText, against: schema) }
         try deliver(response.outputText, to: target, program)

@@ -55,16 +55,19 @@ struct CommandLineError: Error {
             default:
                 localized?.recoverySuggestion?
                     .replacing("the extra CA file", with: "the extra CA file (CHAPPIE_CA_FILE)")
+                    .replacing("raise the limit", with: "raise the limit (CHAPPIE_THREADS_LIMIT)")
             }
     }
 
     /// The option that names a model which answers.
     private static func advice(for error: any Error) -> String {
         guard case ChappieClientError.modelUnavailable(let refusal) = error, let slug = refusal.suggestion else {
-            return "Run `chappie models` to see those of your account, and name one with -m; without -m the best is taken."
+            return
+                "Run `chappie models` to see those of your account, and name one with -m; without -m the best is taken."
         }
         let model = UntrustedText.forTerminal(slug)
-        return "Use `-m \(model)` (in a chat: `/model \(model)`), or leave -m out; `chappie models` lists your account's."
+        return
+            "Use `-m \(model)` (in a chat: `/model \(model)`), or leave -m out; `chappie models` lists your account's."
     }
 
     /// For `--json`.

@@ -132,7 +132,9 @@ struct Program: Sendable {
         // The passphrase of an encrypted file is asked for once.
         let policy = ChappieFileThreadStoreStoragePolicy(
             fileProtection: settings.store == .file ? .completeUntilFirstUserAuthentication : .complete)
-        return ChappieFileThreadStore(directory: "\(folder)/\(name)", storagePolicy: policy, keys: store)
+        return ChappieFileThreadStore(
+            directory: "\(folder)/\(name)", storagePolicy: policy, limits: .init(maximumBytes: settings.threadLimit),
+            keys: store)
     }
 
     /// `nil` in a simulation, which leaves no trace.

@@ -32,6 +32,8 @@ struct Settings {
     let isStoreChosen: Bool
     /// The addresses to check before anything is sent: both when the user has set anything about the network.
     let givenURLs: [URL]
+    /// How many bytes the threads may take.
+    let threadLimit: Int
     /// The file with the passphrase of the encrypted file.
     let passphraseFile: String?
     /// Names the issuer and the backend that sign-ins and accounts belong to; `nil` for the default ones.
@@ -41,6 +43,7 @@ struct Settings {
 
     init(options: GlobalOptions, environment: ProgramEnvironment) throws {
         passphraseFile = environment["CHAPPIE_PASSPHRASE_FILE"]
+        threadLimit = try Self.threadLimit(environment)
         var endpoints = ChappieEndpoints.chatGPT
         if !options.simulate {
             endpoints = ChappieEndpoints(
@@ -87,6 +90,15 @@ struct Settings {
                 suggestion: "Set it to something like https://host\(name == "CHAPPIE_BACKEND" ? "/backend-api" : "").")
         }
         return url
+    }
+
+    private static func threadLimit(_ environment: ProgramEnvironment) throws -> Int {
+        guard let text = environment["CHAPPIE_THREADS_LIMIT"] else { return 512 << 20 }
+        guard let mebibytes = Int(text), (1...(1 << 20)).contains(mebibytes) else {
+            throw CommandLineError.usage(
+                "CHAPPIE_THREADS_LIMIT is \"\(text)\".", suggestion: "Set it to a number of MiB, 1 to 1048576.")
+        }
+        return mebibytes << 20
     }
 
     private static func deadlines(_ seconds: Double?) throws -> ChappieDeadlines {

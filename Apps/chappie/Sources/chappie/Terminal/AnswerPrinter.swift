@@ -19,8 +19,8 @@ struct AnswerPrinter {
     /// `nil` while the answer is not whole.
     private(set) var response: ChappieResponse?
     private(set) var transport = TransportSummary()
-    /// The thread that keeps the answer.
-    var thread: String?
+    /// How the answer is kept; `nil` if it is not to be kept.
+    var keeping: AnswerKeeping?
     private var isAtLineStart = true
     private var hasText = false
     private var isCommentary = false
@@ -45,8 +45,13 @@ struct AnswerPrinter {
     /// Prints the whole stream.
     mutating func print(_ events: AsyncThrowingStream<ChappieStreamEvent, any Error>) async throws {
         if !options.json { showStatus("Waiting for the answer…") }
-        defer { finishLine() }
+        defer {
+            tellWhatIsNotKept()
+            finishLine()
+        }
         for try await event in events {
+            // Nothing is recorded while the text comes.
+            if case .textDelta = event {} else { tellWhatIsNotKept() }
             if case .transport(let event) = event { transport.received(event) }
             if case .completed(let whole) = event { response = whole }
             if case .notice(let notice) = event { tell(notice) }
@@ -58,7 +63,7 @@ struct AnswerPrinter {
     private func line(_ event: ChappieStreamEvent) -> ChappieJSON {
         guard case .completed = event, var object = event.json.object else { return event.json }
         object["transport"] = transport.json
-        object["thread"] = thread.map(ChappieJSON.string)
+        object["thread"] = keeping?.keptThread.map(ChappieJSON.string)
         return .object(object)
     }
 
@@ -66,6 +71,12 @@ struct AnswerPrinter {
     private mutating func tell(_ notice: ChappieNotice) {
         finishLine()
         console.note("chappie: \(notice.message)")
+    }
+
+    private mutating func tellWhatIsNotKept() {
+        guard let notice = keeping?.news() else { return }
+        tell(notice)
+        if options.json { console.json(ChappieStreamEvent.notice(notice).json) }
     }
 
     private mutating func show(_ event: ChappieStreamEvent) {

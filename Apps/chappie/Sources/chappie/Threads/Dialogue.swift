@@ -25,8 +25,8 @@ struct ThreadOptions: ParsableArguments {
 
     /// The conversation to ask in.
     ///
-    /// - Throws: where a thread is asked for: what keeps it from being opened. A new conversation goes on without being
-    ///   kept then, and a line says so.
+    /// - Throws: where a thread is asked for: what keeps it from being opened. What can be answered and not kept goes on
+    ///   without being kept, and a line says so.
     func dialogue(with client: ChappieClient, in program: Program) async throws -> Dialogue {
         let isAsked = goesOn || thread != nil
         guard !ephemeral, let store = isAsked ? try Threads.store(program) : try? program.threads() else {
@@ -34,21 +34,25 @@ struct ThreadOptions: ParsableArguments {
         }
         // Without a sign-in nothing is begun.
         _ = try await client.accountInfo()
-        let runtime = program.runtime(client, store)
+        let lenient = LenientThreadStore(store)
+        let runtime = program.runtime(client, lenient)
         if isAsked {
             try await runtime.openThread(try await store.thread(named: thread).id)
-            return Dialogue(client: client, runtime: runtime, store: store)
+            return Dialogue(client: client, runtime: runtime, store: lenient)
         }
+        let id = try await runtime.newThread()
+        let dialogue = Dialogue(client: client, runtime: runtime, store: lenient)
         do {
             try await store.prepare()
         } catch {
             try Task.checkCancellation()
-            let reason = error.errorDescription ?? "\(error)"
-            program.console.note("chappie: this conversation is not kept. \(reason) (--ephemeral asks for that.)")
-            return Dialogue(client: client, runtime: nil)
+            lenient.giveUp(id, error)
+            if let notice = await dialogue.keeping?.news() {
+                program.console.note("chappie: \(notice.message)")
+                if program.options.json { program.console.json(ChappieStreamEvent.notice(notice).json) }
+            }
         }
-        try await runtime.newThread()
-        return Dialogue(client: client, runtime: runtime, store: store)
+        return dialogue
     }
 }
 
@@ -70,7 +74,7 @@ struct Dialogue: Sendable {
     /// Keeps the turns; `nil` where nothing is kept.
     let runtime: ChappieRuntime?
     /// Where it keeps them.
-    var store: (any ChappieThreadStore)?
+    var store: LenientThreadStore?
 
     func stream(_ request: ChappieResponseRequest) -> AsyncThrowingStream<ChappieStreamEvent, any Error> {
         runtime?.streamResponse(request) ?? client.streamResponse(request)
@@ -84,6 +88,11 @@ struct Dialogue: Sendable {
     /// The thread that the turns go to.
     var thread: ChappieThread? { get async { await runtime?.currentThread } }
 
+    /// How the answer that is asked for next is kept.
+    var keeping: AnswerKeeping? {
+        get async { await thread.map { AnswerKeeping(thread: $0.id, store: store) } }
+    }
+
     func clear() async throws {
         _ = try await runtime?.newThread()
         if runtime == nil { await client.clearContext() }
@@ -94,6 +103,91 @@ struct Dialogue: Sendable {
         try await runtime.compact()
         return await client.context()
     }
+}
+
+/// Keeps what another store takes. A thread that it takes no more of goes on without being kept: a question is answered
+/// although the disk is full.
+final class LenientThreadStore: ChappieThreadStore {
+    private let store: any ChappieThreadStore
+    /// Why threads are not kept, and whether the user knows.
+    private let refusals = Mutex<[String: (error: ChappieThreadStoreError, isTold: Bool)]>([:])
+
+    init(_ store: any ChappieThreadStore) { self.store = store }
+
+    /// Keeps nothing more of a thread.
+    func giveUp(_ thread: String, _ error: ChappieThreadStoreError) {
+        refusals.withLock { $0[thread] = (error, false) }
+    }
+
+    func keeps(_ thread: String) -> Bool { refusals.withLock { $0[thread] == nil } }
+
+    /// Why the thread is not kept, for the user, who is told once.
+    func news(of thread: String) -> ChappieThreadStoreError? {
+        refusals.withLock { refusals in
+            guard let refusal = refusals[thread], !refusal.isTold else { return nil }
+            refusals[thread]?.isTold = true
+            return refusal.error
+        }
+    }
+
+    func append(
+        _ records: [ChappieThreadRecord], to thread: ChappieThreadSummary, at position: Int
+    ) async throws(ChappieThreadStoreError) {
+        guard keeps(thread.id) else { return }
+        do throws(ChappieThreadStoreError) {
+            try await store.append(records, to: thread, at: position)
+        } catch {
+            switch error {
+            case .conflict, .notFound: throw error
+            // A tool runs in a turn that is kept only if the turn says so: else who goes on with it runs the tool again.
+            case _ where records.contains(where: { [.toolsCalled, .toolsStarted].contains($0.kind) }): throw error
+            default: giveUp(thread.id, error)
+            }
+        }
+    }
+
+    /// Nothing is in the store that the runtime has not written of a thread that is not kept.
+    func records(
+        of thread: String, from position: Int
+    ) async throws(ChappieThreadStoreError) -> [ChappieThreadRecord] {
+        keeps(thread) ? try await store.records(of: thread, from: position) : []
+    }
+
+    func summaries() async throws(ChappieThreadStoreError) -> [ChappieThreadSummary] { try await store.summaries() }
+
+    func summary(of thread: String) async throws(ChappieThreadStoreError) -> ChappieThreadSummary? {
+        try await store.summary(of: thread)
+    }
+
+    func delete(_ thread: String) async throws(ChappieThreadStoreError) { try await store.delete(thread) }
+}
+
+/// Whether an answer is kept, for the one that prints it.
+struct AnswerKeeping: Sendable {
+    private let thread: String
+    private let store: LenientThreadStore?
+
+    /// - Parameter store: keeps the thread; `nil` if it is kept or there is no answer.
+    init(thread: String, store: LenientThreadStore? = nil) {
+        (self.thread, self.store) = (thread, store)
+    }
+
+    /// The thread that keeps the answer; `nil` if it is not kept.
+    var keptThread: String? { store?.keeps(thread) == false ? nil : thread }
+
+    /// Why it is not kept, if the user does not know.
+    func news() -> ChappieNotice? {
+        store?.news(of: thread).map { error in
+            let told = CommandLineError(error)
+            let reason = [told.message, told.suggestion].compactMap { $0 }.joined(separator: " ")
+            return ChappieNotice(.notKept, "this conversation is not kept. \(reason) (--ephemeral asks for that.)")
+        }
+    }
+}
+
+extension ChappieNotice.Kind {
+    /// The answer is not kept.
+    fileprivate static let notKept = Self(rawValue: "not_kept")
 }
 
 extension ChappieThreadStore {

@@ -14,7 +14,8 @@ struct Threads: ParsableCommand {
         discussion: """
             Conversations of ask and chat are kept in $XDG_STATE_HOME/chappie/threads (~/.local/state/chappie/threads), \
             encrypted; the key is where the sign-in is. ask -c goes on with the last one, --ephemeral keeps nothing. A \
-            thread is named by its id, or enough of the id's end.
+            thread is named by its id, or enough of the id's end. They may take 512 MiB, or as many as \
+            CHAPPIE_THREADS_LIMIT says.
             """,
         subcommands: [
             List.self, Show.self, Search.self, Export.self, Import.self, Rename.self, Archive.self, Unarchive.self,
@@ -225,7 +226,8 @@ struct Threads: ParsableCommand {
             _ = try await client.accountInfo()
             let runtime = program.runtime(client, store)
             let thread = try await runtime.openThread(try await store.thread(named: thread).id)
-            try await answerOptions.show(runtime.streamResumingTurn(), program, approval, thread: thread.id)
+            try await answerOptions.show(
+                runtime.streamResumingTurn(), program, approval, keeping: AnswerKeeping(thread: thread.id))
         }
     }
 

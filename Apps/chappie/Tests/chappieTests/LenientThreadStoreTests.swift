@@ -1,0 +1,116 @@
+import ArgumentParser
+@_spi(ChappieInternals) import ChappieCore
+import ChappieRuntime
+import ChappieSDK
+import FoundationEssentials
+import Synchronization
+import Testing
+
+@testable import chappie
+
+/// Takes records until the disk is full.
+private final class LimitedStore: ChappieThreadStore {
+    let store = ChappieInMemoryThreadStore()
+    let isFull = Mutex(false)
+
+    func append(
+        _ records: [ChappieThreadRecord], to thread: ChappieThreadSummary, at position: Int
+    ) throws(ChappieThreadStoreError) {
+        if isFull.withLock({ $0 }) { throw .full(bytes: 2, limit: 1) }
+        try store.append(records, to: thread, at: position)
+    }
+    func summaries() -> [ChappieThreadSummary] { store.summaries() }
+    func records(of thread: String, from position: Int) throws(ChappieThreadStoreError) -> [ChappieThreadRecord] {
+        try store.records(of: thread, from: position)
+    }
+    func delete(_ thread: String) { store.delete(thread) }
+}
+
+@Suite struct LenientThreadStoreTests {
+    private let limited = LimitedStore()
+
+    private func append(
+        _ kind: ChappieThreadRecord.Kind, to thread: String, at position: Int, in store: LenientThreadStore
+    ) async throws {
+        let record = ChappieThreadRecord(
+            position: position, kind: kind, date: Date(timeIntervalSince1970: 0), body: ["turn": "t"])
+        let summary = ChappieThreadSummary(id: thread, createdAt: record.date)
+        try await store.append([record], to: summary, at: position)
+    }
+
+    @Test func aThreadThatCannotBeKeptGoesOnWithoutBeingKept() async throws {
+        let store = LenientThreadStore(limited)
+        try await append(.turnStarted, to: "one", at: 0, in: store)
+        #expect(store.keeps("one") && store.news(of: "one") == nil)
+        limited.isFull.withLock { $0 = true }
+        try await append(.turnFinished, to: "one", at: 1, in: store)
+        #expect(!store.keeps("one") && store.news(of: "one") == .full(bytes: 2, limit: 1))
+        #expect(store.news(of: "one") == nil)
+        limited.isFull.withLock { $0 = false }
+        // Records with a gap before them would be no thread.
+        try await append(.turnStarted, to: "one", at: 2, in: store)
+        #expect(try limited.records(of: "one", from: 0).count == 1)
+        #expect(try await store.records(of: "one", from: 3).isEmpty)
+        try await append(.turnStarted, to: "two", at: 0, in: store)
+        #expect(store.keeps("two") && limited.summaries().count == 2)
+    }
+
+    @Test func aToolDoesNotRunInATurnThatIsKeptAndDoesNotSaySo() async throws {
+        let store = LenientThreadStore(limited)
+        try await append(.turnStarted, to: "one", at: 0, in: store)
+        limited.isFull.withLock { $0 = true }
+        for kind in [ChappieThreadRecord.Kind.toolsCalled, .toolsStarted] {
+            await #expect(throws: ChappieThreadStoreError.full(bytes: 2, limit: 1)) {
+                try await append(kind, to: "one", at: 1, in: store)
+            }
+        }
+        // A turn of which nothing is kept can't be gone on with.
+        try await append(.turnStarted, to: "two", at: 0, in: store)
+        try await append(.toolsCalled, to: "two", at: 1, in: store)
+        #expect(!store.keeps("two"))
+    }
+
+    @Test func whatAnotherProgramWroteIsNoReasonToKeepNothing() async throws {
+        let store = LenientThreadStore(limited)
+        try await append(.turnStarted, to: "one", at: 0, in: store)
+        await #expect(throws: ChappieThreadStoreError.conflict(thread: "one", expected: 0, actual: 1)) {
+            try await append(.turnStarted, to: "one", at: 0, in: store)
+        }
+        #expect(store.keeps("one"))
+    }
+
+    @Test(arguments: [false, true]) func theUserIsToldOnce(asJSON: Bool) async throws {
+        let store = LenientThreadStore(limited)
+        limited.isFull.withLock { $0 = true }
+        let recorder = Recorder()
+        let console = recorder.console()
+        for position in 0..<2 {
+            try await append(.turnStarted, to: "one", at: position, in: store)
+            var printer = AnswerPrinter(console, try GlobalOptions.parse(asJSON ? ["--json"] : []))
+            printer.keeping = AnswerKeeping(thread: "one", store: store)
+            try await printer.print(
+                AsyncThrowingStream { stream in
+                    stream.yield(.textDelta("Hi"))
+                    stream.yield(.completed(ChappieResponse(id: "r", status: .completed)))
+                    stream.finish()
+                })
+        }
+        try await console.drained()
+        #expect(
+            recorder.text(of: .error) == """
+                chappie: this conversation is not kept. The threads would take 2 bytes of the 1 they may have. Delete \
+                threads that are not needed, or raise the limit (CHAPPIE_THREADS_LIMIT). Nothing was lost. \
+                (--ephemeral asks for that.)
+
+                """)
+        let output = recorder.text(of: .output)
+        guard asJSON else {
+            #expect(output == "Hi\nHi\n")
+            return
+        }
+        let lines = try output.split(separator: "\n").map { try ChappieJSON(parsing: String($0)) }
+        #expect(
+            lines.map { $0["type"]?.string } == ["text_delta", "notice", "completed", "text_delta", "completed"])
+        #expect(lines[1]["kind"] == "not_kept" && lines.allSatisfy { $0["thread"] == nil })
+    }
+}
