@@ -91,7 +91,8 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
         self.messages = messages
         request = ChappieResponseRequest(
             messages: messages, options: options,
-            model: record.body["isNamed"] == true ? model : nil, outputSchema: record.body["schema"].map(ChappieJSONSchema.init))
+            model: record.body["isNamed"] == true ? model : nil,
+            outputSchema: record.body["schema"].map(ChappieJSONSchema.init))
     }
 
     mutating func add(_ record: ChappieThreadRecord) {
@@ -123,8 +124,8 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
         case .turnFinished:
             add(items: body)
             if let model = body["model"]?.string { self.model = model }
-            outputItems = (body["output"]?.array ?? []).map(ChappieOutputItem.init)
-            outputText = body["text"]?.string ?? ""
+            outputItems = Records.output(body, of: items)
+            outputText = body["text"]?.string ?? ChappieResponse(items: outputItems).outputText
             usage = Records.value(body["usage"])
             responseID = body["response"]?.string
             incompleteReason = body["incompleteReason"]?.string
@@ -238,8 +239,11 @@ extension ChappieThread {
             let response = finished.response
             var body = added(finished.items, to: id)
             body["model"] = .string(finished.model)
-            body["text"] = .string(response.outputText)
-            body["output"] = .array(response.items.map(\.json))
+            // An answer is stored once: among the turn's items.
+            body["output"] = Records.output(response.items, in: finished.items)
+            if ChappieResponse(items: response.items).outputText != response.outputText {
+                body["text"] = .string(response.outputText)
+            }
             body["response"] = .string(response.id)
             if let usage = response.usage { body["usage"] = Records.json(usage) }
             if let reason = response.incompleteReason { body["incompleteReason"] = .string(reason) }
@@ -261,6 +265,25 @@ extension ChappieThread {
 
 /// Values in records.
 enum Records {
+    /// The items of an answer; for those that are among the turn's items, their places there.
+    static func output(_ output: [ChappieOutputItem], in items: [ChappieJSON]) -> ChappieJSON {
+        var rest = items[...]
+        let entries = output.reversed().map { item -> ChappieJSON in
+            guard let place = rest.lastIndex(of: item.json) else { return item.json }
+            rest = rest[..<place]
+            return .integer(place)
+        }
+        return .array(entries.reversed())
+    }
+
+    /// The items of the answer that a turn of these items ended with. Records of earlier versions hold them whole.
+    static func output(_ body: ChappieJSON, of items: [ChappieJSON]) -> [ChappieOutputItem] {
+        (body["output"]?.array ?? []).compactMap { entry in
+            guard let place = entry.int else { return ChappieOutputItem(entry) }
+            return items.indices.contains(place) ? ChappieOutputItem(items[place]) : nil
+        }
+    }
+
     static func value<Value: Decodable>(_ json: ChappieJSON?) -> Value? {
         json.flatMap { try? JSONDecoder().decode(Value.self, from: Data($0.serializedBytes())) }
     }

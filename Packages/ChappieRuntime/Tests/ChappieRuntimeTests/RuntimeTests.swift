@@ -12,6 +12,8 @@ final class Model: Sendable {
         case text(String)
         /// Messages with their phases.
         case messages([(text: String, phase: String)])
+        /// Items as they are.
+        case items([ChappieJSON])
         case calls([(name: String, arguments: String)])
         /// Compacted: one encrypted item.
         case compaction
@@ -47,6 +49,7 @@ final class Model: Sendable {
                             "content": [["type": "output_text", "text": .string($0.text)]],
                         ]
                     })
+            case .items(let items): return Self.answer(items)
             case .waiting(let gate, let text):
                 try await gate.pass()
                 return .answer(text, id: "resp_\(number)")
@@ -149,6 +152,51 @@ struct RuntimeTests {
         }
         let turns = await runtime.currentThread?.turns ?? []
         #expect(turns.count == 2 && turns.first?.response.outputText == answer)
+    }
+
+    @Test func anAnswerIsStoredOnceAndReadAsItCame() async throws {
+        let items: [ChappieJSON] = [
+            ["type": "reasoning", "summary": [], "encrypted_content": "gAAAquokka"],
+            ["type": "weather_call", "id": "w_1", "place": "Wombattown"],
+            ["type": "message", "role": "assistant", "content": [["type": "output_text", "text": "Zanzibar."]]],
+        ]
+        let model = Model(.calls([("look", "{}")]), .items(items), .text("And more."))
+        let tool = ChappieHostTool(name: "look", description: "Looks.") { _ in "seen" }
+        let runtime = model.client(tools: [tool]).runtime(store: store)
+        #expect(try await runtime.send("Where?") == "Zanzibar.")
+        let id = try #require(await runtime.currentThread?.id)
+        let stored = try store.records(of: id, from: 0).map { $0.body.serialized() }.joined()
+        for word in ["gAAAquokka", "Wombattown", "Zanzibar"] {
+            #expect(stored.split(separator: word, omittingEmptySubsequences: false).count == 2, "\(word)")
+        }
+        let thread = try ChappieThread(id: id, records: store.records(of: id, from: 0))
+        let turn = try #require(thread.turns.first)
+        #expect(turn.outputText == "Zanzibar." && turn.outputItems.map(\.json) == items)
+        #expect(await runtime.currentThread == thread)
+        #expect(try await runtime.send("And?") == "And more.")
+        #expect(words(model.inputs[2]).suffix(4) == ["call look", "output seen", "Zanzibar.", "And?"])
+        // As earlier versions stored it.
+        let old = thread.records.map { record in
+            var body = record.body.object
+            if record.kind == .turnFinished {
+                body?["text"] = .string(turn.outputText)
+                body?["output"] = .array(items)
+            }
+            return ChappieThreadRecord(
+                position: record.position, kind: record.kind, date: record.date,
+                body: body.map(ChappieJSON.object) ?? record.body)
+        }
+        let again = try ChappieThread(id: id, records: old)
+        #expect(again.turns == thread.turns && again.context == thread.context)
+    }
+
+    @Test func anAnswerThatIsNotInItsItemsIsStoredBesideThem() async throws {
+        let model = Model(.messages([("Only this.", "commentary")]))
+        let runtime = model.client().runtime(store: store)
+        #expect(try await runtime.send("What?") == "Only this.")
+        let id = try #require(await runtime.currentThread?.id)
+        let turn = try #require(try ChappieThread(id: id, records: store.records(of: id, from: 0)).turns.first)
+        #expect(turn.outputText == "Only this." && turn.outputItems.map(\.text) == ["Only this."])
     }
 
     private func words(_ input: [ChappieJSON]) -> [String] {

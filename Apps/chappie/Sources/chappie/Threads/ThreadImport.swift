@@ -218,9 +218,14 @@ struct ForeignThread {
         let isAnswered = answer != nil && answer == turn.items.last
         var body: ChappieJSONObject = [
             "turn": name, "from": .integer(turn.messages.count), "items": .array(turn.items),
-            "model": .string(turn.model), "text": .string(isAnswered ? answer.map(Self.text) ?? "" : ""),
-            "output": .array(isAnswered ? [answer].compactMap { $0 } : []),
+            "model": .string(turn.model),
+            // The answer's place among the turn's items.
+            "output": isAnswered ? [.integer(turn.messages.count + turn.items.count - 1)] : [],
         ]
+        if isAnswered, let answer = answer.map(ChappieOutputItem.init), answer.phase == .commentary {
+            // Words that would not be taken for the answer.
+            body["text"] = .string(answer.text)
+        }
         body["usage"] = turn.usage
         if turn.isCut || !isAnswered { body["incompleteReason"] = .string(turn.error ?? "interrupted") }
         add(.turnFinished, at: turn.endedAt, .object(body))
@@ -240,8 +245,6 @@ struct ForeignThread {
         for _ in 0..<items.count - kept.count { skip("tool call without its result") }
         items = kept
     }
-
-    private static func text(of message: ChappieJSON) -> String { ChappieOutputItem(message).text }
 
     func thread() throws(ThreadFault) -> ChappieThread {
         do { return try ChappieThread(id: id, records: records) } catch { throw ThreadFault(error) }
