@@ -196,7 +196,9 @@ struct Conversation: Sendable {
     func body(adding added: [ChappieJSON], _ frame: RequestFrame) -> ChappieJSONObject {
         let required = profile.requiredBodyFields
         var input: [ChappieJSON] = []
-        if frame.isLite { input.append(["type": "additional_tools", "role": "developer", "tools": .array(frame.tools)]) }
+        if frame.isLite {
+            input.append(["type": "additional_tools", "role": "developer", "tools": .array(frame.tools)])
+        }
         if let harnessItem { input.append(harnessItem) }
         input += frame.isLite ? (items + added).map(liteItem) : items + added
         var body = ChappieJSONObject([

@@ -159,7 +159,8 @@ extension ChappieModelChoice {
         case _ where replaces != nil:
             ChappieNotice(
                 .modelReplaced,
-                "The model \(UntrustedText.forTerminal(replaces ?? "")) is not to be had any more; \(slug) answers instead.")
+                "The model \(UntrustedText.forTerminal(replaces ?? "")) is not to be had any more; \(slug) answers instead."
+            )
         default: nil
         }
     }

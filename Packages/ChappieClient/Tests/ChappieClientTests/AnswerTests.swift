@@ -69,11 +69,12 @@ import Testing
         #"{"models":[{"slug":"b","priority":2},{"slug":"a","priority":1},{"slug":"h","visibility":"hide"}]}"#
 
     @Test func modelsComeBestFirstAndAreCachedByTheirTag() async throws {
-        let harness = ClientHarness(others: [
-            .response(headerFields: [.eTag: "\"v1\""], body: Self.list), .response(status: .notModified),
-            .response(headerFields: [.eTag: "\"v2\""], body: #"{"models":[{"slug":"c"}]}"#),
-            .response(body: Self.list),
-        ], modelCache: EmptyModelCache())
+        let harness = ClientHarness(
+            others: [
+                .response(headerFields: [.eTag: "\"v1\""], body: Self.list), .response(status: .notModified),
+                .response(headerFields: [.eTag: "\"v2\""], body: #"{"models":[{"slug":"c"}]}"#),
+                .response(body: Self.list),
+            ], modelCache: EmptyModelCache())
         let client = harness.client
         #expect(try await client.models().map(\.slug) == ["a", "b"])
         #expect(try await client.models(filter: ChappieModelFilter(includesHidden: true)).count == 3)

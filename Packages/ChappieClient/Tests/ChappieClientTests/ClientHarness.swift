@@ -1,5 +1,4 @@
 @_spi(ChappieInternals) import ChappieAuth
-@testable @_spi(ChappieInternals) import ChappieClient
 @_spi(ChappieInternals) import ChappieCore
 import ChappieTesting
 import FoundationEssentials
@@ -7,6 +6,8 @@ import HTTPTypes
 import Logging
 import Synchronization
 import Testing
+
+@testable @_spi(ChappieInternals) import ChappieClient
 
 /// How a scripted answer travels.
 enum Wire: String, CaseIterable, Sendable {

@@ -1,5 +1,4 @@
 import ChappieAuth
-@testable @_spi(ChappieInternals) import ChappieClient
 @_spi(ChappieInternals) import ChappieCore
 import ChappieTesting
 import FoundationEssentials
@@ -7,6 +6,8 @@ import Glibc
 import HTTPTypes
 import TestFixtures
 import Testing
+
+@testable @_spi(ChappieInternals) import ChappieClient
 
 /// Model lists outlive the program, and nothing about the files can fail a call.
 @Suite struct ModelCacheTests {

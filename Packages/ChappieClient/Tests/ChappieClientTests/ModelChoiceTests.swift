@@ -1,9 +1,10 @@
-@testable @_spi(ChappieInternals) import ChappieClient
 @_spi(ChappieInternals) import ChappieCore
 import ChappieTesting
 import FoundationEssentials
 import HTTPTypes
 import Testing
+
+@testable @_spi(ChappieInternals) import ChappieClient
 
 /// Which model answers: the one that is named, that of the conversation, the account's best; and what a refusal means.
 @Suite struct ModelChoiceTests {
@@ -50,7 +51,8 @@ import Testing
     }
 
     @Test func withoutAListTheLastResortAnswersAndTheUserIsToldOnce() async throws {
-        let harness = harness(.serverSentEvents, [.answer("one"), .answer("two", id: "resp_2")], lists: [.response(status: .notFound)])
+        let harness = harness(
+            .serverSentEvents, [.answer("one"), .answer("two", id: "resp_2")], lists: [.response(status: .notFound)])
         let first = await harness.ask("a")
         #expect(first.text == "one" && first.notices.map(\.kind) == [.modelGuessed])
         #expect(await harness.ask("b").notices.isEmpty)
@@ -77,7 +79,8 @@ import Testing
         let later = HastyClock(now: .scriptedStart.addingTimeInterval(25 * 3600))
         var slow = Self.list(#"{"models":[{"slug":"newest","use_responses_lite":true}]}"#, tag: "\"2\"")
         slow.body.insert(.wait(until: gate), at: 0)
-        let third = harness(.serverSentEvents, [.answer("three"), .answer("four")], lists: [slow], cache: cache, clock: later)
+        let third = harness(
+            .serverSentEvents, [.answer("three"), .answer("four")], lists: [slow], cache: cache, clock: later)
         // The turn is over although the list has not come.
         #expect(await third.ask().text == "three")
         #expect(try third.requests[0]["model"] == "new-sol")

@@ -53,7 +53,8 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
     /// The conversation as the client goes on with it.
     public var context: ChappieClientContext {
         ChappieClientContext(
-            sessionID: sessionID ?? id, model: summary.model, items: items, compactedSummary: compactedSummary, createdAt: summary.createdAt,
+            sessionID: sessionID ?? id, model: summary.model, items: items, compactedSummary: compactedSummary,
+            createdAt: summary.createdAt,
             updatedAt: summary.updatedAt,
             measuredTokens: measuredTokens, accountID: accountID, reasoningModel: reasoningModel,
             compactionHash: compactionHash)

@@ -59,7 +59,8 @@ public struct ChappieModel: Sendable, Hashable, Codable, Identifiable {
         multiAgentReasoningEffort: ChappieReasoningEffort? = nil, contextWindow: Int? = nil,
         maximumContextWindow: Int? = nil, effectiveContextWindowPercent: Int = 95, autoCompactTokenLimit: Int? = nil,
         supportsSearchTool: Bool = false, supportsParallelToolCalls: Bool = true, usesResponsesLite: Bool = false,
-        compactionHash: String? = nil, supportsVerbosity: Bool = false, defaultVerbosity: ChappieVerbosity? = nil, availabilityNote: String? = nil,
+        compactionHash: String? = nil, supportsVerbosity: Bool = false, defaultVerbosity: ChappieVerbosity? = nil,
+        availabilityNote: String? = nil,
         upgrade: ChappieModelUpgrade? = nil
     ) {
         self.slug = slug
