@@ -226,7 +226,9 @@ import Testing
     @Test(arguments: Name.allCases.flatMap(rows))
     func everyErrorOfTheTableCanHappenAndSaysWhatToDo(row: Row) async throws {
         let scenario = try row.scenario.map(SimulatorScenario.init(ofARow:))
-        try await Loopback.run(scenario, signedIn: row.isSignedIn ? 1 : 0, clock: HastyClock()) { loopback in
+        // Pauses pass at once; the time limit of a tool must not.
+        let clock: any ChappieClock = row.tool == nil ? HastyClock() : SystemClock()
+        try await Loopback.run(scenario, signedIn: row.isSignedIn ? 1 : 0, clock: clock) { loopback in
             let tenant = loopback.tenants[0]
             let secrets = loopback.secrets + [Self.leak]
             try row.prepare(tenant)
