@@ -4,12 +4,15 @@ public import ChappieCore
 public struct GrownAnswer: Sendable, CustomStringConvertible {
     /// The kind of change.
     public enum Change: String, Sendable {
+        /// An object has one more member, a member is null, has another name, or an array is empty.
         case memberAdded, memberNull, memberRenamed, arrayEmptied
     }
 
+    /// The one change of this variant.
     public let change: Change
     /// The names on the way to the value that changed, the last one that of the value itself.
     public let path: [String]
+    /// The answer with the change.
     public let json: ChappieJSON
 
     public var description: String { "\(change) at \(path.joined(separator: "."))" }

@@ -101,6 +101,7 @@ extension [ChappieOutputItem] {
         return (answers.isEmpty ? filter { $0.phase != .commentary } : answers).map(\.text).joined()
     }
 
+    /// The text of the messages that say that they are commentary, a blank line between them.
     @_spi(ChappieInternals) public var commentary: String {
         filter { $0.phase == .commentary }.map(\.text).filter { !$0.isEmpty }.joined(separator: "\n\n")
     }
