@@ -91,7 +91,8 @@ def test_both_ask_and_talk_at_once_and_one_signs_out_and_in(store, simulate, use
 
     at_once(come_and_go, *asking("second"))
     own = exchanges(2 * (2 * ROUNDS + LINES) + 2 * ROUNDS + 1)["second"]
-    assert all(exchange["status"] in ("101", "200") and exchange["path"].endswith("/responses") for exchange in own), own
+    paths = ("/codex/responses", "/codex/models")
+    assert all(exchange["status"] in ("101", "200") and exchange["path"].endswith(paths) for exchange in own), own
     assert keyring.secret(users["second"].account) == kept, "the other's credential has changed"
 
 

@@ -17,7 +17,6 @@ FAILING = [
     (SIGN_IN_NEEDED, "login", ["unauthorized-storm", "refresh-expired", "refresh-reused", "refresh-invalidated", "ws-401"]),
     (USAGE_LIMIT, "reset", ["usage-limit", "ws-usage-limit", "ws-error-usage-limit"]),
     (USAGE_LIMIT, "plan", ["usage-not-included"]),
-    (USAGE, "gpt-6.1-sol", ["model-unsupported", "model-newer-version", "model-not-found"]),
     (BAD_DATA, "", ["html", "not-json", "too-giant-event", "ws-wrong-accept"]),
     (UNAVAILABLE, "429", ["rate-limit"]), (UNAVAILABLE, "500", ["server-error-forever"]), (UNAVAILABLE, "426", ["ws-426"]),
     (UNAVAILABLE, "began differently", ["diverge"]),
@@ -27,8 +26,9 @@ FAILING = [
 ROWS = [(scenario, status, says) for status, says, scenarios in FAILING for scenario in scenarios]
 # Deadlines of the program, in seconds, with room for a busy machine.
 STALLS = {"stall-before-head": (60, 90), "stall-before-body": (120, 160), "stall": (300, 340), "rate-limit-far-date": (60, 90)}
+REFUSED_MODELS = ["model-unsupported", "model-newer-version", "model-not-found"]
 # The answer is another one in these.
-OTHER_ANSWERS = {"goes-on", "goes-on-forever"}
+OTHER_ANSWERS = {"goes-on", "goes-on-forever", *REFUSED_MODELS}
 # Those that have to do without the other transport, which would help.
 WEB_SOCKET_ONLY = {"ws-426", "ws-cut-forever", "ws-rst", "ws-wrong-accept"}
 
@@ -58,6 +58,15 @@ def test_a_fault_ends_in_a_sentence(scenario, status, says, simulate, signed_in,
 
 def test_a_fault_does_no_harm(quiet_scenario, simulate, signed_in, reference):
     assert ask(signed_in(simulate(quiet_scenario)), quiet_scenario).output == reference
+
+
+@pytest.mark.parametrize("transport", ["sse", "websocket"])
+@pytest.mark.parametrize("scenario", REFUSED_MODELS)
+def test_a_model_that_is_refused_has_a_replacement_unless_it_was_named(scenario, transport, simulate, signed_in):
+    user = signed_in(simulate(scenario))
+    user.ask(QUESTION, "-m", "gpt-6.1-sol", transport=transport, status=USAGE, says="gpt-6.1-sol")
+    answered = user.ask(QUESTION, transport=transport, says="gpt-6-astra answers instead")
+    assert "Model: `gpt-6-astra`" in answered.output, answered
 
 
 @pytest.mark.stalls
