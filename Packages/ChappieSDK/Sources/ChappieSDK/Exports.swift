@@ -36,6 +36,7 @@
 @_exported import protocol ChappieCore.ChappieJSONSchemaProviding
 @_exported import typealias ChappieCore.ChappieJSONValue
 @_exported import struct ChappieCore.ChappieMessageOptions
+@_exported import struct ChappieCore.ChappieMessagePhase
 @_exported import struct ChappieCore.ChappieModel
 @_exported import struct ChappieCore.ChappieModelFilter
 @_exported import struct ChappieCore.ChappieModelUpgrade
