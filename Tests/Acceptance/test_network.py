@@ -25,7 +25,8 @@ TURN = "POST /backend-api/codex/responses 200"
 # What the simulator sees of each use when all is well.
 SEEN = {
     "sign-in": ["POST /api/accounts/deviceauth/usercode 200", "POST /api/accounts/deviceauth/token 200", "POST /oauth/token 200"],
-    "refresh": ["POST /oauth/token 200", TURN],
+    # The first turn of an account asks for its list of models.
+    "refresh": ["POST /oauth/token 200", "GET /backend-api/codex/models 200", TURN],
     "sse": [TURN],
     "websocket": ["GET /backend-api/codex/responses 101", TURN + " (websocket)"],
 }
