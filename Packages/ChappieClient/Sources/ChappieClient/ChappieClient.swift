@@ -357,11 +357,13 @@ public actor ChappieClient {
         await endPrewarm()
         var resuming: (ChappiePendingTurn, [String: ChappieApprovalDecision])?
         var (items, frame, wish, round): ([ChappieJSON], RequestFrame, ModelWish, Int)
+        var isForOneTurn = false
         switch job {
         case .new(let request):
             try await compactIfDue(recorder)
             (items, frame, round) = (request.messages.map(\.inputItem), RequestFrame(of: request), 0)
             wish = await self.wish(request.model)
+            isForOneTurn = request.model != nil
         case .resumed(let waiting, let decisions):
             await goOn(with: waiting)
             let progress = waiting.progress
@@ -403,7 +405,7 @@ public actor ChappieClient {
         if case .resumed = job { toolLedger.forgetResults() }
         try Task.checkCancellation()
         try await recorder(.finished(turn.finished(with: response)))
-        await keep(turn)
+        await keep(turn, isForOneTurn: isForOneTurn)
         await note(turn.routing.modelsETag)
         emit(.completed(response))
         return response
@@ -412,13 +414,15 @@ public actor ChappieClient {
     /// How many models a turn tries that was given none by name.
     private static let modelsTried = 3
 
-    /// Adds a turn to the conversation that it was asked in; another one may have begun since.
-    private func keep(_ turn: Turn) {
+    /// Adds a turn to the conversation that it was asked in; another one may have begun since. A model that was named with
+    /// the request, and one that was guessed for want of a list, is for one turn.
+    private func keep(_ turn: Turn, isForOneTurn: Bool) {
         guard conversation?.id == turn.conversationID else { return }
         if turn.hasDroppedReasoning { conversation?.dropReasoning() }
         if turn.hasFlatTools { conversation?.hasFlatTools = true }
         conversation?.append(
-            turn.items, model: turn.frame.model, measuredTokens: turn.measuredTokens, now: clock.now)
+            turn.items, model: turn.frame.model, isForOneTurn: isForOneTurn || modelList == nil,
+            measuredTokens: turn.measuredTokens, now: clock.now)
     }
 
     private func goOn(with pending: ChappiePendingTurn) {

@@ -46,7 +46,7 @@ struct Conversation: Sendable {
     private(set) var compactedSummary: String?
     /// The backend's count after the last turn, if it gave one.
     private(set) var measuredTokens: Int?
-    /// The model of the last turn; `nil` before the first one.
+    /// The model that the conversation goes on with; `nil` until a turn has chosen one.
     private(set) var model: String?
     /// The model whose encrypted reasoning is among the items.
     private var reasoningModel: String?
@@ -96,7 +96,7 @@ struct Conversation: Sendable {
         window = context.window ?? 0
     }
 
-    /// - Parameter model: the one that the next turn uses, where it is named; else that of the last turn.
+    /// - Parameter model: the one that the next turn uses, where it is named; else that of the conversation.
     func context(model named: String? = nil) -> ChappieClientContext {
         var context = ChappieClientContext(
             sessionID: id, model: named ?? model ?? "", items: items, compactedSummary: compactedSummary,
@@ -109,9 +109,13 @@ struct Conversation: Sendable {
     // MARK: Changes
 
     /// Keeps a finished turn.
-    mutating func append(_ added: [ChappieJSON], model: String, measuredTokens: Int?, now: Date) {
+    ///
+    /// - Parameter isForOneTurn: whether the conversation goes on with the model that it had.
+    mutating func append(
+        _ added: [ChappieJSON], model: String, isForOneTurn: Bool, measuredTokens: Int?, now: Date
+    ) {
         items += added
-        self.model = model
+        if !isForOneTurn { self.model = model }
         if added.contains(where: Self.isEncrypted) { reasoningModel = model }
         self.measuredTokens = measuredTokens
         updatedAt = now

@@ -176,7 +176,7 @@ extension Conversation {
     /// Keeps a turn without tools.
     fileprivate mutating func append(_ messages: [ChappieInputMessage], answer: ChappieResponse) {
         append(
-            messages.map(\.inputItem) + Self.kept(of: answer), model: "m", measuredTokens: nil,
+            messages.map(\.inputItem) + Self.kept(of: answer), model: "m", isForOneTurn: false, measuredTokens: nil,
             now: Date(timeIntervalSince1970: 0))
     }
 }

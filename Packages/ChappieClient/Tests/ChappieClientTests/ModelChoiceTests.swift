@@ -59,6 +59,17 @@ import Testing
         #expect(try harness.requests.map { $0["model"] } == ["gpt-6-luna", "gpt-6-luna"])
         // A list that could not be had is not asked for before every turn.
         #expect(lists(harness) == 1)
+        #expect(try await harness.client.model.reason == .lastResort, "the conversation does not stick to a guess")
+    }
+
+    @Test func aModelThatARequestNamesIsForOneTurn() async throws {
+        let harness = harness(
+            .serverSentEvents, [.answer("one"), .answer("two", id: "resp_2"), .answer("three", id: "resp_3")])
+        _ = await harness.ask("a")
+        _ = try await harness.client.response(ChappieResponseRequest(messages: [.user("b")], model: "new-luna"))
+        #expect(await harness.client.context().model == "new-sol")
+        _ = await harness.ask("c")
+        #expect(try harness.requests.map { $0["model"] } == ["new-sol", "new-luna", "new-sol"])
     }
 
     /// Keeps documents in memory.

@@ -199,7 +199,9 @@ private nonisolated struct Place: Decodable, Equatable, ChappieJSONSchemaProvidi
                     configuration: simulated.configuration, harness: harness, tools: [Self.weather()],
                     store: simulated.store, streamingTransportPolicy: .httpSSEOnly
                 ).send("reply: yes")
-                let first = simulated.turns[before]["input"]?[0]
+                // After the tools, which the model takes in the input.
+                let input = simulated.turns[before]["input"]?.array ?? []
+                let first = input.first { $0["type"] != "additional_tools" }
                 #expect(first?["role"]?.string == (words.isEmpty ? "user" : "developer"))
                 let text = first?["content"]?[0]?["text"]?.string ?? ""
                 #expect(words.allSatisfy(text.contains), "\(text)")
@@ -209,7 +211,7 @@ private nonisolated struct Place: Decodable, Equatable, ChappieJSONSchemaProvidi
                 configuration: simulated.configuration, harness: .none, store: simulated.store,
                 streamingTransportPolicy: .httpSSEOnly
             ).send("reply: yes")
-            #expect(simulated.turns.last?["input"]?[0]?["role"] == "user")
+            #expect(simulated.turns.last?["input"]?.array?.map { $0["role"] } == ["developer", "user"], "the tools come first")
         }
     }
 }

@@ -36,6 +36,7 @@ import Testing
                 case .transport(.waiting(let attempt, let maximum, let delay)):
                     names.append("\(attempt) of \(maximum) in \(delay)")
                 case .transport(.fellBack(let kind)): names.append(kind.rawValue)
+                case .notice(let notice): names.append(notice.kind.rawValue)
                 case .item(let item): names.append(item.type)
                 case .completed(let response): names.append(response.status.rawValue)
                 }
@@ -311,6 +312,8 @@ import Testing
             .invalidStructuredOutput(ChappieSchemaViolation(path: "", message: "must be an object."), "1"),
             .invalidTool("a b", "the name has a space"), .renewalFailed(.networkFailure("The network is down.")),
             .credentialStoreFailed(.locked("the keyring is locked")), .blockedByGateway("example.com"),
+            .modelUnavailable(ChappieModelRefusal(slug: "gpt-5.5", reason: .retired, suggestion: "gpt-6.1-sol")),
+            .unsupportedInput("The model takes no images.", "Leave it out."),
         ]
         for error in errors {
             #expect(error.localizedDescription == error.errorDescription)
@@ -322,8 +325,9 @@ import Testing
             case .reauthenticationRequired(let text), .missingToolHandler(let text),
                 .streamingTransportReplayDiverged(let text), .toolApprovalDenied(let text, _),
                 .toolExecutionFailed(let text, _), .invalidTool(let text, _), .invalidStructuredOutput(_, let text),
-                .blockedByGateway(let text):
+                .blockedByGateway(let text), .unsupportedInput(let text, _):
                 #expect(!text.isEmpty)
+            case .modelUnavailable(let refusal): #expect(refusal.slug == "gpt-5.5" && refusal.reason == .retired)
             case .toolLoopLimitExceeded(let count), .httpError(let count, _),
                 .messageTooLarge(bytes: let count, limit: _):
                 #expect(count > 0)

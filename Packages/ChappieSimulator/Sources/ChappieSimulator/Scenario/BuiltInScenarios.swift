@@ -51,13 +51,13 @@ enum BuiltInScenarios {
         redirect-elsewhere | all | "status":307,"headers":{"location":"http://127.0.0.2:9/stolen"}
         html | all | "body":"<!DOCTYPE html><title>Network</title>","headers":{"content-type":"text/html"}
         not-json | all | "body":{"ok":true}
-        cut | once | "cut":{"afterEvents":8}
-        cut-rst | once | "cut":{"afterEvents":8,"with":"rst"}
-        cut-forever | all | "cut":{"afterEvents":8}
-        cut-clean | all | "framing":"close","cut":{"afterEvents":8}
+        cut | once | "cut":{"afterDeltas":2}
+        cut-rst | once | "cut":{"afterDeltas":2,"with":"rst"}
+        cut-forever | all | "cut":{"afterDeltas":2}
+        cut-clean | all | "framing":"close","cut":{"afterDeltas":2}
         hang-up | all | "cut":{"beforeHead":true}
         hang-up-rst | all | "cut":{"beforeHead":true,"with":"rst"}
-        stall | all | "stall":{"afterEvents":8}
+        stall | all | "stall":{"afterDeltas":2}
         stall-before-head | all | "stall":{"beforeHead":true}
         stall-before-body | all | "stall":{"afterBytes":0}
         slow-head | all | "delayBeforeHead":2
