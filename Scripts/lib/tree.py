@@ -1,10 +1,12 @@
-"""What the manifests and the imports say: tree.py test-targets|layers|manifests
+"""What the manifests and the imports say: tree.py test-targets|layers|manifests|walks
 
 test-targets   prints the names of the root manifest's test targets
 layers         checks imports against the table in ARCHITECTURE.md and against what each target declares; the table's columns
                `module` and `may import` hold names of modules
 manifests      checks that the root manifest and the nested manifests say the same of every target's sources, and that the root
                manifest leaves out what has a root of its own
+walks          checks that each file of ARCHITECTURE.md's walks is in the package that the walk names, and that each name of a type
+               beside them is declared
 """
 
 import concurrent.futures
@@ -185,9 +187,34 @@ def manifests():
     report(problems, f"{len(known)} targets are the same in both manifests")
 
 
+def walks():
+    """A walk's line is `Package  File.swift  words`; a line without a package continues with that of the line above."""
+    page = read(f"{ROOT}/ARCHITECTURE.md")
+    files = {os.path.basename(path): path for path in glob.glob(f"{ROOT}/**/Sources/**/*.swift", recursive=True) if "/.build" not in path}
+    declared = set(re.findall(r"\b(?:struct|class|enum|actor|protocol)\s+`?(\w+)",
+                              "\n".join(map(read, files.values()))))
+    problems, count = [], 0
+    for walk in re.findall(r"^```\n(.*?)^```", page, flags=re.M | re.S):
+        package = None
+        for line in walk.splitlines():
+            found = re.match(r"(?:[→←] ?)?([\w/-]+)?\s+(\w+\.swift)\b", line)
+            if not found:
+                continue
+            package, name = found[1] or package, found[2]
+            count += 1
+            if package is None or f"/{package.removeprefix('Apps/')}/Sources/" not in files.get(name, ""):
+                problems.append(f"ARCHITECTURE.md: the walk's {name} is not in {package}")
+    for name in sorted(set(re.findall(r"\b[\w+]+\.swift\b", page)) - set(files)):
+        problems.append(f"ARCHITECTURE.md: there is no {name}")
+    text = re.sub(r"^```.*?^```", "", page.partition("\n## Walks\n")[2].partition("\n## ")[0], flags=re.M | re.S)
+    for name in sorted(set(re.findall(r"`([A-Z]\w+)`", text)) - declared - set(os.listdir(f"{ROOT}/Packages"))):
+        problems.append(f"ARCHITECTURE.md: nothing is called {name}")
+    report(problems, f"{count} steps of walks are where the page says")
+
+
 def test_targets():
     print("\n".join(target["name"] for target in manifest(ROOT)["targets"] if target["type"] == "test"))
 
 
 if __name__ == "__main__":
-    {"test-targets": test_targets, "layers": layers, "manifests": manifests}[sys.argv[1]]()
+    {"test-targets": test_targets, "layers": layers, "manifests": manifests, "walks": walks}[sys.argv[1]]()
