@@ -211,7 +211,8 @@ private nonisolated struct Place: Decodable, Equatable, ChappieJSONSchemaProvidi
                 configuration: simulated.configuration, harness: .none, store: simulated.store,
                 streamingTransportPolicy: .httpSSEOnly
             ).send("reply: yes")
-            #expect(simulated.turns.last?["input"]?.array?.map { $0["role"] } == ["developer", "user"], "the tools come first")
+            let roles = simulated.turns.last?["input"]?.array?.map { $0["role"] }
+            #expect(roles == ["developer", "user"], "the tools come first")
         }
     }
 }
