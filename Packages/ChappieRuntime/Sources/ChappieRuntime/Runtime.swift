@@ -24,7 +24,7 @@ public actor ChappieRuntime {
     private let client: ChappieClient
     let store: any ChappieThreadStore
     let clock: any ChappieClock
-    private let entropy: any Entropy
+    let entropy: any Entropy
     let queue = TurnQueue()
     private let writing = AsyncLock()
     private let listeners = Mutex<[UUID: AsyncStream<ChappieThreadEvent>.Continuation]>([:])
@@ -307,10 +307,14 @@ public actor ChappieRuntime {
 
     /// Adds records at the end of the open thread, all or none.
     ///
-    /// - Parameter anywhere: whether they count wherever the thread ends now, because they tell what has happened.
-    private func append(
-        _ events: [(kind: ChappieThreadRecord.Kind, body: ChappieJSON)], anywhere: Bool = false
-    ) async throws {
+    /// - Parameters:
+    ///   - other: the thread that they are for, if that may not be the open one.
+    ///   - anywhere: whether they count wherever the thread ends now, because they tell what has happened.
+    /// - Returns: `false` if `other` is not the open thread, or is not kept yet; nothing is added then.
+    @discardableResult
+    func append(
+        _ events: [(kind: ChappieThreadRecord.Kind, body: ChappieJSON)], to other: String? = nil, anywhere: Bool = false
+    ) async throws -> Bool {
         // Tools that run side by side end side by side.
         let ticket = writing.reserve()
         try await writing.enter(ticket)
@@ -318,8 +322,9 @@ public actor ChappieRuntime {
         while true {
             // No copy of the thread is held here: with one alive, each record would cost a copy of all records.
             guard let id = thread?.id, var summary = thread?.summary, let position = thread?.records.count else {
-                return
+                return false
             }
+            guard other == nil || other == id && position > 0 else { return false }
             // Another program goes on with the turn: this one does no more for it. What has run is told all the same.
             if anywhere, events.first?.kind != .toolFinished,
                 let turn = thread?.turns.last(where: { $0.id == own.turn }),
@@ -342,11 +347,11 @@ public actor ChappieRuntime {
                 continue
             }
             if thread?.id == id { for record in records { thread?.add(record) } }
-            return
+            return true
         }
     }
 
-    func add(_ kind: ChappieThreadRecord.Kind, _ body: ChappieJSON) async throws {
+    private func add(_ kind: ChappieThreadRecord.Kind, _ body: ChappieJSON) async throws {
         try await append([(kind, body)], anywhere: true)
     }
 
@@ -356,7 +361,8 @@ public actor ChappieRuntime {
         if case .compacted = step {
             // It stands for what this program knew; where others have written since, it would swallow that.
             guard isClientReady else { throw ChappieRuntimeError.turnTakenOver }
-            return try await append([entry])
+            try await append([entry])
+            return
         }
         try await add(entry.kind, entry.body)
         // Another account signed in meanwhile: both processes go on with what the thread has for it.

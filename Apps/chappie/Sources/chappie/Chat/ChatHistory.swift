@@ -44,7 +44,7 @@ struct ChatHistory: Sendable {
         guard let store else { return oldLines }
         let start = ContinuousClock.now
         var said: [(date: Date, text: String)] = []
-        let threads = try await store.summaries().sorted { $0.updatedAt > $1.updatedAt }
+        let threads = try await store.threads(includeArchived: true)
         for thread in threads.prefix(Self.threadLimit)
         where said.count < Self.limit && ContinuousClock.now - start < Self.patience {
             try Task.checkCancellation()

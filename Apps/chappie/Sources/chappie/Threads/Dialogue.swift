@@ -195,14 +195,14 @@ extension ChappieThreadStore {
     ///
     /// - Throws: ``CommandLineError`` where it is none, or not one.
     func thread(named name: String?) async throws -> ChappieThreadSummary {
-        let all = try await summaries()
         guard let name else {
-            guard let last = all.filter({ !$0.isArchived }).max(by: { $0.updatedAt < $1.updatedAt }) else {
+            guard let last = try await threads().first else {
                 throw CommandLineError.usage(
                     "There is no thread yet.", suggestion: "Begin one: chappie ask, or chappie chat.")
             }
             return last
         }
+        let all = try await summaries()
         if let exact = all.first(where: { $0.id == name }) { return exact }
         let found = name.count < 3 ? [] : all.filter { $0.id.hasSuffix(name) || $0.id.hasPrefix(name) }
         guard let one = found.first else {

@@ -16,7 +16,9 @@ extension Threads {
         @Argument(help: "The title; an empty one takes it away.") var title: String
 
         func run(in program: Program) async throws {
-            let thread = try await Threads.change(thread, program) { try await $0.renameThread($1, to: title) }
+            let store = try Threads.store(program)
+            let thread = try await store.thread(named: thread)
+            try await store.rename(thread.id, to: title)
             program.say(["thread": .string(thread.id), "title": .string(title)], "Renamed.")
         }
     }
@@ -30,7 +32,9 @@ extension Threads {
         @Argument(help: "The thread.") var thread: String
 
         func run(in program: Program) async throws {
-            let thread = try await Threads.change(thread, program) { try await $0.archiveThread($1) }
+            let store = try Threads.store(program)
+            let thread = try await store.thread(named: thread)
+            try await store.archive(thread.id)
             program.say(
                 ["thread": .string(thread.id)], "Archived. chappie threads unarchive \(thread.shortID) takes it back.")
         }
@@ -45,7 +49,9 @@ extension Threads {
         @Argument(help: "The thread.") var thread: String
 
         func run(in program: Program) async throws {
-            let thread = try await Threads.change(thread, program) { try await $0.unarchiveThread($1) }
+            let store = try Threads.store(program)
+            let thread = try await store.thread(named: thread)
+            try await store.unarchive(thread.id)
             program.say(["thread": .string(thread.id)], "It is in the list again.")
         }
     }
@@ -97,19 +103,10 @@ extension Threads {
         func run(in program: Program) async throws {
             let store = try Threads.store(program)
             let original = try await store.thread(named: thread)
-            let fork = try await program.client().runtime(store: store).forkThread(original.id, at: at)
+            let fork = try await store.fork(original.id, at: at)
             program.say(
                 ["thread": .string(fork.id), "from": .string(original.id)],
                 "The copy is \(fork.summary.shortID): chappie ask --thread \(fork.summary.shortID) …")
         }
-    }
-
-    private static func change(
-        _ name: String, _ program: Program, _ work: (ChappieRuntime, String) async throws -> Void
-    ) async throws -> ChappieThreadSummary {
-        let store = try store(program)
-        let thread = try await store.thread(named: name)
-        try await work(program.client().runtime(store: store), thread.id)
-        return thread
     }
 }

@@ -46,8 +46,7 @@ struct Threads: ParsableCommand {
 
         func run(in program: Program) async throws {
             let isTerminal = program.console.terminals.output
-            let threads = try await Threads.store(program).summaries().filter { all || !$0.isArchived }
-                .sorted { $0.updatedAt > $1.updatedAt }
+            let threads = try await Threads.store(program).threads(includeArchived: all)
             let shown = threads.prefix(max(limit ?? (isTerminal && !options.json ? 50 : .max), 0))
             guard !options.json else { return program.console.json(["threads": .array(shown.map(\.json))]) }
             var table = Table(["Thread", "Changed", "Turns", "Model", "Name"])
@@ -186,7 +185,7 @@ struct Threads: ParsableCommand {
             var (imported, present) = ([ChappieJSON](), [ChappieJSON]())
             for thread in read.flatMap(\.threads) {
                 do {
-                    try await store.append(thread.records, to: thread.summary, at: 0)
+                    try await store.import(thread)
                     imported.append(.string(thread.id))
                 } catch {
                     guard case .conflict = error else { throw error }
@@ -234,8 +233,7 @@ struct Threads: ParsableCommand {
     // MARK: What they share
 
     static func read(_ name: String?, from store: any ChappieThreadStore) async throws -> ChappieThread {
-        let id = try await store.thread(named: name).id
-        return try ChappieThread(id: id, records: try await store.records(of: id, from: 0))
+        try await store.thread(store.thread(named: name).id)
     }
 }
 

@@ -1,0 +1,95 @@
+public import ChappieAuth
+@_spi(ChappieInternals) import ChappieClient
+@_spi(ChappieInternals) public import ChappieCore
+
+// Looking after threads needs a store and a clock, and no client. Nothing here waits for a turn.
+extension ChappieThreadStore {
+    /// The threads, the one that was written last first.
+    ///
+    /// - Parameter includeArchived: whether archived threads are among them. Default `false`.
+    public func threads(
+        includeArchived: Bool = false
+    ) async throws(ChappieThreadStoreError) -> [ChappieThreadSummary] {
+        let all = try await summaries()
+        return all.filter { includeArchived || !$0.isArchived }
+            .sorted { ($0.updatedAt, $0.id) > ($1.updatedAt, $1.id) }
+    }
+
+    /// A thread, whole.
+    ///
+    /// - Throws: ``ChappieThreadStoreError/notFound(thread:)`` for a thread that is not there.
+    public func thread(_ id: String) async throws(ChappieThreadStoreError) -> ChappieThread {
+        try ChappieThread(id: id, records: try await records(of: id, from: 0))
+    }
+
+    /// Gives a thread a title; an empty one takes it away.
+    ///
+    /// ```swift
+    /// try await store.rename(id, to: "Big animals")      // also while a turn of this thread, or of another, runs
+    /// ```
+    /// - Parameters:
+    ///   - id: the thread.
+    ///   - title: one line.
+    ///   - clock: for the date of the record.
+    /// - Throws: ``ChappieThreadStoreError/notFound(thread:)`` for a thread that is not there.
+    public func rename(
+        _ id: String, to title: String, clock: any ChappieClock = SystemClock()
+    ) async throws(ChappieThreadStoreError) {
+        try await add(.renamed, ["title": .string(title)], to: id, clock)
+    }
+
+    /// Takes a thread out of the list. It stays as it is, and can be found, opened and taken back. See ``rename(_:to:clock:)``.
+    public func archive(_ id: String, clock: any ChappieClock = SystemClock()) async throws(ChappieThreadStoreError) {
+        try await add(.archived, to: id, clock)
+    }
+
+    /// Takes a thread back into the list. See ``rename(_:to:clock:)``.
+    public func unarchive(_ id: String, clock: any ChappieClock = SystemClock()) async throws(ChappieThreadStoreError) {
+        try await add(.unarchived, to: id, clock)
+    }
+
+    /// Copies a thread up to the end of a turn into a new one.
+    ///
+    /// - Parameters:
+    ///   - id: the thread.
+    ///   - turn: the turn's number, counted from 1; `nil`, the default, means all. An open turn is left out.
+    ///   - clock: for the copy's date.
+    ///   - entropy: for the copy's id.
+    /// - Returns: the copy, which is kept.
+    /// - Throws: ``ChappieThreadStoreError``; ``ChappieRuntimeError/noSuchTurn(_:of:)``.
+    public func fork(
+        _ id: String, at turn: Int? = nil, clock: any ChappieClock = SystemClock(),
+        entropy: any Entropy = SystemEntropy()
+    ) async throws -> ChappieThread {
+        let now = clock.now
+        let copy = try await thread(id).forked(at: turn, id: UUIDv7.make(now: now, entropy: entropy), now: now)
+        try await `import`(copy)
+        return copy
+    }
+
+    /// Keeps a thread that was exported; one without records is nothing to keep.
+    ///
+    /// - Throws: ``ChappieThreadStoreError/conflict(thread:expected:actual:)`` when a thread of its id is there.
+    public func `import`(_ thread: ChappieThread) async throws(ChappieThreadStoreError) {
+        guard !thread.records.isEmpty else { return }
+        try await append(thread.records, to: thread.summary, at: 0)
+    }
+
+    /// Adds a record wherever the thread ends.
+    func add(
+        _ kind: ChappieThreadRecord.Kind, _ body: ChappieJSON = [:], to id: String, _ clock: any ChappieClock
+    ) async throws(ChappieThreadStoreError) {
+        while true {
+            guard var summary = try await summary(of: id) else { throw .notFound(thread: id) }
+            let position = summary.recordCount
+            let record = ChappieThreadRecord(position: position, kind: kind, date: clock.now, body: body)
+            summary.add(record)
+            do throws(ChappieThreadStoreError) {
+                return try await append([record], to: summary, at: position)
+            } catch {
+                // Another writer was faster: the next attempt begins where the thread ends now.
+                guard case .conflict(_, _, let end) = error, end != position, !Task.isCancelled else { throw error }
+            }
+        }
+    }
+}

@@ -1,0 +1,119 @@
+import ChappieClient
+@_spi(ChappieInternals) import ChappieCore
+import ChappieRuntime
+import ChappieTesting
+import Synchronization
+import Testing
+
+struct ThreadCareTests {
+    private let store = ChappieInMemoryThreadStore()
+
+    /// Keeps a thread of one turn.
+    private func keep(_ id: String, saying text: String = "words", at seconds: Double = 0) throws {
+        let start = Date(timeIntervalSince1970: 1_790_000_000 + seconds)
+        let message: ChappieJSON = [
+            "type": "message", "role": "user", "content": [["type": "input_text", "text": .string(text)]],
+        ]
+        let records = [
+            ChappieThreadRecord(
+                position: 0, kind: .turnStarted, date: start, body: ["turn": "a", "messages": [message]]),
+            ChappieThreadRecord(position: 1, kind: .turnFinished, date: start, body: ["turn": "a"]),
+        ]
+        try store.append(records, to: try #require(ChappieThreadSummary(id: id, records: records)), at: 0)
+    }
+
+    // MARK: With a store alone
+
+    @Test func theLastWrittenThreadIsListedFirst() async throws {
+        try keep("a", at: 0)
+        try keep("b", at: 2)
+        try keep("c", at: 1)
+        #expect(try await store.threads().map(\.id) == ["b", "c", "a"])
+        try await store.archive("b", clock: ManualClock(now: Date(timeIntervalSince1970: 1_790_000_009)))
+        #expect(try await store.threads().map(\.id) == ["c", "a"])
+        #expect(try await store.threads(includeArchived: true).map(\.id) == ["b", "c", "a"])
+        try await store.unarchive("b")
+        #expect(try await store.threads().map(\.id) == ["b", "c", "a"])
+    }
+
+    @Test func aTitleIsGivenAndTakenAway() async throws {
+        try keep("a", saying: "about elephants")
+        try await store.rename("a", to: "Big animals")
+        #expect(try await store.threads().map(\.name) == ["Big animals"])
+        try await store.rename("a", to: "")
+        #expect(try await store.threads().map(\.name) == ["about elephants"])
+        await #expect(throws: ChappieThreadStoreError.notFound(thread: "b")) { try await store.rename("b", to: "?") }
+    }
+
+    @Test func changesAtTheSameTimeAreAllKept() async throws {
+        try keep("a")
+        let store = store
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for number in 0..<50 { group.addTask { try await store.rename("a", to: "title \(number)") } }
+            try await group.waitForAll()
+        }
+        let titles = try await store.thread("a").records.dropFirst(2).compactMap { $0.body["title"]?.string }
+        #expect(Set(titles) == Set((0..<50).map { "title \($0)" }) && titles.count == 50)
+    }
+
+    @Test func aCopyIsKeptAndAnExportComesBack() async throws {
+        try keep("a")
+        let copy = try await store.fork("a", at: 1)
+        #expect(copy.id != "a" && copy.turns.map(\.id) == ["a"])
+        #expect(try await store.thread(copy.id) == copy)
+        await #expect(throws: ChappieRuntimeError.noSuchTurn(2, of: 1)) { try await store.fork("a", at: 2) }
+        let elsewhere = ChappieInMemoryThreadStore()
+        try await elsewhere.import(copy)
+        #expect(try await elsewhere.thread(copy.id) == copy)
+        await #expect(throws: ChappieThreadStoreError.conflict(thread: copy.id, expected: 0, actual: 3)) {
+            try await elsewhere.import(copy)
+        }
+    }
+
+    // MARK: While a turn runs
+
+    @Test func aToolMayCareForThreadsInItsOwnTurn() async throws {
+        for id in ["a", "b", "c"] { try keep(id) }
+        let model = Model(.calls([("tidy", "{}")]), .text("It is tidy."), .text("Again."))
+        let working = Mutex<ChappieRuntime?>(nil)
+        let tool = ChappieHostTool(name: "tidy", description: "Tidies up.", timeout: .seconds(10)) { _ in
+            guard let runtime = working.withLock(\.self), let own = await runtime.currentThread?.id else { return "?" }
+            try await runtime.renameThread("a", to: "Big animals")
+            try await runtime.archiveThread("b")
+            try await runtime.deleteThread("c")
+            try await runtime.renameThread(own, to: "Tidying")
+            return ChappieToolResult(
+                output: try await runtime.listThreads().map(\.name).sorted().joined(separator: ", "))
+        }
+        let runtime = model.client(tools: [tool]).runtime(store: store)
+        working.withLock { $0 = runtime }
+        #expect(try await runtime.send("Tidy up.") == "It is tidy.")
+        working.withLock { $0 = nil }
+        let thread = try #require(await runtime.currentThread)
+        #expect(thread.turns.first?.toolCalls.map(\.result?.output) == ["Big animals, Tidying"])
+        #expect(thread.summary.title == "Tidying" && thread.turns.map(\.status) == [.finished])
+        #expect(try await store.thread(thread.id) == thread)
+        #expect(try await runtime.send("Once more.") == "Again.")
+    }
+
+    @Test(.timeLimit(.minutes(1))) func anotherThreadWaitsForNoTurn() async throws {
+        try keep("a")
+        try keep("b")
+        let gate = ScriptedGate()
+        let model = Model(.waiting(gate, "late"))
+        let runtime = model.client().runtime(store: store)
+        let asking = Task { try await runtime.send("question") }
+        await gate.reached()
+        try await runtime.renameThread("a", to: "Renamed")
+        try await runtime.deleteThread("b")
+        let own = try #require(await runtime.currentThread?.id)
+        try await runtime.archiveThread(own)
+        #expect(try await runtime.listThreads().map(\.name) == ["Renamed"])
+        // The open one goes after its turn.
+        let deleting = Task { try await runtime.deleteThread(own) }
+        gate.open()
+        #expect(try await asking.value == "late")
+        try await deleting.value
+        #expect(try await runtime.listThreads(includeArchived: true).map(\.id) == ["a"])
+    }
+}
