@@ -107,6 +107,22 @@ def test_threads_are_named_found_archived_copied_and_deleted(person):
     assert usage["threads"] == 1 and 0 < usage["bytes"] < usage["limit"] == 512 << 20
 
 
+def test_a_thread_is_deleted_by_a_yes_that_follows_the_question(person):
+    ask(person, "reply: to stay")
+    thread = listed(person)[0]["id"]
+    words, question = ["threads", "delete", thread], "Delete for good? [y/N]"
+    # The shell takes the first line; the second was typed before the program began.
+    child = pexpect.spawn("/bin/sh", ["-c", 'read go; exec "$0" "$@"', person.program, *words], env=person.environment,
+                          encoding="utf-8", dimensions=(40, 200), timeout=60 * PATIENCE)
+    child.send("go\ny\n")
+    child.expect_exact(question)
+    child.send("n\n")
+    child.expect_exact("Nothing was deleted.")
+    child.expect_exact(pexpect.EOF)
+    assert [thread["id"] for thread in listed(person)] == [thread]
+    assert person.converse(*words, answers=[(question, "y\n")], echoing=[question])[0] == 0 and listed(person) == []
+
+
 @pytest.mark.parametrize("form", ["json", "jsonl"])
 def test_an_export_comes_back_whole(form, person, tmp_path):
     ask(person, "reply: to be kept, äöü 🌙")

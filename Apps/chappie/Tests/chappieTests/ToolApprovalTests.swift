@@ -16,7 +16,7 @@ import Testing
         approvesAll: Bool = false
     ) async -> (ChappieApprovalDecision, String) {
         let rest = ScriptedAnswers(answers)
-        let approval = ToolApproval(approvesAll: approvesAll) { rest.answer($0) }
+        let approval = ToolApproval(approvesAll: approvesAll, reader: rest)
         let request = ChappieApprovalRequest(call: call, toolDescription: description)
         approval.announce(request)
         return (await approval.decide(request), rest.shown)
@@ -58,7 +58,7 @@ import Testing
 
     @Test func theQuestionComesAfterWhatWasSaidBefore() async {
         let rest = ScriptedAnswers([.text("y")])
-        let approval = ToolApproval { rest.answer($0) }
+        let approval = ToolApproval(reader: rest)
         let request = ChappieApprovalRequest(call: Self.call)
         async let decision = approval.decide(request)
         for _ in 0..<100 { await Task.yield() }
@@ -117,6 +117,17 @@ import Testing
         #expect(shown.contains("Please answer y, n, a, e or v.\nThis is t with 1 argument.\nRun it?"))
     }
 
+    @Test(
+        arguments: [
+            ([.text("y")], true), ([.text(" YES")], true), ([.text("")], false), ([.text("yy")], false),
+            ([.text("n")], false), ([.end], false), ([.interrupted], false), ([], false),
+        ] as [([LineEditor.Entry], Bool)])
+    func onlyAYesIsAYes(answers: [LineEditor.Entry], isYes: Bool) async throws {
+        let reader = ScriptedAnswers(answers)
+        #expect(try await reader.confirms("Delete for good?") == isYes)
+        #expect(reader.shown == "Delete for good? [y/N] ")
+    }
+
     @Test func aCallFitsOnALine() {
         let call = ChappieToolCall(
             name: "t", callID: "c", arguments: "{\n\"a\": \"\(String(repeating: "x\u{1B}", count: 300))\"}")
@@ -129,14 +140,14 @@ extension String {
     fileprivate func repeated(_ count: Int) -> String { String(repeating: self, count: count) }
 }
 
-private final class ScriptedAnswers: Sendable {
+private final class ScriptedAnswers: LineReader {
     private let state: Mutex<(answers: [LineEditor.Entry], shown: String)>
 
     init(_ answers: [LineEditor.Entry]) { state = Mutex((answers, "")) }
 
     var shown: String { state.withLock(\.shown) }
 
-    func answer(_ question: ToolApproval.Question) -> LineEditor.Entry? {
+    func read(_ question: Question) -> LineEditor.Entry? {
         state.withLock { state in
             state.shown += question.lines + question.prompt
             return state.answers.isEmpty ? nil : state.answers.removeFirst()

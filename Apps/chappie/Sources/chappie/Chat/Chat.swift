@@ -28,10 +28,9 @@ struct Chat: ProgramCommand {
         let terminal = program.environment["TERM"] ?? "dumb"
         let editor =
             isInteractive && terminal != "dumb" ? LineEditor(name: "chappie", historyLimit: ChatHistory.limit) : nil
-        let approvesAll = answerOptions.approveTools
-        let approval =
-            editor.map { ToolApproval(approvesAll: approvesAll, console: console, editor: $0) }
-            ?? ToolApproval(approvesAll: approvesAll, console: console)
+        let terminalReader = TerminalLineReader(console: console)
+        let reader: any LineReader = editor.map { EditorLineReader(console: console, editor: $0) } ?? terminalReader
+        let approval = ToolApproval(approvesAll: answerOptions.approveTools, reader: reader)
         let client = try program.client(answerOptions, approval: approval)
         let dialogue = try await threadOptions.dialogue(with: client, in: program)
         // Connects while the user types.

@@ -198,7 +198,8 @@ struct Ask: ProgramCommand {
             messages: (system.map { [.developer($0)] } ?? [])
                 + [ChappieInputMessage(role: .user, parts: parts, options: answerOptions.messageOptions)],
             model: answerOptions.model, outputSchema: schema)
-        let approval = ToolApproval(approvesAll: answerOptions.approveTools, console: program.console)
+        let approval = ToolApproval(
+            approvesAll: answerOptions.approveTools, reader: TerminalLineReader(console: program.console))
         let client = try program.client(answerOptions, approval: approval)
         let dialogue = try await threadOptions.dialogue(with: client, in: program)
         let showsText = target == nil && !extract

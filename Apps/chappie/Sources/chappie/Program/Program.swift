@@ -91,9 +91,7 @@ struct Program: Sendable {
             console.line("No keyring was found here: \(reason).")
         }
         console.line("The credential can be stored in an encrypted file instead, under a passphrase of yours.")
-        console.write("Use an encrypted file? [y/N] ")
-        var input = StandardInput()
-        guard let answer = try await input.readLine(), ["y", "yes"].contains(answer.lowercased()) else { return false }
+        guard try await TerminalLineReader(console: console).confirms("Use an encrypted file?") else { return false }
         try await UserSettings.change(environment) { $0.store = Settings.Store.file.rawValue }
         console.line("Remembered. (CHAPPIE_CREDENTIAL_STORE overrides it.)\n")
         return true

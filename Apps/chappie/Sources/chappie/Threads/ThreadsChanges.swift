@@ -81,9 +81,7 @@ extension Threads {
                 throw CommandLineError.usage("Without a terminal nothing is deleted.", suggestion: "Add --force.")
             }
             for thread in chosen { program.console.note("\(thread.shortID)  \(thread.shownName)") }
-            program.console.write("Delete for good? [y/N] ")
-            var input = StandardInput()
-            return ["y", "yes"].contains(try await input.readLine()?.lowercased())
+            return try await TerminalLineReader(console: program.console).confirms("Delete for good?")
         }
     }
 

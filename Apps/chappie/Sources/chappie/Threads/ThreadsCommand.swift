@@ -219,7 +219,8 @@ struct Threads: ParsableCommand {
 
         func run(in program: Program) async throws {
             let store = try Threads.store(program)
-            let approval = ToolApproval(approvesAll: answerOptions.approveTools, console: program.console)
+            let approval = ToolApproval(
+                approvesAll: answerOptions.approveTools, reader: TerminalLineReader(console: program.console))
             let client = try program.client(answerOptions, approval: approval)
             // A sign-in that is missing is no part of the turn.
             _ = try await client.accountInfo()

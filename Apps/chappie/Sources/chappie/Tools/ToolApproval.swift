@@ -1,60 +1,28 @@
 @_spi(ChappieInternals) import ChappieCore
 import ChappieLineEditor
 import ChappieSDK
-import Glibc
 import Synchronization
 
-/// Asks the user whether a tool may be run: in the chat's editor or at the terminal, one question at a time.
+/// Asks the user whether a tool may be run, one question at a time.
 final class ToolApproval: Sendable {
-    /// A question as it stands on the screen.
-    struct Question: Sendable {
-        /// Above the prompt, every line with its end.
-        var lines = ""
-        var prompt: String
-        /// What the answer begins with, if it can be edited.
-        var initial = ""
-    }
-
-    /// Asks, and takes no key for an answer that was pressed before; `nil` if there is no terminal to ask at.
-    typealias Dialogue = @Sendable (Question) async throws -> LineEditor.Entry?
-
     /// How many arguments are shown before the user asks for all of them.
     private static let shownArguments = 30
     /// How much of them is shown, in Unicode scalars: a character may be any number of these.
     private static let shownLength = 2000
 
     private let approvesAll: Bool
-    private let ask: Dialogue
+    private let reader: any LineReader
     /// One question at a time, although a model may make several calls at once.
     private let line = AsyncLock()
     /// Fulfilled when the answer before the call has been written.
     private let announced = Mutex<[String: Promise<Void>]>([:])
 
-    /// - Parameter approvesAll: `--approve-tools`: every call is approved without a question.
-    init(approvesAll: Bool = false, ask: @escaping Dialogue) {
+    /// - Parameters:
+    ///   - approvesAll: `--approve-tools`: every call is approved without a question.
+    ///   - reader: asks the user.
+    init(approvesAll: Bool = false, reader: any LineReader) {
         self.approvesAll = approvesAll
-        self.ask = ask
-    }
-
-    /// At the terminal of this process. Standard input may be a pipe.
-    convenience init(approvesAll: Bool, console: Console) {
-        self.init(approvesAll: approvesAll) { question in
-            console.clearStatus()
-            try await console.drained()
-            return try await onThread { Self.askAtTerminal(question.lines + question.prompt) }
-        }
-    }
-
-    /// In the chat's editor.
-    convenience init(approvesAll: Bool, console: Console, editor: LineEditor) {
-        self.init(approvesAll: approvesAll) { question in
-            // Not to standard error, which may be a file: the question is no question without these lines.
-            console.write(question.lines)
-            try await console.drained()
-            let prompt = LineEditor.Prompt(
-                question.prompt, initial: question.initial, endsWhenInterrupted: true, dropsTypeAhead: true)
-            return try await onThread { editor.read(prompt) }
-        }
+        self.reader = reader
     }
 
     // MARK: The order on the screen
@@ -96,71 +64,56 @@ final class ToolApproval: Sendable {
             let question = Question(
                 lines: details + Self.reminder(of: request.call),
                 prompt: "Run it? [y]es, [n]o, [a]lways, [e]dit, [v]iew all: ")
-            guard let entry = try await ask(question) else {
+            guard let entry = try await reader.read(question) else {
                 return .denied(
                     reason: "The user could not be asked, because there is no terminal. A manifest may say "
                         + "\"policy\": \"automatic\", and --approve-tools approves every call.")
             }
             details = ""
-            switch try Answer(entry) {
+            switch Answer(entry) {
             case .once: return .approved()
             case .always: return .approved(scope: .session)
             case .no: return .denied(reason: "The user said no.")
             case .view: details = "\n" + Self.describe(request, isWhole: true)
             case .edit:
                 let question = Question(prompt: "The arguments, as JSON in one line: ", initial: arguments)
-                guard case .text(let text) = try await ask(question) else { continue }
+                guard case .text(let text) = try await reader.read(question) else { continue }
                 if let json = try? ChappieJSON(parsing: Array(text.utf8)), json.object != nil {
                     return .approved(arguments: json)
                 }
                 arguments = text
                 details = "That is not a JSON object.\n"
+            case .stop:
+                _ = Interruption.takesCtrlC.withLock { $0 }?()
+                throw CancellationError()
             case .unclear: details = "Please answer y, n, a, e or v.\n"
             }
         }
     }
 
     /// The user's answers to the question.
-    enum Answer: Equatable {
+    private enum Answer {
         case once, always, edit, view, no
+        /// Ctrl-C, which ends the turn.
+        case stop
         /// Not one of these.
         case unclear
 
-        /// - Throws: `CancellationError` after Ctrl-C, which ends the turn.
-        init(_ entry: LineEditor.Entry) throws {
-            guard case .text(let text) = entry else {
-                guard entry == .interrupted else {
-                    self = .no
-                    return
+        init(_ entry: LineEditor.Entry) {
+            switch entry {
+            case .end: self = .no
+            case .interrupted: self = .stop
+            case .text(let text):
+                switch text.shortAnswer {
+                case "y", "yes": self = .once
+                case "a", "always": self = .always
+                case "e", "edit": self = .edit
+                case "v", "view": self = .view
+                case "n", "no", "": self = .no
+                default: self = .unclear
                 }
-                _ = Interruption.takesCtrlC.withLock { $0 }?()
-                throw CancellationError()
-            }
-            switch text.filter({ !$0.isWhitespace }).lowercased() {
-            case "y", "yes": self = .once
-            case "a", "always": self = .always
-            case "e", "edit": self = .edit
-            case "v", "view": self = .view
-            case "n", "no", "": self = .no
-            default: self = .unclear
             }
         }
-    }
-
-    private static func askAtTerminal(_ question: String) -> LineEditor.Entry? {
-        let terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)
-        guard terminal >= 0 else { return nil }
-        defer { close(terminal) }
-        // Keys pressed before the question was asked are no answer to it.
-        tcflush(terminal, TCIFLUSH)
-        let text = Array(question.utf8)
-        guard text.withUnsafeBytes({ ChappieCore.writeAll($0, to: terminal) }) == 0 else { return nil }
-        var line: [UInt8] = []
-        while line.count < 64 << 10, let byte = readPiece(of: terminal, atMost: 1)?.first {
-            if byte == UInt8(ascii: "\n") { return .text(String(decoding: line, as: UTF8.self)) }
-            line.append(byte)
-        }
-        return .end
     }
 
     // MARK: The question

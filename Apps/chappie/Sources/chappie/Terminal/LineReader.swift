@@ -1,0 +1,79 @@
+@_spi(ChappieInternals) import ChappieCore
+import ChappieLineEditor
+import Glibc
+
+/// A question as it stands on the screen.
+struct Question: Sendable {
+    /// Above the prompt, every line with its end.
+    var lines = ""
+    var prompt: String
+    /// The text that the answer begins with, if it can be edited.
+    var initial = ""
+}
+
+/// Asks the user for a line.
+protocol LineReader: Sendable {
+    /// Shows the question below everything that was written before it, and waits for the answer. A key that was pressed
+    /// before the question is no part of it.
+    ///
+    /// - Returns: `nil` if there is no terminal to ask at.
+    /// - Throws: `CancellationError`.
+    func read(_ question: Question) async throws -> LineEditor.Entry?
+}
+
+extension LineReader {
+    /// Asks whether to do something. Everything but a yes is a no.
+    func confirms(_ prompt: String) async throws -> Bool {
+        guard case .text(let answer) = try await read(Question(prompt: "\(prompt) [y/N] ")) else { return false }
+        return ["y", "yes"].contains(answer.shortAnswer)
+    }
+}
+
+extension String {
+    /// What the user means by a short answer.
+    var shortAnswer: String { filter { !$0.isWhitespace }.lowercased() }
+}
+
+/// At the terminal of this process. Standard input may be a pipe.
+struct TerminalLineReader: LineReader {
+    /// The longest line, in bytes.
+    private static let limit = 64 << 10
+
+    let console: Console
+
+    func read(_ question: Question) async throws -> LineEditor.Entry? {
+        console.clearStatus()
+        try await console.drained()
+        return try await onThread { Self.ask(question.lines + question.prompt) }
+    }
+
+    private static func ask(_ question: String) -> LineEditor.Entry? {
+        let terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)
+        guard terminal >= 0 else { return nil }
+        defer { close(terminal) }
+        tcflush(terminal, TCIFLUSH)
+        let text = Array(question.utf8)
+        guard text.withUnsafeBytes({ ChappieCore.writeAll($0, to: terminal) }) == 0 else { return nil }
+        var line: [UInt8] = []
+        while line.count < limit, let byte = readPiece(of: terminal, atMost: 1)?.first {
+            if byte == UInt8(ascii: "\n") { return .text(String(decoding: line, as: UTF8.self)) }
+            line.append(byte)
+        }
+        return .end
+    }
+}
+
+/// In the chat's editor.
+struct EditorLineReader: LineReader {
+    let console: Console
+    let editor: LineEditor
+
+    func read(_ question: Question) async throws -> LineEditor.Entry? {
+        // Not to standard error, which may be a file: the prompt alone would not say what is asked.
+        console.write(question.lines)
+        try await console.drained()
+        let prompt = LineEditor.Prompt(
+            question.prompt, initial: question.initial, endsWhenInterrupted: true, dropsTypeAhead: true)
+        return try await onThread { editor.read(prompt) }
+    }
+}
