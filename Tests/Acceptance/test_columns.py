@@ -70,7 +70,7 @@ def test_signing_in_and_what_it_is_asked_about_afterwards(terminal, simulate, us
 
 def test_a_passphrase(terminal, simulate, user):
     someone = user(simulate(), CHAPPIE_CREDENTIAL_STORE="file")
-    lines = terminal(someone, "login", "--no-browser", typed=[("New passphrase", "secret\r"), ("The same again", "secret\r")])
+    lines = terminal(someone, "login", "--no-browser", typed=[("New passphrase", "secret\r"), ("Repeat the passphrase", "secret\r")])
     assert any(line.startswith("Signed in as") for line in lines), lines
 
 

@@ -42,18 +42,18 @@ def test_a_sign_in_that_could_not_be_stored_is_not_begun(simulate, user):
             assert outcome.output == "" and not simulator.log, (outcome, simulator.log)
         assert "default keyring" in empty.doctor()[1]["keyring"]["detail"]
         choice = "[y/N]"
-        typed = [(choice, "y\n"), ("New passphrase", "a phrase\n"), ("The same again", "a phrase\n")]
+        typed = [(choice, "y\n"), ("New passphrase", "a phrase\n"), ("Repeat the passphrase", "a phrase\n")]
         status, text = empty.converse("login", "--no-browser", answers=typed, echoing={choice})
         assert status == 0 and "in the encrypted file" in text, (status, text)
 
 
 def test_a_passphrase_is_typed_unseen(simulate, user):
     user = user(simulate(), CHAPPIE_CREDENTIAL_STORE="file", TERM="xterm")
-    new, again, old = "New passphrase", "The same again", "Passphrase for"
+    new, again, old = "New passphrase", "Repeat the passphrase", "Passphrase for"
     typed = [(new, "a phrase\n"), (again, "another\n"), (new, "a phrase\n"), (again, "a phrase\n")]
     # Long enough for a code to be approved, and for the status line to show what it waits for.
     status, text = user.converse("login", "--no-browser", answers=typed, thinking=2.5)
-    assert status == 0 and "The two differ" in text and "in the encrypted file" in text, (status, text)
+    assert status == 0 and "The two passphrases differ" in text and "in the encrypted file" in text, (status, text)
     asked = text[:text.rindex(again)]
     assert "enter this code" in text and "enter this code" not in asked and "Waiting" not in asked, f"not asked first: {text}"
     assert "a phrase" not in text and "another" not in text, f"what was typed shows: {text}"

@@ -52,7 +52,7 @@ def test_a_locked_keyring_and_a_server_that_is_late(simulate, signed_in):
 
 def test_an_old_look_at_the_outside_is_a_note_of_the_check(user):
     shown = user().run("doctor", "--json", "--simulate").events[0]["checks"]
-    looked_at = next(re.search(r"looked at (\S+)", check["detail"])[1] for check in shown if check["name"] == "knowledge")
+    looked_at = next(re.search(r"last checked on (\S+)", check["detail"])[1] for check in shown if check["name"] == "knowledge")
     note = lambda days: subprocess.run(
         [sys.executable, ROOT / "Scripts/lib/outside.py", str(datetime.date.fromisoformat(looked_at) + datetime.timedelta(days))],
         check=True, capture_output=True, text=True).stdout

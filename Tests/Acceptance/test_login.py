@@ -224,7 +224,7 @@ def test_the_users_word_is_enough_on_a_terminal_of_unknown_size(simulate, user):
 
 @pytest.mark.parametrize("columns, settings, reason", [
     (80, {"LD_LIBRARY_PATH": "{tmp_path}"}, "libqrencode is missing. Install the package libqrencode4"),
-    (32, {}, "it needs 33 columns, and here are 32"), (80, {"TERM": "dumb"}, "this terminal (TERM=dumb) has no colours")])
+    (32, {}, "it needs 33 columns, and this terminal has 32"), (80, {"TERM": "dumb"}, "this terminal (TERM=dumb) has no colours")])
 def test_it_says_why_there_is_no_qr_code_and_goes_on(columns, settings, reason, login, tmp_path):
     # In the place of the library: an empty file ends the loader's search.
     (tmp_path / "libqrencode.so.4").touch()
@@ -236,7 +236,7 @@ def test_it_says_why_there_is_no_qr_code_and_goes_on(columns, settings, reason, 
 
 
 @pytest.mark.parametrize("options, says", [
-    (["--qr", "always"], "chappie: No QR code is shown: standard output is no terminal.\n"), (["--qr", "always", "--json"], ""), ([], "")])
+    (["--qr", "always"], "chappie: No QR code is shown: standard output is not a terminal.\n"), (["--qr", "always", "--json"], ""), ([], "")])
 def test_a_pipe_gets_no_qr_code(options, says, simulate, user):
     outcome = user(simulate(pollInterval=0), **UTF8, TERM="xterm-256color").run("login", "--no-browser", *options)
     assert "\x1b" not in outcome.output + outcome.errors and "▄" not in outcome.output, outcome

@@ -30,7 +30,7 @@ import Testing
         (.sessionLock(.unlocked), .ok, ""), (.sessionLock(.locked), .failed, "Unlock"),
         (.sessionLock(.noSession("a container")), .skipped, "a container"), (.webSocket(refusal: nil), .ok, ""),
         (.webSocket(refusal: "status 403"), .warning, "proxy"),
-        (limits(), .ok, "names none"), (limits(79), .ok, "79 %"), (limits(10, 80), .warning, "80 %"),
+        (limits(), .ok, "names no limits"), (limits(79), .ok, "79 %"), (limits(10, 80), .warning, "80 %"),
         (limits(100, 3), .failed, "100 %"), (limits(1e6), .failed, "1000000 %"),
     ])
     func eachAnswerHasItsJudgement(_ finding: Finding, _ status: Finding.Status, _ says: String) {
@@ -44,7 +44,7 @@ import Testing
         let (fresh, old) = (look.addingTimeInterval(60.9 * 86_400), look.addingTimeInterval(61 * 86_400))
         #expect(Finding.knowledge(at: fresh).remedy == nil && Finding.knowledge(at: fresh).status == .ok)
         let note = Finding.knowledge(at: old)
-        #expect(note.status == .ok && note.detail.hasSuffix("looked at \(Outside.lookedAt), 61 days ago"))
+        #expect(note.status == .ok && note.detail.hasSuffix("last checked on \(Outside.lookedAt), 61 days ago"))
         #expect(Outside.known.allSatisfy { note.remedy?.contains($0.address) == true })
     }
 

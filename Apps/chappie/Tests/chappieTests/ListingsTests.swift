@@ -47,8 +47,8 @@ import Testing
             Usage.lines(usage, isTerminal: false) == [
                 "Fox, 1 day                   1 %   -", "owl (reserve of m-1), limit  2 %   -",
                 "spending of 100              88 %  -", "Credits: 12.5",
-                "What you may spend in this workspace is spent.",
-                "Windows can be started anew for free: 1 time.",
+                "Your spending limit in this workspace is reached.",
+                "You can reset your limits for free 1 time.",
                 "Your workspace has no credits left; its owner can add some.",
             ])
     }
@@ -74,7 +74,7 @@ import Testing
     @Test(arguments: [
         (-1.0, "now"), (0, "now"), (30, "in 1 minute, at "), (1500, "in 25 minutes, at "), (3600, "in 1 hour, at "),
         (7500, "in 2 hours 5 minutes, at "), (86_400, "in 1 day, on "), (432_000, "in 5 days, on "),
-        (1e300, "at a time unknown"),
+        (1e300, "at an unknown time"),
     ])
     func aMomentIsInWords(_ seconds: Double, _ expected: String) {
         let words = Self.now.addingTimeInterval(seconds).inWords(from: Self.now)
@@ -101,7 +101,8 @@ import Testing
                 "new        -        low                 text        new", "",
             ])
         #expect(
-            lines[4].hasPrefix("gpt-6-sol: use new instead until 19") && lines[4].hasSuffix("\n  **new** is\n  better"))
+            lines[4].hasPrefix("gpt-6-sol: use new instead; this model is retired on 19")
+                && lines[4].hasSuffix("\n  **new** is\n  better"))
         #expect(lines.last == "new: New here.")
         #expect(
             Models.lines(models, isTerminal: false).prefix(2) == [

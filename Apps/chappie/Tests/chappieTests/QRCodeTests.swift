@@ -124,9 +124,9 @@ import Testing
             Case(choice: .always, size: [40, 37], place: .above(margin: 4)),
             Case(choice: .always, size: [40, 20], place: .above(margin: 2)),
             Case(choice: .always, size: nil, place: .beside(margin: 4)),
-            Case(choice: .always, size: [32, 20], place: .refused("it needs 33 columns, and here are 32")),
+            Case(choice: .always, size: [32, 20], place: .refused("it needs 33 columns, and this terminal has 32")),
             Case(isTerminal: false, place: .nowhere),
-            Case(choice: .always, isTerminal: false, place: .refused("standard output is no terminal")),
+            Case(choice: .always, isTerminal: false, place: .refused("standard output is not a terminal")),
             Case(
                 choice: .always, environment: ["TERM": "dumb"],
                 place: .refused("this terminal (TERM=dumb) has no colours")),

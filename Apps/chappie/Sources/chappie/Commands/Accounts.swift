@@ -30,7 +30,7 @@ struct Accounts: ParsableCommand {
             let lines = names.map { "\($0 == current ? "*" : " ") \($0)" }
             program.say(
                 ["accounts": .array(names.map { ["name": .string($0), "is_current": .bool($0 == current)] })],
-                names.isEmpty ? "There has been no sign-in here." : lines.joined(separator: "\n"))
+                names.isEmpty ? "No account has signed in here." : lines.joined(separator: "\n"))
         }
     }
 
@@ -82,16 +82,17 @@ struct Auth: ParsableCommand {
         commandName: "auth", abstract: "Move a sign-in to another machine.", subcommands: [Export.self, Import.self])
 
     private static let warning = """
-        chappie: the copy must be the only user of this sign-in: its refresh token works once, and the service ends the \
-        sign-in when it comes twice
+        chappie: use this sign-in in one place only: its refresh token works once, and the service ends the sign-in if \
+        the token comes twice
         """
 
     struct Export: ProgramCommand {
         static let configuration = CommandConfiguration(
             commandName: "export", abstract: "Write the sign-in into a new file that only you can read.",
             discussion: """
-                Move the file to the other machine by a way that you trust, run `chappie auth import` there, and delete \
-                it. From then on use the sign-in there alone; --remove forgets it here at once, without revoking it.
+                Move the file to the other machine in a way that you trust, run `chappie auth import` there, and \
+                delete the file. From then on use the sign-in only there. --remove forgets it here at once, without \
+                revoking it.
 
                 With --json: {"exported":FILE,"removed":true|false}.
                 """)
@@ -101,7 +102,7 @@ struct Auth: ParsableCommand {
         @Flag(help: "Forget the sign-in here once the file is written.")
         var remove = false
 
-        @Argument(help: "The file to make; it must not be there.", completion: .file())
+        @Argument(help: "The file to create; it must not exist yet.", completion: .file())
         var file: String
 
         func run(in program: Program) async throws {
@@ -114,15 +115,15 @@ struct Auth: ParsableCommand {
             defer { for index in bytes.indices { bytes[index] = 0 } }
             guard PrivateFile.create(file, with: bytes) else {
                 throw CommandLineError.usage(
-                    "\(file) can't be made: \(String(cString: strerror(errno))).",
-                    suggestion: "Name a file that is not there, in a folder that you may write to.")
+                    "\(file) can't be created: \(String(cString: strerror(errno))).",
+                    suggestion: "Name a file that does not exist yet, in a folder that you may write to.")
             }
             program.console.note(Auth.warning)
             var failure: (any Error)?
             if remove { do { try await program.credentials.forgetWithoutRevoking() } catch { failure = error } }
             program.say(
                 ["exported": .string(file), "removed": .bool(remove && failure == nil)],
-                "Written to \(file), readable for you alone. Delete it once it is imported.")
+                "The sign-in is in \(file), which only you can read. Delete the file after the import.")
             // The file with live tokens has been named by then.
             if let failure { throw failure }
         }
@@ -130,19 +131,19 @@ struct Auth: ParsableCommand {
 
     struct Import: ProgramCommand {
         static let configuration = CommandConfiguration(
-            commandName: "import", abstract: "Take a sign-in over from a file that `chappie auth export` has written.",
+            commandName: "import", abstract: "Take over a sign-in from a file that `chappie auth export` wrote.",
             discussion: "With --json: {\"imported\":FILE,\"account\":{…}}.")
 
         @OptionGroup var options: GlobalOptions
 
-        @Argument(help: "The file.", completion: .file())
+        @Argument(help: "The file that `chappie auth export` wrote.", completion: .file())
         var file: String
 
         func run(in program: Program) async throws {
             // The user deletes the file after this, so its content must be stored where it lasts.
             guard program.settings.store != .memory else {
                 throw CommandLineError.usage(
-                    "What is imported into memory is lost when this command ends.",
+                    "A sign-in in memory is lost when this command ends.",
                     suggestion: options.simulate
                         ? "Leave out --simulate." : "Set CHAPPIE_CREDENTIAL_STORE to keyring or file.")
             }

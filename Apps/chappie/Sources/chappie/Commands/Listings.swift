@@ -8,8 +8,8 @@ struct Models: ProgramCommand {
         commandName: "models",
         abstract: "List the models your account may use, best first.",
         discussion: """
-            The first one is asked where no model is named. One that is not listed can be asked for all the same; the \
-            service decides. Without a terminal the table has no heading.
+            Questions go to the first model unless you name another. You may also name a model that is not in the \
+            list; the service decides whether it answers. If the output is not a terminal, the table has no heading.
 
             With --json: {"models":[{"slug":…,…},…]}.
             """)
@@ -55,7 +55,7 @@ struct Models: ProgramCommand {
     }
 
     private static func words(for upgrade: ChappieModelUpgrade) -> String {
-        let end = upgrade.retirementAt.map { " until \($0.local("%Y-%m-%d")), when it goes" } ?? ""
+        let end = upgrade.retirementAt.map { "; this model is retired on \($0.local("%Y-%m-%d"))" } ?? ""
         let notes = upgrade.notes.map { "\n" + $0.split(separator: "\n").map { "  \($0)" }.joined(separator: "\n") }
         return "use \(upgrade.model) instead\(end)." + (notes ?? "")
     }
@@ -66,7 +66,7 @@ struct Usage: ProgramCommand {
         commandName: "usage",
         abstract: "Show how much of your plan's limits is used.",
         discussion: """
-            Without a terminal the table has neither bars nor a heading.
+            If the output is not a terminal, the table has neither bars nor a heading.
 
             With --json: {"plan":…, "primary":{"used_percent":…, "window_minutes":…, "resets_at":…}, \
             "additional":[…],…}.
@@ -113,9 +113,9 @@ struct Usage: ProgramCommand {
         if let credits = usage.credits, credits.hasCredits {
             lines.append(credits.isUnlimited ? "Credits: unlimited" : "Credits: \(credits.balance ?? "some")")
         }
-        if usage.spendControl?.isReached == true { lines.append("What you may spend in this workspace is spent.") }
+        if usage.spendControl?.isReached == true { lines.append("Your spending limit in this workspace is reached.") }
         if let resets = usage.availableResets, resets > 0 {
-            lines.append("Windows can be started anew for free: \(resets) \(resets == 1 ? "time" : "times").")
+            lines.append("You can reset your limits for free \(resets) \(resets == 1 ? "time" : "times").")
         }
         switch usage.reachedType {
         case nil: break
@@ -153,7 +153,7 @@ extension Date {
     func inWords(from now: Date) -> String {
         let seconds = timeIntervalSince(now)
         // Longer than any calendar goes.
-        guard seconds < 1e12 else { return "at a time unknown" }
+        guard seconds < 1e12 else { return "at an unknown time" }
         guard seconds > 0 else { return "now" }
         let minutes = Int((seconds / 60).rounded(.up))
         if minutes < 60 { return "in \(counted(minutes, "minute")), at \(local("%H:%M"))" }

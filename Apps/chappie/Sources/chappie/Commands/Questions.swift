@@ -21,17 +21,17 @@ struct AnswerOptions: ParsableArguments {
 
     @Option(
         name: .shortAndLong,
-        help: "The model's slug (see chappie models). Default: that of the conversation, else your account's best.")
+        help: "The model's slug (see chappie models). Default: the conversation's model, else your account's best.")
     var model: String?
 
     @Option(
-        help: "How hard to think: low, medium, high, xhigh, max, … as the model offers; else the nearest that it has.")
+        help: "How hard the model thinks: low, medium, high, xhigh, max, …; if it lacks that level, its nearest one.")
     var effort: String?
 
     @Flag(help: "The same as --effort low.")
     var fast = false
 
-    @Option(help: "How wordy to be: low, medium or high, where the model has it.")
+    @Option(help: "How long answers are: low, medium or high, if the model supports it.")
     var verbosity: String?
 
     @Option(
@@ -50,7 +50,7 @@ struct AnswerOptions: ParsableArguments {
         completion: .file())
     var tools: [String] = []
 
-    @Flag(help: "Run every tool that the model calls without asking, but for those whose policy is deny.")
+    @Flag(help: "Run every tool that the model calls without asking you, except tools whose policy is deny.")
     var approveTools = false
 
     var messageOptions: ChappieMessageOptions {
@@ -90,9 +90,9 @@ struct Ask: ProgramCommand {
         commandName: "ask",
         abstract: "Ask a question and stream the answer.",
         discussion: """
-            The question is the arguments; standard input is added below them when it is redirected, and read for - \
-            even from a terminal. A pipe that stays silent beside arguments is left out after half a second: add - to \
-            wait for it.
+            The arguments are the question. If standard input is redirected, its text is added below them; - reads it \
+            from a terminal too. If there are arguments, a pipe that stays silent for half a second is left out: add \
+            - to wait for it.
 
               chappie ask "What is RFC 6455?"
               git diff | chappie ask "Write a commit message for this"
@@ -100,36 +100,38 @@ struct Ask: ProgramCommand {
               chappie ask -x -o sort.py "A bubble sort in Python"
               chappie ask -c "Now in C"
 
-            Questions and answers are kept, encrypted: chappie threads lists them, -c goes on with the last, \
-            --ephemeral keeps nothing. What can't be kept, on a full disk or beyond CHAPPIE_THREADS_LIMIT, is answered \
-            all the same; a line says so.
+            Questions and answers are kept, encrypted: chappie threads lists them, -c continues the last conversation, \
+            --ephemeral keeps nothing. If the disk is full, or CHAPPIE_THREADS_LIMIT is reached, you get the answer, \
+            and a line says that it is not kept.
 
-            A template is a file NAME.md in $XDG_CONFIG_HOME/chappie/templates (~/.config/chappie/templates), or a path \
-            with a slash in it: the prompt, in which $input stands for the question and $name for what -p name VALUE \
-            gives. Without $input the question comes below the prompt; $$ is a dollar. The file may begin with settings \
-            between two lines of three hyphens: model, system, effort, verbosity, each followed by a colon and its \
-            value, and $name: VALUE for a variable's default. A value goes on in the lines below it that are indented.
+            A template is a file NAME.md in $XDG_CONFIG_HOME/chappie/templates (~/.config/chappie/templates), or a \
+            path with a slash in it. The file holds the prompt: $input in it stands for the question, $name for the \
+            value that -p name VALUE gives, and $$ for a dollar sign. If the prompt has no $input, the question \
+            follows it. The file may begin with settings between two lines of three hyphens: model, system, effort, \
+            verbosity, each followed by a colon and its value, and $name: VALUE for a variable's default. A value \
+            continues in the indented lines below it.
 
-            --tools FILE names tools, as {"tools": [{"name": "t", "description": "…", "inputSchema": {…}, \
+            --tools FILE names tools in this form: {"tools": [{"name": "t", "description": "…", "inputSchema": {…}, \
             "command": "./t", "args": []}], "mcpServers": {"name": {"command": "server", "args": []}}}. A program gets \
             the arguments as JSON on its standard input; its output is the result. Every entry may also have env, \
-            passEnv (names of variables to pass on), cwd, policy (ask, automatic or deny) and timeout in seconds. You \
-            are asked before a tool runs; without a terminal it is denied, unless its policy is automatic.
+            passEnv (names of variables to pass on), cwd, policy (ask, automatic or deny) and timeout in seconds. \
+            chappie asks you before a tool runs. If there is no terminal, it denies every tool whose policy is not \
+            automatic.
 
             With --json: one object a line: connected, created, reasoning_summary_delta, commentary_delta, text_delta, \
-            item, usage_limits, waiting, reconnecting, fell_back, notice, and last completed or error.
+            item, usage_limits, waiting, reconnecting, fell_back, notice, and at the end completed or error.
             """)
 
     @OptionGroup var options: GlobalOptions
     @OptionGroup var answerOptions: AnswerOptions
     @OptionGroup var threadOptions: ThreadOptions
 
-    @Option(name: .shortAndLong, help: "What the model is told before the question.")
+    @Option(name: .shortAndLong, help: "Instructions for the model, given before the question.")
     var system: String?
 
     @Option(
         help: ArgumentHelp(
-            "The JSON Schema that the answer must fit: a file, or the schema itself. An answer that does not is an error (65).",
+            "The JSON Schema that the answer must fit: a file, or the schema itself. Another answer is an error (65).",
             valueName: "file"),
         completion: .file())
     var schema: String?
@@ -144,7 +146,7 @@ struct Ask: ProgramCommand {
     @Option(
         name: .shortAndLong,
         help: ArgumentHelp(
-            "A file to ask about (repeatable). Text goes into the question, anything else beside it.",
+            "A file to ask about (repeatable). Text becomes part of the question; another file is attached to it.",
             valueName: "file"),
         completion: .file())
     var file: [String] = []
@@ -152,12 +154,12 @@ struct Ask: ProgramCommand {
     @Option(
         name: .shortAndLong,
         help: ArgumentHelp(
-            "Write the answer into this file, once it is whole, instead of printing it; - prints it.",
+            "Write the answer into this file, when it is complete, instead of printing it; - prints it.",
             valueName: "file"),
         completion: .file())
     var output: String?
 
-    @Flag(name: [.customShort("x"), .long], help: "Give the first code block of the answer alone.")
+    @Flag(name: [.customShort("x"), .long], help: "Give only the first code block of the answer.")
     var extract = false
 
     @Option(name: .shortAndLong, help: "Ask with a template (see above).")
@@ -176,7 +178,9 @@ struct Ask: ProgramCommand {
         let template = try template.map { try Template(named: $0, program.environment) }
         let parameters = try Template.parameters(param)
         guard template != nil || parameters.isEmpty else {
-            throw CommandLineError.usage("-p gives a template's variables.", suggestion: "Name one: --template NAME.")
+            throw CommandLineError.usage(
+                "-p sets a variable of a template, and there is no template.",
+                suggestion: "Name the template: --template NAME.")
         }
         let schema = try schema.map(Self.schema)
         let attachments = try image.map(Attachment.image) + file.map(Attachment.file)
@@ -221,7 +225,7 @@ struct Ask: ProgramCommand {
             try schema.check()
             return schema
         } catch {
-            let reason = (error as? any LocalizedError)?.errorDescription ?? "It is no JSON Schema."
+            let reason = (error as? any LocalizedError)?.errorDescription ?? "It is not a JSON Schema."
             throw CommandLineError.usage(
                 "\(isInline ? "The schema" : argument) can't be used. \(reason)",
                 suggestion: "Give a JSON Schema (draft 2020-12).")
@@ -246,7 +250,7 @@ struct Ask: ProgramCommand {
             if let block = CodeBlock.first(in: answer) {
                 text = block
             } else {
-                program.console.note("chappie: there is no code block in the answer; this is all of it")
+                program.console.note("chappie: there is no code block in the answer; this is the whole answer")
             }
         }
         if !text.isEmpty, !text.hasSuffix("\n") { text += "\n" }
@@ -276,7 +280,9 @@ struct Ask: ProgramCommand {
         case .terminal: isRead = isAsked
         case .pipe where !isAsked && !argument.isEmpty:
             isRead = try await input.isReady(withinMilliseconds: 500)
-            if !isRead { console.note("chappie: standard input stays silent and is left out (add - to wait for it)") }
+            if !isRead {
+                console.note("chappie: nothing comes from standard input, so it is left out (add - to wait for it)")
+            }
         default: isRead = true
         }
         let parts = [argument, isRead ? try await input.readToEnd() : ""].filter { !$0.isEmpty }

@@ -9,7 +9,7 @@ struct Completions: ParsableCommand {
         commandName: "completions",
         abstract: "Print a shell's completions for this program.",
         discussion: """
-            Put this where your shell reads it when it starts:
+            Put the output into a file that your shell reads when it starts:
 
               chappie completions bash > ~/.local/share/bash-completion/completions/chappie
               chappie completions zsh > ~/.zfunc/_chappie   (a folder in $fpath)

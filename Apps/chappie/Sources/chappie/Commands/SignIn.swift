@@ -14,12 +14,13 @@ struct Login: ProgramCommand {
             Shows an address and a code. Open the address in any browser, on any device, and enter the code. \
             The credential is kept in the keyring, or in the store that CHAPPIE_CREDENTIAL_STORE names.
 
-            For a telephone the address is also a QR code, where no browser opens here (no display, no xdg-open, \
-            --no-browser, or the attempt fails) and the terminal has 256 colours, UTF-8 and room for it all; with \
-            --verbose it would scroll away, and is left out. --qr always shows it all the same: with a browser, with \
-            --verbose, in spite of NO_COLOR, whatever the locale says, with fewer colours, and where its beginning \
-            scrolls out of sight. The terminal's font needs the character ▄, one cell wide: some terminals give it two \
-            (ambiguous width), and the code can't be read there. With --json and --simulate there is none.
+            If no browser opens here (no display, no xdg-open, --no-browser, or the attempt fails), the address is \
+            also a QR code for a telephone. The terminal then needs 256 colours, UTF-8 and room for text and code. \
+            With --verbose the code would scroll away, so it is left out. --qr always shows the code in these cases \
+            too: with a browser, with --verbose, in spite of NO_COLOR, whatever the locale says, with fewer colours, \
+            and when its beginning scrolls out of sight. The terminal's font needs the character ▄, one cell wide: \
+            some terminals make it two cells wide (ambiguous width), and a telephone can't read the code there. With \
+            --json and --simulate there is no QR code.
 
             With --json: {"type":"device_code",…} and then {"type":"linked",…}, one object a line.
             """)
@@ -134,9 +135,9 @@ struct Status: ProgramCommand {
         commandName: "status",
         abstract: "Show who is signed in and where the credential is stored.",
         discussion: """
-            Exits with 77 when you are not signed in.
+            Exits with 77 if you are not signed in.
 
-            With --verbose: also how the last answer travelled.
+            --verbose also shows how the last answer travelled.
 
             With --json: {"signed_in":true, "account":{…}, "expires_at":…, "store":…, "slot":…, "issuer":…, \
             "backend":…, "last_answer":{"transport":{"kind":"websocket", "reconnects":0, "fell_back":false}, "at":…, \
@@ -191,9 +192,9 @@ struct Logout: ProgramCommand {
         commandName: "logout",
         abstract: "Sign out: delete the credential and revoke it at the service.",
         discussion: """
-            A credential that can't be read is deleted all the same; the service is then not told.
+            A credential that can't be read is deleted as well, but it can't be revoked at the service.
 
-            With --json: {"signed_out":true,"revoked":true|false,"was_signed_in":true|false|null}, null where the \
+            With --json: {"signed_out":true,"revoked":true|false,"was_signed_in":true|false|null}, null if the \
             credential could not be read.
             """)
 
@@ -214,7 +215,7 @@ struct Logout: ProgramCommand {
         let outcome =
             isReadable
             ? wasSignedIn ? "Signed out." : "You were not signed in."
-            : "The stored credential was removed; it could not be read, so the service was not told."
+            : "The stored credential was removed. It could not be read, so it was not revoked at the service."
         program.say(
             [
                 "signed_out": true, "revoked": .bool(isReadable && wasSignedIn && failure == nil),

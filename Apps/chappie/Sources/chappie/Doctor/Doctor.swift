@@ -12,9 +12,10 @@ struct Doctor: ProgramCommand {
         commandName: "doctor",
         abstract: "Check everything between this program and an answer.",
         discussion: """
-            Looks at the credential store, the way to the services (proxy, name, connection, TLS), the clock, device \
-            sign-in, the account, its limits and its models, WebSocket, and the age of what this program knows. Every line that is not ok says what to do. Nothing secret \
-            is printed. Exits with 69 when a check failed.
+            Checks the credential store, the way to the services (proxy, name, connection, TLS), the clock, device \
+            sign-in, the account, its limits and its models, WebSocket, and how old this program's knowledge of the \
+            services is. Every line that is not ok says what to do. Nothing secret is printed. Exits with 69 if a \
+            check failed.
 
             With --json: {"ok":true, "checks":[{"name":…, "status":"ok|warn|fail|skip", "detail":…, \
             "remedy":…},…]}.
@@ -74,11 +75,11 @@ private struct DoctorChecks {
         var usage: ChappieUsageLimitSnapshot?
         try await check("account", unless: noAccount) {
             usage = try await program.client().usageLimits()
-            return Finding(.ok, "the service knows it\(usage?.plan.map { ": \($0.displayName)" } ?? "")")
+            return Finding(.ok, "the service knows this account\(usage?.plan.map { ": \($0.displayName)" } ?? "")")
         }
         tell("limits", usage.map(Finding.limits) ?? Finding(.skipped, noAccount ?? "not known"))
         try await check("models", unless: noAccount) { .models(try await program.client().models()) }
-        let noWebSocket = profile.webSocket == nil ? "this service has none" : noAccount
+        let noWebSocket = profile.webSocket == nil ? "this service has no WebSocket" : noAccount
         try await check("WebSocket", unless: noWebSocket) { .webSocket(refusal: await webSocketRefusal()) }
         tell("knowledge", .knowledge(at: Date()))
     }
@@ -158,7 +159,7 @@ private struct DoctorChecks {
                 case .refused(let response) where response.status.code == 401: return .unauthorized(response)
                 case .refused(let response):
                     response.body.cancel()
-                    return .value("the upgrade is refused with status \(response.status.code)")
+                    return .value("the server refuses the upgrade with status \(response.status.code)")
                 }
             }
         } catch {

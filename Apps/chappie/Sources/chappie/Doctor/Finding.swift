@@ -51,8 +51,9 @@ extension Finding {
     static func sessionLock(_ state: SessionLockState) -> Finding {
         switch state {
         case .unlocked: Finding(.ok, "the login session is unlocked")
-        case .noSession(let reason): Finding(.skipped, "nothing that could be locked: \(reason)")
-        case .locked: Finding(.failed, "the login session is locked, and the credential with it", "Unlock the screen.")
+        case .noSession(let reason): Finding(.skipped, "nothing to check: \(reason)")
+        case .locked:
+            Finding(.failed, "the login session is locked, so the credential is locked too", "Unlock the screen.")
         }
     }
 
@@ -66,12 +67,12 @@ extension Finding {
         return Finding(
             .failed,
             "this machine's clock is \(minutes) minutes \(skew > 0 ? "ahead of" : "behind") the server's",
-            "Set it (`timedatectl set-ntp true`): tokens and certificates are judged by it.")
+            "Set it (`timedatectl set-ntp true`): tokens and certificates depend on it.")
     }
 
     static func deviceSignIn(status: Int) -> Finding {
         switch status {
-        case 200..<300: Finding(.ok, "is offered (a code was asked for and left unused)")
+        case 200..<300: Finding(.ok, "is available (the check asked for a code and did not use it)")
         case 404:
             Finding(
                 .failed, "is switched off for this account or workspace",
@@ -86,7 +87,7 @@ extension Finding {
         switch status {
         case 200..<300 where contentType.hasPrefix("text/html"):
             Finding(
-                .failed, "a web page answers in the place of the service",
+                .failed, "a web page answers instead of the service",
                 "This network wants you to sign in to it first: open any page in a browser.")
         case 500...: Finding(.failed, "the service has a problem (status \(status))", "Try again later.")
         default: Finding(.ok, "the service answers (status \(status))")
@@ -96,7 +97,7 @@ extension Finding {
     static func limits(_ usage: ChappieUsageLimitSnapshot) -> Finding {
         let windows = [usage.primary, usage.secondary].compactMap { $0 }
         guard let fullest = windows.max(by: { $0.usedPercent < $1.usedPercent }) else {
-            return Finding(.ok, "the service names none")
+            return Finding(.ok, "the service names no limits")
         }
         let detail = "\(fullest.wholePercent) % of the fullest window is used\(fullest.reset(", resets"))"
         return switch fullest.usedPercent {
@@ -109,13 +110,13 @@ extension Finding {
     /// A note at most: old knowledge may still be right.
     static func knowledge(at now: Date) -> Finding {
         let names = Outside.known.map { $0.version.isEmpty ? $0.name : "\($0.name) \($0.version)" }
-        let detail = "\(names.joined(separator: ", ")): looked at \(Outside.lookedAt)"
+        let detail = "\(names.joined(separator: ", ")): last checked on \(Outside.lookedAt)"
         let age = Outside.age(at: now)
         guard age > Outside.daysUntilOld else { return Finding(.ok, detail) }
         let addresses = Outside.known.map { "\($0.address) (\($0.name))" }
         return Finding(
             .ok, "\(detail), \(age) days ago",
-            "The services may have changed since. Look for a newer chappie; what to look up: "
+            "The services may have changed since. Look for a newer chappie, and at these pages: "
                 + addresses.joined(separator: ", ") + ".")
     }
 
@@ -124,10 +125,10 @@ extension Finding {
         let version = "wire format \(ChappieClient.wireFormatVersion)"
         guard let best = models.first else {
             return Finding(
-                .warning, "the service lists none for \(version)",
-                "Look for a newer chappie, and whether your plan includes Codex.")
+                .warning, "the service lists no models for \(version)",
+                "Look for a newer chappie, and check whether your plan includes Codex.")
         }
-        let detail = "the service lists \(models.count) for \(version); \(best.slug) is asked first"
+        let detail = "the service lists \(models.count) for \(version); \(best.slug) is the default"
         guard let upgrade = best.upgrade else { return Finding(.ok, detail) }
         return Finding(.warning, detail, "The service advises \(upgrade.model) instead: look for a newer chappie.")
     }
@@ -137,7 +138,7 @@ extension Finding {
         guard let refusal else { return Finding(.ok, "opens") }
         return Finding(
             .warning, refusal,
-            "Answers come over server-sent events instead; ask the operator of the proxy to let upgrades through.")
+            "Answers come as server-sent events instead. Ask the operator of the proxy to let upgrades through.")
     }
 }
 
@@ -181,7 +182,8 @@ extension ConnectionReport {
             return Finding(.ok, detail + after(tls))
         }
         return Finding(
-            .warning, detail, "It ends soon: the operator of the server, or of the proxy, should renew it.")
+            .warning, detail,
+            "The certificate expires soon: the operator of the server, or of the proxy, should renew it.")
     }
 
     private func after(_ duration: Duration?) -> String {

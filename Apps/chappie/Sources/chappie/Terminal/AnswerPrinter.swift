@@ -102,7 +102,7 @@ struct AnswerPrinter {
         case .reasoningSummaryDelta: showStatus("Thinking…")
         case .transport(.reconnecting(let attempt, let maximum, _)):
             showStatus("The connection broke; trying again (\(attempt) of \(maximum))…")
-        case .transport(.fellBack): showStatus("Going on without WebSocket…")
+        case .transport(.fellBack): showStatus("Continuing without WebSocket…")
         case .transport(.waiting(let attempt, let maximum, let delay)):
             if markdown != nil { finishLine() }
             console.note(
@@ -244,9 +244,9 @@ extension Date {
 
     /// As strftime(3) writes it, in the machine's time zone.
     func local(_ format: String) -> String {
-        guard var seconds = time_t(exactly: timeIntervalSince1970.rounded(.down)) else { return "a time unknown" }
+        guard var seconds = time_t(exactly: timeIntervalSince1970.rounded(.down)) else { return "an unknown time" }
         var parts = tm()
-        guard localtime_r(&seconds, &parts) != nil else { return "a time unknown" }
+        guard localtime_r(&seconds, &parts) != nil else { return "an unknown time" }
         var buffer = [CChar](repeating: 0, count: 64)
         let length = strftime(&buffer, buffer.count, format, &parts)
         return String(decoding: buffer[..<length].map { UInt8(bitPattern: $0) }, as: UTF8.self)

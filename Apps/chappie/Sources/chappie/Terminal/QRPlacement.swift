@@ -44,7 +44,7 @@ struct QRPlacement {
             }
             return Self.ways(text, code, size.columns).first { $0.fits(size) }?.lines
         case .always:
-            guard isTerminal else { throw Self.obstacle("standard output is no terminal") }
+            guard isTerminal else { throw Self.obstacle("standard output is not a terminal") }
             guard environment["TERM"] != "dumb" else { throw Self.obstacle("this terminal (TERM=dumb) has no colours") }
             guard QRCode.canBeMade else {
                 throw Self.obstacle("libqrencode is missing. Install the package libqrencode4")
@@ -56,7 +56,7 @@ struct QRPlacement {
             // has a larger window in a moment.
             guard let way = ways.first(where: { $0.fits(size) }) ?? ways.min(by: { $0.rows < $1.rows }) else {
                 let least = code.columns(margin: Self.margins.last ?? 0)
-                throw Self.obstacle("it needs \(least) columns, and here are \(size.columns)")
+                throw Self.obstacle("it needs \(least) columns, and this terminal has \(size.columns)")
             }
             return way.lines
         }

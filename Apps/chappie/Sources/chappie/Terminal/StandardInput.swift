@@ -76,7 +76,7 @@ struct StandardInput {
         start = 0
         buffer += piece
         guard buffer.count <= SmallFile.limit else {
-            throw CommandLineError.usage("Standard input is over \(SmallFile.limit >> 20) MiB.")
+            throw CommandLineError.usage("Standard input is larger than \(SmallFile.limit >> 20) MiB.")
         }
     }
 

@@ -30,10 +30,10 @@ struct TerminalPassphrase: PassphraseSource {
             // A typing error is no reason to start the sign-in again.
             for _ in 1...3 {
                 let first = try ask("New passphrase for \(shown(path)): ", terminal)
-                if first == (try ask("The same again: ", terminal)) { return first }
-                say("The two differ.\n", terminal)
+                if first == (try ask("Repeat the passphrase: ", terminal)) { return first }
+                say("The two passphrases differ.\n", terminal)
             }
-            throw CredentialStoreError.noPassphrase("the two entries differ")
+            throw CredentialStoreError.noPassphrase("the two passphrases differ")
         }
     }
 
@@ -63,7 +63,7 @@ struct TerminalPassphrase: PassphraseSource {
             guard count == 1, byte != UInt8(ascii: "\n") else { break }
             entry.append(byte)
         }
-        guard !entry.isEmpty else { throw CredentialStoreError.noPassphrase("nothing was entered") }
+        guard !entry.isEmpty else { throw CredentialStoreError.noPassphrase("no passphrase was entered") }
         return Secret(entry)
     }
 
