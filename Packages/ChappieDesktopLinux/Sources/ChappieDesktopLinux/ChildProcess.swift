@@ -11,46 +11,47 @@
 
 /// How a program ended, or that it did not.
 enum ChildOutcome: Sendable, Hashable {
-    /// It ended by itself. `code` is its exit code, 128 and the number of the signal that ended it, or -1 when another
-    /// part of this process has reaped it; `words` are the first 4096 bytes of its standard error.
+    /// The program ended by itself. `code` is its exit code, or 128 plus the number of the signal that ended it, or -1
+    /// if another part of this process has reaped it. `words` are the first 4096 bytes of its standard error.
     case exited(code: Int32, words: String)
-    /// The limit has passed, or the task was cancelled; the program was left alone or killed, as it was asked.
+    /// The limit has passed, or the task was cancelled. The program was left running or killed, as the caller asked.
     case stillRunning
-    /// It could not be started; the system's own words.
+    /// The program could not be started; the text is the system's.
     case notStarted(String)
 }
 
 /// A program to run, as a value.
 ///
-/// Not swift-subprocess's: a program may be left running at the limit, and must be reaped all the same; one that goes
-/// into the background keeps its standard error open, which must not be waited for; and its words are cut off, not an
-/// error, when they are many.
+/// swift-subprocess does not fit. A program may be left running at the limit, and must be reaped then too. A program
+/// that goes into the background keeps its standard error open, and its caller must not wait for that. Long standard
+/// error is cut off, and is not an error.
 struct ChildProcess: Sendable, Hashable {
-    /// The end of a program that is still running at the limit.
+    /// How a program is treated that still runs at the limit.
     enum AtLimit: Sendable, Hashable {
-        /// It goes on, on its own: a browser that stays in the foreground.
+        /// The program keeps running: a browser that stays in the foreground.
         case leave
-        /// It is killed, and its process group with it.
+        /// The program is killed, with its process group.
         case kill
     }
 
-    /// Where the program is; the first argument as well.
+    /// The path of the program, which is also its first argument.
     let path: String
-    /// The arguments after the program's name. Every process of the machine can read them: never a text to copy.
+    /// The arguments after the program's name. Every process of the machine can read them, so a text to copy is never
+    /// among them.
     let arguments: [String]
     let environment: [String: String]
-    /// The content of its standard input; `nil` is /dev/null.
+    /// The content of its standard input; `nil` for /dev/null.
     var input: [UInt8]?
     let limit: Duration
     let atLimit: AtLimit
 
     /// Starts the program and waits until it ends, at most for the limit.
     ///
-    /// It runs in a session of its own, without a terminal: an interrupt from the keyboard does not reach it, and it
-    /// can't read what the user types. Its output goes to /dev/null. Whenever it ends, it is reaped.
+    /// The program runs in its own session, without a terminal: an interrupt from the keyboard does not reach it, and
+    /// it can't read the user's input. Its output goes to /dev/null. It is reaped whenever it ends.
     func run() async -> ChildOutcome {
-        // Files without a name instead of pipes: a grandchild that keeps its copy open holds nothing up, and a program
-        // that does not read causes no signal.
+        // Unnamed files replace pipes: a grandchild that keeps its copy open blocks nothing, and a program that does
+        // not read causes no signal.
         let null = FileDescriptor(open("/dev/null", O_RDWR | O_CLOEXEC))
         let words = FileDescriptor.memory()
         let source = input == nil ? null : FileDescriptor.memory()
@@ -68,7 +69,7 @@ struct ChildProcess: Sendable, Hashable {
             return .notStarted(error.reason)
         }
         let timer = Task.detached { [limit, exitCode] in
-            // A sleep that was cut short means that the program has ended.
+            // If the sleep was cut short, the program has ended.
             guard (try? await Task.sleep(for: limit, clock: .continuous)) != nil else { return }
             exitCode.fulfil(.failure(CancellationError()))
         }
@@ -82,7 +83,7 @@ struct ChildProcess: Sendable, Hashable {
 }
 
 extension FileDescriptor {
-    /// Writes `bytes` and goes back to the start; nothing for no bytes.
+    /// Writes `bytes` and goes back to the start. Does nothing if `bytes` is empty.
     fileprivate func fill(with bytes: [UInt8]) -> Bool {
         bytes.isEmpty || (bytes.withUnsafeBytes { writeAll($0, to: number) } == 0 && lseek(number, 0, SEEK_SET) == 0)
     }

@@ -4,7 +4,7 @@ import FoundationEssentials
 
 /// Shows notifications through the desktop's notification service, `org.freedesktop.Notifications`.
 ///
-/// It is asked with busctl (systemd) or gdbus (GLib), whichever is there. A bus is never started for it.
+/// The adapter calls the service with busctl (systemd) or gdbus (GLib), whichever is installed. It never starts a bus.
 ///
 /// Desktop Notifications Specification: <https://specifications.freedesktop.org/notification-spec/latest/>
 public struct DBusNotifier: Notifier {
@@ -15,21 +15,22 @@ public struct DBusNotifier: Notifier {
     private let environment: DesktopEnvironment
 
     /// - Parameters:
-    ///   - applicationName: The sender's name, as the desktop shows it. Default: the name of the program that runs.
-    ///   - environment: Where it looks for the session bus and for programs. Default: this process's.
+    ///   - applicationName: The sender's name, as the desktop shows it. Default: the name of this process.
+    ///   - environment: The environment with the session bus and the programs. Default: this process's.
     public init(applicationName: String? = nil, environment: DesktopEnvironment = .current) {
         self.applicationName = applicationName ?? ProcessInfo.processInfo.processName
         self.environment = environment
     }
 
-    /// Shows `title` (256 characters at most) and `body` (1024), both plain text; what is longer is cut.
+    /// Shows `title` (256 characters at most) and `body` (1024 at most), both as plain text; a longer text is cut.
     ///
-    /// - Throws: ``DesktopError`` when there is no session bus, no notification service or no program to ask it with,
-    ///   and when it does not answer within 2 seconds. A desktop that shows nothing, because the user does not want
+    /// - Throws: ``DesktopError`` if the session bus, the notification service or a program to call it is missing, and
+    ///   if the service does not answer within 2 seconds. A desktop that shows nothing, because the user does not want
     ///   to be disturbed, is not an error.
     public func notify(title: String, body: String) async throws(DesktopError) {
         guard environment.hasSessionBus else { throw Self.failure("there is no desktop session bus here") }
-        let (name, title) = (Self.plain(applicationName, limit: 256), Self.plain(title, limit: 256))
+        let name = Self.plain(applicationName, limit: 256)
+        let title = Self.plain(title, limit: 256)
         let body = Self.escaped(Self.plain(body, limit: 1024))
         let process: ChildProcess
         if let program = environment.executable("busctl") {
@@ -53,7 +54,7 @@ public struct DBusNotifier: Notifier {
     }
 
     /// `Notify` takes the sender, the notification to replace, an icon, title, body, actions, hints, and a time in
-    /// milliseconds, -1 for the server's own.
+    /// milliseconds (-1: the server's default).
     private static func busctlArguments(_ name: String, _ title: String, _ body: String) -> [String] {
         [
             "--user", "--timeout=2", "--quiet", "call", "--", service, path, service, "Notify", "susssasa{sv}i", name,
@@ -74,7 +75,7 @@ public struct DBusNotifier: Notifier {
         DesktopError("No notification was shown: \(reason).")
     }
 
-    /// A program's words as the end of a sentence.
+    /// The first line of a program's standard error, made fit for the end of a sentence.
     private static func firstLine(of words: String) -> String {
         var text = plain(words.split(whereSeparator: \.isNewline).first.map(String.init) ?? "", limit: 200)
         while text.last == "." || text.last == " " { text.removeLast() }
@@ -86,13 +87,13 @@ public struct DBusNotifier: Notifier {
         UntrustedText.forTerminal(String(text.prefix(limit)))
     }
 
-    /// With markup characters escaped: servers that understand markup show `&lt;` as `<`, and text from outside must
-    /// not become a link. A server without markup shows the escape, which is the lesser evil.
+    /// Escapes markup characters: text from outside must not become a link. Servers that understand markup show `&lt;`
+    /// as `<`; a server without markup shows the escape, which is the lesser evil.
     private static func escaped(_ text: String) -> String {
         text.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing(">", with: "&gt;")
     }
 
-    /// A string in GVariant's text format; unquoted, gdbus would read `true` or `[]` as something else.
+    /// A string in GVariant's text format. Without quotes gdbus would read `true` or `[]` as another type.
     private static func quoted(_ text: String) -> String {
         "'" + text.replacing("\\", with: #"\\"#).replacing("'", with: #"\'"#).replacing("\n", with: #"\n"#) + "'"
     }

@@ -10,20 +10,21 @@ import FoundationEssentials
     import Darwin
 #endif
 
-/// The world as the desktop adapters see it: environment variables, programs, the terminal.
+/// The surroundings of the desktop adapters: environment variables, programs, the terminal.
 ///
-/// The adapters decide on this alone, so that another world can be given to them:
+/// The adapters use nothing else, so that a program or a test can give them other surroundings:
 /// ```swift
-/// let browser = XDGOpenBrowser(environment: DesktopEnvironment(variables: ["PATH": "/opt/kiosk/bin", "DISPLAY": ":1"]))
+/// let browser = XDGOpenBrowser(environment: DesktopEnvironment(variables: ["PATH": "/opt/kiosk/bin", "DISPLAY":
+/// ":1"]))
 /// ```
 public struct DesktopEnvironment: Sendable {
     let variables: [String: String]
     var isExecutable: @Sendable (String) -> Bool = { ProgramInvocation.isExecutable($0) }
     var isSocket: @Sendable (String) -> Bool = { Self.has(S_IFSOCK, at: $0) }
     var run: @Sendable (ChildProcess) async -> ChildOutcome = { await $0.run() }
-    /// Writes to the user's terminal; `false` when there is none.
+    /// Writes to the user's terminal; `false` if the process has no terminal.
     var writeToTerminal: @Sendable ([UInt8]) async -> Bool = { bytes in
-        // On a thread of its own, since a stopped terminal blocks.
+        // A stopped terminal blocks the write, so it runs on its own thread.
         await withCheckedContinuation { continuation in
             DispatchQueue(label: "chappie.terminal").async {
                 continuation.resume(returning: TerminalDevice.current()?.write(bytes) ?? false)
@@ -31,28 +32,29 @@ public struct DesktopEnvironment: Sendable {
         }
     }
 
-    /// The machine, under other environment variables.
+    /// This machine, with other environment variables.
     ///
-    /// - Parameter variables: Programs are looked up in its `PATH` and started with these variables only.
+    /// - Parameter variables: The only variables of the programs that the adapters start; `PATH` among them is the list
+    ///   of folders to look for these programs.
     public init(variables: [String: String]) { self.variables = variables }
 
-    /// This process's environment, as it is now.
+    /// This machine, with the present environment variables of the process.
     public static var current: DesktopEnvironment {
         DesktopEnvironment(variables: ProcessInfo.processInfo.environment)
     }
 
-    /// A variable that says something: an empty one is as good as none.
+    /// The value of a variable; `nil` if the variable is missing or empty.
     subscript(_ name: String) -> String? { variables[name].flatMap { $0.isEmpty ? nil : $0 } }
 
-    /// Where the program `name` is, as `PATH` has it.
+    /// The path of the program `name` in the folders of `PATH`.
     func executable(_ name: String) -> String? {
         ProgramInvocation.find(name, in: self["PATH"], where: isExecutable)
     }
 
-    /// Whether windows can be shown.
+    /// Whether a program can show windows.
     var hasDisplay: Bool { self["WAYLAND_DISPLAY"] != nil || self["DISPLAY"] != nil }
 
-    /// Whether a session bus is running that programs will find. One that would have to be started first is none.
+    /// Whether a session bus runs that programs will find. A bus that must be started first does not count.
     var hasSessionBus: Bool {
         if let address = self["DBUS_SESSION_BUS_ADDRESS"] {
             return address.split(separator: ";").contains { !$0.hasPrefix("autolaunch:") }
@@ -71,21 +73,22 @@ public struct DesktopEnvironment: Sendable {
 struct TerminalDevice {
     private let file: FileDescriptor
 
-    /// Opens the terminal at `path`; `nil` when there is none.
+    /// Opens the terminal at `path`; `nil` if nothing at `path` is a terminal.
     ///
-    /// A description of its own, because not to block is a property of the description, and standard error's is shared
-    /// with other programs.
+    /// It opens a new file description, because "non-blocking" is a property of the description, and other programs
+    /// share the description of standard error.
     init?(path: String) {
         file = FileDescriptor(open(path, O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC))
         guard file.isOpen, isatty(file.number) == 1 else { return nil }
     }
 
-    /// The process's controlling terminal, otherwise the one behind standard error.
+    /// The process's controlling terminal, otherwise the terminal behind standard error.
     static func current() -> TerminalDevice? {
         TerminalDevice(path: "/dev/tty") ?? TerminalDevice(path: "/proc/self/fd/\(STDERR_FILENO)")
     }
 
-    /// Writes `bytes`; `false` when the terminal does not take them within half a second, as one that is stopped.
+    /// Writes `bytes`; `false` if the terminal does not take them within half a second, for example because it is
+    /// stopped.
     func write(_ bytes: [UInt8]) -> Bool {
         let end = ContinuousClock.now + .milliseconds(500)
         var rest = bytes[...]
@@ -104,7 +107,7 @@ struct TerminalDevice {
     }
 }
 
-/// write(2), which a method of the same name would hide.
+/// Calls write(2), which a method of the same name hides.
 private func writeSome(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> Int {
     write(descriptor, bytes.baseAddress, bytes.count)
 }

@@ -1,11 +1,11 @@
 public import ChappieAuth
 import FoundationEssentials
 
-/// Copies text with wl-copy under Wayland, with xclip under X11, and otherwise by asking the terminal (OSC 52).
+/// Copies text with wl-copy under Wayland, with xclip under X11, and otherwise through the terminal (OSC 52).
 ///
-/// A route that fails is followed by the next one. The text travels by standard input, never as an argument.
+/// If one way fails, the next one is tried. A program gets the text on its standard input, never as an argument.
 public struct LinuxClipboard: Clipboard {
-    /// Variable of a display, and its program. Without a type wl-copy would run another program to guess it.
+    /// The variable of each display, and its program. Without a type wl-copy would run another program to guess it.
     private static let programs = [
         (display: "WAYLAND_DISPLAY", name: "wl-copy", arguments: ["--type", "text/plain"], package: "wl-clipboard"),
         (display: "DISPLAY", name: "xclip", arguments: ["-selection", "clipboard", "-in"], package: "xclip"),
@@ -13,15 +13,16 @@ public struct LinuxClipboard: Clipboard {
 
     private let environment: DesktopEnvironment
 
-    /// - Parameter environment: Where it looks for a display, for programs and for a terminal. Default: this process's.
+    /// - Parameter environment: The environment with the display, the programs and the terminal. Default: this
+    ///   process's.
     public init(environment: DesktopEnvironment = .current) { self.environment = environment }
 
     /// Copies `text`.
     ///
-    /// - Returns: `.copied` when wl-copy or xclip holds the text now; `.requested` when the terminal was asked, which
-    ///   does not answer.
-    /// - Throws: ``DesktopError`` when there is none of the three, or none took the text. A program that has not taken
-    ///   it within two seconds counts as failed. A terminal is not asked for more than 74,994 bytes.
+    /// - Returns: `.copied` if wl-copy or xclip now holds the text; `.requested` if the terminal was asked, which does
+    ///   not answer.
+    /// - Throws: ``DesktopError`` if all three are missing, or none took the text. A program that has not taken the
+    ///   text within two seconds has failed. A text of more than 74,994 bytes is not sent to a terminal.
     public func copy(_ text: String) async throws(DesktopError) -> ClipboardOutcome {
         var missing: String?
         for program in Self.programs where environment[program.display] != nil {
@@ -35,7 +36,7 @@ public struct LinuxClipboard: Clipboard {
                 limit: .seconds(2), atLimit: .kill)
             if case .exited(code: 0, _) = await environment.run(process) { return .copied }
         }
-        // A terminal that does not know the sequence shows it: the console and everything that calls itself dumb.
+        // A terminal that does not know the sequence shows it. The console and every terminal named "dumb" do so.
         if let terminal = environment["TERM"], terminal != "dumb", terminal != "linux",
             let sequence = OSC52.sequence(copying: text, insideTmux: environment["TMUX"] != nil),
             await environment.writeToTerminal(sequence)
@@ -53,11 +54,11 @@ public struct LinuxClipboard: Clipboard {
 ///
 /// <https://invisible-island.net/xterm/ctlseqs/ctlseqs.html#h2-Operating-System-Commands>
 enum OSC52 {
-    /// The bytes that ask a terminal to put `text` on its clipboard; `nil` when it is too long for that: more than
-    /// 100,000 bytes in Base64, where terminals commonly draw the line.
+    /// The bytes that ask a terminal to put `text` on its clipboard; `nil` if the text is too long: more than 100,000
+    /// bytes in Base64, a common limit of terminals.
     ///
-    /// - Parameter insideTmux: wraps the sequence so that tmux hands it on to the terminal around it; by default tmux
-    ///   ignores the sequence from the programs inside of it.
+    /// - Parameter insideTmux: wraps the sequence so that tmux passes it on to its own terminal; by default tmux
+    ///   ignores the sequence if a program inside of it sends it.
     static func sequence(copying text: String, insideTmux: Bool) -> [UInt8]? {
         let bytes = Data(text.utf8)
         guard bytes.count <= 74_994 else { return nil }

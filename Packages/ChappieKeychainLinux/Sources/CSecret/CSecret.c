@@ -4,8 +4,9 @@
 
 CSecretTable csecret_table;
 
-// SecretService on a connection of our own. Its constructor insists on the session bus whatever it was given (libsecret
-// 0.20), so this subclass takes that back; a property that is fixed after construction may be set inside of it.
+// A SecretService on a private connection. Its constructor always sets the session bus, whatever the caller asks for
+// (libsecret 0.20). This subclass resets that: the constructor may still set a property that is fixed after
+// construction.
 static size_t service_type;
 static struct csecret_object_class *service_parent;
 
@@ -30,13 +31,13 @@ static size_t service_type_register(void) {
 }
 
 const char *csecret_open(const char *library) {
-    // Never closed: GObject types that were registered once can't be unloaded.
+    // The library is never closed, because registered GObject types can't be unloaded.
     void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
     if (handle == NULL) {
         const char *words = dlerror();
         return words != NULL ? words : "unknown loader error";
     }
-    // dlsym on this handle also finds what libsecret itself depends on: GLib, GObject, GIO.
+    // dlsym on this handle also finds the libraries that libsecret depends on: GLib, GObject, GIO.
     CSecretTable table;
 #define CSECRET_FIND(name, result, parameters, arguments) \
     *(void **)&table.name = dlsym(handle, #name); \

@@ -9,11 +9,12 @@ import ChappieAuth
     import Darwin
 #endif
 
-/// Where a message bus listens.
+/// The address of a message bus.
 enum BusAddress {
-    /// The login session's: the address that `environment` names, or that of the user's bus under `XDG_RUNTIME_DIR`.
+    /// The login session's bus: the address that `environment` names, or the socket of the user's bus under
+    /// `XDG_RUNTIME_DIR`.
     ///
-    /// An `autolaunch:` entry is passed over: a bus that a library starts on the side has no keyring and outlives us.
+    /// An `autolaunch:` entry is ignored: a bus that a library starts has no keyring and outlives this process.
     ///
     /// - Throws: `absent`.
     static func session(
@@ -34,15 +35,15 @@ enum BusAddress {
             "there is no session bus (DBUS_SESSION_BUS_ADDRESS is not set and there is no $XDG_RUNTIME_DIR/bus)")
     }
 
-    /// The machine's: the address that `environment` names, or the one of the D-Bus specification's "Well-known Message
-    /// Bus Instances"; `nil` when nothing is there.
+    /// The machine's bus: the address that `environment` names, or the address in the D-Bus specification's "Well-known
+    /// Message Bus Instances"; `nil` if the socket is missing.
     static func system(_ environment: [String: String], isSocket: (String) -> Bool = isSocket) -> String? {
         if let named = environment["DBUS_SYSTEM_BUS_ADDRESS"], !named.isEmpty { return named }
         let socket = "/var/run/dbus/system_bus_socket"
         return isSocket(socket) ? "unix:path=\(socket)" : nil
     }
 
-    /// The user as both buses know it.
+    /// The user's number, as both buses know it.
     static var userID: UInt32 { getuid() }
 
     static func isSocket(_ path: String) -> Bool {
@@ -60,7 +61,8 @@ enum BusAddress {
     }
 }
 
-/// A connection of our own to a message bus, for one call of ours. Its calls block; on a worker's thread only.
+/// A private connection to a message bus, for one call of the store. Its methods block: use it on a worker's thread
+/// only.
 struct BusConnection {
     let object: LibraryObject
     let cancellation: Cancellation
@@ -82,17 +84,17 @@ struct BusConnection {
 
     var isClosed: Bool { g_dbus_connection_is_closed(object.pointer) != 0 }
 
-    /// Calls one method and gives its result, a tuple.
+    /// Calls one method and returns its result, a tuple.
     ///
-    /// The service is not started for it: one that does not run has no state to ask for, and shows no prompt.
+    /// The call does not start the service: a service that is not running has no state and shows no prompt.
     ///
-    /// - Parameter milliseconds: A limit of its own, which the end of the whole call does not cut short; `nil`: the end
-    ///   of the whole call is its end.
+    /// - Parameter milliseconds: A separate limit for this method, which holds even after the whole call has ended.
+    ///   `nil`: the method ends with the whole call.
     func call(
         _ method: String, of interface: String, at path: String, in name: String, _ arguments: [BusArgument] = [],
         milliseconds: Int32? = nil
     ) throws -> BusValue {
-        // Each of them belongs to the tuple, and the tuple to the call: nothing to release here.
+        // The tuple owns each of them, and the call owns the tuple: there is nothing to release here.
         let children = arguments.map { $0.makePointer() }
         let parameters = children.withUnsafeBufferPointer { g_variant_new_tuple($0.baseAddress, $0.count) }
         return BusValue(
@@ -103,7 +105,7 @@ struct BusConnection {
             })
     }
 
-    /// The value of a property; `nil` when the answer is of another type.
+    /// The value of a property; `nil` if the answer has another type.
     func property(_ name: String, of interface: String, at path: String, in service: String) throws -> BusValue? {
         try call(
             "Get", of: "org.freedesktop.DBus.Properties", at: path, in: service, [.text(interface), .text(name)]
@@ -125,7 +127,7 @@ indirect enum BusArgument {
     case properties([String: BusArgument])
     case value(BusValue)
 
-    /// A GVariant without an owner yet: its container takes it over.
+    /// A GVariant that has no owner yet: its container takes it over.
     func makePointer() -> OpaquePointer? {
         switch self {
         case .text(let text): g_variant_new_string(text)
@@ -151,7 +153,7 @@ indirect enum BusArgument {
 
 /// One reference to a GVariant: a value as it travels over D-Bus.
 ///
-/// Each accessor checks the type first: GLib's getters answer a wrong type with a warning at best.
+/// Each accessor checks the type first: for a wrong type GLib's getters log a warning at best.
 final class BusValue {
     let pointer: OpaquePointer
 
@@ -188,7 +190,7 @@ final class BusValue {
         return g_variant_lookup_value(pointer, key, nil).map(BusValue.init(owning:))
     }
 
-    /// The member of a tuple, whose type must be `type` in all: an index past its end would end the process.
+    /// A member of a tuple whose whole type must be `type`: an index past its end would end the process.
     func member(_ index: Int, ofTuple type: String) -> BusValue? { self.type == type ? child(index) : nil }
 
     private func child(_ index: Int) -> BusValue? {

@@ -8,16 +8,16 @@ final class BusWorker: Sendable {
 
     private let address: String
     private let worker = StoreWorker(label: "chappie.bus")
-    // A kept connection and the context it was made in. Not behind a Mutex, because they belong to the worker: its jobs
-    // alone touch them, and it runs one at a time.
+    // The connection that the last call left, and the context that it was made in. They need no Mutex: only the
+    // worker's jobs touch them, and the worker runs one job at a time.
     nonisolated(unsafe) private var kept: KeyringConnection?
     nonisolated(unsafe) private var context: ThreadContext?
 
     /// - Parameter address: The D-Bus address of the bus.
     init(address: String) { self.address = address }
 
-    /// The worker of the bus at `address`; always the same one, so that a save and the look-up that checks it stay
-    /// together.
+    /// The worker of the bus at `address`. It is the same for all callers, so that no other call comes between a save
+    /// and the look-up that checks it.
     static func worker(for address: String) -> BusWorker {
         workers.withLock { workers in
             let worker = workers[address] ?? BusWorker(address: address)
@@ -26,10 +26,10 @@ final class BusWorker: Sendable {
         }
     }
 
-    /// Runs `work` when its turn comes, and cancels it at the deadline or with the task.
+    /// Runs `work` when its turn comes, and cancels it at the deadline or when the task is cancelled.
     ///
-    /// - Throws: The errors of `work`, a ``LibraryFault`` as what it means; `absent` when libsecret is missing;
-    ///   `timedOut`; `failed` when the task is cancelled.
+    /// - Throws: The errors of `work`, with each ``LibraryFault`` translated by its meaning; `absent` if libsecret is
+    ///   missing; `timedOut`; `failed` if the task is cancelled.
     func perform<Output: Sendable>(
         within deadline: Duration, _ work: @escaping @Sendable (StoreCall, Cancellation) throws -> Output
     ) async throws(CredentialStoreError) -> Output {
@@ -47,8 +47,8 @@ final class BusWorker: Sendable {
         }
     }
 
-    /// Runs `work` in a session with the keyring service: on the connection that an earlier call has left, or on a new
-    /// one, which is left for the next call when all went well.
+    /// Runs `work` in a session with the keyring service. It uses the connection that an earlier call left, or a new
+    /// one, and leaves the connection for the next call if `work` succeeds.
     func inSession<Output: Sendable>(
         _ limits: KeyringLimits, _ work: @escaping @Sendable (KeyringSession) throws -> Output
     ) async throws(CredentialStoreError) -> Output {
@@ -61,8 +61,10 @@ final class BusWorker: Sendable {
             let earlier = kept
             kept = nil
             if let connection = earlier, g_dbus_connection_is_closed(connection.bus.pointer) == 0 {
-                do { return try run(on: connection) } catch {
-                    // The service may have been started anew since, and have forgotten the session.
+                do {
+                    return try run(on: connection)
+                } catch {
+                    // The service may have restarted since then, and have forgotten the session.
                     switch CredentialStoreError(error, deadline: limits.work) {
                     case .absent, .corrupt, .failed: if cancellation.isCancelled { throw error }
                     default: throw error
@@ -75,7 +77,7 @@ final class BusWorker: Sendable {
 }
 
 extension CredentialStoreError {
-    /// What an error of a job means to its caller.
+    /// The error of a job, as its caller sees it.
     fileprivate init(_ error: any Error, deadline: Duration) {
         self =
             switch error {

@@ -1,9 +1,9 @@
 import CSecret
 
-/// A prompt that the keyring service shows the user on our behalf (org.freedesktop.Secret.Prompt).
+/// A prompt that the keyring service shows to the user for this process (org.freedesktop.Secret.Prompt).
 ///
-/// Run here and not by libsecret, which waits forever on services that don't say when a prompt has ended, and whose
-/// unlocking (0.20) never returns after a prompt was dismissed.
+/// This class runs the prompt, and not libsecret: libsecret waits forever for a service that does not say when a prompt
+/// has ended, and its unlocking (0.20) never returns after the user dismissed a prompt.
 ///
 /// <https://specifications.freedesktop.org/secret-service/latest/org.freedesktop.Secret.Prompt.html>
 final class KeyringPrompt {
@@ -20,8 +20,8 @@ final class KeyringPrompt {
         self.connection = connection
     }
 
-    /// Shows it and waits for its end; `vanished` also when the call was cancelled or the bus went away. A cancelled
-    /// call takes the prompt back.
+    /// Shows the prompt and waits for its end. The outcome is `vanished` also if the call was cancelled or the bus went
+    /// away. A cancelled call takes the prompt back.
     func run() throws -> Outcome {
         // Before the call: the end may come before its answer.
         let subscriptions = [
@@ -32,8 +32,8 @@ final class KeyringPrompt {
         ]
         defer {
             for id in subscriptions { g_dbus_connection_signal_unsubscribe(connection.object.pointer, id) }
-            // Also when the call ends between the prompt and the service's answer that it is up. The service's answer to
-            // this does not matter, and a service that gives none must not hold up the next call for long.
+            // The call may also end before the service has answered that it shows the prompt. The answer to Dismiss
+            // does not matter, and a service that gives none must not delay the next call for long.
             if connection.cancellation.isCancelled { _ = try? call("Dismiss", milliseconds: 500) }
         }
         _ = try call("Prompt", [.text("")])
@@ -64,7 +64,7 @@ final class KeyringPrompt {
             }, Unmanaged.passUnretained(self).toOpaque(), nil)
     }
 
-    /// Takes a signal's arguments; a signal of another type is neither of the two.
+    /// Takes a signal's arguments, and ignores arguments of any other type.
     private func received(_ arguments: BusValue) {
         guard outcome == nil else { return }
         switch arguments.type {

@@ -5,17 +5,17 @@ import CSecret
 struct KeyringLimits {
     /// For the service's own work.
     let work: Duration
-    /// For a question to the user; `nil` when the user may not be asked to unlock anything.
+    /// For a question to the user; `nil` if the service must not ask the user to unlock anything.
     let prompt: Duration?
 }
 
-/// A connection to the bus and an encrypted session with the keyring service on it, which outlive the call that has made
-/// them: a renewed token is stored sooner when they are there already.
+/// A connection to the bus and an encrypted session with the keyring service on it. Both outlive the call that made
+/// them: a renewed token is then stored sooner.
 final class KeyringConnection {
     let bus: LibraryObject
     let service: LibraryObject
-    /// The slot of the last search and the path of its item, if the search found exactly one. Not the item itself, which
-    /// holds its secret.
+    /// The slot of the last search and the path of its item, if the search found exactly one. The item itself is not
+    /// kept, because it holds the secret.
     var found: (slot: CredentialSlot, path: String)?
 
     init(address: String, _ cancellation: Cancellation) throws {
@@ -26,7 +26,7 @@ final class KeyringConnection {
     }
 }
 
-/// One call's use of a ``KeyringConnection``. Blocks; on a worker's thread only. Its functions throw
+/// One call's use of a ``KeyringConnection``. Its methods block: use it on a worker's thread only. They throw
 /// ``CredentialStoreError`` and ``LibraryFault``.
 ///
 /// <https://specifications.freedesktop.org/secret-service/latest/>
@@ -36,7 +36,7 @@ struct KeyringSession {
     private static let interface = "org.freedesktop.Secret."
     private static let locked = CredentialStoreError.locked("it has to be unlocked before it can be used")
     private static let unexpectedAnswer = CredentialStoreError.failed(
-        "the keyring service's answer is not what its protocol says")
+        "the keyring service's answer does not follow its protocol")
 
     let shared: KeyringConnection
     private let limits: KeyringLimits
@@ -83,18 +83,18 @@ struct KeyringSession {
         for item in items { try deleteItem(item) }
     }
 
-    /// Takes the steps of a save up to where it would write.
+    /// Takes the steps of a save that come before the write.
     func prepareToSave(in slot: CredentialSlot) throws {
-        // An existing item is replaced where it is.
+        // An existing item is replaced in its own collection.
         if try findUnlocking(slot).isEmpty { _ = try defaultCollectionForNewItems() }
     }
 
-    /// Replaces the value of the slot's item, or makes one.
+    /// Replaces the value of the slot's item, or creates an item.
     ///
-    /// Not with the service's own "replace": it replaces an item that has *at least* the same attributes, so a slot
-    /// without an access group would overwrite one that has a group.
+    /// The service's own "replace" does not fit: it replaces an item that has *at least* the same attributes, so a slot
+    /// without an access group would overwrite a slot with a group.
     private func write(_ value: OpaquePointer, in slot: CredentialSlot) throws {
-        // If anything is wrong with an item that was found earlier, the search finds it out.
+        // If anything is wrong with the item of the earlier search, the new search finds it out.
         if let found = shared.found, found.slot == slot, (try? set(value, ofItemAt: found.path)) != nil { return }
         let items = try findUnlocking(slot)
         guard let newest = items.first else { return try create(value, in: slot) }
@@ -121,13 +121,13 @@ struct KeyringSession {
 
     private func deleteItem(_ path: String) throws {
         try mayPrompt {
-            // Another program may have been faster.
+            // Another program may have deleted it first.
             let answer = try unlessGone { try call("Delete", of: "Item", at: path) }
             if let answer { try run(promptIn: answer.member(0, ofTuple: "(o)")) }
         }
     }
 
-    /// The secret as the session of this connection carries it.
+    /// The secret, encoded for the session of this connection.
     private func encoded(_ value: OpaquePointer) throws -> BusValue {
         guard let encoded = secret_service_encode_dbus_secret(shared.service.pointer, value) else {
             throw CredentialStoreError.failed("the secret can't be encoded for the keyring service")
@@ -137,14 +137,14 @@ struct KeyringSession {
 
     // MARK: Searching
 
-    /// The paths of the slot's readable items, the last modified first; when there are none, the slot is empty. More than
-    /// one exist only when two programs have made one at the same time.
+    /// The paths of the slot's readable items, the last modified first. If there are none, the slot is empty. There is
+    /// more than one only if two programs created an item at the same time.
     ///
-    /// A locked item or keyring that may hide one is unlocked first, where the caller lets the user be asked.
+    /// A locked item, or a locked keyring that may hide one, is unlocked first if the caller allows a prompt.
     ///
     /// - Throws: `locked`, and as ``run(promptIn:)``.
     private func findUnlocking(_ slot: CredentialSlot) throws -> [String] {
-        // Twice at most: an item may be in one locked keyring and, once that turns out to be another slot's, the
+        // Two prompts at most: an item may be in one locked keyring, and when it turns out to be another slot's, the
         // default keyring may be locked as well.
         var prompts = 0
         while true {
@@ -164,8 +164,8 @@ struct KeyringSession {
         }
     }
 
-    /// The slot's items that can be read, and those in a locked keyring that may be the slot's: locked items don't show
-    /// their attributes in full.
+    /// The slot's items that can be read, and the items in a locked keyring that may be the slot's: a locked item does
+    /// not show all of its attributes.
     private func find(_ slot: CredentialSlot) throws -> (items: [String], locked: [String]) {
         let attributes = CredentialItem.attributes(of: slot)
         let answer = try call("SearchItems", of: "Service", at: Self.path, [.texts(attributes)])
@@ -174,7 +174,7 @@ struct KeyringSession {
         else { throw Self.unexpectedAnswer }
         var items: [(path: String, modified: UInt64)] = []
         for path in readable {
-            // One that was removed since the search has none.
+            // An item that was removed since the search has no properties.
             let answer = try unlessGone {
                 try connection.call(
                     "GetAll", of: "org.freedesktop.DBus.Properties", at: path, in: Self.service,
@@ -193,7 +193,7 @@ struct KeyringSession {
         return (items.map(\.path), locked)
     }
 
-    /// - Throws: `absent` when there is none, `locked`.
+    /// - Throws: `absent` if there is no default collection, `locked`.
     private func defaultCollectionForNewItems() throws -> String {
         guard let collection = try defaultCollection() else {
             throw CredentialStoreError.absent(
@@ -203,7 +203,7 @@ struct KeyringSession {
         return collection
     }
 
-    /// The path of the keyring that new items go to.
+    /// The path of the keyring for new items; `nil` if the service has none.
     private func defaultCollection() throws -> String? {
         let answer = try call("ReadAlias", of: "Service", at: Self.path, [.text("default")])
         guard let path = answer.member(0, ofTuple: "(o)")?.text else { throw Self.unexpectedAnswer }
@@ -226,12 +226,17 @@ struct KeyringSession {
         try connection.call(method, of: Self.interface + interface, at: path, in: Self.service, arguments)
     }
 
-    /// `nil` when the object that `body` asks is gone.
+    /// `nil` if the object that `body` calls is gone.
     private func unlessGone<Output>(_ body: () throws -> Output) throws -> Output? {
-        do { return try body() } catch let fault as LibraryFault where fault.saysThereIsNoSuchObject { return nil }
+        do {
+            return try body()
+        } catch let fault as LibraryFault where fault.saysThereIsNoSuchObject {
+            return nil
+        }
     }
 
-    /// Runs a step in which the service may ask the user; where asking is allowed it has at least the prompt's limit.
+    /// Runs a step in which the service may ask the user. If prompts are allowed, the step has at least a prompt's
+    /// limit.
     private func mayPrompt(_ step: () throws -> Void) throws {
         guard let limit = limits.prompt, limit > limits.work else { return try step() }
         storeCall.allow(limit)
@@ -239,9 +244,9 @@ struct KeyringSession {
         storeCall.allow(limits.work)
     }
 
-    /// Runs the prompt whose path a method has answered with, if there is one.
+    /// Runs the prompt whose path is a method's answer, if there is one.
     ///
-    /// - Throws: `denied` when the user dismissed it, `absent` when the service went away meanwhile.
+    /// - Throws: `denied` if the user dismissed it, `absent` if the service went away meanwhile.
     private func run(promptIn answer: BusValue?) throws {
         guard let path = answer?.text else { throw Self.unexpectedAnswer }
         // The path that stands for no prompt.
@@ -261,7 +266,7 @@ enum CredentialItem {
 
     /// The attributes that are stored with the item and searched for.
     ///
-    /// `xdg:schema` is where libsecret keeps the schema's name.
+    /// libsecret keeps the schema's name in `xdg:schema`.
     static func attributes(of slot: CredentialSlot) -> [String: String] {
         var attributes = [
             "xdg:schema": "com.chappie.Credential", "service": slot.service, "account": slot.account,
@@ -278,20 +283,20 @@ enum CredentialItem {
 
     /// The kind of a secret's bytes.
     ///
-    /// KeePassXC takes this at its word: it keeps JSON as the text of a password, which loses everything that is no text,
-    /// and other bytes as an attachment.
+    /// KeePassXC relies on this: it keeps JSON as the text of a password, which loses every byte that is not text, and
+    /// keeps other bytes as an attachment.
     static func contentType(of secret: UnsafeBufferPointer<UInt8>) -> String {
         let binary = "application/octet-stream"
         guard secret.first == UInt8(ascii: "{"), !secret.contains(where: { $0 < 0x20 || $0 == 0x7F }) else {
             return binary
         }
-        // Looks without making a string, which would leave a copy of the secret behind.
+        // This does not make a string, which would leave a copy of the secret behind.
         let isInvalid = transcode(
             secret.makeIterator(), from: UTF8.self, to: UTF32.self, stoppingOnError: true, into: { _ in })
         return isInvalid ? binary : "application/json"
     }
 
-    /// C strings end at the first NUL, where two different slots would become one.
+    /// C strings end at the first NUL: two different slots could become one.
     static func check(_ slot: CredentialSlot) throws(CredentialStoreError) {
         guard !attributes(of: slot).values.contains(where: { $0.utf8.contains(0) }) else {
             throw .failed("the names of a credential's slot can't contain a NUL character")

@@ -2,14 +2,14 @@ import CSecret
 import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
 
-/// libsecret as the machine has it.
+/// The machine's libsecret.
 enum SecretLibrary {
     /// Opened once per process and kept: GObject types can't be unloaded.
     private static let opened = open("libsecret-1.so.0")
 
     /// Makes the functions of CSecret usable.
     ///
-    /// - Throws: `absent` when the library is missing or too old.
+    /// - Throws: `absent` if the library is missing or too old.
     static func require() throws(CredentialStoreError) { try opened.get() }
 
     static func open(_ name: String) -> Result<Void, CredentialStoreError> {
@@ -19,19 +19,19 @@ enum SecretLibrary {
     }
 }
 
-/// A GError, as a value, and its meaning to a person.
+/// A GError as a value, and its meaning to the user.
 struct LibraryFault: Error, Hashable {
     /// The D-Bus name of an error that came over the bus.
     var name: String?
-    /// GIO's number for an error of its own.
+    /// GIO's number, if the error is GIO's own.
     var ioCode: Int?
-    /// Whether the bus itself was being reached.
+    /// Whether the error came while the process connected to the bus.
     var isConnecting = false
     var message: String
 
-    /// Calls one C function that reports through a GError.
+    /// Calls one C function that reports errors through a GError.
     ///
-    /// - Throws: ``LibraryFault``: what it reported, or that it gave no result.
+    /// - Throws: ``LibraryFault``: the error that the function reported, or that it gave no result.
     static func catching(
         isConnecting: Bool = false, _ call: (UnsafeMutablePointer<UnsafeMutablePointer<CSError>?>) -> OpaquePointer?
     ) throws -> OpaquePointer {
@@ -44,7 +44,7 @@ struct LibraryFault: Error, Hashable {
         defer { g_error_free(error) }
         let name = g_dbus_error_get_remote_error(error)
         defer { g_free(name) }
-        // "GDBus.Error:org.freedesktop.DBus.Error.AccessDenied: " means nothing to a person.
+        // "GDBus.Error:org.freedesktop.DBus.Error.AccessDenied: " means nothing to the user.
         _ = g_dbus_error_strip_remote_error(error)
         throw LibraryFault(
             name: name.map { String(cString: $0) },
@@ -52,7 +52,7 @@ struct LibraryFault: Error, Hashable {
             isConnecting: isConnecting, message: clean(error.pointee.message.map { String(cString: $0) } ?? ""))
     }
 
-    /// A sentence from outside as the middle of one of ours.
+    /// A sentence from outside, made fit for the middle of another sentence.
     static func clean(_ words: String) -> String {
         var text = UntrustedText.message(words) ?? ""
         while text.last == "." || text.last == " " { text.removeLast() }
@@ -66,7 +66,7 @@ struct LibraryFault: Error, Hashable {
         case _ where saysThereIsNoService: .absent("the keyring service could not be started (\(message))")
         case ("AccessDenied", _), ("AuthFailed", _), (_, CS_IO_ERROR_PERMISSION_DENIED): .denied(message)
         case ("Timeout", _), ("TimedOut", _), (_, CS_IO_ERROR_TIMED_OUT): .timedOut(deadline)
-        // Our own cancellations are never looked at, so this one is the user's.
+        // Nothing reads the error of a call that this process cancelled, so the user dismissed a prompt.
         case (_, CS_IO_ERROR_CANCELLED): .denied("the prompt was dismissed")
         case _ where name == "org.freedesktop.Secret.Error.IsLocked":
             .locked("the keyring service will not use it before it is unlocked")
@@ -76,20 +76,20 @@ struct LibraryFault: Error, Hashable {
         }
     }
 
-    /// The object is gone: the service knows neither it nor, at its path, the method.
+    /// The object is gone: the service does not know the object, or the object does not know the method.
     var saysThereIsNoSuchObject: Bool {
         name == "org.freedesktop.Secret.Error.NoSuchObject" || busName == "UnknownObject" || busName == "UnknownMethod"
     }
 
-    /// The name of the service has no owner, and none could be started for it.
+    /// The service does not run, and the bus could not start it.
     var saysThereIsNoService: Bool {
         busName == "ServiceUnknown" || busName == "NameHasNoOwner" || busName?.hasPrefix("Spawn.") == true
     }
 
-    /// No bus listens there: the socket is missing, or was left behind.
+    /// No bus listens there: the socket is missing, or an ended bus left it behind.
     var saysThereIsNoBus: Bool { ioCode == CS_IO_ERROR_NOT_FOUND || ioCode == CS_IO_ERROR_CONNECTION_REFUSED }
 
-    /// The part that is D-Bus's own: `AccessDenied`.
+    /// The name without D-Bus's own prefix, such as `AccessDenied`; `nil` for another prefix.
     var busName: String? {
         let prefix = "org.freedesktop.DBus.Error."
         return name.flatMap { $0.hasPrefix(prefix) ? String($0.dropFirst(prefix.count)) : nil }
@@ -106,12 +106,12 @@ final class LibraryObject {
     deinit { g_object_unref(UnsafeMutableRawPointer(pointer)) }
 }
 
-/// A GCancellable: ends the blocking calls that were given it, and the waiting for signals.
+/// A GCancellable: it ends the blocking calls that it was given to, and the wait for signals.
 ///
-/// Made only after ``SecretLibrary/require()``.
+/// It can be made only after ``SecretLibrary/require()``.
 final class Cancellation: Sendable {
-    // GIO documents g_cancellable_cancel and g_cancellable_is_cancelled as safe from any thread. The pointer never changes,
-    // and this object holds the one reference until its deinit. Swift can't know either.
+    // GIO documents g_cancellable_cancel and g_cancellable_is_cancelled as safe on any thread. The pointer never
+    // changes, and this object holds the only reference until its deinit. Swift can't know either.
     nonisolated(unsafe) let pointer = g_cancellable_new()
     private let context: ThreadContext
 
@@ -126,26 +126,26 @@ final class Cancellation: Sendable {
         g_main_context_wakeup(context.pointer)
     }
 
-    /// Delivers the signals that have come, and waits for one if there is none. A cancellation ends it.
+    /// Delivers the signals that have come, and waits for one if there is none. A cancellation ends the wait.
     func waitForSignals() { _ = g_main_context_iteration(context.pointer, 1) }
 }
 
 /// A main context that belongs to one thread at a time.
 ///
-/// Without it the library's signals would pile up in the process's main context, which may never run. They keep the
-/// context and the connection alive until it has run again: a kept connection is used under the same context again.
+/// Without it the library's signals would pile up in the process's main context, which may never run. Signals that wait
+/// keep their context and their connection alive until the context runs again. So a kept connection keeps its context.
 final class ThreadContext: Sendable {
-    // A GMainContext has a lock of its own. The pointer never changes, and this object holds the one reference until its
+    // A GMainContext has its own lock. The pointer never changes, and this object holds the only reference until its
     // deinit. Swift can't know either.
     nonisolated(unsafe) let pointer = g_main_context_new()
 
     deinit { g_main_context_unref(pointer) }
 
-    /// Runs `body` under the context, and then delivers what came for it.
+    /// Runs `body` under the context, and then delivers the events that came for it.
     func run<Output>(_ body: () throws -> Output) rethrows -> Output {
         g_main_context_push_thread_default(pointer)
         defer {
-            // The library frees some of its objects from here.
+            // The library frees some of its objects in these events.
             while g_main_context_iteration(pointer, 0) != 0 {}
             g_main_context_pop_thread_default(pointer)
         }

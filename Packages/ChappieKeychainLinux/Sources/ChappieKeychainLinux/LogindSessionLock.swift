@@ -1,13 +1,13 @@
 @_spi(ChappieInternals) public import ChappieAuth
 import FoundationEssentials
 
-/// ``SessionLock`` by logind (or elogind): the `LockedHint` of the login session, which lock screens set.
+/// A ``SessionLock`` that asks logind (or elogind) for the `LockedHint` of the login session, which lock screens set.
 ///
-/// The session is the one that `XDG_SESSION_ID` names, otherwise the one that logind counts this process into, otherwise
-/// the user's display session (programs that a desktop starts through the user's service manager are in no session of
-/// their own). Where there is no system bus, no logind on it, or no session, there is nothing to check.
+/// `XDG_SESSION_ID` names the session. Without it the session is the process's own according to logind, otherwise the
+/// user's display session: programs that a desktop starts through the user's service manager have no session of their
+/// own. If the machine has no system bus, no logind on it, or no session, there is nothing to check.
 ///
-/// It uses the D-Bus client that libsecret brings along; each call has a connection of its own.
+/// It uses libsecret's D-Bus client; each call opens its own connection.
 ///
 /// <https://www.freedesktop.org/software/systemd/man/latest/org.freedesktop.login1.html>
 public struct LogindSessionLock: SessionLock {
@@ -32,9 +32,9 @@ public struct LogindSessionLock: SessionLock {
 
     /// The state of the lock screen now.
     ///
-    /// - Throws: ``CredentialStoreError``: `timedOut` when logind or its bus does not answer, `denied` when the bus
-    ///   forbids asking, `absent` when libsecret is missing, `failed` for anything else and when the task is cancelled. No
-    ///   bus, no logind and no session are ``SessionLockState/noSession(_:)``.
+    /// - Throws: ``CredentialStoreError``: `timedOut` if logind or its bus does not answer, `denied` if the bus forbids
+    ///   the question, `absent` if libsecret is missing, `failed` for anything else and if the task is cancelled. A
+    ///   missing bus, logind or session is not an error but ``SessionLockState/noSession(_:)``.
     public func state() async throws(CredentialStoreError) -> SessionLockState {
         let environment = environment()
         guard let address = busAddress ?? BusAddress.system(environment) else {
@@ -58,8 +58,8 @@ public struct LogindSessionLock: SessionLock {
     }
 }
 
-/// logind's objects, asked one after the other over one connection; elogind answers the same. Blocks; on a worker's
-/// thread only. Its functions throw ``LibraryFault``.
+/// logind's objects, asked one after the other over one connection; elogind gives the same answers. The methods block:
+/// use them on a worker's thread only. They throw ``LibraryFault``.
 private struct Logind {
     let connection: BusConnection
 
@@ -75,11 +75,11 @@ private struct Logind {
         return try expected(hint.bool, from: "LockedHint") ? .locked : .unlocked
     }
 
-    /// The object of the session that the process belongs to; `nil` when it belongs to none.
+    /// The object of the process's session; `nil` if it has no session.
     ///
-    /// A session that a variable names may have ended long ago (programs in tmux outlive theirs), and programs that a
-    /// desktop starts through the user's service manager are in no session at all: then it is the one that logind calls
-    /// the user's display.
+    /// The session that the variable names may have ended long ago (programs in tmux outlive their session), and
+    /// programs that a desktop starts through the user's service manager have no session. The session that logind calls
+    /// the user's display then takes its place.
     private func sessionPath(id: String?) throws -> String? {
         if let id, !id.isEmpty, let path = try object("GetSession", .text(id)) { return path }
         // 0 stands for the caller.
@@ -107,14 +107,16 @@ private struct Logind {
     }
 
     private func expected<Value>(_ value: Value?, from question: String) throws -> Value {
-        guard let value else { throw LibraryFault(message: "logind's answer to \(question) is of another type") }
+        guard let value else { throw LibraryFault(message: "logind's answer to \(question) has another type") }
         return value
     }
 
-    /// `nil` when logind does not know the process, user or session that it was asked for, when the session has gone in
-    /// between, and when the login manager is older than the property.
+    /// `nil` if logind does not know the process, user or session of the question, if the session has ended in between,
+    /// and if the login manager is older than the property.
     private func unlessUnknown<Output>(_ question: () throws -> Output) throws -> Output? {
-        do { return try question() } catch let fault as LibraryFault {
+        do {
+            return try question()
+        } catch let fault as LibraryFault {
             let absences = ["NoSuchSession", "NoSessionForPID", "NoSuchUser", "NoUserForPID"]
             let unknown = ["UnknownProperty", "UnknownInterface", "InvalidArgs"]
             guard

@@ -8,32 +8,33 @@ import FoundationEssentials
 /// try await store.save(Secret(json), in: CredentialSlot(account: "work"))
 /// ```
 ///
-/// Each call works on a connection to the session bus that is ours alone and on a thread that may block, and is given up
-/// at the deadline or when its task is cancelled (``CredentialStoreError/failed(_:)``), so that neither a stuck service
-/// nor a restarted one can hang the program. The connection stays, so that a token that is renewed after a load is stored
-/// without delay. Calls to the same bus run one after the other, process-wide: what a save reads back is what it wrote.
+/// Each call runs on a private connection to the session bus and on a thread that may block. It ends at the deadline or
+/// when its task is cancelled (``CredentialStoreError/failed(_:)``), so that neither a stuck service nor a restarted
+/// one can hang the program. The connection stays open, so that a token that is renewed after a load is stored without
+/// delay. Calls to the same bus run one after the other in the whole process: a save reads back the bytes that it
+/// wrote.
 ///
-/// libsecret is opened at run time: without it every call throws ``CredentialStoreError/absent(_:)``. A bus is never
-/// started (no D-Bus autolaunch).
+/// The store opens libsecret at run time: without it every call throws ``CredentialStoreError/absent(_:)``. The store
+/// never starts a bus (no D-Bus autolaunch).
 ///
-/// An item has the schema `com.chappie.Credential`, the attributes `service`, `account` and, when the slot has them,
-/// `access-group` and `issuer`. Linux does not enforce access groups: every program of the session can read every item of
-/// an unlocked keyring.
+/// An item has the schema `com.chappie.Credential`, the attributes `service` and `account`, and, if the slot has them,
+/// `access-group` and `issuer`. Linux does not enforce access groups: every program of the session can read every item
+/// of an unlocked keyring.
 ///
-/// Linux does not enforce accessibility levels either; this store keeps to them by itself. Both levels need the
-/// collection unlocked; ``ChappieKeychainAccessibility/whenUnlockedThisDeviceOnly`` also refuses to *read* while the
-/// login session is locked. Saving and deleting don't look at the session's lock: a token that was renewed just when
-/// the screen went dark would be lost for good.
+/// Linux does not enforce accessibility levels either; this store observes them by itself. Both levels need an unlocked
+/// collection; ``ChappieKeychainAccessibility/whenUnlockedThisDeviceOnly`` also refuses to *read* while the login
+/// session is locked. A save and a deletion ignore the session's lock: otherwise a token that was renewed just as the
+/// screen was locked would be lost forever.
 ///
 /// Secret Service API: <https://specifications.freedesktop.org/secret-service/>
 public struct SecretServiceCredentialStore: CredentialStore {
-    /// Whether a locked keyring may be unlocked by asking the user.
+    /// Whether the keyring service may ask the user to unlock a keyring.
     public enum Unlocking: Sendable, Hashable {
-        /// The user is not asked: a locked keyring is ``CredentialStoreError/locked(_:)`` at once. For everything that
-        /// runs unattended.
+        /// The service does not ask the user: a locked keyring is ``CredentialStoreError/locked(_:)`` at once. Programs
+        /// that run unattended use this.
         case never
-        /// The keyring service may show its prompt, and gives the user `deadline` to answer it. A dismissed prompt is
-        /// ``CredentialStoreError/denied(_:)``, an unanswered one is taken back and
+        /// The keyring service may show its prompt, and the user has `deadline` to answer it. A dismissed prompt throws
+        /// ``CredentialStoreError/denied(_:)``. An unanswered prompt is taken back and throws
         /// ``CredentialStoreError/timedOut(_:)``. `deadline` must be positive; a minute is a good value.
         case promptAllowed(deadline: Duration)
     }
@@ -46,19 +47,19 @@ public struct SecretServiceCredentialStore: CredentialStore {
     private let busAddress: String?
 
     /// - Parameters:
-    ///   - readDeadline: How long a load may take, all of its steps together, but for a prompt. Must be positive. Default
+    ///   - readDeadline: The limit for all steps of a load together, without a prompt. Must be positive. Default
     ///     5 seconds.
-    ///   - writeDeadline: How long a save (which reads back) or a delete may take, likewise. Must be positive. Default
-    ///     10 seconds.
-    ///   - unlocking: Whether the user may be asked to unlock a keyring. Default ``Unlocking/never``. Services may also
-    ///     ask before they make or remove an item (KeePassXC does, if it is set so); that needs no permission, but
-    ///     without it the answer has to come within `writeDeadline`.
+    ///   - writeDeadline: The limit for all steps of a save (which reads back) or a deletion, without a prompt. Must be
+    ///     positive. Default 10 seconds.
+    ///   - unlocking: Whether the user may be asked to unlock a keyring. Default ``Unlocking/never``. A service may
+    ///     also ask before it creates or removes an item (KeePassXC can be set to do so). That needs no permission
+    ///     here, but without permission the user must answer within `writeDeadline`.
     ///   - accessibility: When a credential may be read. Default
     ///     ``ChappieKeychainAccessibility/whenUnlockedThisDeviceOnly``.
-    ///   - sessionLock: Tells whether the login session is locked; asked before each load, and only for
-    ///     `whenUnlockedThisDeviceOnly`. Its deadline comes on top of `readDeadline`. Default ``LogindSessionLock``.
-    ///   - busAddress: The D-Bus address of the bus to use. Default `nil`: the value of `DBUS_SESSION_BUS_ADDRESS` at the
-    ///     time of each call, otherwise the socket `$XDG_RUNTIME_DIR/bus`.
+    ///   - sessionLock: Says whether the login session is locked; the store asks it before each load, and only for
+    ///     `whenUnlockedThisDeviceOnly`. Its deadline is added to `readDeadline`. Default ``LogindSessionLock``.
+    ///   - busAddress: The D-Bus address of the bus. Default `nil`: the value of `DBUS_SESSION_BUS_ADDRESS` at the time
+    ///     of each call, otherwise the socket `$XDG_RUNTIME_DIR/bus`.
     public init(
         readDeadline: Duration = .seconds(5), writeDeadline: Duration = .seconds(10), unlocking: Unlocking = .never,
         accessibility: ChappieKeychainAccessibility = .whenUnlockedThisDeviceOnly,
@@ -75,7 +76,7 @@ public struct SecretServiceCredentialStore: CredentialStore {
         self.busAddress = busAddress
     }
 
-    /// The secret in `slot`; `nil` when the keyring is readable and has none.
+    /// The secret in `slot`; `nil` if the keyring is readable and the slot is empty.
     ///
     /// - Throws: `absent`, `locked` (the keyring, or the login session), `denied`, `timedOut`, `corrupt` or `failed`.
     public func load(_ slot: CredentialSlot) async throws(CredentialStoreError) -> Secret? {
@@ -85,19 +86,19 @@ public struct SecretServiceCredentialStore: CredentialStore {
         return try await inSession(for: slot, within: readDeadline) { try $0.load(slot) }
     }
 
-    /// Stores `secret`, reads it back through a new look-up, and returns when both are the same bytes.
+    /// Stores `secret`, reads it back through a new look-up, and returns when both have the same bytes.
     ///
-    /// - Throws: `absent` (also when the service has no default keyring), `locked`, `denied`, `timedOut`,
-    ///   `notVerified` or `failed`. After `timedOut` and a cancellation the service may still carry out a write that it
-    ///   has already received.
+    /// - Throws: `absent` (also if the service has no default keyring), `locked`, `denied`, `timedOut`, `notVerified`
+    ///   or `failed`. After `timedOut` and after a cancellation the service may still carry out a write that it has
+    ///   already received.
     public func save(_ secret: Secret, in slot: CredentialSlot) async throws(CredentialStoreError) {
         try await inSession(for: slot, within: writeDeadline) { try $0.save(secret, in: slot) }
     }
 
-    /// Makes sure that a save can succeed: there is a keyring for it, and it is unlocked, which is asked for here where the
-    /// user may be asked. Writes nothing.
+    /// Makes sure that a save can succeed: that there is a keyring for it and that it is unlocked. If prompts are
+    /// allowed, the service asks the user to unlock it now. Writes nothing.
     ///
-    /// - Throws: `absent` (also when the service has no default keyring), `locked`, `denied`, `timedOut` or `failed`.
+    /// - Throws: `absent` (also if the service has no default keyring), `locked`, `denied`, `timedOut` or `failed`.
     public func prepareToSave(in slot: CredentialSlot) async throws(CredentialStoreError) {
         try await inSession(for: slot, within: readDeadline) { try $0.prepareToSave(in: slot) }
     }
@@ -122,8 +123,8 @@ public struct SecretServiceCredentialStore: CredentialStore {
 }
 
 extension FileCredentialLock {
-    /// The lock in the folder that all programs of this user share: `$XDG_STATE_HOME/chappie/locks`, and
-    /// `~/.local/state/chappie/locks` without that variable.
+    /// The lock in the folder that all programs of this user share: `$XDG_STATE_HOME/chappie/locks`, or
+    /// `~/.local/state/chappie/locks` if that variable is not set.
     ///
     /// - Parameter variable: looks up a variable of the process.
     public static func userDefault(_ variable: (String) -> String?) -> FileCredentialLock {

@@ -1,8 +1,8 @@
-// libsecret and the parts of GLib it brings along, without linking them: opened at run time, so that a machine without
-// libsecret gets a sentence, not a loader error. Declared here, so that building needs no headers of theirs.
+// libsecret and the parts of GLib that come with it, opened at run time and not linked: a machine without libsecret
+// gets a sentence and not a loader error. This file declares them, so that a build does not need their headers.
 //
-// With CSECRET_REAL_HEADERS the same names stand for the real types: Checks/secret-declarations.c compiles this file that
-// way and compares.
+// With CSECRET_REAL_HEADERS the same names stand for the real types: Checks/secret-declarations.c compiles this file
+// that way and compares.
 #ifndef CSECRET_H
 #define CSECRET_H
 
@@ -26,7 +26,7 @@ struct csecret_type_query {
     unsigned int instance_size;
 };
 
-/// How GObjectClass begins; what follows is not ours to touch.
+/// The beginning of GObjectClass. The rest belongs to GObject.
 struct csecret_object_class {
     size_t type;
     void *construct_properties;
@@ -34,7 +34,7 @@ struct csecret_object_class {
 };
 
 #ifdef CSECRET_REAL_HEADERS
-// For secret-paths.h, whose functions have been exported under these names from the first release on.
+// For secret-paths.h, whose functions have had these exported names since the first release.
 #define SECRET_API_SUBJECT_TO_CHANGE
 #include <libsecret/secret.h>
 #define CSECRET_OPAQUE(own, real) typedef real own;
@@ -59,7 +59,7 @@ CSECRET_OPAQUE(CSValue, SecretValue)
 
 typedef void (*CSClassInit)(void *object_class, void *data);
 
-/// Takes a signal: its sender, object, interface, name and arguments.
+/// Handles a signal: its sender, object, interface, name and arguments.
 typedef void (*CSSignalCallback)(
     CSConnection *connection, const char *sender, const char *path, const char *interface, const char *name,
     CSVariant *arguments, void *data);
@@ -82,7 +82,7 @@ enum {
 
 // MARK: Functions
 
-// Every function that is looked up at run time, once: name, result, parameters, arguments.
+// Each function that csecret_open looks up, once: name, result, parameters, arguments.
 #define CSECRET_FUNCTIONS(X) \
     /* GLib */ \
     X(g_error_free, void, (CSError *error), (error)) \
@@ -157,19 +157,19 @@ enum {
 typedef struct CSecretTable {
 #define CSECRET_FIELD(name, result, parameters, arguments) result(*name) parameters;
     CSECRET_FUNCTIONS(CSECRET_FIELD)
-    /// Variadic, so not forwarded: csecret_service_open uses them.
+    /// These are variadic and can't be forwarded; csecret_service_open uses them.
     void *(*g_initable_new)(size_t type, CSCancellable *cancellable, CSError **error, const char *first, ...);
     void (*g_object_set)(void *object, const char *first, ...);
 } CSecretTable;
 
 extern CSecretTable csecret_table;
 
-/// Opens `library` and fills the table; not thread-safe, call it once before anything else.
+/// Opens `library` and fills the table. It is not thread-safe: call it once, before the other functions.
 ///
 /// Returns NULL, or the loader's own words (valid until the thread's next dl call).
 const char *csecret_open(const char *library);
 
-/// The Secret Service proxy on `connection`, with an encrypted session; NULL and `error` when that fails.
+/// The Secret Service proxy on `connection`, with an encrypted session; NULL and `error` if that fails.
 ///
 /// secret_service_get would use the process-wide bus connection, which ends the process when the bus goes away,
 /// reads the address only once, and may start a bus of its own.
