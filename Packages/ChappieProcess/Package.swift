@@ -1,5 +1,5 @@
 // swift-tools-version: 6.2
-// What the adapters share that run programs: starting one, talking to it through pipes, its end.
+// Shared by the adapters that run programs: it starts a program, talks to it through pipes, and ends it.
 import PackageDescription
 
 let package = Package(

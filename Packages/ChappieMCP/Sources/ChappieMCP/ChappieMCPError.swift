@@ -1,25 +1,25 @@
 public import ChappieCore
 
-/// What went wrong with a Model Context Protocol server: the kind, the server, and why.
+/// A failure of a Model Context Protocol server: the kind, the server, and the reason.
 public struct ChappieMCPError: Error, Sendable, Hashable {
     /// The kind of failure; unknown values survive.
     public struct Code: RawRepresentable, Sendable, Hashable, Codable {
         public let rawValue: String
         public init(rawValue: String) { self.rawValue = rawValue }
 
-        /// The program could not be started, or its name can't be one of a group of tools.
+        /// The program could not be started, or the server's name can't name a group of tools.
         public static let notStarted = Code(rawValue: "notStarted")
-        /// It refused the handshake, or speaks no version of the protocol that is known here.
+        /// The server refused the handshake, or speaks no version of the protocol that this client knows.
         public static let handshakeFailed = Code(rawValue: "handshakeFailed")
-        /// It has ended, or closed its output. The next turn starts it again.
+        /// The server has ended, or closed its output. The next turn starts it again.
         public static let ended = Code(rawValue: "ended")
-        /// It did not answer in time.
+        /// The server did not answer in time.
         public static let timedOut = Code(rawValue: "timedOut")
-        /// It does not speak the protocol, or sends more than any server has to say.
+        /// The server does not speak the protocol, or sends more than the limits allow.
         public static let protocolViolation = Code(rawValue: "protocolViolation")
-        /// It answered a request with an error of its own.
+        /// The server answered a request with an error.
         public static let refused = Code(rawValue: "refused")
-        /// The host has closed it.
+        /// The host has closed the server.
         public static let closed = Code(rawValue: "closed")
     }
 
@@ -27,9 +27,9 @@ public struct ChappieMCPError: Error, Sendable, Hashable {
     public let code: Code
     /// The name that the host gave the server.
     public let server: String
-    /// One clause in plain words, without a final stop.
+    /// One clause in plain words, without a full stop.
     public let reason: String
-    /// The last lines of the server's standard error, made fit to be shown; empty when it said nothing.
+    /// The last lines of the server's standard error, cleaned for display; empty if it wrote none.
     public let lastWords: String
 
     /// An error with the given properties.

@@ -3,8 +3,8 @@ public import ChappieClient
 @_spi(ChappieInternals) import ChappieProcess
 import Synchronization
 
-/// The tools of a Model Context Protocol server, which runs as a program of its own and speaks over its standard input and
-/// output.
+/// The tools of a Model Context Protocol server. The server is a separate program, which speaks over its standard input
+/// and output.
 ///
 /// ```swift
 /// let files = ChappieMCPServer(command: ["mcp-server-filesystem", "/srv/notes"], name: "files")
@@ -12,16 +12,17 @@ import Synchronization
 /// let tools = try await files.tools()       // starts it
 /// ```
 ///
-/// The program is started when the tools are first asked for: without a shell, in a session of its own, with `PATH`, `HOME`
-/// and `LANG` and what ``init(command:environment:workingDirectory:name:policy:startTimeout:callTimeout:)`` adds. One that has
-/// ended is started again at the next turn. A call that was under way then fails with a sentence and is not repeated, since
-/// the server may have carried it out. The program ends with ``close()``, or with the last reference to this value: its input
-/// ends, it gets SIGTERM after 2 seconds and SIGKILL, its whole process group with it, after 2 more.
+/// The first call of ``tools()`` starts the program: without a shell, in its own session, with the variables `PATH`,
+/// `HOME` and `LANG` and the ones of
+/// ``init(command:environment:workingDirectory:name:policy:startTimeout:callTimeout:)`` adds. If the program has ended,
+/// the next turn starts it again. A call that was under way then fails with a sentence and is not repeated, because the
+/// server may have carried it out. The program ends with ``close()``, or with the last reference to this value: its
+/// input ends, the program and its process group get SIGTERM after 2 seconds, and SIGKILL after 2 more.
 ///
-/// What the server asks of the client (its models, its folders) is refused; what it says about its tools' dangers is not
-/// believed.
+/// The client refuses every request of the server (for its models or its folders), and does not rely on the server's
+/// hints about the dangers of its tools.
 public final class ChappieMCPServer: ChappieToolProvider {
-    /// The newest revision of the protocol that is spoken.
+    /// The newest revision of the protocol that this client speaks.
     @_spi(ChappieInternals) public static let revision = MCPSession.versions[0]
 
     private struct State {
@@ -30,7 +31,7 @@ public final class ChappieMCPServer: ChappieToolProvider {
         var isClosed = false
     }
 
-    /// Groups its tools for the model: letters, digits, `_` and `-`, at most 64.
+    /// The name of the group that the model sees the tools in: letters, digits, `_` and `-`, at most 64.
     public let name: String
     private let command: [String]
     private let environment: [String: String]
@@ -39,21 +40,22 @@ public final class ChappieMCPServer: ChappieToolProvider {
     private let startTimeout: Duration
     private let callTimeout: Duration
     private let limits: MCPSession.Limits
-    /// One start, and one list, at a time.
+    /// Lets one start, or one list, happen at a time.
     private let line = AsyncLock()
     private let state = Mutex(State())
 
     /// A server that is not started yet.
     ///
     /// - Parameters:
-    ///   - command: the program and its arguments. A name without a slash is looked up in `PATH`, a relative path is taken from
-    ///     `workingDirectory`. Other processes of the machine can read arguments: secrets belong into `environment`.
-    ///   - environment: variables beside `PATH`, `HOME` and `LANG`, which they may replace. Default none.
-    ///   - workingDirectory: where it starts; `nil`, the default, is where this process is.
+    ///   - command: the program and its arguments. A name without a slash is looked up in `PATH`; a relative path
+    ///     begins at `workingDirectory`. Other processes of the machine can read arguments: secrets belong in
+    ///     `environment`.
+    ///   - environment: variables beside `PATH`, `HOME` and `LANG`, which they may replace. Default: none.
+    ///   - workingDirectory: the folder that the program starts in. Default `nil`: this process's folder.
     ///   - name: see ``name``.
     ///   - policy: whether the user is asked before each call. Default `.ask`.
-    ///   - startTimeout: for the start and the handshake, and for a list of the tools. Default 30 seconds.
-    ///   - callTimeout: the `timeout` of its tools. Default 5 minutes.
+    ///   - startTimeout: the limit for the start with the handshake, and for a list of the tools. Default 30 seconds.
+    ///   - callTimeout: the `timeout` of the server's tools. Default 5 minutes.
     public convenience init(
         command: [String], environment: [String: String] = [:], workingDirectory: String? = nil, name: String,
         policy: ChappieToolPolicy = .ask, startTimeout: Duration = .seconds(30), callTimeout: Duration = .seconds(300)
@@ -63,7 +65,7 @@ public final class ChappieMCPServer: ChappieToolProvider {
             startTimeout: startTimeout, callTimeout: callTimeout, limits: MCPSession.Limits())
     }
 
-    /// With other bounds, which tests pass sooner.
+    /// A server with other limits, which tests reach sooner.
     init(
         command: [String], environment: [String: String] = [:], workingDirectory: String? = nil, name: String,
         policy: ChappieToolPolicy = .ask, startTimeout: Duration = .seconds(30), callTimeout: Duration = .seconds(300),
@@ -81,9 +83,10 @@ public final class ChappieMCPServer: ChappieToolProvider {
 
     deinit { close() }
 
-    /// The server's tools as they are now, each in the namespace ``name``. Those that can't be used are in ``skippedTools``.
+    /// The server's present tools, each in the namespace ``name``. The tools that can't be used are in
+    /// ``skippedTools``.
     ///
-    /// - Throws: ``ChappieMCPError`` when the server does not start or does not list its tools; `CancellationError`.
+    /// - Throws: ``ChappieMCPError`` if the server does not start or does not list its tools; `CancellationError`.
     public func tools() async throws -> [ChappieHostTool] {
         let ticket = line.reserve()
         defer { line.leave(ticket) }
@@ -99,7 +102,7 @@ public final class ChappieMCPServer: ChappieToolProvider {
                 guard let arguments = call.argumentsJSON, arguments.object != nil else {
                     throw error(.refused, "the arguments of \(tool.name) are not a JSON object")
                 }
-                // The one that runs now: it may have been started again since the tools were listed.
+                // The server may have been started again since the tools were listed.
                 let current = state.withLock(\.connection) ?? connection
                 return MCPResult.convert(try await current.call(tool.name, arguments))
             }
@@ -109,7 +112,7 @@ public final class ChappieMCPServer: ChappieToolProvider {
     /// Tools of the latest list that can't be used, and why.
     public var skippedTools: [ChappieMCPSkippedTool] { state.withLock(\.skipped) }
 
-    /// Ends the program, and refuses everything from here on. It returns at once; ``closed()`` waits.
+    /// Ends the program, and refuses every later call. It returns at once; ``closed()`` waits.
     public func close() {
         let connection = state.withLock { state in
             state.isClosed = true
@@ -118,18 +121,18 @@ public final class ChappieMCPServer: ChappieToolProvider {
         connection?.end(because: error(.closed, "it has been closed"))
     }
 
-    /// Closes, and waits until the program is no more: 4 seconds at most.
+    /// Closes, and waits until the program has ended: 4 seconds at most.
     public func closed() async {
         close()
         let connection = state.withLock(\.connection)
         try? await connection?.hasEnded.value()
     }
 
-    /// The connection that is open, or a new one.
+    /// The open connection, or a new one.
     private func connection() async throws -> MCPConnection {
         if let open = state.withLock(\.connection), open.isOpen { return open }
         guard MCPTool.isName(name) else {
-            throw error(.notStarted, "its name is not made of 1 to 64 letters, digits, _ and -")
+            throw error(.notStarted, "its name must consist of 1 to 64 letters, digits, _ and -")
         }
         let invocation: ProgramInvocation
         do throws(StartFailure) {
@@ -140,7 +143,7 @@ public final class ChappieMCPServer: ChappieToolProvider {
             throw self.error(.notStarted, "it does not start: \(error.reason)")
         }
         let new = MCPConnection(server: name, limits: limits)
-        // Known before it is started, so that closing reaches it.
+        // The state knows the connection before it starts, so that ``close()`` ends it.
         let isClosed = state.withLock { state in
             if !state.isClosed { state.connection = new }
             return state.isClosed

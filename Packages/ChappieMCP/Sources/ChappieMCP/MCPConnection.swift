@@ -7,13 +7,13 @@ final class MCPConnection: Sendable {
     private struct State {
         var session: MCPSession
         var answers: [Int: Promise<ChappieJSON>] = [:]
-        /// The end of its standard error.
+        /// The last bytes of the server's standard error.
         var words: [UInt8] = []
-        /// What was listed, until the server says that it has changed.
+        /// The latest list, until the server says that it has changed.
         var list: (tools: [MCPTool], skipped: [ChappieMCPSkippedTool])?
     }
 
-    /// How long a server has to end by itself, and again after SIGTERM.
+    /// The time that a server has to end by itself, and again after SIGTERM.
     static let grace = Duration.seconds(2)
     private static let wordsLimit = 4096
 
@@ -21,7 +21,7 @@ final class MCPConnection: Sendable {
     private let limits: MCPSession.Limits
     private let state: Mutex<State>
     private let program = Mutex<PipedProgram?>(nil)
-    /// Fulfilled when the program is no more.
+    /// Fulfilled when the program has ended.
     let hasEnded = Promise<Void>()
 
     init(server: String, limits: MCPSession.Limits) {
@@ -32,7 +32,7 @@ final class MCPConnection: Sendable {
 
     /// Starts the program and waits for the handshake.
     ///
-    /// - Throws: ``ChappieMCPError``; `CancellationError`. The program is then being ended.
+    /// - Throws: ``ChappieMCPError``; `CancellationError`. This method then also ends the program.
     func start(_ invocation: ProgramInvocation, within limit: Duration) async throws {
         do throws(StartFailure) {
             let program = try PipedProgram(invocation, inputLimit: limits.unread, endsGroup: true) { [self] in
@@ -46,9 +46,9 @@ final class MCPConnection: Sendable {
         _ = try await endingOnFailure { try await request("the handshake", within: limit) { $0.start() } }
     }
 
-    /// The tools as they are now; asked for again when the server has said that they are others.
+    /// The present tools. It asks the server again if the server has said that the list has changed.
     ///
-    /// - Throws: as ``start(_:within:)``; a server that can't list its tools is ended as well.
+    /// - Throws: as ``start(_:within:)``; a server that can't list its tools is ended too.
     func tools(within limit: Duration) async throws -> (tools: [MCPTool], skipped: [ChappieMCPSkippedTool]) {
         if let list = state.withLock({ $0.session.listHasChanged ? nil : $0.list }) { return list }
         let answer = try await endingOnFailure { try await request("the list of tools", within: limit) { $0.list() } }
@@ -57,20 +57,20 @@ final class MCPConnection: Sendable {
         return list
     }
 
-    /// Calls a tool, once. A caller that is cancelled tells the server.
+    /// Calls a tool once. If the caller is cancelled, the server gets a notification.
     ///
     /// - Throws: ``ChappieMCPError``; `CancellationError`.
     func call(_ tool: String, _ arguments: ChappieJSON) async throws -> ChappieJSON {
         try await request(tool, within: nil) { $0.call(tool, arguments) }
     }
 
-    /// Ends the program: by the end of its input, by SIGTERM, by SIGKILL.
+    /// Ends the program: its input ends, then it gets SIGTERM, then SIGKILL.
     func end(because error: ChappieMCPError) {
         perform { ($0.session.end(because: error), ()) }
         program.withLock(\.self)?.end(patience: Self.grace, grace: Self.grace)
     }
 
-    /// Whether calls can be made.
+    /// Whether the server takes calls.
     var isOpen: Bool { !hasEnded.isFulfilled && !state.withLock(\.session.isOver) }
 
     // MARK: Requests
@@ -94,7 +94,7 @@ final class MCPConnection: Sendable {
         do {
             return try await answer.value()
         } catch is CancellationError {
-            giveUp(id, error(.timedOut, "the client has given it up"))
+            giveUp(id, error(.timedOut, "the client gave up the request"))
             throw CancellationError()
         }
     }
@@ -120,7 +120,7 @@ final class MCPConnection: Sendable {
         case .errors(let bytes):
             state.withLock { $0.words = Array(($0.words + bytes).suffix(Self.wordsLimit)) }
         case .outputEnded:
-            // Its exit code, which comes in a moment or not at all, says more.
+            // The exit code says more. It comes in a moment, or after the signals.
             program.withLock(\.self)?.end(patience: Self.grace, grace: Self.grace)
         case .ended(let code):
             let cause = code > 128 ? "by the signal \(code - 128)" : "with the exit code \(code)"
@@ -130,7 +130,7 @@ final class MCPConnection: Sendable {
         }
     }
 
-    /// Changes the state, and does what the session wants.
+    /// Changes the state, and carries out the actions of the session.
     @discardableResult
     private func perform<Value>(_ change: (inout State) -> ([MCPSession.Action], Value)) -> Value {
         typealias Finished = (answer: Promise<ChappieJSON>, result: Result<ChappieJSON, any Error>)
@@ -142,7 +142,7 @@ final class MCPConnection: Sendable {
             while next < actions.count {
                 switch actions[next] {
                 case .send(let message):
-                    // Inside of the lock, so that messages keep their order. It does not wait.
+                    // The lock is held, so that messages keep their order. Sending does not wait.
                     if program.withLock(\.self)?.send(message.serializedBytes() + [UInt8(ascii: "\n")]) == false {
                         let reason = "it does not read what is sent to it"
                         actions += state.session.end(because: error(.protocolViolation, reason))
@@ -166,7 +166,7 @@ final class MCPConnection: Sendable {
         ChappieMCPError(code, server: server, reason: reason)
     }
 
-    /// The last lines, fit to be shown.
+    /// The last lines, cleaned for display.
     private static func lastWords(_ bytes: [UInt8]) -> String {
         let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n").suffix(5)
         return UntrustedText.message(lines.joined(separator: " / "), limit: 500) ?? ""

@@ -1,33 +1,35 @@
 import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
 
-/// The client's side of the Model Context Protocol, sans-IO: bytes of the server in, messages to it and answers out.
+/// The client's side of the Model Context Protocol, sans-IO: it takes the server's bytes, and gives messages for the
+/// server and answers for the caller.
 ///
-/// JSON-RPC 2.0, a message a line (modelcontextprotocol.io/specification/2025-11-25, Base Protocol and Transports).
+/// JSON-RPC 2.0, one message in each line (modelcontextprotocol.io/specification/2025-11-25, Base Protocol and
+/// Transports).
 struct MCPSession {
-    /// What the shell does next, in this order.
+    /// The next step of the connection. It carries out the actions in their order.
     enum Action: Sendable, Hashable {
         /// Write this as one line.
         case send(ChappieJSON)
-        /// The request that has this number is over. Of a list, the value is all of its tools.
+        /// The request with this number has ended. The value of a list request is all of the tools.
         case finish(Int, Result<ChappieJSON, ChappieMCPError>)
-        /// The server is of no use any more; every request was finished before. Nothing comes after.
+        /// The server can't be used any more. Every request has ended before; this is the last action.
         case abandon(ChappieMCPError)
     }
 
-    /// What a server may do; each bound names who passes it.
+    /// The limits for a server. Each comment names a server that would pass the limit.
     struct Limits: Sendable {
-        /// A line, in bytes: an image in Base64 has a few MiB.
+        /// Bytes of a line. An image in Base64 has a few MiB.
         var line = 16 << 20
-        /// Lines in a row that are no messages: a program that prints its log, or is no server at all.
+        /// Lines in a row that are not messages: a program that prints its log, or another program than a server.
         var garbage = 100
-        /// Bytes without an answer that is awaited: a server in a loop.
+        /// Bytes without an expected answer: a server in a loop.
         var unasked = 64 << 20
         /// Pages of a list: a server whose cursor leads in a circle.
         var pages = 100
-        /// Tools: more than a model can choose from.
+        /// Tools: a server with more than a model can choose from.
         var tools = 1000
-        /// Bytes that wait for it to read them: one that reads nothing, while it is called or pings.
+        /// Bytes that the server has not read yet: a server that is called, or sends pings, and never reads.
         var unread = 32 << 20
     }
 
@@ -39,17 +41,17 @@ struct MCPSession {
     }
 
     private enum Phase {
-        /// The handshake is under way: `.open` or `.over`.
+        /// The handshake is under way. `.open` or `.over` follows.
         case opening
         /// `.over` may follow.
         case open(hasTools: Bool)
         case over(ChappieMCPError)
     }
 
-    /// What can be spoken, the newest first, which is offered. Tools are the same in all of them.
+    /// The versions that this client speaks, the newest first. The client offers the newest. Tools are the same in all.
     static let versions = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]
 
-    /// Whether the list is another one than was last asked for.
+    /// Whether the list has changed since the client last asked for it.
     private(set) var listHasChanged = false
     private let server: String
     private let limits: Limits
@@ -60,13 +62,13 @@ struct MCPSession {
     private var garbage: (count: Int, first: String) = (0, "")
     private var unasked = 0
 
-    /// - Parameter server: its name, for errors.
+    /// - Parameter server: the server's name, for errors.
     init(server: String, limits: Limits) {
         self.server = server
         self.limits = limits
     }
 
-    // MARK: What the client wants
+    // MARK: Requests of the client
 
     /// Begins the handshake.
     mutating func start() -> (id: Int, actions: [Action]) {
@@ -97,7 +99,7 @@ struct MCPSession {
         return (lastID, [.send(message)])
     }
 
-    /// Gives up the request `id`; its answer, should it come, is ignored. A list is given up with its latest page.
+    /// Gives up the request `id`; a later answer is ignored. To give up a list is to give up its latest page.
     mutating func giveUp(_ id: Int, because error: ChappieMCPError) -> [Action] {
         let current = requests.first { entry in
             if case .list(id, _, _) = entry.value { true } else { entry.key == id }
@@ -105,13 +107,13 @@ struct MCPSession {
         guard let (current, request) = current else { return [] }
         requests[current] = nil
         let finish = Action.finish(id, .failure(error))
-        // The specification forbids to cancel the handshake.
+        // The specification does not allow a client to cancel the handshake.
         if case .initialize = request { return [finish] }
         let parameters: ChappieJSON = ["requestId": .integer(current), "reason": .string(error.reason)]
         return [.send(Self.notification("notifications/cancelled", parameters)), finish]
     }
 
-    /// Gives up everything.
+    /// Gives up every request.
     mutating func end(because error: ChappieMCPError) -> [Action] {
         if case .over = phase { return [] }
         phase = .over(error)
@@ -147,9 +149,9 @@ struct MCPSession {
         return .object(message)
     }
 
-    // MARK: What the server says
+    // MARK: Messages of the server
 
-    /// The next bytes of the server's standard output, cut anywhere.
+    /// The next bytes of the server's standard output have come. They may begin and end anywhere in a message.
     mutating func receivedBytes(_ bytes: [UInt8]) -> [Action] {
         var actions: [Action] = []
         var rest = bytes[...]
@@ -165,19 +167,19 @@ struct MCPSession {
             actions += receivedLine(line)
             line = []
             if unasked > limits.unasked, !isOver {
-                actions += violation("it sent \(limits.unasked >> 20) MiB that nothing had asked for")
+                actions += violation("it sent \(limits.unasked >> 20) MiB without a request")
             }
         }
         return actions
     }
 
-    /// Whether the server is of no use any more.
+    /// Whether the server can't be used any more.
     var isOver: Bool { if case .over = phase { true } else { false } }
 
     private mutating func receivedLine(_ line: [UInt8]) -> [Action] {
         if line.allSatisfy({ [0x20, 0x09, 0x0D].contains($0) }) { return [] }
         let value = try? ChappieJSON(parsing: line)
-        // Revision 2025-03-26 knows several messages in one.
+        // In revision 2025-03-26 one message may hold several.
         let messages = value?.array ?? value.map { [$0] } ?? []
         var actions: [Action] = []
         var isMessage = false
@@ -208,7 +210,7 @@ struct MCPSession {
     }
 
     private mutating func receivedAnswer(_ message: ChappieJSON) -> [Action] {
-        // An answer to nothing may be one to a request that was given up.
+        // An answer without a request may belong to a request that was given up.
         guard let id = message["id"]?.int, let request = requests.removeValue(forKey: id) else { return [] }
         unasked = 0
         let result: Result<ChappieJSON, ChappieMCPError>
@@ -240,7 +242,8 @@ struct MCPSession {
             let version = answer["protocolVersion"]?.string
             guard let version, Self.versions.contains(version) else {
                 let name = UntrustedText.token(version, limit: 40) ?? "unknown"
-                return fail(id, error(.handshakeFailed, "it speaks version \(name) of the protocol, and no known one"))
+                let reason = "it speaks version \(name) of the protocol, which is not supported"
+                return fail(id, error(.handshakeFailed, reason))
             }
             phase = .open(hasTools: answer["capabilities"]?["tools"]?.object != nil)
             return [.send(Self.notification("notifications/initialized")), .finish(id, .success(answer))]

@@ -1,11 +1,11 @@
 import ChappieClient
 import ChappieCore
 
-/// A tool of a server that can't be used, and why.
+/// A tool of a server that can't be used, with the reason.
 public struct ChappieMCPSkippedTool: Sendable, Hashable {
-    /// As the server names it; empty when it does not.
+    /// The server's name for the tool; empty if it has none.
     public let name: String
-    /// A sentence.
+    /// Why the tool can't be used, as a sentence.
     public let reason: String
 
     /// A skipped tool with the given properties.
@@ -15,13 +15,13 @@ public struct ChappieMCPSkippedTool: Sendable, Hashable {
     }
 }
 
-/// A tool as a server lists it, checked.
+/// A tool from a server's list, after the checks.
 struct MCPTool: Sendable, Hashable {
     let name: String
     let description: String
     let inputSchema: ChappieJSON
 
-    /// The tools of a list that can be used, and those that can't.
+    /// Divides a list into the tools that can be used and the others.
     static func read(_ list: [ChappieJSON]) -> (tools: [MCPTool], skipped: [ChappieMCPSkippedTool]) {
         var tools: [MCPTool] = []
         var skipped: [ChappieMCPSkippedTool] = []
@@ -31,7 +31,7 @@ struct MCPTool: Sendable, Hashable {
             let schema = entry["inputSchema"] ?? .null
             let reason =
                 if !isName(name) {
-                    "Its name is not made of 1 to 64 letters, digits, _ and -."
+                    "Its name must consist of 1 to 64 letters, digits, _ and -."
                 } else if names.contains(name) {
                     "The list has another tool of that name."
                 } else {
@@ -48,7 +48,7 @@ struct MCPTool: Sendable, Hashable {
         return (tools, skipped)
     }
 
-    /// Whether `name` is a name of a tool, or of a group of tools, for the model.
+    /// Whether `name` can name a tool, or a group of tools, for the model.
     static func isName(_ name: String) -> Bool {
         (1...64).contains(name.utf8.count)
             && name.utf8.allSatisfy { byte in
@@ -61,7 +61,7 @@ struct MCPTool: Sendable, Hashable {
 
     private static func fault(of schema: ChappieJSON) -> String? {
         guard schema.object != nil else { return "Its inputSchema is not an object." }
-        guard schema["type"]?.string == "object" else { return "Its inputSchema is not one of an object." }
+        guard schema["type"]?.string == "object" else { return "Its inputSchema does not describe an object." }
         do throws(ChappieJSONSchemaError) {
             try ChappieJSONSchema(schema).check()
             return nil
@@ -71,9 +71,9 @@ struct MCPTool: Sendable, Hashable {
     }
 }
 
-/// What a call returned, as the model gets it.
+/// Makes the result of a call for the model.
 ///
-/// Text is joined by line feeds; images become parts; of what the model can't take, a line says what it was.
+/// Line feeds join the texts, and images become parts. For content that the model can't take, a line says what it was.
 enum MCPResult {
     /// The images that the Responses API takes.
     private static let imageTypes: Set<String> = ["image/png", "image/jpeg", "image/gif", "image/webp"]
@@ -117,7 +117,7 @@ enum MCPResult {
         parts.append(["type": "input_image", "image_url": .string("data:\(type);base64,\(data)")])
     }
 
-    /// RFC 4648, section 4. Anything else would end up inside of an address.
+    /// Whether `text` is Base64 (RFC 4648, section 4). Other text would become part of an address.
     private static func isBase64(_ text: String) -> Bool {
         !text.isEmpty
             && text.utf8.allSatisfy { byte in

@@ -42,12 +42,15 @@ struct MCPSessionTests {
             "a version that is not known",
             [.start, .says(#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"1999-01-01","capabilities":{}}}"#)],
             ["→ initialize 1"]
-                + over("1", because: "handshakeFailed it speaks version 1999-01-01 of the protocol, and no known one")),
+                + over(
+                    "1", because: "handshakeFailed it speaks version 1999-01-01 of the protocol, which is not supported"
+                )),
         Case(
             "no version",
             [.start, .says(#"{"jsonrpc":"2.0","id":1,"result":{}}"#)],
             ["→ initialize 1"]
-                + over("1", because: "handshakeFailed it speaks version unknown of the protocol, and no known one")),
+                + over(
+                    "1", because: "handshakeFailed it speaks version unknown of the protocol, which is not supported")),
         Case(
             "a handshake that is refused",
             [.start, .says(#"{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no\u001b[2J thanks"}}"#)],
@@ -176,11 +179,11 @@ struct MCPSessionTests {
             "more than anything has asked for",
             [.start, .says(welcome)]
                 + Array(repeating: .says(#"{"jsonrpc":"2.0","method":"notifications/message"}"#), count: 30),
-            opened + over(because: "protocolViolation it sent 0 MiB that nothing had asked for")),
+            opened + over(because: "protocolViolation it sent 0 MiB without a request")),
         Case(
             "the same in one piece, behind an answer",
             [.start, .says(welcome + String(repeating: "\n" + #"{"jsonrpc":"2.0","method":"x"}"#, count: 50))],
-            opened + over(because: "protocolViolation it sent 0 MiB that nothing had asked for")),
+            opened + over(because: "protocolViolation it sent 0 MiB without a request")),
     ]
 
     @Test(arguments: cases)

@@ -21,7 +21,7 @@ struct MCPToolsTests {
                 MCPTool(name: "good", description: "Does it.", inputSchema: schema),
                 MCPTool(name: "titled", description: "Its title", inputSchema: ["type": "object"]),
             ])
-        let badName = "Its name is not made of 1 to 64 letters, digits, _ and -."
+        let badName = "Its name must consist of 1 to 64 letters, digits, _ and -."
         #expect(
             skipped == [
                 ChappieMCPSkippedTool(name: "has.dots", reason: badName),
@@ -30,7 +30,7 @@ struct MCPToolsTests {
                 ChappieMCPSkippedTool(name: "good", reason: "The list has another tool of that name."),
                 ChappieMCPSkippedTool(name: "none", reason: "Its inputSchema is not an object."),
                 ChappieMCPSkippedTool(name: "text", reason: "Its inputSchema is not an object."),
-                ChappieMCPSkippedTool(name: "array", reason: "Its inputSchema is not one of an object."),
+                ChappieMCPSkippedTool(name: "array", reason: "Its inputSchema does not describe an object."),
             ])
     }
 

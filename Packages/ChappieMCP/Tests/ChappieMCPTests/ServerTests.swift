@@ -124,7 +124,7 @@ struct PythonServerTests {
 
     @Test func aFloodEndsTheServer() async throws {
         let (code, words) = await failure { _ = try await server.call("flood") }
-        #expect(code == .protocolViolation && words.contains("4 MiB that nothing had asked for"), "\(words)")
+        #expect(code == .protocolViolation && words.contains("4 MiB without a request"), "\(words)")
         await server.closed()
     }
 }
@@ -184,7 +184,7 @@ struct BadServerTests {
             ),
             ([], nil, "name", "the command is empty."),
             (["/bin/sh"], "/nowhere", "name", "there is no folder /nowhere."),
-            (["/bin/sh"], nil, "a name", "its name is not made of 1 to 64 letters, digits, _ and -."),
+            (["/bin/sh"], nil, "a name", "its name must consist of 1 to 64 letters, digits, _ and -."),
         ] as [([String], String?, String, String)])
     func whatCantBeStartedSaysWhy(command: [String], folder: String?, name: String, words: String) async {
         let server = ChappieMCPServer(command: command, workingDirectory: folder, name: name)

@@ -26,7 +26,7 @@ int cspawn_start(
     posix_spawnattr_setsigdefault(&attributes, &all);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 
-    // Copies above the standard descriptors, so that none is overwritten before it was used.
+    // The copies get numbers above the standard descriptors, so that none is overwritten before it is used.
     int status = 0;
     int sources[3] = {input, output, error};
     for (int target = 0; target < 3; target++) {

@@ -9,34 +9,41 @@ import Synchronization
     import Darwin
 #endif
 
-/// A program that runs beside this one and is spoken to through pipes: its input, its output, its standard error.
+/// A program that runs beside this process, which talks to it through three pipes: standard input, standard output and
+/// standard error.
 ///
-/// One thread of its own reads and writes. It keeps this value alive until the program has ended, so the owner ends the
-/// program: with ``end(patience:grace:)``, or ``kill()``.
+/// A separate thread reads and writes. The thread keeps this value alive until the program has ended, so the owner must
+/// end the program with ``end(patience:grace:)`` or ``kill()``.
 @_spi(ChappieInternals) public final class PipedProgram: Sendable {
-    /// What the thread tells; it waits for the one who is told.
+    /// An event that the thread reports. The thread waits until the handler returns.
     public enum Event: Sendable, Hashable {
         /// Bytes of its standard output, at most 64 KiB.
         case output([UInt8])
         /// Bytes of its standard error, at most 64 KiB.
         case errors([UInt8])
-        /// It has closed its standard output, and may live on.
+        /// The program has closed its standard output, and may keep running.
         case outputEnded
-        /// It has ended, with this code (see ``StartedChild``). Its last words came before; nothing comes after.
+        /// The program has ended, with this code (see ``StartedChild``). Its last output came before; this is the last
+        /// event.
         case ended(code: Int32)
     }
 
     private struct State {
-        /// What it has not read yet: `unsent[sent...]`.
+        /// The bytes for the program's input; the pipe has not yet taken `unsent[sent...]`.
         var unsent: [UInt8] = []
         var sent = 0
         var closesInput = false
-        /// The signals to come, each at its time, soonest first.
+        /// The signals to send, each at its time, soonest first.
         var signals: [(at: ContinuousClock.Instant, number: Int32)] = []
         var isEnding = false
         var exitCode: Int32?
-        /// The thread's, which takes them: a reference left here would keep them open.
+        /// The thread takes these out of the state: a reference left here would keep them open.
         var pipes: Pipes?
+
+        mutating func dropInput() {
+            unsent = []
+            sent = 0
+        }
     }
 
     private let state = Mutex(State())
@@ -48,8 +55,8 @@ import Synchronization
     /// Starts the program.
     ///
     /// - Parameters:
-    ///   - inputLimit: how many bytes may wait for it to read them.
-    ///   - endsGroup: whether what it leaves running is killed at its end.
+    ///   - inputLimit: how many bytes may wait until the program reads them.
+    ///   - endsGroup: whether processes that the program leaves running are killed at its end.
     ///   - onEvent: is called on the program's thread.
     public init(
         _ program: ProgramInvocation, inputLimit: Int, endsGroup: Bool, onEvent: @escaping @Sendable (Event) -> Void
@@ -72,14 +79,17 @@ import Synchronization
         DispatchQueue(label: "chappie.pipes").async { self.run() }
     }
 
-    /// Writes `bytes` to its input, as soon as it reads.
+    /// Writes `bytes` to the program's input, as soon as the program reads.
     ///
-    /// - Returns: `false` when more than the limit would wait; nothing of `bytes` is written then.
+    /// - Returns: `false` if more bytes than the limit would wait. Then none of `bytes` is written.
     public func send(_ bytes: [UInt8]) -> Bool {
         let fits = state.withLock { state in
             guard state.unsent.count - state.sent + bytes.count <= inputLimit else { return false }
-            // What was written goes away in large steps, so that each byte moves once.
-            if state.sent > inputLimit { (state.unsent, state.sent) = (Array(state.unsent[state.sent...]), 0) }
+            // Written bytes are removed in large steps, so that each byte moves only once.
+            if state.sent > inputLimit {
+                state.unsent = Array(state.unsent[state.sent...])
+                state.sent = 0
+            }
             state.unsent += bytes
             return true
         }
@@ -87,14 +97,14 @@ import Synchronization
         return fits
     }
 
-    /// Its input ends after what was sent.
+    /// Ends the program's input after the bytes that were sent.
     public func closeInput() {
         state.withLock { $0.closesInput = true }
         wake()
     }
 
-    /// Lets it end by itself: its input ends; it gets SIGTERM after `patience`, and SIGKILL `grace` later, its whole group
-    /// with it. A second call changes nothing.
+    /// Lets the program end by itself: its input ends. The program and its process group get SIGTERM after `patience`,
+    /// and SIGKILL `grace` later. A second call changes nothing.
     public func end(patience: Duration, grace: Duration) {
         let now = ContinuousClock.now
         state.withLock { state in
@@ -106,7 +116,7 @@ import Synchronization
         wake()
     }
 
-    /// Kills it and its group at once.
+    /// Kills the program and its process group at once.
     public func kill() {
         child.withLock(\.self)?.signalGroup(SIGKILL)
         closeInput()
@@ -114,13 +124,13 @@ import Synchronization
 
     private func wake() {
         var byte: UInt8 = 0
-        // A full pipe wakes as well.
+        // A full pipe wakes the thread as well.
         _ = write(alarm.writer.number, &byte, 1)
     }
 
     // MARK: The thread
 
-    /// Our ends; `nil` once closed.
+    /// This process's ends of the pipes; `nil` once closed.
     private struct Pipes {
         var input: FileDescriptor?
         var output: FileDescriptor?
@@ -128,7 +138,7 @@ import Synchronization
     }
 
     private func run() {
-        // Writing to a program that has gone is then an error number, not the end of this process.
+        // A write to a program that has ended then returns an error number, and does not end this process.
         var signals = sigset_t()
         sigemptyset(&signals)
         sigaddset(&signals, SIGPIPE)
@@ -136,7 +146,7 @@ import Synchronization
         var pipes = state.withLock { $0.pipes.take() } ?? Pipes()
         while true {
             if let code = state.withLock(\.exitCode) {
-                // A pipe holds 1 MiB at most (pipe(7)); what a program that lives on keeps writing is not its last words.
+                // A pipe holds 1 MiB at most (pipe(7)). Later bytes come from processes that the program left running.
                 readRest(&pipes, limit: 1 << 20)
                 pipes = Pipes()
                 child.withLock { $0 = nil }
@@ -172,9 +182,9 @@ import Synchronization
         _ = poll(&polled, nfds_t(polled.count), limit)
     }
 
-    /// Writes what the pipe takes.
+    /// Writes as many bytes as the pipe takes.
     private func writeUnsent(to input: inout FileDescriptor?) {
-        guard let descriptor = input else { return state.withLock { ($0.unsent, $0.sent) = ([], 0) } }
+        guard let descriptor = input else { return state.withLock { $0.dropInput() } }
         let isOver = state.withLock { state in
             while state.sent < state.unsent.count {
                 let count = state.unsent[state.sent...].withUnsafeBytes {
@@ -182,11 +192,11 @@ import Synchronization
                 }
                 if count < 0, errno == EINTR { continue }
                 if count < 0, errno == EAGAIN { return false }
-                // It reads no more.
+                // The program does not read any more.
                 guard count > 0 else { return true }
                 state.sent += count
             }
-            (state.unsent, state.sent) = ([], 0)
+            state.dropInput()
             return state.closesInput
         }
         if isOver { input = nil }
@@ -212,7 +222,7 @@ import Synchronization
         }
     }
 
-    /// What is there, at most 64 KiB; empty at the end, and when reading fails; `nil` for nothing yet.
+    /// The bytes that have come, at most 64 KiB; empty at the end and after an error; `nil` if no byte has come yet.
     private func readPiece(of descriptor: FileDescriptor) -> [UInt8]? {
         var failure: CInt = 0
         let piece = [UInt8](unsafeUninitializedCapacity: 64 << 10) { buffer, count in

@@ -8,15 +8,15 @@ import FoundationEssentials
     import Darwin
 #endif
 
-/// A program, its arguments, and the world that it starts in. No shell reads any of it.
+/// A program, its arguments, its environment and its folder. No shell reads any of them.
 @_spi(ChappieInternals) public struct ProgramInvocation: Sendable, Hashable {
-    /// Where the program is; its first argument as well.
+    /// The path of the program, which is also its first argument.
     public var path: String
-    /// The arguments after the program's name. Every process of the machine can read them: never a secret.
+    /// The arguments after the program's name. Every process of the machine can read them: they must not hold a secret.
     public var arguments: [String]
-    /// The whole of its environment.
+    /// The program's whole environment.
     public var environment: [String: String]
-    /// Where it starts; `nil` is where this process is.
+    /// The folder that the program starts in; `nil` for this process's.
     public var workingDirectory: String?
 
     /// An invocation with the given properties.
@@ -29,15 +29,15 @@ import FoundationEssentials
         self.workingDirectory = workingDirectory
     }
 
-    /// A command as people write it: a name is looked up in the `PATH` of `environment`, a path is taken from
+    /// A command as users write it: a name is looked up in the `PATH` of `environment`, and a path begins at
     /// `workingDirectory`.
     ///
-    /// - Throws: ``StartFailure``, for a program or a folder that isn't there.
+    /// - Throws: ``StartFailure`` if the program or the folder does not exist.
     public init(
         command: [String], environment: [String: String], workingDirectory: String? = nil
     ) throws(StartFailure) {
         guard let name = command.first, !name.isEmpty else { throw StartFailure("the command is empty") }
-        // C's strings end at the first such character, and the program would be another one.
+        // C's strings end at the first such character, so another program could start.
         let words = command + environment.map { "\($0.key)=\($0.value)" } + [workingDirectory ?? ""]
         guard !words.contains(where: { $0.utf8.contains(0) }) else {
             throw StartFailure("the command or its environment holds a NUL character")
@@ -61,8 +61,8 @@ import FoundationEssentials
             workingDirectory: workingDirectory)
     }
 
-    /// Where the program `name` is, as `searchPath` has it. Relative folders don't count: a program in the current folder
-    /// must not run by accident.
+    /// The path of the program `name` in the folders of `searchPath`. Relative folders are ignored: a program in the
+    /// current folder must not run by accident.
     public static func find(
         _ name: String, in searchPath: String?, where isExecutable: (String) -> Bool = Self.isExecutable
     ) -> String? {
@@ -74,8 +74,8 @@ import FoundationEssentials
     /// Whether there is a file at `path` that this user may run.
     public static func isExecutable(_ path: String) -> Bool { access(path, X_OK) == 0 && !has(S_IFDIR, at: path) }
 
-    /// A clean environment: `PATH`, `HOME` and `LANG` of this process, and `more`. Nothing else of this process's, where
-    /// keys and tokens of other programs may be.
+    /// A clean environment: `PATH`, `HOME` and `LANG` of this process, and `more`. Other variables of this process are
+    /// left out, because they may hold keys and tokens of other programs.
     public static func cleanEnvironment(adding more: [String: String] = [:]) -> [String: String] {
         ProcessInfo.processInfo.environment.filter { ["PATH", "HOME", "LANG"].contains($0.key) }
             .merging(more) { _, given in given }

@@ -10,22 +10,22 @@ import Synchronization
     import Darwin
 #endif
 
-/// A child of this process, watched on a thread of its own for as long as it lives, and reaped at its end.
+/// A child of this process. A separate thread waits for its end and reaps it.
 ///
-/// It has a session of its own, without a terminal: an interrupt from the keyboard does not reach it, and it can't read what
-/// the user types. Of this process's open files it has the three that it was given.
+/// The child has its own session, without a terminal: an interrupt from the keyboard does not reach it, and it can't
+/// read the user's input. It inherits only the three open files that it was given.
 @_spi(ChappieInternals) public final class StartedChild: Sendable {
-    /// Its process and its process group.
+    /// The number of the child's process and of its process group.
     private let id: pid_t
-    /// From then on the number may be another program's.
+    /// From then on the number may belong to another process.
     private let isReaped = Mutex(false)
 
     /// Starts the program.
     ///
     /// - Parameters:
-    ///   - endsGroup: whether what it leaves running is killed at its end. Default `false`.
-    ///   - onExit: gets its exit code, 128 and the number of the signal that ended it, or -1 when another part of this process
-    ///     has reaped it.
+    ///   - endsGroup: whether processes that the child leaves running are killed at its end. Default `false`.
+    ///   - onExit: gets its exit code, 128 and the number of the signal that ended it, or -1 when another part of this
+    ///     process has reaped it.
     public init(
         _ program: ProgramInvocation, input: FileDescriptor, output: FileDescriptor, errors: FileDescriptor,
         endsGroup: Bool = false, onExit: @escaping @Sendable (Int32) -> Void
@@ -42,14 +42,14 @@ import Synchronization
         DispatchQueue(label: "chappie.child").async { onExit(self.waitToTheEnd(endsGroup: endsGroup)) }
     }
 
-    /// Sends a signal to it and everything in its session's first process group, unless it has ended.
+    /// Sends a signal to the child and every process of its session's first process group, unless the child has ended.
     public func signalGroup(_ number: Int32) { isReaped.withLock { if !$0 { _ = killpg(id, number) } } }
 
     private func waitToTheEnd(endsGroup: Bool) -> Int32 {
         var information = siginfo_t()
         while waitid(P_PID, id_t(id), &information, WEXITED | WNOWAIT) != 0, errno == EINTR {}
         return isReaped.withLock { isReaped in
-            // The group's number is still its own: it has not been reaped.
+            // The number still belongs to the group, because the child has not been reaped.
             if endsGroup { _ = killpg(id, SIGKILL) }
             isReaped = true
             var status: CInt = 0
@@ -60,12 +60,12 @@ import Synchronization
     }
 }
 
-/// One open file, closed with the last reference to it.
+/// An open file, which is closed with the last reference to it.
 @_spi(ChappieInternals) public final class FileDescriptor: Sendable {
-    /// The system's number for it.
+    /// The system's number of the file.
     public let number: Int32
 
-    /// Takes over `number`; a negative one is the answer of a call that failed.
+    /// Takes over `number`; a negative number is the result of a call that failed.
     public init(_ number: Int32) { self.number = number }
 
     deinit { if isOpen { close(number) } }
@@ -73,18 +73,18 @@ import Synchronization
     /// Whether there is a file.
     public var isOpen: Bool { number >= 0 }
 
-    /// A file without a name and without content.
+    /// An empty file without a name.
     public static func memory() -> FileDescriptor { FileDescriptor(cspawn_memory_file()) }
 
-    /// A pipe whose ends no program inherits by itself.
+    /// A pipe whose ends a child does not inherit unless it is given them.
     ///
-    /// - Throws: ``StartFailure``, with the system's words.
+    /// - Throws: ``StartFailure`` with the system's reason.
     public static func pipe() throws(StartFailure) -> (reader: FileDescriptor, writer: FileDescriptor) {
         var ends: [CInt] = [-1, -1]
         guard cspawn_pipe(&ends) == 0 else { throw StartFailure(String(cString: strerror(errno))) }
         return (FileDescriptor(ends[0]), FileDescriptor(ends[1]))
     }
 
-    /// Makes reading and writing return at once instead of waiting. The other end of a pipe is not concerned.
+    /// Makes reads and writes return at once instead of waiting. The other end of a pipe stays as it is.
     func stopBlocking() { _ = fcntl(number, F_SETFL, fcntl(number, F_GETFL) | O_NONBLOCK) }
 }

@@ -4,16 +4,17 @@
 
 #include <sys/types.h>
 
-/// Starts `path` in a session of its own and in `folder` (null: where this process is), with the three descriptors and no
-/// other, no blocked signal and the default answers to signals. Returns 0 and sets `child`, or an errno value.
+/// Starts `path` in a new session and in `folder` (null: this process's folder), with the three descriptors only,
+/// without blocked signals, and with the default handling of signals. Returns 0 and sets `child`, or returns an errno
+/// value.
 int cspawn_start(
     const char *path, char *const arguments[], char *const environment[], const char *folder, int input, int output,
     int error, pid_t *child);
 
-/// A file without a name, at its start and without content, closed on exec. Returns -1 and errno when that fails.
+/// Makes an empty file without a name, closed on exec. Returns -1 and sets errno if that fails.
 int cspawn_memory_file(void);
 
-/// A pipe, reader first, whose ends no program inherits by itself. Returns -1 and errno when that fails.
+/// Makes a pipe, reader first, whose ends are closed on exec. Returns -1 and sets errno if that fails.
 int cspawn_pipe(int ends[2]);
 
 /// Keeps other processes of this user, and crash handlers, from reading this process's memory (PR_SET_DUMPABLE).
