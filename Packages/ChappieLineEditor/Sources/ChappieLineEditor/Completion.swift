@@ -1,11 +1,11 @@
-/// What Tab does to the text before the cursor.
+/// The effect of Tab on the text before the cursor.
 enum Completion: Equatable {
     case nothing
     case insert(String)
-    /// There are several, and they have nothing more in common.
+    /// Several candidates fit, and they have no more text in common.
     case list([String])
 
-    /// - Parameter candidates: whole texts that could stand in the place of `text`.
+    /// - Parameter candidates: whole texts that could replace `text`.
     init(of text: String, among candidates: [String]) {
         let fitting = candidates.filter { $0.hasPrefix(text) }
         guard var common = fitting.first else {
@@ -20,7 +20,7 @@ enum Completion: Equatable {
         }
     }
 
-    /// The last words of the candidates side by side.
+    /// The last word of each candidate, in columns.
     static func table(_ candidates: [String], columns: Int) -> String {
         let words = candidates.map { $0.split(separator: " ").last.map(String.init) ?? $0 }
         let width = (words.map(\.count).max() ?? 0) + 2

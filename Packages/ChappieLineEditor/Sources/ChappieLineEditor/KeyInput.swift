@@ -1,39 +1,45 @@
 import Glibc
 
-/// The keys that the user presses, as characters: read from a terminal, or put there by the editor itself.
+/// The user's keys, as characters. They come from a terminal, or the editor itself puts them here.
 struct KeyInput {
     private let descriptor: CInt
-    /// Readable when something else than a key wants attention.
+    /// Readable if something other than a key needs attention.
     private let attention: CInt
     private var bytes: [UInt8] = []
     private var next = 0
-    /// The last one is the next key.
+    /// The keys that the editor has put here; the last in the array comes first.
     private var pushed: [Unicode.Scalar] = []
-    /// The text of the paste that the editor has put there itself.
+    /// The text of a paste that the editor itself has put here.
     private var ownPaste: String?
 
     enum Event: Equatable {
         case key(Unicode.Scalar)
-        /// The other descriptor is readable; it was emptied.
+        /// The other descriptor was readable, and is empty now.
         case attention
         case end
     }
 
-    init(descriptor: CInt, attention: CInt) { (self.descriptor, self.attention) = (descriptor, attention) }
+    init(descriptor: CInt, attention: CInt) {
+        self.descriptor = descriptor
+        self.attention = attention
+    }
 
-    /// Puts keys before all that come.
+    /// Puts keys before all later keys.
     mutating func push(_ keys: String) { pushed += keys.unicodeScalars.reversed() }
 
-    /// Puts a paste before all keys that come, so that nothing in it is a key.
+    /// Puts a paste before all later keys. As a paste, no character of it acts as a key.
     mutating func push(paste text: String) {
         ownPaste = Self.cleaned(text.unicodeScalars)
         push("\u{1B}[200~")
     }
 
-    /// Drops everything that was typed and not read yet.
+    /// Drops every key that the user typed and the editor has not read yet.
     mutating func discard() {
         tcflush(descriptor, TCIFLUSH)
-        (bytes, next, pushed, ownPaste) = ([], 0, [], nil)
+        bytes = []
+        next = 0
+        pushed = []
+        ownPaste = nil
     }
 
     /// Waits for the next key.
@@ -59,7 +65,7 @@ struct KeyInput {
         }
     }
 
-    /// Waits until the other descriptor is readable, for a while, and empties it.
+    /// Waits until the other descriptor is readable, at most for this time, and empties it.
     func awaitAttention(milliseconds: CInt) {
         var waited = pollfd(fd: attention, events: Int16(POLLIN), revents: 0)
         while poll(&waited, 1, milliseconds) < 0, errno == EINTR {}
@@ -67,7 +73,8 @@ struct KeyInput {
         _ = read(attention, &piece, piece.count)
     }
 
-    /// The next character of those bytes; U+FFFD for what is not UTF-8, and `nil` where its rest has not come yet.
+    /// The next character of the bytes; U+FFFD for a byte that is not UTF-8, and `nil` if the rest of the character has
+    /// not come yet.
     private mutating func decoded() -> Unicode.Scalar? {
         guard next < bytes.count else { return nil }
         let lead = bytes[next]
@@ -89,8 +96,9 @@ struct KeyInput {
         return "\u{FFFD}"
     }
 
-    /// What comes until the terminal says that the paste is over (https://invisible-island.net/xterm/ctlseqs/ctlseqs.html,
-    /// "Bracketed Paste Mode"), of which `limit` characters are kept; at the terminal's end what there is.
+    /// The text that comes until the terminal marks the end of the paste
+    /// (https://invisible-island.net/xterm/ctlseqs/ctlseqs.html, "Bracketed Paste Mode"), or until the terminal is
+    /// gone. It keeps `limit` characters at most.
     mutating func paste(limit: Int = 1 << 20) -> String {
         if let text = ownPaste.take() { return text }
         let mark = Array("\u{1B}[201~".unicodeScalars)
@@ -105,7 +113,7 @@ struct KeyInput {
                     matched += 1
                     continue
                 }
-                // The mark begins with the one escape that it has, so that it can begin again only there.
+                // The mark has one escape character, its first. So the mark can begin again only at an escape.
                 pasted += mark[..<matched]
                 matched = scalar == mark[0] ? 1 : 0
                 if matched == 0, pasted.count < limit { pasted.append(scalar) }
@@ -114,7 +122,7 @@ struct KeyInput {
         return Self.cleaned(pasted)
     }
 
-    /// Lines end with a line feed, the last one with nothing; control characters are left out.
+    /// The pasted text with a line feed between its lines, and without control characters.
     static func cleaned(_ pasted: some Sequence<Unicode.Scalar>) -> String {
         var text = String.UnicodeScalarView()
         var last: Unicode.Scalar?

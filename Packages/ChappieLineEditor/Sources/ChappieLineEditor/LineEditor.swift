@@ -2,21 +2,21 @@ import CEditline
 import Glibc
 import Synchronization
 
-/// Reads lines from the terminal of the standard streams, with the keys that people know from their shell.
+/// Reads lines from the terminal of the standard streams, with the keys of a shell.
 ///
-/// Return ends a line; after a backslash, and with Alt, it begins another one in the same entry, and so does a line feed in a
-/// paste. Ctrl-C clears the line, Ctrl-D on an empty one ends the input, Ctrl-Z suspends the program with the terminal as it
-/// was. The user's `.editrc` is read.
+/// Return ends the entry. Return after a backslash, Alt-Return, and a line feed in a paste begin another line of the
+/// same entry. Ctrl-C clears the line, Ctrl-D on an empty line ends the input, and Ctrl-Z restores the terminal and
+/// suspends the program. The editor reads the user's `.editrc`.
 ///
-/// Its calls block: make them from a thread that may. It is `@unchecked Sendable` because libedit's handle is no value for
-/// a `Mutex` (libedit calls back into this object from within a call): every call holds one lock from its beginning to its
-/// end, and all mutable state is read and written under it.
+/// Its methods block: call them on a thread that may block. It is `@unchecked Sendable` because a `Mutex` can't hold
+/// libedit's handle (libedit calls back into this object during a call): every call holds one lock from its beginning
+/// to its end, and all mutable state is read and written under it.
 public final class LineEditor: @unchecked Sendable {
-    /// What the user has entered.
+    /// The user's input.
     public enum Entry: Equatable, Sendable {
-        /// A line, or several with line feeds between them.
+        /// A line, or several lines with line feeds between them.
         case text(String)
-        /// Ctrl-C, where there was nothing to clear.
+        /// Ctrl-C, and there was no text to clear.
         case interrupted
         /// Ctrl-D, or the terminal is gone.
         case end
@@ -26,18 +26,19 @@ public final class LineEditor: @unchecked Sendable {
     public struct Prompt: Sendable {
         /// Shown before the text.
         public var text: String
-        /// Text to begin with, which the user may change.
+        /// The text at the beginning, which the user may change.
         public var initial: String
         /// Whether the prompt is bold.
         public var isBold: Bool
-        /// Whether Ctrl-C also ends the entry where there is text.
+        /// Whether Ctrl-C ends the entry even if there is text.
         public var endsWhenInterrupted: Bool
-        /// Whether the answer is typed after the prompt is asked: what was typed before is dropped.
+        /// Whether keys that the user typed before the prompt are dropped, so that only a later key answers it.
         public var dropsTypeAhead: Bool
-        /// Whole texts that could stand in the place of the one before the cursor: for Tab.
+        /// Returns whole texts that could replace the text before the cursor, for Tab.
         public var completions: (@Sendable (_ text: String) -> [String])?
-        /// Entries from before this editor, the newest last: asked for when the user first presses a key that may lead to
-        /// them, and again at the next prompt while they are `nil`. The user waits for them.
+        /// Returns entries that are older than this editor, the newest last. The editor calls it when the user first
+        /// presses a key that may lead to them, and again at the next prompt as long as the result is `nil`. The user
+        /// waits for it.
         public var earlierEntries: (@Sendable () -> [String]?)?
 
         /// A prompt with the given properties.
@@ -59,20 +60,20 @@ public final class LineEditor: @unchecked Sendable {
     private let lock = Mutex(())
     private let editor: OpaquePointer
     private let history: OpaquePointer
-    // Only used by the caller who holds the lock.
+    // Only the caller that holds the lock uses these.
     fileprivate var input: KeyInput
     fileprivate var prompt = Prompt("")
     fileprivate var shownPrompt: UnsafeMutablePointer<CChar>?
     fileprivate var isInterrupted = false
     private var entries: [String] = []
     private var hasEarlierEntries = false
-    /// Whether this prompt has not asked for them yet.
+    /// Whether this prompt may still ask for the earlier entries.
     private var mayRecall = false
 
     /// - Parameters:
-    ///   - name: the program's, as `.editrc` knows it.
-    ///   - historyLimit: how many entries the arrow keys go through.
-    /// - Returns: `nil` where the standard streams are no terminal that can be edited on.
+    ///   - name: the program's name in `.editrc`.
+    ///   - historyLimit: how many entries the arrow keys can reach.
+    /// - Returns: `nil` if the standard streams are not a terminal on which lines can be edited.
     public init?(name: String, historyLimit: Int = 500) {
         guard isatty(STDIN_FILENO) == 1, isatty(STDOUT_FILENO) == 1, let history = history_init() else { return nil }
         TerminalState.remember()
@@ -83,7 +84,8 @@ public final class LineEditor: @unchecked Sendable {
             history_end(history)
             return nil
         }
-        (self.editor, self.history) = (editor, history)
+        self.editor = editor
+        self.history = history
         ceditline_set_context(editor, Unmanaged.passUnretained(self).toOpaque())
         ceditline_set_history(editor, history, CInt(historyLimit))
         bindKeys()
@@ -107,8 +109,9 @@ public final class LineEditor: @unchecked Sendable {
             self.prompt = prompt
             isInterrupted = false
             free(shownPrompt)
-            // The editor ties a style to the character behind it, so that none may stand at the end.
-            let (head, last) = (prompt.text.dropLast(), prompt.text.suffix(1))
+            // The editor ties a style to the character after it, so a style must not be at the end of the prompt.
+            let head = prompt.text.dropLast()
+            let last = prompt.text.suffix(1)
             shownPrompt = strdup(
                 prompt.isBold ? "\u{1}\u{1B}[1m\u{1}\(head)\u{1}\u{1B}[0m\u{1}\(last)" : prompt.text)
             mayRecall = !hasEarlierEntries
@@ -127,7 +130,7 @@ public final class LineEditor: @unchecked Sendable {
         }
     }
 
-    /// Adds an entry to those that the arrow keys go through.
+    /// Adds an entry to the history of the arrow keys.
     public func remember(_ entry: String) {
         lock.withLock { _ in
             if !hasEarlierEntries { entries.append(entry) }
@@ -135,7 +138,7 @@ public final class LineEditor: @unchecked Sendable {
         }
     }
 
-    /// Puts the earlier entries before those that were entered here.
+    /// Puts the earlier entries before the entries of this editor.
     private func recall() {
         mayRecall = false
         guard let earlier = prompt.earlierEntries?() else { return }
@@ -151,8 +154,8 @@ public final class LineEditor: @unchecked Sendable {
             case .end: return 0
             case .attention: takeBack()
             case .key(let scalar):
-                // All keys that lead into the history are control characters, or begin with one, also with vi's bindings.
-                // Ctrl-C and Ctrl-D are none of them.
+                // All keys that lead into the history are control characters, or begin with one, with vi's bindings
+                // too. Return, Tab, Ctrl-C and Ctrl-D do not lead there.
                 if mayRecall, scalar.value < 0x20, !["\r", "\n", "\t", "\u{3}", "\u{4}"].contains(scalar) { recall() }
                 character?.pointee = wchar_t(bitPattern: scalar.value)
                 return 1
@@ -162,7 +165,7 @@ public final class LineEditor: @unchecked Sendable {
 
     // MARK: Keys
 
-    /// Keys that no keyboard has, for the editor to press.
+    /// Keys that no keyboard has. Only the editor presses them.
     private static let submit = "\u{1B}[2989~"
     private static let leave = "\u{1B}[2990~"
 
@@ -202,7 +205,7 @@ public final class LineEditor: @unchecked Sendable {
             el_insertstr(editor, "\n")
             return UInt8(CC_REFRESH)
         }
-        // The editor's own function goes below the last row first.
+        // The editor's own function first moves the cursor below the last row.
         press(Self.submit)
         return UInt8(CC_NORM)
     }
@@ -229,7 +232,7 @@ public final class LineEditor: @unchecked Sendable {
         return UInt8(CC_REFRESH)
     }
 
-    /// - Returns: whether there was anything.
+    /// - Returns: whether there was any text.
     private func clear() -> Bool {
         guard let line = el_wline(editor)?.pointee, line.buffer != line.lastchar else { return false }
         el_cursor(editor, CInt(line.lastchar - line.cursor))
@@ -241,9 +244,9 @@ public final class LineEditor: @unchecked Sendable {
         ceditline_prepare(editor, 0)
         TerminalState.isEditing = false
         print("\n")
-        // The whole job, as the terminal would do it: a pipeline's other programs stop as well.
+        // Like the terminal, this stops the whole job: a pipeline's other programs stop as well.
         kill(0, SIGTSTP)
-        // The signal may reach another thread first. Where there is no job control it stops nothing.
+        // The signal may reach another thread first. Without job control it stops no process.
         input.awaitAttention(milliseconds: 500)
         TerminalState.isEditing = true
         ceditline_prepare(editor, 1)
@@ -268,8 +271,8 @@ public final class LineEditor: @unchecked Sendable {
 
     // MARK: The screen
 
-    /// The terminal has broken the rows anew, or the shell has had it meanwhile: goes up to the first row, and draws all
-    /// again.
+    /// Goes up to the first row and draws everything again: the terminal has wrapped the rows again, or the shell has
+    /// used it meanwhile.
     private func takeBack() {
         ceditline_prepare(editor, 0)
         ceditline_prepare(editor, 1)
@@ -280,13 +283,13 @@ public final class LineEditor: @unchecked Sendable {
         ceditline_redraw(editor)
     }
 
-    /// libedit's own output is written whenever it waits for a key.
+    /// Writes at once. libedit writes its own output whenever it waits for a key.
     private func print(_ text: String) { _ = write(STDOUT_FILENO, text, text.utf8.count) }
 }
 
-/// A terminal that has changed its size, and a shell that gives it back, make a descriptor readable.
+/// A descriptor that becomes readable when the terminal changes its size, and when a shell gives the terminal back.
 private enum Attention {
-    /// A signal handler may do little more than write.
+    /// The signal handler writes to this pipe, because a handler may do little else.
     private static let pipe: (reader: CInt, writer: CInt) = {
         var ends: [CInt] = [-1, -1]
         guard Glibc.pipe(&ends) == 0 else { return (-1, -1) }
@@ -297,7 +300,7 @@ private enum Attention {
         return (ends[0], ends[1])
     }()
 
-    /// The descriptor; the signals are handled from here on.
+    /// The descriptor. Its first use installs the signal handler.
     static let reader: CInt = {
         guard pipe.reader >= 0 else { return -1 }
         var action = sigaction()

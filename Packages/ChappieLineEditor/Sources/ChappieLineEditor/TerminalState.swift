@@ -1,24 +1,26 @@
 import Glibc
 import Synchronization
 
-/// The terminal as it was before the program changed it.
+/// The state of the terminal before the program changed it.
 public enum TerminalState {
-    // Two mutexes: in a static `Mutex` over a structure, Swift 6.3.1 with -O takes a `nil` of `termios?` for settings
-    // that are all zero (see Tests/Acceptance/test_terminal.py). If both are locked, `original` is the first.
+    // There are two mutexes because of a fault of Swift 6.3.1: in a static `Mutex` over a structure, -O takes a `nil`
+    // of `termios?` for settings that are all zero (see Tests/Acceptance/test_terminal.py). A caller that locks both
+    // locks `original` first.
     private static let original = Mutex<termios?>(nil)
     private static let line = Mutex((isEdited: false, wasEdited: false))
 
-    /// Its columns and rows; `nil` where the descriptor, by default standard output, is no terminal.
+    /// The terminal's columns and rows; `nil` if the descriptor, by default standard output, is not a terminal.
     public static func size(of descriptor: CInt = 1) -> (columns: Int, rows: Int)? {
         var size = winsize()
         guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else { return nil }
         return (Int(size.ws_col), Int(size.ws_row))
     }
 
-    /// Whether lines are edited on this terminal, and none is at the moment.
+    /// Whether an editor has edited lines on this terminal, and edits none at the moment.
     public static var isBetweenLines: Bool { line.withLock { $0.wasEdited && !$0.isEdited } }
 
-    /// Shows what the user types while nothing reads it, or not; the line editor shows it itself. What is typed is kept.
+    /// Sets whether the terminal shows the user's keys while the program does not read them; the line editor shows its
+    /// own text. The keys are kept.
     public static func echo(_ shows: Bool) {
         original.withLock { original in
             guard original != nil else { return }
@@ -29,7 +31,7 @@ public enum TerminalState {
         }
     }
 
-    /// Puts everything back, at the program's end; does nothing where no editor was made.
+    /// Restores the terminal at the program's end. Does nothing if the program has not made an editor.
     public static func restore() {
         original.withLock { original in
             guard var settings = original else { return }
@@ -50,7 +52,7 @@ public enum TerminalState {
         }
     }
 
-    /// Whether a line is being edited: the terminal then marks what is pasted.
+    /// Whether a line is being edited. The terminal then marks pastes.
     static var isEditing: Bool {
         get { line.withLock(\.isEdited) }
         set {
@@ -58,12 +60,12 @@ public enum TerminalState {
                 defer { line = (isEdited: newValue, wasEdited: line.wasEdited || newValue) }
                 return line.isEdited != newValue
             }
-            // Without the lock: this may wait for a terminal that is stopped.
+            // The lock is not held, because this may wait for a stopped terminal.
             if isNews { announce(newValue ? "\u{1B}[?2004h" : "\u{1B}[?2004l") }
         }
     }
 
-    /// Whether a terminal shows at once what is written. One that Ctrl-S has stopped does not, and the program's end must
+    /// Whether a terminal takes output at once. A terminal that Ctrl-S has stopped does not, and the program's end must
     /// not wait for it.
     public static func takesOutput(_ descriptor: CInt) -> Bool {
         var terminal = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)

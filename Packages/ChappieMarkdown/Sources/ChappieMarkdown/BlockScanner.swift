@@ -1,16 +1,17 @@
-/// What a line begins, as CommonMark's block structure has it (https://spec.commonmark.org/0.31.2/#blocks-and-inlines).
+/// The block that a line begins, by CommonMark's block structure
+/// (https://spec.commonmark.org/0.31.2/#blocks-and-inlines).
 ///
-/// It only has to find where blocks end on the outermost level. What is inside them is the parser's business.
+/// It only has to find the ends of blocks on the outermost level. The parser handles the inside of a block.
 struct LineStart: Equatable {
     enum Kind: Equatable {
         case blank, text, indented, heading, rule, quote, html, definition
         case fence(mark: UInt8, length: Int)
-        /// `number` is `nil` for bullets. `content` is the column at which the item's text stands.
+        /// `number` is `nil` for bullets. `content` is the first column of the item's text.
         case item(mark: UInt8, number: Int?, content: Int, isEmpty: Bool)
     }
 
     let kind: Kind
-    /// In columns; tabs stop at every fourth.
+    /// The indentation in columns; tabs stop at every fourth column.
     let indent: Int
 
     init(_ line: ArraySlice<UInt8>) {
@@ -58,7 +59,7 @@ struct LineStart: Equatable {
         }
     }
 
-    /// Three or more of `*`, `-` or `_`, and blanks.
+    /// Whether the line has only three or more of `*`, `-` or `_`, and blanks.
     private static func isRule(_ rest: ArraySlice<UInt8>, _ mark: UInt8) -> Bool {
         guard mark != UInt8(ascii: "+") else { return false }
         var count = 0
@@ -86,7 +87,7 @@ struct LineStart: Equatable {
             isEmpty: isEmpty)
     }
 
-    /// Whether it ends a paragraph that it follows without a blank line.
+    /// Whether the line ends a paragraph directly above it.
     var interruptsText: Bool {
         switch kind {
         case .blank, .heading, .rule, .quote, .fence: true
@@ -95,7 +96,7 @@ struct LineStart: Equatable {
         }
     }
 
-    /// The same of a line of which only the beginning is here: `true` where nothing that follows can change it.
+    /// The block that an incomplete line begins, if no later text of the line can change it; otherwise `nil`.
     static func certainlyInterrupts(_ beginning: ArraySlice<UInt8>) -> LineStart? {
         guard let last = beginning.last, last != 0x20, last != 0x09 else { return nil }
         let start = LineStart(beginning)
@@ -117,10 +118,10 @@ struct LineStart: Equatable {
     }
 }
 
-/// A block of the outermost level while it comes in.
+/// A block of the outermost level whose lines are still coming in.
 struct OpenBlock {
     enum Kind: Equatable {
-        /// Also a table and an underlined heading.
+        /// A paragraph, a table or an underlined heading.
         case text
         case quote, html, indented
         case item(mark: UInt8, content: Int)
@@ -128,12 +129,12 @@ struct OpenBlock {
     }
 
     let kind: Kind
-    /// The whole lines, each with its line feed.
+    /// The complete lines, each with its line feed.
     var source: [UInt8] = []
     /// Blank lines that belong to the block only if more of it follows.
     var blanks = 0
 
-    /// Takes a line that belongs to the block; an empty one is blank.
+    /// Takes a line that belongs to the block; an empty array is a blank line.
     mutating func add(_ line: [UInt8]) {
         guard !line.isEmpty else {
             blanks += 1
@@ -147,7 +148,7 @@ struct OpenBlock {
 
     var isFence: Bool { if case .fence = kind { true } else { false } }
 
-    /// Whether `line` belongs to the block; `start` is what it begins. Not asked for fences.
+    /// Whether a line belongs to the block. `start` is the line's own block. The caller does not ask for fences.
     func continues(with start: LineStart) -> Bool {
         switch kind {
         case .text: return !start.interruptsText
@@ -156,7 +157,7 @@ struct OpenBlock {
         case .indented: return start.kind == .blank || start.kind == .indented
         case .item(_, let content):
             if start.kind == .blank || start.indent >= content { return true }
-            // A paragraph in the item may go on without its indent. A number other than 1 is an item here.
+            // A paragraph in the item may continue without its indent. Here every number begins an item, not only 1.
             if case .item = start.kind { return false }
             return blanks == 0 && !start.interruptsText
         case .fence: return true

@@ -3,27 +3,31 @@ import Synchronization
 
 /// Draws one block of Markdown as lines of a width.
 struct BlockDrawing {
-    /// What the parser is given at most, in bytes: a few of its rules take a time that grows with the square.
+    /// The limit of a source for the parser, in bytes: the time of a few of its rules grows with the square of the
+    /// length.
     static let limit = 16 << 10
-    /// How deep lists and quotes are drawn; what is nested deeper is shown as the text it has.
+    /// How deep lists and quotes are drawn. Deeper blocks are shown as their text.
     private static let depthLimit = 24
-    /// Cells of a table, counted with those that the rows leave out: short rows below a wide head are filled up.
+    /// The limit of a table's cells. Missing cells count too, because the parser fills up short rows below a wide head.
     private static let cellLimit = 20_000
 
     private let width: Int
-    /// The number of a list's item, where the item is all there is of its list.
+    /// The number of a list's item, if the source has only this item of its list.
     private let number: Int?
 
-    private init(width: Int, number: Int?) { (self.width, self.number) = (width, number) }
+    private init(width: Int, number: Int?) {
+        self.width = width
+        self.number = number
+    }
 
-    /// - Parameter number: what an ordered item at the outermost level counts as; `nil` takes the source's number.
+    /// - Parameter number: the number of an ordered item at the outermost level; `nil` takes the source's number.
     static func lines(of source: [UInt8], width: Int, number: Int? = nil) -> [Line] {
         let width = max(8, width)
         guard source.count <= limit, !isHugeTable(source) else { return plain(source, width) }
         let lines = MarkdownParser.withDocument(source, else: []) { document in
             BlockDrawing(width: width, number: number).children(of: document, width, depth: 0)
         }
-        // A definition draws nothing, and an answer must not lose a line.
+        // A definition draws no line, and an answer must not lose a line.
         return lines.isEmpty ? plain(source, width) : lines
     }
 
@@ -35,10 +39,16 @@ struct BlockDrawing {
     }
 
     static func isHugeTable(_ source: [UInt8]) -> Bool {
-        var (widest, columns, rows) = (0, 0, 1)
+        var widest = 0
+        var columns = 0
+        var rows = 1
         for byte in source {
             if byte == UInt8(ascii: "|") { columns += 1 }
-            if byte == UInt8(ascii: "\n") { (rows, widest, columns) = (rows + 1, max(widest, columns), 0) }
+            if byte == UInt8(ascii: "\n") {
+                rows += 1
+                widest = max(widest, columns)
+                columns = 0
+            }
         }
         return max(widest, columns) * rows > cellLimit
     }
@@ -73,10 +83,10 @@ struct BlockDrawing {
         }
     }
 
-    /// What an indent leaves; text is never squeezed to nothing.
+    /// The width that an indent leaves for text: at least 4 columns.
     private func narrowed(_ width: Int, _ indent: Int) -> Int { max(4, width - indent) }
 
-    /// Long lines of code stay whole, as the user may want to copy them; the terminal breaks them.
+    /// Long lines of code stay whole, because the user may want to copy them; the terminal wraps them.
     private func code(_ node: OpaquePointer) -> [Line] {
         var text = node.literal ?? ""
         if text.last == "\n" { text.removeLast() }
@@ -90,7 +100,7 @@ struct BlockDrawing {
         let isTight = cmark_node_get_list_tight(node) != 0
         let first = (depth == 0 ? number : nil) ?? Int(cmark_node_get_list_start(node))
         let items = Array(node.children)
-        // Numbers stand right-aligned above each other.
+        // Numbers are aligned to the right.
         let widest = "\(first + items.count - 1)".count
         var lines: [Line] = []
         for (index, item) in items.enumerated() {
@@ -114,7 +124,7 @@ struct BlockDrawing {
 }
 
 extension Line {
-    /// The same behind an indent.
+    /// The same line behind an indent.
     func following(_ head: String, _ style: Style) -> Line {
         var line = Line(head, style)
         line.append(self)
@@ -123,7 +133,7 @@ extension Line {
 
     static func rule(_ width: Int) -> Line { Line(String(repeating: "─", count: max(0, width)), .dim) }
 
-    /// The language of a block of code, where it is named.
+    /// A line with the language of a block of code, if the block names it.
     static func codeHead(_ info: String) -> [Line] {
         let language = info.split(separator: " ").first.map { String($0).visible } ?? ""
         return language.isEmpty ? [] : [Line("  " + language, .dim)]
@@ -137,10 +147,10 @@ extension Line {
 }
 
 enum MarkdownParser {
-    /// The library keeps its extensions' special characters in global tables, which each parser changes and puts back.
+    /// The library keeps its extensions' special characters in global tables, which each parser changes and restores.
     private static let parsing = Mutex<Void>(())
 
-    /// Gives `body` the document and returns its value; `failure` where there is no memory for a document.
+    /// Calls `body` with the document and returns its value; returns `failure` if there is not enough memory.
     static func withDocument<Value: Sendable>(
         _ source: [UInt8], else failure: Value, _ body: (OpaquePointer) -> Value
     ) -> Value {
@@ -171,7 +181,7 @@ enum MarkdownParser {
 }
 
 extension OpaquePointer {
-    /// The kind of a node. Extensions have no constants for theirs.
+    /// The kind of a node. It is a text, because extensions have no constants for their kinds.
     var type: String { cmark_node_get_type_string(self).map { String(cString: $0) } ?? "" }
 
     var literal: String? { cmark_node_get_literal(self).map { String(cString: $0) } }

@@ -1,15 +1,15 @@
 import CCMark
 
-/// Markdown that becomes a part of a larger text, and stays a part of it.
+/// Markdown that becomes a part of a larger text, and does not affect the text after it.
 public enum EmbeddedMarkdown {
     /// The text with its headings moved down, for a place below headings of the level before `headingLevel`.
     ///
-    /// `nil` for a text that does not stay in its place: it leaves a block of code open, or has HTML, so that what follows
-    /// could be taken for a part of it. So does one that is too large to tell.
+    /// The result is `nil` if the text could affect the text after it, because it leaves a block of code open or has
+    /// HTML. It is also `nil` if the text is too large to check.
     ///
     /// - Parameters:
-    ///   - source: its lines end with line feeds.
-    ///   - headingLevel: what the text's first level becomes. The sixth is the deepest that there is.
+    ///   - source: the text; its lines end with line feeds.
+    ///   - headingLevel: the new level of the text's first level. The sixth level is the deepest.
     public static func text(of source: String, headingLevel: Int) -> String? {
         var lines = source.split(separator: "\n", omittingEmptySubsequences: false).map { Array($0.utf8) }
         let headings = withEnd(of: source) { document in
@@ -32,7 +32,8 @@ public enum EmbeddedMarkdown {
         return staysBelow == true ? text : nil
     }
 
-    /// The document of a text with a paragraph behind it; `nil` if the paragraph does not stand on its own there.
+    /// Calls `body` with the document of the text and a paragraph behind it; `nil` if the parser does not see that
+    /// paragraph as a separate one.
     private static func withEnd<Output: Sendable>(of source: String, _ body: (OpaquePointer) -> Output) -> Output? {
         let end = "end"
         let bytes = Array("\(source)\n\n\(end)\n".utf8)
@@ -46,10 +47,10 @@ public enum EmbeddedMarkdown {
         }
     }
 
-    /// Where a heading stands in its source.
+    /// The level of a heading and its place in the source.
     private struct Heading: Sendable {
         let level: Int
-        /// Of its first character, from 0, the column in bytes.
+        /// Line and column of the first character, both from 0; the column counts bytes.
         let line: Int
         let column: Int
 
@@ -59,9 +60,9 @@ public enum EmbeddedMarkdown {
             column = Int(cmark_node_get_start_column(node)) - 1
         }
 
-        /// Writes it as a heading of another level.
+        /// Changes the heading's level in the source.
         ///
-        /// - Returns: `false` for one of several lines, which has no such form.
+        /// - Returns: `false` for a heading of several lines, which can't be written at another level.
         func move(by levels: Int, in lines: inout [[UInt8]]) -> Bool {
             guard lines.indices.contains(line), lines[line].indices.contains(column) else { return false }
             let mark = UInt8(ascii: "#")
@@ -71,7 +72,7 @@ public enum EmbeddedMarkdown {
                 lines[line].replaceSubrange(column..<column + old, with: marks)
                 return true
             }
-            // The other form (https://spec.commonmark.org/0.31.2/#setext-headings) has no level below the second.
+            // An underlined heading (https://spec.commonmark.org/0.31.2/#setext-headings) has only the levels 1 and 2.
             let underline = UInt8(ascii: level == 1 ? "=" : "-")
             guard lines.indices.contains(line + 1) else { return false }
             while [underline, UInt8(ascii: " "), UInt8(ascii: "\t")].contains(lines[line + 1].last) {

@@ -2,13 +2,14 @@ import CCMark
 
 /// The text inside a block, in its styles.
 enum InlineText {
-    /// All text below `node`. It walks with the parser's iterator: an answer can nest emphasis as deep as it is long.
+    /// All text below `node`. It uses the parser's iterator and no recursion: an answer can nest emphasis as deep as it
+    /// is long.
     static func runs(of node: OpaquePointer, _ base: Style = []) -> [Run] {
         guard let walk = cmark_iter_new(node) else { return [] }
         defer { cmark_iter_free(walk) }
         var runs: [Run] = []
         var styles = [base]
-        /// Where the runs of each open link begin.
+        /// The index of the first run of each open link.
         var links: [Int] = []
         var style: Style { styles.last ?? base }
         while true {
@@ -20,7 +21,7 @@ enum InlineText {
             case "text", "html_inline", "html_block": runs.append(Run(text: current.literal ?? "", style: style))
             case "code": runs.append(Run(text: current.literal ?? "", style: style.union(.code)))
             case "code_block": runs.append(Run(text: current.literal ?? "", style: .code))
-            // A line's end in a paragraph is nearly always meant: verses, addresses, "key: value".
+            // A line's end in a paragraph is nearly always intended: verses, addresses, "key: value".
             case "softbreak", "linebreak": runs.append(Run(text: "\n"))
             case "emph": change(&styles, isEntered, .italic)
             case "strong": change(&styles, isEntered, .bold)
@@ -38,7 +39,7 @@ enum InlineText {
                         runs.append(Run(text: shown.isEmpty ? address : " (\(address))", style: style.union(.dim)))
                     }
                 }
-            // Of blocks that are nested too deep to be drawn, the text is shown.
+            // A block that is nested too deep is shown as its text.
             case "paragraph", "item", "heading", "tasklist":
                 if !isEntered, runs.last?.text != "\n" { runs.append(Run(text: "\n")) }
             default: break

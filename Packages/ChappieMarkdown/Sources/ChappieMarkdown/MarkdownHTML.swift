@@ -1,26 +1,26 @@
 import CCMark
 
-/// Markdown for a web page: HTML that runs nothing and fetches nothing, whatever the source says.
+/// Markdown for a web page: whatever the source says, the HTML runs no code and loads nothing.
 public enum MarkdownHTML {
-    /// The most bytes that are rendered: a few of the parser's rules take a time that grows with the square.
+    /// The limit of a source in bytes: the time of a few of the parser's rules grows with the square of the length.
     public static let limit = 64 << 10
 
-    /// The HTML of a text; `nil` for one that is too large, is a table of too many cells, or draws
-    /// nothing: show it as it is.
+    /// The HTML of a text; `nil` if the text is too large, is a table of too many cells, or draws nothing. Show such a
+    /// text as it is.
     ///
-    /// HTML in the source is shown as text. An image becomes a link, unless it is in its `data:` address and of a kind that
-    /// browsers draw without running anything. Links to `javascript:` and the like lead nowhere.
+    /// HTML in the source is shown as text. An image becomes a link, unless its `data:` address holds it and browsers
+    /// draw its type without running code. A link to `javascript:` and other dangerous addresses has no target.
     ///
-    /// - Parameter headingLevel: what the source's first level becomes, where the page has headings above it.
+    /// - Parameter headingLevel: the new level of the source's first level, if the page has headings above the text.
     public static func html(of source: String, headingLevel: Int = 1) -> String? {
         let bytes = Array(source.utf8)
         guard bytes.count <= limit, !BlockDrawing.isHugeTable(bytes) else { return nil }
         return MarkdownParser.withDocument(bytes, else: nil) { document in
             for node in MarkdownParser.allNodes(below: document) { makeHarmless(node, headingLevel) }
-            // Without CMARK_OPT_UNSAFE the renderer leaves out dangerous links as well.
+            // Without CMARK_OPT_UNSAFE the renderer also leaves out dangerous links.
             guard let html = cmark_render_html(document, CMARK_OPT_DEFAULT, nil) else { return nil }
             defer { cmark_get_default_mem_allocator().pointee.free(html) }
-            // A text of definitions alone draws nothing, and an answer must not be lost.
+            // A text that has only definitions draws nothing, and an answer must not be lost.
             let text = String(cString: html)
             return text.isEmpty ? nil : text
         }
@@ -44,7 +44,7 @@ public enum MarkdownHTML {
                 cmark_node_append_child(link, name)
             }
             while let child = cmark_node_first_child(node) {
-                // A link takes the same children as an image, but for links.
+                // A link takes the same children as an image, except links.
                 guard cmark_node_append_child(link, child) != 0 else { break }
             }
             exchange(node, for: link)

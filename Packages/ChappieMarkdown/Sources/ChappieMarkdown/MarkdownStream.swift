@@ -1,8 +1,8 @@
 /// Markdown that streams in, drawn on a terminal block by block.
 ///
-/// A finished block is drawn once, in its style, and never touched again. The unfinished one is shown as plain text that
-/// grows below, and is replaced when it is finished; where it does not fit on the screen its rest waits. Code comes line by
-/// line, a list item by item. What is on the screen at the end does not depend on how the text was cut into deltas.
+/// A finished block is drawn once, in its style, and does not change again. The unfinished block is shown below as
+/// growing plain text, and is replaced when it is finished; if it does not fit on the screen, its rest waits. Code is
+/// drawn line by line, a list item by item. The screen at the end does not depend on how the text was cut into deltas.
 ///
 /// ```swift
 /// var markdown = MarkdownStream(width: 80, height: 24)
@@ -10,50 +10,55 @@
 /// print(markdown.finish(), terminator: "")
 /// ```
 ///
-/// A value: text in, bytes for the terminal out. The time is linear in the size of the answer. What a terminal would obey
-/// (control characters, also those that are written as entities) or be turned around by (bidirectional marks) is taken out.
+/// It is a value: it takes text, and returns bytes for the terminal. The time is linear in the size of the answer. It
+/// removes characters that a terminal would obey (control characters, also if they are written as entities) or that
+/// would change the direction of text (bidirectional marks).
 public struct MarkdownStream: Sendable {
     private var width: Int
     private var height: Int?
     private let isStyled: Bool
-    /// Whether what comes is drawn dim, if styles may be used: for text beside the answer. Change it after ``finish()``.
+    /// Whether the next text is drawn dim, if styles may be used: for text beside the answer. Change it after
+    /// ``finish()``.
     public var isDim = false
 
     private var block: OpenBlock?
-    /// What came of the line that is not whole yet.
+    /// The bytes of the incomplete line.
     private var line: [UInt8] = []
-    /// `nil` until some of the unfinished block has come.
+    /// `nil` until a part of the unfinished block has come.
     private var preview: Preview?
-    /// Whether anything is drawn, so that the next block stands off from it.
+    /// Whether anything is drawn, so that the next block needs a gap.
     private var hasDrawn = false
-    /// The list that the last drawn item belongs to, and the number that follows there.
+    /// The list of the last drawn item, and the number of the next item.
     private var list: (mark: UInt8, next: Int)?
     /// Blank lines since the last block ended.
     private var blanks = 0
 
     /// - Parameters:
     ///   - width: the columns of the terminal.
-    ///   - height: its rows; `nil`, for what is no terminal, shows a block only when it is finished.
+    ///   - height: the rows of the terminal. `nil`, for a file or a pipe, shows a block only when it is finished.
     ///   - isStyled: whether styles and colours may be used. Default `true`.
     public init(width: Int, height: Int?, isStyled: Bool = true) {
-        (self.width, self.height, self.isStyled) = (max(8, width), height, isStyled)
+        self.width = max(8, width)
+        self.height = height
+        self.isStyled = isStyled
     }
 
-    /// Whether the cursor is at the start of a row: nothing unfinished is shown.
+    /// Whether the cursor is at the start of a row, because no unfinished block is shown.
     public var isAtLineStart: Bool { preview?.isShown != true }
 
-    /// The terminal has another size now. What is drawn stays; what comes takes the new one.
+    /// Sets the terminal's new size. Drawn blocks stay as they are; later blocks use the new size.
     public mutating func resize(width: Int, height: Int?) {
-        (self.width, self.height) = (max(8, width), height)
+        self.width = max(8, width)
+        self.height = height
         preview?.width = self.width
     }
 
-    /// Takes more of the answer, and gives what to write.
+    /// Takes more of the answer, and returns the text to write.
     public mutating func append(_ delta: String) -> String {
         var output = ""
         for piece in delta.utf8.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).enumerated() {
             if piece.offset > 0 { endLine(&output) }
-            // A carriage return is part of a line's end, or of nothing.
+            // A carriage return is a part of a line's end, or has no meaning.
             let bytes = piece.element.filter { $0 != 0x0D }
             guard !bytes.isEmpty else { continue }
             line += bytes
@@ -62,23 +67,24 @@ public struct MarkdownStream: Sendable {
         return output
     }
 
-    /// Draws what is left, as at the end of the answer, or where something else is to be shown.
+    /// Draws the rest: at the end of the answer, or before other output.
     public mutating func finish() -> String {
         var output = ""
         if !line.isEmpty { endLine(&output) }
         closeBlock(&output)
         erasePreview(&output)
-        (list, blanks) = (nil, 0)
+        list = nil
+        blanks = 0
         return output
     }
 
     // MARK: Lines
 
-    /// The line is longer by `bytes`, and not whole.
+    /// `bytes` have been added to the line, which is still incomplete.
     private mutating func growLine(by bytes: [UInt8], _ output: inout String) {
         guard height != nil, block?.isFence != true else { return }
         if line.count <= 64 {
-            // The beginning may show already that the block above is over.
+            // The beginning may already show that the block above has ended.
             if let block, let start = LineStart.certainlyInterrupts(line[...]), !block.continues(with: start) {
                 closeBlock(&output)
             }
@@ -90,7 +96,7 @@ public struct MarkdownStream: Sendable {
 
     private mutating func endLine(_ output: inout String) {
         defer { line.removeAll(keepingCapacity: true) }
-        // The block is changed in place, and not bound to a name: its source would be copied for each line.
+        // The block is changed in place and not bound to a name: otherwise its source would be copied for each line.
         if case .fence(let mark, let length, let indent)? = block?.kind {
             return inFence(mark, length, indent, &output)
         }
@@ -107,7 +113,7 @@ public struct MarkdownStream: Sendable {
         begin(start, &output)
     }
 
-    /// The whole line `line` begins a block, or is blank.
+    /// The complete line `line` begins a block, or is blank.
     private mutating func begin(_ start: LineStart, _ output: inout String) {
         let kind: OpenBlock.Kind
         switch start.kind {
@@ -135,7 +141,7 @@ public struct MarkdownStream: Sendable {
         show("\n", &output)
     }
 
-    /// Code is final as soon as its line is whole.
+    /// A line of code is final as soon as it is complete.
     private mutating func inFence(_ mark: UInt8, _ length: Int, _ indent: Int, _ output: inout String) {
         if case .fence(mark, let end) = LineStart(line[...]).kind, end >= length,
             line.allSatisfy({ $0 == mark || $0 == 0x20 || $0 == 0x09 })
@@ -163,11 +169,13 @@ public struct MarkdownStream: Sendable {
         for line in BlockDrawing.lines(of: source, width: width, number: number) { write(line, &output) }
     }
 
-    /// Sets a block off from what is above, and counts the items of a list: one item follows the other as in the source.
+    /// Writes the gap above a block, and counts the items of a list. Between the items of a list the gap is the
+    /// source's.
     @discardableResult
     private mutating func stepOff(from start: LineStart, _ output: inout String) -> Int? {
         output += String(repeating: "\n", count: gap(before: start))
-        (hasDrawn, blanks) = (true, 0)
+        hasDrawn = true
+        blanks = 0
         guard case .item(let mark, let number, _, _) = start.kind else {
             list = nil
             return nil
@@ -191,7 +199,7 @@ public struct MarkdownStream: Sendable {
     private mutating func show(_ text: String, _ output: inout String) {
         guard let height else { return }
         if preview == nil {
-            // One row is for the cursor, one for what the user saw last.
+            // One row is for the cursor, and one for the last row above the block.
             preview = Preview(width: width, height: max(0, height - 2), gap: gap(before: LineStart(line[...])))
         }
         guard let more = preview?.add(text), !more.isEmpty else { return }

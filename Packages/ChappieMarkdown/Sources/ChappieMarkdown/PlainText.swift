@@ -3,11 +3,11 @@ public enum PlainText {
     /// The columns that a terminal gives a text without line feeds.
     public static func columns(of text: String) -> Int { text.columns }
 
-    /// The text with its long lines broken at blanks. What stands between backticks stays together, as does a word that is
-    /// longer than the width: the terminal breaks it, and it can be copied whole.
+    /// The text with its long lines broken at blanks. Text between backticks stays together, and so does a word that is
+    /// longer than the width: the terminal wraps it, and the user can copy it whole.
     ///
-    /// The rest of a line begins below its first word, or below what follows a name with a colon (`chappie: `). In a table,
-    /// whose columns have two blanks or more between them, it begins below the last column.
+    /// The rest of a line begins below its first word, or below the text after a name with a colon (`chappie: `). In a
+    /// table, whose columns have two or more blanks between them, it begins below the last column.
     public static func wrapped(_ text: String, width: Int) -> String {
         guard text.utf8.count > width else { return text }
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
@@ -17,9 +17,11 @@ public enum PlainText {
     private static func wrapped(_ line: Substring, _ width: Int) -> String {
         guard String(line).columns > width else { return String(line) }
         let words = words(of: line)
-        // Of a line that is nearly all indent, too little would be left.
+        // A line with a large indent would leave too little room.
         let margin = min(margin(of: words), width / 2)
-        var (output, column, isEmpty) = ("", 0, true)
+        var output = ""
+        var column = 0
+        var isEmpty = true
         for (blanks, word) in words {
             let columns = word.columns
             if !isEmpty, column + blanks + columns > width {
@@ -37,7 +39,9 @@ public enum PlainText {
     /// The words of a line, each with the number of blanks before it.
     private static func words(of line: Substring) -> [(blanks: Int, text: String)] {
         var words: [(blanks: Int, text: String)] = []
-        var (blanks, word, isCode) = (0, "", false)
+        var blanks = 0
+        var word = ""
+        var isCode = false
         for character in line {
             if character == "`" { isCode.toggle() }
             if character == " ", !isCode {
@@ -53,7 +57,8 @@ public enum PlainText {
     }
 
     private static func margin(of words: [(blanks: Int, text: String)]) -> Int {
-        var (margin, column) = (0, 0)
+        var margin = 0
+        var column = 0
         for (index, word) in words.enumerated() {
             column += word.blanks
             let followsName = index == 1 && words[0].text.hasSuffix(":")
@@ -63,10 +68,11 @@ public enum PlainText {
         return margin
     }
 
-    /// The beginning of a text without line feeds that fits into so many columns, with a mark where there is more.
+    /// The beginning of a text without line feeds, cut to the width; `…` at its end shows that text is missing.
     public static func cut(_ text: String, to width: Int) -> String {
         guard text.columns > width else { return text }
-        var (output, column) = ("", 0)
+        var output = ""
+        var column = 0
         for character in text {
             column += String(character).columns
             guard column < width else { break }

@@ -1,18 +1,22 @@
 /// The unfinished block on the screen: its source as plain text, which grows and is erased when the block is drawn.
 struct Preview {
     var width: Int
-    /// How many rows there may be.
+    /// The largest number of rows.
     private var height: Int
-    /// The columns of each row; empty while nothing is shown.
+    /// The used columns of each row; empty while no text is shown.
     private var rows: [Int] = []
     private var word = ""
     private var wordColumns = 0
     private var blanks = 0
-    /// Rows that are to come before the next word.
+    /// The line feeds before the next word.
     private var feeds: Int
 
-    /// - Parameter gap: the blank rows between what is drawn and the block.
-    init(width: Int, height: Int, gap: Int) { (self.width, self.height, feeds) = (width, height, gap) }
+    /// - Parameter gap: the blank rows between the last drawn block and this one.
+    init(width: Int, height: Int, gap: Int) {
+        self.width = width
+        self.height = height
+        feeds = gap
+    }
 
     var isShown: Bool { !rows.isEmpty }
 
@@ -23,7 +27,8 @@ struct Preview {
             switch scalar {
             case "\n":
                 place(&output)
-                (feeds, blanks) = (feeds + 1, 0)
+                feeds += 1
+                blanks = 0
             case " ", "\t":
                 place(&output)
                 blanks += 1
@@ -40,11 +45,16 @@ struct Preview {
 
     private mutating func place(_ output: inout String) {
         guard !word.isEmpty else { return }
-        defer { (word, wordColumns, blanks, feeds) = ("", 0, 0, 0) }
+        defer {
+            word = ""
+            wordColumns = 0
+            blanks = 0
+            feeds = 0
+        }
         let isFull = (rows.last ?? 0) + blanks + wordColumns > width
         let more = rows.isEmpty ? feeds + 1 : max(feeds, isFull ? 1 : 0)
         guard rows.count + more <= height else {
-            // From here on the rest is only drawn when the block is whole.
+            // The rest is drawn only when the block is complete.
             height = 0
             return
         }
@@ -55,7 +65,8 @@ struct Preview {
         rows[rows.count - 1] += indent + wordColumns
     }
 
-    /// What takes away all that is shown. The terminal may have another width by now, at which it has broken the rows again.
+    /// The sequence that erases the preview. The terminal may have another width now, and may have wrapped the rows
+    /// again.
     func erased(width now: Int) -> String {
         guard isShown else { return "" }
         let up = rows.reduce(0) { $0 + max(1, ($1 + now - 1) / now) } - 1

@@ -17,7 +17,7 @@ struct Style: OptionSet, Hashable {
         (.bold, "1"), (.dim, "2"), (.italic, "3"), (.underline, "4"), (.strike, "9"), (.code, "36"),
     ]
 
-    /// The sequence that turns exactly these on.
+    /// The sequence that turns on exactly these attributes.
     var sequence: String {
         "\u{1B}[0" + Self.attributes.filter { contains($0.0) }.map { ";" + $0.1 }.joined() + "m"
     }
@@ -53,14 +53,14 @@ struct Line: Equatable {
         columns += line.columns
     }
 
-    /// Blanks up to `width` columns.
+    /// Adds blanks up to `width` columns.
     mutating func pad(to width: Int) {
         if columns < width { append(String(repeating: " ", count: width - columns), [], columns: width - columns) }
     }
 
     /// The bytes of the line, without a line feed. A style never outlives its line, so that a pager may show any part.
     ///
-    /// - Parameter base: the style of the whole line, beside those of its parts.
+    /// - Parameter base: the style of the whole line, added to the styles of its parts.
     func encoded(styled: Bool, base: Style = []) -> String {
         guard styled else { return runs.map(\.text).joined() }
         var output = ""
@@ -76,11 +76,11 @@ struct Line: Equatable {
 }
 
 extension Unicode.Scalar {
-    /// The columns that a terminal gives it.
+    /// The columns that a terminal gives to the character.
     var columns: Int {
         if (0x20..<0x7F).contains(value) { return 1 }
         let columns = Int(ccmark_columns(value))
-        // Newer than the C library's tables: it is an emoji, or a letter of a rare script.
+        // The character is newer than the C library's tables: it is an emoji, or a letter of a rare script.
         return columns >= 0 ? columns : properties.generalCategory == .control ? 0 : value >= 0x1F000 ? 2 : 1
     }
 }
@@ -89,11 +89,11 @@ extension String {
     /// The columns of text without line feeds.
     var columns: Int { unicodeScalars.reduce(0) { $0 + $1.columns } }
 
-    /// The text without what a terminal obeys or what turns it around.
+    /// The text without characters that a terminal obeys or that change its direction.
     var visible: String { UntrustedText.forTerminal(self) }
 }
 
-/// Breaks text into lines of a width, at blanks and around wide characters, and within words that are longer.
+/// Breaks text into lines of a width: at blanks, around wide characters, and within words that are longer than a line.
 struct TextFlow {
     private let width: Int
     private var lines: [Line] = []
@@ -111,14 +111,18 @@ struct TextFlow {
         return flow.finished()
     }
 
-    /// The width of the widest line, and of the widest word, where nothing is broken.
+    /// The width of the widest line, and of the widest word, if no line is broken.
     static func extent(of runs: [Run]) -> (line: Int, word: Int) {
-        var (line, word, current, currentWord) = (0, 0, 0, 0)
+        var line = 0
+        var word = 0
+        var current = 0
+        var currentWord = 0
         for run in runs {
             for scalar in run.text.visible.unicodeScalars {
                 if scalar == "\n" { current = 0 } else { current += scalar.columns }
                 currentWord = scalar == " " || scalar == "\n" ? 0 : currentWord + scalar.columns
-                (line, word) = (max(line, current), max(word, currentWord))
+                line = max(line, current)
+                word = max(word, currentWord)
             }
         }
         return (line, word)
@@ -171,6 +175,7 @@ struct TextFlow {
     private mutating func breakLine() {
         placeWord()
         lines.append(line)
-        (line, blanks) = (Line(), Line())
+        line = Line()
+        blanks = Line()
     }
 }

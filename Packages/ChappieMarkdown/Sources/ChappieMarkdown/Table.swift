@@ -4,11 +4,11 @@ import CCMark
 struct Table {
     private enum Alignment { case left, right, center }
 
-    /// The head first.
+    /// The rows, of which the first is the head.
     private let rows: [[[Run]]]
     private let alignments: [Alignment]
 
-    /// - Parameter node: of the type `table`.
+    /// - Parameter node: a node of the type `table`.
     init(_ node: OpaquePointer) {
         rows = node.children.enumerated().map { index, row in
             row.children.map { InlineText.runs(of: $0, index == 0 ? .bold : []) }
@@ -25,7 +25,7 @@ struct Table {
     }
 
     private static let separator = " │ "
-    /// Narrower columns are hard to read.
+    /// The least width of a column: a narrower one is hard to read.
     private static let narrowest = 6
 
     func lines(width: Int) -> [Line] {
@@ -40,7 +40,8 @@ struct Table {
         return lines
     }
 
-    /// The columns' widths: as they are where they fit, else the widest ones shrink; `nil` where nothing fits.
+    /// The columns' widths. If the table is too wide, the widest columns shrink; `nil` if even the least widths don't
+    /// fit.
     private func columnWidths(_ width: Int) -> [Int]? {
         var natural = alignments.map { _ in 1 }
         for row in rows {
@@ -51,8 +52,9 @@ struct Table {
         let available = width - Self.separator.columns * (natural.count - 1)
         guard !natural.isEmpty, available >= natural.reduce(0, { $0 + min($1, Self.narrowest) }) else { return nil }
         guard natural.reduce(0, +) > available else { return natural }
-        // The largest cap under which all fit; what is left over goes to the first columns that want it.
-        var (low, high) = (Self.narrowest, natural.max() ?? 1)
+        // Finds the largest width that all columns can be cut to. The first wider columns get the rest.
+        var low = Self.narrowest
+        var high = natural.max() ?? 1
         while low < high {
             let middle = (low + high + 1) / 2
             if natural.reduce(0, { $0 + min($1, middle) }) <= available { low = middle } else { high = middle - 1 }
@@ -91,7 +93,7 @@ struct Table {
         }
     }
 
-    /// Where the screen is too narrow for columns: each row as "head: cell" lines.
+    /// Each row as "head: cell" lines, for a screen that is too narrow for columns.
     private func records(_ width: Int) -> [Line] {
         guard let head = rows.first else { return [] }
         return rows.dropFirst().enumerated().flatMap { index, row in
