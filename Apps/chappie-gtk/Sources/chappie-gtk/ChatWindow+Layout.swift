@@ -1,4 +1,4 @@
-/// How the window looks, in GtkBuilder's XML: three pages under one header bar.
+/// The layout of the window in GtkBuilder's XML: three pages under one header bar.
 extension ChatWindow {
     static let layout = """
         <interface>

@@ -3,7 +3,7 @@ import ChappieSDK
 import ChappieSignInGTK
 import FoundationEssentials
 
-/// The window: a page to sign in on, and one to talk on.
+/// The window, with a page for signing in and a page for the conversation.
 @MainActor
 final class ChatWindow {
     private typealias Widget = UnsafeMutablePointer<GtkWidget>
@@ -14,13 +14,13 @@ final class ChatWindow {
     private var actions: [String: OpaquePointer] = [:]
 
     private let makeClient: @MainActor () -> ChappieClient
-    /// One for each conversation.
+    /// The client of the present conversation.
     private var client: ChappieClient
     private var session: ChappieAuthSession?
-    /// Whose conversation it is.
+    /// The account that the conversation belongs to.
     private var owner: ChappieAccountInfo?
     private var turn: Task<Void, Never>?
-    /// Whether it has gone from the screen for good.
+    /// Whether the window has left the screen forever.
     private(set) var isEnding = false
 
     init(
@@ -34,10 +34,19 @@ final class ChatWindow {
         func widget(_ id: String) -> Widget {
             UnsafeMutableRawPointer(gtk_builder_get_object(builder, id)).assumingMemoryBound(to: GtkWidget.self)
         }
-        (window, loading, welcome, chat) = (widget("window"), widget("loading"), widget("welcome"), widget("chat"))
-        (reason, retry) = (widget("reason"), widget("retry"))
-        (account, entry, send, stop) = (widget("account"), widget("entry"), widget("send"), widget("stop"))
-        (bar, problem, problemSentence) = (widget("bar"), widget("problem"), widget("problem-sentence"))
+        window = widget("window")
+        loading = widget("loading")
+        welcome = widget("welcome")
+        chat = widget("chat")
+        reason = widget("reason")
+        retry = widget("retry")
+        account = widget("account")
+        entry = widget("entry")
+        send = widget("send")
+        stop = widget("stop")
+        bar = widget("bar")
+        problem = widget("problem")
+        problemSentence = widget("problem-sentence")
         let view: UnsafeMutablePointer<GtkTextView> = widget("transcript").cast()
         transcript = Transcript(view, in: widget("scroller").cast())
 
@@ -64,7 +73,7 @@ final class ChatWindow {
 
     func present() { gtk_window_present(window.cast()) }
 
-    /// Ends the program: the window goes at once, the process when a token that is being renewed is stored.
+    /// Ends the program: the window closes at once. The process ends when a token that is being renewed is stored.
     func quit() {
         guard !isEnding else { return }
         isEnding = true
@@ -86,7 +95,7 @@ final class ChatWindow {
         let session = await Chappie.loadedAuthSession(configuration: configuration, store: store)
         self.session = session
         guard !isEnding else { return }
-        // A spinner draws 60 times a second, hidden or not.
+        // A spinner draws 60 times a second, even if it is hidden.
         gtk_spinner_stop(loading.cast())
         let button = ChappieSignInButton(session: session).widget
         gtk_widget_set_halign(button, GTK_ALIGN_CENTER)
@@ -95,7 +104,7 @@ final class ChatWindow {
         var wasSignedIn: Bool?
         for await state in session.stateUpdates where !isEnding {
             gtk_label_set_text(reason.cast(), explanation(of: state, session))
-            // The credential is still there when a keyring is locked, for instance.
+            // The credential still exists, for instance when a keyring is locked.
             var isUnread: Bool { if case .failed = state { session.lastStoreError != nil } else { false } }
             gtk_widget_set_visible(retry, isUnread ? 1 : 0)
             let details = [session.accountInfo?.email, session.accountInfo?.plan?.displayName].compactMap { $0 }
@@ -108,7 +117,7 @@ final class ChatWindow {
             }
             guard state.isSignedIn != wasSignedIn else { continue }
             wasSignedIn = state.isSignedIn
-            // Not a GtkStack: GTK 4.8 tells a screen reader of the pages that don't show.
+            // A GtkStack does not fit: with GTK 4.8 a screen reader also reads its hidden pages.
             gtk_widget_set_visible(loading, 0)
             gtk_widget_set_visible(chat, state.isSignedIn ? 1 : 0)
             gtk_widget_set_visible(welcome, state.isSignedIn ? 0 : 1)
@@ -124,13 +133,17 @@ final class ChatWindow {
         switch state {
         case .failed(let sentence): sentence
         case .reauthenticationRequired: session.lastError?.errorDescription ?? "Your sign-in has run out."
-        default: "Use your own ChatGPT account. Nothing stands between this window and the service."
+        default: "Use your own ChatGPT account. This window talks directly to the service."
         }
     }
 
     private func signOut() {
         Task {
-            do { try await session?.signOutAndRevoke() } catch { tell(error, after: "Signing out was not completed.") }
+            do {
+                try await session?.signOutAndRevoke()
+            } catch {
+                tell(error, after: "Signing out was not completed.")
+            }
         }
     }
 
@@ -146,7 +159,7 @@ final class ChatWindow {
         focusEntry()
     }
 
-    /// The next user is another one: what was typed, or given back, goes as well.
+    /// Begins a conversation for another user. The text in the entry is deleted too.
     private func forgetConversation() {
         beginConversation()
         gtk_editable_set_text(entry.cast(), "")
@@ -161,7 +174,7 @@ final class ChatWindow {
         transcript.append(question)
         transcript.begin("ChatGPT")
         turn = Task { [client, transcript] in
-            // Another conversation may have begun before this one has noticed.
+            // Another conversation may have begun in the meantime.
             var isShown: Bool { client === self.client }
             do {
                 for try await event in client.stream(question) where isShown {
@@ -189,19 +202,19 @@ final class ChatWindow {
         gtk_widget_set_visible(stop, turn == nil ? 0 : 1)
         g_simple_action_set_enabled(actions["send"], turn == nil ? 1 : 0)
         g_simple_action_set_enabled(actions["stop"], turn == nil ? 0 : 1)
-        // The button that was pressed has gone. Elsewhere the user may be typing, or reading.
+        // The pressed button has gone. If the focus is elsewhere, the user may be typing or reading.
         if focus == nil || focus == send || focus == stop { focusEntry() }
     }
 
-    /// The entry keeps its text: GTK would select it all, and the next key replace it.
+    /// Does not select the text of the entry, as GTK would: the next key would then replace it.
     private func focusEntry() {
         if gtk_widget_get_mapped(entry) != 0 { gtk_entry_grab_focus_without_selecting(entry.cast()) }
     }
 
-    /// Tells the user what went wrong and what to do, on the page that shows; `nil` puts it away. A question that failed may be asked again:
-    /// the conversation is as it was before it.
+    /// Shows the user on the present page what went wrong and what to do; `nil` hides it. A failed question goes back
+    /// into the entry and can be asked again: the conversation is the same as before it.
     private func tell(_ error: (any Error)?, after beginning: String? = nil, giveBack question: String? = nil) {
-        // A sign-out may fail when the window has gone.
+        // A sign-out may fail after the window has gone.
         guard !isEnding else { return }
         let text = [beginning, (error as? any ChappieError)?.explanation].compactMap(\.self).joined(separator: " ")
         let isTalking = gtk_widget_get_visible(chat) != 0
@@ -227,9 +240,10 @@ final class ChatWindow {
         for word in words { free(UnsafeMutablePointer(mutating: word)) }
     }
 
-    /// In a wide window the text stays a column that can be read.
+    /// In a wide window the text stays in a column of a readable width.
     private func keepLinesShort(in view: UnsafeMutablePointer<GtkTextView>) {
-        let (window, bar) = (window, bar)
+        let window = window
+        let bar = bar
         ChappieGTKSignal.connect(window, "realize") {
             guard let surface = gtk_native_get_surface(window.cast()) else { return }
             let set: @MainActor () -> Void = {

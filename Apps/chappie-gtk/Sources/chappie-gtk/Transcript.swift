@@ -1,7 +1,7 @@
 import CGtk4
 
-/// The conversation, as text that can be selected. Pieces of an answer are put at its end together, once a frame: for each, GTK
-/// would go through the whole of the last paragraph.
+/// The conversation, as text that can be selected. The pieces of an answer are added together, once a frame: for each
+/// piece, GTK would go through the whole last paragraph.
 @MainActor
 final class Transcript {
     private let view: UnsafeMutablePointer<GtkTextView>
@@ -9,19 +9,22 @@ final class Transcript {
     private let end: UnsafeMutablePointer<GtkTextMark>
     private let scroll: UnsafeMutablePointer<GtkAdjustment>
     private var gathered = ""
-    private var (position, height, page) = (0.0, 0.0, 0.0)
-    /// The end stays in sight until the user scrolls up to read.
+    private var position = 0.0
+    private var height = 0.0
+    private var page = 0.0
+    /// Whether the end stays visible, which it does until the user scrolls up to read.
     private var followsEnd = true
 
     init(_ view: UnsafeMutablePointer<GtkTextView>, in scroller: OpaquePointer) {
-        (self.view, buffer) = (view, gtk_text_view_get_buffer(view))
+        self.view = view
+        buffer = gtk_text_view_get_buffer(view)
         scroll = gtk_scrolled_window_get_vadjustment(scroller)
         var last = GtkTextIter()
         gtk_text_buffer_get_end_iter(buffer, &last)
         end = gtk_text_buffer_create_mark(buffer, nil, &last, 0)
     }
 
-    /// Begins what `name` says.
+    /// Begins a message of `name`.
     func begin(_ name: String) {
         insertGathered()
         followsEnd = true
@@ -30,12 +33,12 @@ final class Transcript {
         insert("\n")
     }
 
-    /// It shows with the next frame.
+    /// Adds text, which shows with the next frame.
     func append(_ text: String) {
         let isWaiting = !gathered.isEmpty
         gathered += text
         guard !isWaiting else { return }
-        // GTK lets go of the transcript after the frame, or with the widget.
+        // GTK releases the transcript after the frame, or with the widget.
         gtk_widget_add_tick_callback(
             UnsafeMutableRawPointer(view).assumingMemoryBound(to: GtkWidget.self),
             { _, _, data in
@@ -49,13 +52,14 @@ final class Transcript {
     private func insertGathered() {
         guard !gathered.isEmpty else { return }
         noticeScrolling()
-        // Text with a U+0000 is none for GTK.
+        // GTK does not take text with a U+0000.
         insert(gathered.replacing("\0", with: "\u{FFFD}"))
         gathered = ""
     }
 
     private func insert(_ text: String, tag: String? = nil) {
-        var (first, last) = (GtkTextIter(), GtkTextIter())
+        var first = GtkTextIter()
+        var last = GtkTextIter()
         gtk_text_buffer_get_end_iter(buffer, &last)
         let start = gtk_text_iter_get_offset(&last)
         gtk_text_buffer_insert(buffer, &last, text, gint(text.utf8.count))
@@ -71,11 +75,12 @@ final class Transcript {
         gtk_text_buffer_set_text(buffer, "", 0)
     }
 
-    /// Text that grows moves the view down. Up is the user, unless the window has grown: then more fits into it, or less text
-    /// is above.
+    /// Notices whether the user has scrolled. Growing text moves the view down. If the view moved up, the user did it,
+    /// unless the window has grown: then more text fits into it, or less text is above.
     private func noticeScrolling() {
         let before = (position, height, page)
-        (position, height) = (gtk_adjustment_get_value(scroll), gtk_adjustment_get_upper(scroll))
+        position = gtk_adjustment_get_value(scroll)
+        height = gtk_adjustment_get_upper(scroll)
         page = gtk_adjustment_get_page_size(scroll)
         if position < before.0 - 1, height >= before.1, page == before.2 { followsEnd = false }
         if position + page >= height - 1 { followsEnd = true }

@@ -1,4 +1,5 @@
-// A chat window over ChappieSDK and ChappieSignInGTK: what is chosen stands here, what is shown in ChatWindow.
+// A chat window over ChappieSDK and ChappieSignInGTK: this file chooses the settings, ChatWindow shows the
+// conversation.
 import CGtk4
 import ChappieSDK
 import ChappieSignInGTK
@@ -49,7 +50,7 @@ case "--version":
 default: break
 }
 
-// MARK: What is chosen
+// MARK: Settings
 
 let service = ChappieEndpoints.chatGPT.profile
 let configuration = ChappieConfiguration(
@@ -62,18 +63,18 @@ let store: ChappieCredentialStorage =
     case "keyring": .keyring
     case "file": .encryptedFile(passphrase: .environment)
     case "memory": .memory
-    default: refuse("CHAPPIE_CREDENTIAL_STORE is keyring, file or memory.")
+    default: refuse("CHAPPIE_CREDENTIAL_STORE must be keyring, file or memory.")
     }
 
 // MARK: Running
 
-/// Started again, the program shows the window that is there. With other settings it is another program: a simulator's must
-/// not show the real one's.
+/// If the program runs already, a second start shows the present window. With other settings it is another program: a
+/// program with a simulator must not show the window of the real service.
 let settings = ProcessInfo.processInfo.environment.map { "\($0)=\($1)" }.filter { $0.hasPrefix("CHAPPIE_") }
 let sum = g_str_hash(settings.sorted().joined(separator: "\n"))
 let id = settings.isEmpty ? "com.chappie.Chat" : "com.chappie.Chat.With\(sum)"
 
-/// No `await` up here: GTK's loop serves the main actor once it runs, as ChappieGTKMainLoop says.
+/// There must be no `await` in this file: GTK's loop runs the main actor's jobs, as ChappieGTKMainLoop says.
 guard let application = gtk_application_new(id, G_APPLICATION_DEFAULT_FLAGS) else {
     refuse("GTK could not be started.")
 }
@@ -82,11 +83,12 @@ var chat: ChatWindow?
 
 ChappieGTKSignal.connect(application, "activate") {
     ChappieGTKMainLoop.install()
-    // One that is ending goes on doing so beside the new one.
+    // A window that is ending keeps ending beside the new window.
     if chat?.isEnding ?? true { chat = ChatWindow(application, configuration: configuration, store: store) }
     chat?.present()
 }
-/// Closing the window, Ctrl+Q and Ctrl-C: the process ends when what it has to keep is kept. A second Ctrl-C ends it at once.
+/// After Ctrl-C, as after Ctrl+Q or when the window is closed, the process stores its data and ends. A second Ctrl-C
+/// ends it at once.
 for signal in [SIGINT, SIGTERM, SIGHUP] {
     let quit: GSourceFunc = { _ in
         MainActor.assumeIsolated { if let chat, !chat.isEnding { chat.quit() } else { g_application_quit(program) } }

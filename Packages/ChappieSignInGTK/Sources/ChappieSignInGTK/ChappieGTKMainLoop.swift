@@ -6,11 +6,11 @@ import CGtk4
     import Musl
 #endif
 
-/// Serves Swift's main actor from GLib's main loop, so that `@MainActor` code and GTK take turns on one thread.
+/// Runs the jobs of Swift's main actor in GLib's main loop, so that `@MainActor` code and GTK take turns on one thread.
 ///
-/// On Linux the main actor's executor is libdispatch's main queue, and `g_application_run` doesn't know of it. Without this
-/// bridge no task on the main actor gets its turn once GTK's loop runs: an `await` there waits forever, and no state of a
-/// session or a model arrives. Install it when GTK starts the program, before the first task is needed:
+/// On Linux the main actor's executor is libdispatch's main queue, which `g_application_run` does not know. Without
+/// this bridge no task on the main actor runs while GTK's loop runs: an `await` there waits forever, and the state of a
+/// session or a model never arrives. Install it when GTK starts the program, before the first task:
 /// ```swift
 /// import CGtk4
 /// import ChappieSignInGTK
@@ -26,27 +26,27 @@ import CGtk4
 /// let program = UnsafeMutableRawPointer(application).assumingMemoryBound(to: GApplication.self)
 /// g_application_run(program, CommandLine.argc, CommandLine.unsafeArgv)
 /// ```
-/// Make a window before the first task: GTK ends a program that has none when the handler of `activate` returns.
+/// Make a window before the first task: GTK ends a program that has no window when the handler of `activate` returns.
 ///
-/// `main` has to be synchronous: no `await` in `main.swift`, no `static func main() async`. After a suspension there, the rest
-/// runs as a job of the main queue, and GTK's loop inside of it keeps the queue from serving any other.
+/// `main` must be synchronous: no `await` in `main.swift`, no `static func main() async`. After a suspension there, the
+/// rest runs as a job of the main queue, and GTK's loop in that job keeps the queue from running another job.
 ///
-/// The queue has a descriptor, an eventfd, that is readable while there is work. A source of the loop waits for it, takes what
-/// it counts (left there, it would keep the loop busy) and has the queue run what it holds. No thread polls, and an idle
-/// program stays idle. The two functions are libdispatch's own, the ones by which CoreFoundation's run loop does the same;
-/// they are in every release for Linux and in none of its public headers, and CGtk4.h declares them.
+/// The queue has a descriptor, an eventfd, which is readable while there is work. A source of the loop waits for it,
+/// reads its count (otherwise it would keep the loop busy), and lets the queue run its jobs. No thread polls, and an
+/// idle program stays idle. The two functions are libdispatch's own, and CoreFoundation's run loop uses them for the
+/// same purpose. Every release for Linux has them, but none of its public headers; CGtk4.h declares them.
 ///
-/// A loop that runs inside of a job (`g_main_loop_run` for a modal dialogue, for instance) gets no further jobs until it ends.
+/// While a loop runs inside of a job (`g_main_loop_run` for a modal dialogue, for instance), no further jobs run.
 @MainActor
 public enum ChappieGTKMainLoop {
     private static var source: guint = 0
 
-    /// Begins. Nothing happens where it has begun already.
+    /// Begins. A second call does nothing.
     public static func install() {
         guard source == 0 else { return }
         let descriptor = _dispatch_get_main_queue_handle_4CF()
         source = g_unix_fd_add_full(
-            // As GTK's own layout and drawing, which a busy main actor would otherwise keep from their turn.
+            // This is the priority of GTK's layout and drawing, so that a busy main actor does not block them.
             G_PRIORITY_HIGH_IDLE + 20, descriptor, G_IO_IN,
             { descriptor, _, _ in
                 var count: UInt64 = 0

@@ -1,6 +1,6 @@
 import CGtk4
 
-/// Closures as handlers of GTK's signals; in C this is the macro `g_signal_connect`, which Swift does not import.
+/// Connects closures to GTK's signals. In C this is the macro `g_signal_connect`, which Swift does not import.
 public enum ChappieGTKSignal {
     private final class Handler: Sendable {
         let body: @MainActor () -> Bool
@@ -13,12 +13,12 @@ public enum ChappieGTKSignal {
     /// ```swift
     /// ChappieGTKSignal.connect(button, "clicked") { print("clicked") }
     /// ```
-    /// The object keeps the closure, and lets go of it when it is destroyed: capture the object itself as a pointer, which
-    /// retains nothing. What the signal carries beside the object is not handed on.
+    /// The object keeps the closure, and releases it when it is destroyed. Capture the object itself as a pointer,
+    /// which does not retain it. The closure does not get the other arguments of the signal.
     ///
     /// - Parameters:
     ///   - object: any GObject that belongs to the main thread.
-    ///   - signal: its name, with a detail where wanted: `notify::visible`.
+    ///   - signal: the signal's name, if needed with a detail: `notify::visible`.
     public static func connect(
         _ object: UnsafeMutableRawPointer, _ signal: String, _ body: @escaping @MainActor () -> Void
     ) {
@@ -28,11 +28,12 @@ public enum ChappieGTKSignal {
         }
     }
 
-    /// The same for a signal whose handler has an answer: `true` where the event has been dealt with, as for `close-request`.
+    /// Connects a handler that returns an answer, such as the handler of `close-request`: `true` if it has dealt with
+    /// the event.
     public static func answer(
         _ object: UnsafeMutableRawPointer, _ signal: String, _ body: @escaping @MainActor () -> Bool
     ) {
-        // Swapped, the handler gets its data first, and may leave out whatever else the signal carries.
+        // With G_CONNECT_SWAPPED the handler gets its data first, and can ignore the other arguments of the signal.
         let callback: @convention(c) (UnsafeMutableRawPointer) -> gboolean = { data in
             let handler = Unmanaged<Handler>.fromOpaque(data).takeUnretainedValue()
             return MainActor.assumeIsolated { handler.body() ? 1 : 0 }

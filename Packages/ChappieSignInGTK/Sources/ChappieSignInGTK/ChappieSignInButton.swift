@@ -3,23 +3,24 @@ public import ChappieAuth
 import ChappieCore
 public import ChappieSignInUI
 
-/// The button "Sign in with ChatGPT" for GTK 4, with its sheet: three steps, the code, a countdown, and how it ended.
+/// The button "Sign in with ChatGPT" for GTK 4, with its sheet: three steps, the code, a countdown, and the ending.
 ///
 /// ```swift
 /// let signIn = ChappieSignInButton(session: session)
 /// gtk_box_append(box, signIn.widget)
 /// ```
-/// It draws what ``model`` says. The button is insensitive while a sign-in runs and hidden while a user is signed in; the sheet
-/// is a modal window over the button's. Escape, "Cancel" and closing the sheet cancel the sign-in, and the focus goes back to
-/// the button. It needs ``ChappieGTKMainLoop``, and takes colours, contrast and direction from GTK's settings.
+/// It draws the state of ``model``. The button is insensitive while a sign-in runs, and hidden while a user is signed
+/// in. The sheet is a modal window over the button's window. If the user presses Escape or "Cancel" or closes the
+/// sheet, the sign-in is cancelled and the focus goes back to the button. The button needs ``ChappieGTKMainLoop``, and
+/// takes colours, contrast and direction from GTK's settings.
 ///
-/// The widget keeps this object. When the widget is destroyed, with its window for instance, a sign-in that runs is cancelled
-/// and nothing is left behind.
+/// The widget keeps this object alive. When the widget is destroyed, for instance with its window, a running sign-in is
+/// cancelled and all resources are released.
 @MainActor
 public final class ChappieSignInButton {
-    /// A `GtkButton` to put into a window; good until it is destroyed.
+    /// A `GtkButton` to put into a window; valid until it is destroyed.
     public let widget: UnsafeMutablePointer<GtkWidget>
-    /// The model that the button and its sheet draw; a program may begin and cancel a sign-in by it as well.
+    /// The model of the button and its sheet. A program may also begin and cancel a sign-in with it.
     public let model: ChappieSignInModel
 
     private let texts: ChappieSignInTexts
@@ -29,20 +30,21 @@ public final class ChappieSignInButton {
     private var follower: Task<Void, Never>?
 
     /// - Parameters:
-    ///   - session: what is signed in.
-    ///   - showsOnboardingSheet: Default `true`. With `false` there is no sheet: the code goes to the clipboard, the page opens
-    ///     by itself, and the program shows how it ended.
+    ///   - session: the session to sign in.
+    ///   - showsOnboardingSheet: Default `true`. With `false` no sheet is shown: the code goes to the clipboard, the
+    ///     page opens by itself, and the program shows the ending.
     ///   - requestsNotificationPermission: whether the notifier asks the user at the first sign-in. Default `true`.
     ///   - texts: the words. Default: English.
-    ///   - notifier: tells the user that the account is linked. Default: the session's. (`GNotification` is no default: a
-    ///     desktop drops it silently where the program has no desktop file.)
+    ///   - notifier: notifies the user that the account is linked. Default: the session's. (`GNotification` can't be
+    ///     the default: a desktop drops it silently if the program has no desktop file.)
     ///   - onDeviceCode: gets the code, for a program that shows it itself. Default none.
     public init(
         session: ChappieAuthSession, showsOnboardingSheet: Bool = true, requestsNotificationPermission: Bool = true,
         texts: ChappieSignInTexts = ChappieSignInTexts(), notifier: (any Notifier)? = nil,
         onDeviceCode: (@MainActor (ChappieDeviceCode) -> Void)? = nil
     ) {
-        (widget, label) = (gtk_button_new(), gtk_label_new(nil))
+        widget = gtk_button_new()
+        label = gtk_label_new(nil)
         self.texts = texts
         model = ChappieSignInModel(
             session: session, showsOnboardingSheet: showsOnboardingSheet,
@@ -59,7 +61,7 @@ public final class ChappieSignInButton {
         let updates = model.stateUpdates
         show(model.state)
         follower = Task { [weak self] in
-            // A state may be on its way when the widget goes.
+            // A state may still arrive after the widget is destroyed.
             for await state in updates where !Task.isCancelled { self?.show(state) }
         }
     }
@@ -86,7 +88,7 @@ public final class ChappieSignInButton {
     private func dismiss() {
         guard let sheet else { return }
         gtk_window_destroy(sheet.window.cast())
-        // A program whose user is signed in has a place of its own for the focus.
+        // When the user is signed in, the program sets the focus.
         if !model.state.isHidden { gtk_widget_grab_focus(widget) }
     }
 

@@ -2,10 +2,10 @@ import CGtk4
 import ChappieAuth
 import ChappieCore
 
-/// Opens pages by GTK: in a sandbox by the desktop's portal, else with the user's own browser, over the window that asks.
+/// Opens pages with GTK: in a sandbox through the desktop's portal, otherwise directly in the user's browser.
 @MainActor
 final class GTKBrowser: Browser {
-    /// A widget of the window that asks, as long as it is there.
+    /// A widget of the window that asks for the page; `nil` when that window has gone.
     var asking: Widget?
 
     private var window: UnsafeMutablePointer<GtkWindow>? {
@@ -41,14 +41,14 @@ final class GTKBrowser: Browser {
     }
 }
 
-/// The clipboard of the display that a widget is on.
+/// The clipboard of a widget's display.
 @MainActor
 final class GTKClipboard: Clipboard {
     private let display: OpaquePointer
 
     init(of widget: Widget) { display = gtk_widget_get_display(widget) }
 
-    /// The program owns the text from now on, and gives it to what pastes.
+    /// The program keeps the text, and gives it to each program that pastes.
     @MainActor func copy(_ text: String) async throws(DesktopError) -> ClipboardOutcome {
         gdk_clipboard_set_text(gdk_display_get_clipboard(display), text)
         return .copied

@@ -1,4 +1,4 @@
-/// How the sheet looks: GtkBuilder's XML, and rules for its style classes. Colours are the theme's.
+/// The layout of the sheet: GtkBuilder's XML, and rules for its style classes. The theme gives the colours.
 extension SignInSheet {
     static var layout: String {
         """
@@ -83,14 +83,14 @@ extension SignInSheet {
         """
     }
 
-    /// For the eye alone.
+    /// Hides a widget from screen readers.
     private static let silent = "<property name=\"accessible-role\">presentation</property>"
 
     private static let centred = """
         <property name="justify">center</property><property name="xalign">0.5</property>
         """
 
-    /// A number, or a tick where it is done; title and detail; what does it; a notice.
+    /// A step: its number, or a tick when it is done; title and detail; its controls; a notice.
     private static func step(_ id: String, _ number: Int, _ controls: String) -> String {
         """
         <object class="GtkBox"><property name="spacing">12</property>
@@ -129,7 +129,8 @@ extension SignInSheet {
         """
     }
 
-    /// GTK 4.8 says the name of a button twice that makes its mnemonic label itself; with a label of its own it doesn't.
+    /// The button has a separate label, because GTK 4.8 says the name of a button twice if the button makes its
+    /// mnemonic label itself.
     private static func button(_ id: String, class style: String = "text-button", extra: String = "") -> String {
         """
         <object class="GtkButton" id="\(id)">\(extra)<style><class name="\(style)"/></style>

@@ -3,8 +3,8 @@ import ChappieAuth
 import ChappieCore
 import ChappieSignInUI
 
-/// The window with the three steps, or with how the sign-in ended. It shows a state and calls the model, and is gone when its
-/// window is.
+/// The window with the three steps, or with the ending of the sign-in. It shows a state and calls the model, and lives
+/// as long as its window.
 @MainActor
 final class SignInSheet {
     let window: Widget
@@ -18,15 +18,26 @@ final class SignInSheet {
 
     private static var hasStyles = false
 
-    /// - Parameter root: the window that it stands over, `GtkRoot *`.
+    /// - Parameter root: the window below the sheet, `GtkRoot *`.
     init(_ model: ChappieSignInModel, _ texts: ChappieSignInTexts, over root: OpaquePointer?) {
         let layout = Layout(Self.layout)
-        (self.model, self.texts, window) = (model, texts, layout["sheet"])
-        (scroller, pages) = (layout["scroller"], layout["pages"])
-        (stepsPage, endingPage) = (layout["steps"], layout["ending"])
-        (spinner, countdown, code) = (layout["spinner"], layout["countdown"], layout["code"])
-        (address, sentence, advice) = (layout["address"], layout["sentence"], layout["advice"])
-        (cancel, tryAgain, openPage, copy) = (layout["cancel"], layout["try-again"], layout["open"], layout["copy"])
+        self.model = model
+        self.texts = texts
+        window = layout["sheet"]
+        scroller = layout["scroller"]
+        pages = layout["pages"]
+        stepsPage = layout["steps"]
+        endingPage = layout["ending"]
+        spinner = layout["spinner"]
+        countdown = layout["countdown"]
+        code = layout["code"]
+        address = layout["address"]
+        sentence = layout["sentence"]
+        advice = layout["advice"]
+        cancel = layout["cancel"]
+        tryAgain = layout["try-again"]
+        openPage = layout["open"]
+        copy = layout["copy"]
         permission = Notice(layout, "permission")
         steps = [
             .openPage: Step(layout, "open-page"), .continueWithChatGPT: Step(layout, "continue"),
@@ -47,14 +58,14 @@ final class SignInSheet {
             gtk_label_set_text_with_mnemonic(layout[id].cast(), mnemonics.mark(text ?? ""))
         }
         openPage.setVisible(texts.openPage.button != nil)
-        // The relation to the label would be its whole name; the code belongs to it.
+        // With the relation, the label would be the button's whole accessible name; the code belongs to the name too.
         gtk_accessible_reset_relation(copy.cast(), GTK_ACCESSIBLE_RELATION_LABELLED_BY)
         openPage.tell(GTK_ACCESSIBLE_PROPERTY_DESCRIPTION, texts.openPage.detail)
         copy.tell(GTK_ACCESSIBLE_PROPERTY_DESCRIPTION, texts.enterCode.detail)
         ChappieGTKSignal.connect(openPage, "clicked") { model.openPage() }
         ChappieGTKSignal.connect(copy, "clicked") { model.copyCode() }
         ChappieGTKSignal.connect(tryAgain, "clicked") { model.signIn() }
-        // The model decides what that means; the sheet goes when the state says so.
+        // The model handles the closing; the sheet closes when the state says so.
         ChappieGTKSignal.answer(window, "close-request") {
             model.cancel()
             return true
@@ -85,7 +96,7 @@ final class SignInSheet {
         window.tellBusy(isPreparing)
         let sentence = isPreparing ? state.title : state.countdown ?? ""
         gtk_label_set_text(countdown.cast(), sentence)
-        // A screen reader hears of it once a minute: the label that counts is for the eye.
+        // A screen reader gets the countdown once a minute, and does not read the label that counts each second.
         let seconds = state.remaining?.components.seconds ?? 0
         if seconds % 60 == 0 || state.deviceCode != shown?.deviceCode {
             window.tell(GTK_ACCESSIBLE_PROPERTY_DESCRIPTION, sentence)
@@ -97,32 +108,35 @@ final class SignInSheet {
         gtk_label_set_width_chars(code.cast(), gint(min(deviceCode?.userCode.count ?? 10, 10)))
         gtk_label_set_text(address.cast(), deviceCode?.verificationURL.absoluteString ?? "")
         address.setVisible(deviceCode != nil)
-        // Letter by letter: read as words, a code can't be typed.
+        // The code is spelled, because a user can't type a code that is read as words.
         let spelled = deviceCode.map { $0.userCode.map(String.init).joined(separator: " ") } ?? ""
         copy.tell(GTK_ACCESSIBLE_PROPERTY_LABEL, [texts.enterCode.button ?? "", spelled].joined(separator: " "))
     }
 
     private func showEnding(_ ending: ChappieSignInEnding?) {
-        // Not a GtkStack: GTK 4.8 tells a screen reader of the pages that don't show.
+        // A GtkStack does not fit: with GTK 4.8 a screen reader also reads its hidden pages.
         stepsPage.setVisible(ending == nil)
         endingPage.setVisible(ending != nil)
         guard let words = ending?.words else { return }
         gtk_label_set_text(sentence.cast(), words.sentence)
         gtk_label_set_text(advice.cast(), words.advice)
-        // It gets the focus: a screen reader says what happened together with what to do.
+        // This button gets the focus, so a screen reader says the ending together with the next step.
         tryAgain.tell(GTK_ACCESSIBLE_PROPERTY_DESCRIPTION, "\(words.sentence) \(words.advice)")
     }
 
-    /// GTK keeps a window's height when its content grows, and would scroll; a large print may.
+    /// Makes the window as high as its content: GTK keeps a window's height when the content grows, and would scroll.
+    /// Large print may still scroll.
     private func fitHeight() {
-        // Before it has a place on the screen, it has its default width.
-        var (width, unused, height): (gint, gint, gint) = (gtk_widget_get_width(pages), 0, 0)
+        var width = gtk_widget_get_width(pages)
+        var unused: gint = 0
+        var height: gint = 0
+        // Before the window is on the screen, it has its default width.
         if width == 0 { gtk_window_get_default_size(window.cast(), &width, &unused) }
         gtk_widget_measure(pages, GTK_ORIENTATION_VERTICAL, width, &height, nil, nil, nil)
         gtk_scrolled_window_set_min_content_height(scroller.cast(), min(height, screenHeight - 160))
     }
 
-    /// Of the screen that the window below is on.
+    /// The height of the screen that shows the window below.
     private var screenHeight: gint {
         var area = GdkRectangle()
         let below = gtk_window_get_transient_for(window.cast()).flatMap { gtk_native_get_surface(OpaquePointer($0)) }
@@ -139,13 +153,15 @@ final class SignInSheet {
     }
 }
 
-/// A sentence that may be missing.
+/// The row of a notice, which is hidden without a notice.
 @MainActor
 private struct Notice {
     private let row, icon, label: Widget
 
     init(_ layout: borrowing Layout, _ id: String) {
-        (row, icon, label) = (layout["\(id)-notice"], layout["\(id)-icon"], layout["\(id)-sentence"])
+        row = layout["\(id)-notice"]
+        icon = layout["\(id)-icon"]
+        label = layout["\(id)-sentence"]
     }
 
     func show(_ notice: ChappieSignInNotice?) {
@@ -155,7 +171,7 @@ private struct Notice {
     }
 }
 
-/// One of the numbered things to do.
+/// The row of a numbered step.
 @MainActor
 private struct Step {
     let done: Widget
@@ -163,8 +179,10 @@ private struct Step {
     private let notice: Notice
 
     init(_ layout: borrowing Layout, _ id: String) {
-        (number, done) = (layout["\(id)-number"], layout["\(id)-done"])
-        (title, detail) = (layout["\(id)-title"], layout["\(id)-detail"])
+        number = layout["\(id)-number"]
+        done = layout["\(id)-done"]
+        title = layout["\(id)-title"]
+        detail = layout["\(id)-detail"]
         notice = Notice(layout, id)
     }
 

@@ -3,7 +3,8 @@ public import CGtk4
 typealias Widget = UnsafeMutablePointer<GtkWidget>
 
 extension UnsafeMutablePointer where Pointee == GtkWidget {
-    /// The widget as one of its kinds, which C has as macros: `GTK_WINDOW(widget)`. The caller knows the kind.
+    /// The widget as another type of its class, which C does with macros: `GTK_WINDOW(widget)`. The caller knows the
+    /// type.
     /// ```swift
     /// gtk_window_present(window.cast())
     /// ```
@@ -11,16 +12,17 @@ extension UnsafeMutablePointer where Pointee == GtkWidget {
         UnsafeMutableRawPointer(self).assumingMemoryBound(to: Kind.self)
     }
 
-    /// The same for a kind that is opaque in C.
+    /// The widget as a type that is opaque in C.
     public func cast() -> OpaquePointer { OpaquePointer(self) }
 
     func setVisible(_ isVisible: Bool) { gtk_widget_set_visible(self, isVisible ? 1 : 0) }
 
     func setSensitive(_ isSensitive: Bool) { gtk_widget_set_sensitive(self, isSensitive ? 1 : 0) }
 
-    /// Gives a screen reader a name, or a description.
+    /// Sets a name, or a description, for screen readers.
     func tell(_ property: GtkAccessibleProperty, _ text: String) {
-        var (property, value) = (property, GValue())
+        var property = property
+        var value = GValue()
         gtk_accessible_property_init_value(property, &value)
         g_value_set_string(&value, text)
         gtk_accessible_update_property_value(cast(), 1, &property, &value)
@@ -28,7 +30,8 @@ extension UnsafeMutablePointer where Pointee == GtkWidget {
     }
 
     func tellBusy(_ isBusy: Bool) {
-        var (state, value) = (GTK_ACCESSIBLE_STATE_BUSY, GValue())
+        var state = GTK_ACCESSIBLE_STATE_BUSY
+        var value = GValue()
         gtk_accessible_state_init_value(state, &value)
         g_value_set_boolean(&value, isBusy ? 1 : 0)
         gtk_accessible_update_state_value(cast(), 1, &state, &value)
@@ -45,14 +48,14 @@ struct Layout: ~Copyable {
 
     deinit { g_object_unref(UnsafeMutableRawPointer(builder)) }
 
-    /// The widget with this id; the layout has one.
+    /// The widget with this id, which the layout must have.
     subscript(_ id: String) -> Widget {
         guard let object = gtk_builder_get_object(builder, id) else { preconditionFailure("no widget \(id)") }
         return UnsafeMutableRawPointer(object).assumingMemoryBound(to: GtkWidget.self)
     }
 }
 
-/// Rules for the style classes of a layout, below the program's own and above the theme's.
+/// Adds rules for the style classes of a layout, below the program's own rules and above the theme's.
 @MainActor
 func useStyles(_ css: String, on display: OpaquePointer) {
     let provider = gtk_css_provider_new()
@@ -62,7 +65,7 @@ func useStyles(_ css: String, on display: OpaquePointer) {
     g_object_unref(provider)
 }
 
-/// Gives each text of a window the first letter that no text before it has for Alt.
+/// Gives each text of a window a key for Alt: its first letter that no earlier text has.
 struct Mnemonics {
     private var taken: Set<String> = []
 

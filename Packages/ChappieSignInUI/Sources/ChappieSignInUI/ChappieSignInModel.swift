@@ -7,10 +7,11 @@ public import ChappieCore
     extension ChappieSignInModel: ObservableObject {}
 #endif
 
-/// The button "Sign in with ChatGPT" and its sheet, without a screen: a face shows ``state`` and calls the methods.
+/// The model of the button "Sign in with ChatGPT" and its sheet. A user interface shows ``state`` and calls the
+/// methods.
 ///
-/// It asks for the permission to notify, gets a code, copies it, opens the page, counts down, waits for the approval and
-/// notifies the user. A whole face for a terminal:
+/// It asks for the permission to notify, gets a code, copies it, opens the page, counts down, waits for the approval
+/// and notifies the user. A complete user interface for a terminal:
 /// ```swift
 /// let model = ChappieSignInModel(session: Chappie.authSession(), showsOnboardingSheet: false)
 /// model.signIn()
@@ -22,8 +23,8 @@ public import ChappieCore
 /// }
 /// await model.finishPendingWork()
 /// ```
-/// An `ObservableObject` where Combine exists; on every platform ``stateUpdates`` tells of each change. When the model goes
-/// away, the sign-in that it has begun is cancelled.
+/// It is an `ObservableObject` if Combine exists; on every platform ``stateUpdates`` reports each change. When the
+/// model is deallocated, it cancels the sign-in that it has begun.
 @MainActor
 public final class ChappieSignInModel {
     /// The session that signs in.
@@ -38,22 +39,22 @@ public final class ChappieSignInModel {
     private let states: StatusSubject<ChappieSignInState>
     private var follower: Task<Void, Never>?
     private var countdown: Task<Void, Never>?
-    /// Tells the user that the account is linked, whatever becomes of the model.
+    /// The notification that the account is linked. It is sent even if the model is deallocated.
     private var notification: Task<Void, Never>?
-    /// What was begun for the user and has not come to an end.
+    /// The running tasks for the user.
     private var work: [Int: Task<Void, Never>] = [:]
     private var lastWork = 0
     private var cancellations = 0
 
     /// - Parameters:
-    ///   - session: what is signed in.
+    ///   - session: the session to sign in.
     ///   - showsOnboardingSheet: Default `true`. With `false` the page opens by itself as soon as there is a code.
-    ///   - requestsNotificationPermission: whether the user is asked at the first ``signIn()``. Default `true`. The
+    ///   - requestsNotificationPermission: whether the first ``signIn()`` asks the user. Default `true`. The
     ///     notification is sent in any case, unless the user has refused here.
     ///   - texts: the words. Default: English.
-    ///   - browser: opens the page. Default none: the user does.
+    ///   - browser: opens the page. Default none: the user opens it.
     ///   - clipboard: takes the code. Default none.
-    ///   - notifier: tells the user that the account is linked. Default: the session's, where it has one.
+    ///   - notifier: notifies the user that the account is linked. Default: the session's notifier, if it has one.
     ///   - clock: for the countdown. Default: the machine's.
     ///   - onDeviceCode: gets the code, for a program that shows it itself. Default none.
     public init(
@@ -62,8 +63,11 @@ public final class ChappieSignInModel {
         clipboard: (any Clipboard)? = nil, notifier: (any Notifier)? = nil, clock: any ChappieClock = SystemClock(),
         onDeviceCode: (@MainActor (ChappieDeviceCode) -> Void)? = nil
     ) {
-        (self.session, self.browser, self.clipboard) = (session, browser, clipboard)
-        (self.clock, self.onDeviceCode) = (clock, onDeviceCode)
+        self.session = session
+        self.browser = browser
+        self.clipboard = clipboard
+        self.clock = clock
+        self.onDeviceCode = onDeviceCode
         self.notifier = notifier ?? session.notifier
         let settings = SignInFlow.Settings(
             texts: texts, showsSheet: showsOnboardingSheet, requestsPermission: requestsNotificationPermission,
@@ -82,7 +86,7 @@ public final class ChappieSignInModel {
         for task in work.values { task.cancel() }
     }
 
-    /// What a face shows now.
+    /// The present state, which a user interface shows.
     public private(set) var state: ChappieSignInState {
         get { states.value }
         set {
@@ -94,15 +98,15 @@ public final class ChappieSignInModel {
         }
     }
 
-    /// The current ``state`` first, then every change in order, none left out. Each call gives a stream of its own.
+    /// The current ``state`` first, then every change in order, none left out. Each call returns a new stream.
     public var stateUpdates: AsyncStream<ChappieSignInState> { states.updates() }
 }
 
-// MARK: What a user does
+// MARK: Actions of the user
 
 extension ChappieSignInModel {
-    /// Begins a sign-in: the button, and "try again". Nothing happens while one is running. A user who is signed in already
-    /// changes the account with it.
+    /// Begins a sign-in: the button, and "try again". Nothing happens while a sign-in runs. A user who is already
+    /// signed in changes the account with it.
     public func signIn() { receive(.pressed) }
 
     /// Opens the page of the first step. Nothing happens without a code or a browser.
@@ -111,12 +115,12 @@ extension ChappieSignInModel {
     /// Copies the code of the third step. Nothing happens without a code or a clipboard.
     public func copyCode() { receive(.pressedCopy) }
 
-    /// Ends the sign-in that is running and everything that belongs to it, or puts the sentence about the last one away:
-    /// the cancel button, and the sheet that is closed.
+    /// Ends the running sign-in and everything that belongs to it, or removes the sentence about the last sign-in: the
+    /// cancel button, and the sheet when it is closed.
     public func cancel() { receive(.closed) }
 
-    /// Waits until the desktop has done what it was asked, the notification included: for programs that end. While a sign-in
-    /// is running it waits for that as well.
+    /// Waits until the desktop has finished its work, with the notification, so that the program can end. It also waits
+    /// for a sign-in that runs.
     public func finishPendingWork() async {
         while let task = work.values.first { await task.value }
         await notification?.value
@@ -130,13 +134,13 @@ extension ChappieSignInModel {
         var actions = flow.handle(event, now: clock.now)
         if actions.contains(.cancelSignIn) {
             actions.removeAll { $0 == .cancelSignIn }
-            // It is first, so that no face sees a sign-in that is cancelled and still in progress.
+            // This comes first, so that no user interface sees a cancelled sign-in that is still in progress.
             cancelSignIn()
         }
         let cancellations = cancellations
         state = flow.state
         countDown()
-        // A host that cancels in the middle gets nothing of the rest.
+        // If the host cancels in the middle, the other actions are left out.
         for action in actions where cancellations == self.cancellations { perform(action) }
     }
 
@@ -163,15 +167,16 @@ extension ChappieSignInModel {
             guard let browser else { return }
             begin { .opened(await Self.open(url, in: browser)) }
         case .notify(let title, let body):
-            // Best effort: the user learns of it when they come back.
+            // A failure is ignored: the user sees the sign-in when they come back.
             notification = Task { [notifier] in try? await notifier?.notify(title: title, body: body) }
         }
     }
 
-    /// Does `body`, whose event counts unless it was cancelled meanwhile, or another code has taken the place of this one.
+    /// Runs `body`. Its event counts unless it was cancelled meanwhile, or another code has replaced the present one.
     private func begin(_ body: @escaping @MainActor () async -> SignInFlow.Event) {
         lastWork += 1
-        let (id, code) = (lastWork, state.deviceCode)
+        let id = lastWork
+        let code = state.deviceCode
         work[id] = Task { [weak self] in
             guard !Task.isCancelled else { return }
             let event = await body()
@@ -187,11 +192,11 @@ extension ChappieSignInModel {
                 try await session.signIn(announces: false) { [weak self] code in
                     if !Task.isCancelled { self?.receive(.receivedCode(code)) }
                 }
-                // The session may be further than its stream.
+                // The session may be ahead of its stream.
                 self?.followSession()
                 return .linked
             } catch {
-                // A user who has been signed in elsewhere is signed in.
+                // Another part of the program may have signed the user in.
                 if !Task.isCancelled { self?.followSession() }
                 let error = error as? ChappieAuthError ?? .cancelledSignIn
                 return .failed(error, session.lastError == error ? session.lastStoreError : nil)
@@ -199,7 +204,7 @@ extension ChappieSignInModel {
         }
     }
 
-    /// A clock runs while there is something to count down.
+    /// Runs a clock while there is time to count down.
     private func countDown() {
         if state.remaining == nil {
             countdown?.cancel()
@@ -212,18 +217,30 @@ extension ChappieSignInModel {
     }
 
     private static func askPermission(_ notifier: (any Notifier)?) async -> DesktopError? {
-        do throws(DesktopError) { try await notifier?.requestPermission() } catch { return error }
-        return nil
+        do throws(DesktopError) {
+            try await notifier?.requestPermission()
+            return nil
+        } catch {
+            return error
+        }
     }
 
     private static func copy(
         _ text: String, to clipboard: any Clipboard
     ) async -> Result<ClipboardOutcome, DesktopError> {
-        do throws(DesktopError) { return .success(try await clipboard.copy(text)) } catch { return .failure(error) }
+        do throws(DesktopError) {
+            return .success(try await clipboard.copy(text))
+        } catch {
+            return .failure(error)
+        }
     }
 
     private static func open(_ url: URL, in browser: any Browser) async -> DesktopError? {
-        do throws(DesktopError) { try await browser.open(url) } catch { return error }
-        return nil
+        do throws(DesktopError) {
+            try await browser.open(url)
+            return nil
+        } catch {
+            return error
+        }
     }
 }

@@ -1,9 +1,10 @@
 import ChappieAuth
 import ChappieCore
 
-/// A sign-in as a user goes through it: events in, actions and a state to show out. It has no clock, no task, no screen.
+/// The state machine of a sign-in: it takes events, and returns actions and a state to show. It has no clock, task or
+/// screen.
 struct SignInFlow: Sendable {
-    /// What the face wants, and what it has.
+    /// The settings of the user interface, and the desktop parts that it has.
     struct Settings: Sendable {
         var texts = ChappieSignInTexts()
         var showsSheet = true
@@ -12,11 +13,11 @@ struct SignInFlow: Sendable {
         var hasBrowser = true
     }
 
-    /// What happened.
+    /// An event of the sign-in.
     enum Event: Sendable {
         /// The button, or "try again".
         case pressed
-        /// `nil`: notifications may be shown.
+        /// `nil`: notifications are allowed.
         case answeredPermission(DesktopError?)
         case receivedCode(ChappieDeviceCode)
         case pressedCopy
@@ -28,15 +29,15 @@ struct SignInFlow: Sendable {
         case failed(ChappieAuthError, CredentialStoreError?)
         /// "Cancel", or the sheet was closed.
         case closed
-        /// The session's own state, whatever the reason.
+        /// The session's state has changed, for any reason.
         case changedSession(ChappieAuthState)
     }
 
-    /// What is to be done now, in this order.
+    /// The next step of the model. The model carries out the actions in their order.
     enum Action: Sendable, Hashable {
         case askPermission
         case beginSignIn
-        /// Ends the sign-in and everything that was begun for it.
+        /// Ends the sign-in and all of its work.
         case cancelSignIn
         case handOut(ChappieDeviceCode)
         case copy(String)
@@ -53,7 +54,7 @@ struct SignInFlow: Sendable {
         case requestingCode
         /// Next: `ended`.
         case waiting(Prompt)
-        /// Next: as from `idle`; `idle` when it is put away, or when the user signs out.
+        /// Next: as from `idle`; `idle` if the user closes the sentence or signs out.
         case ended(ChappieSignInEnding)
     }
 
@@ -62,20 +63,24 @@ struct SignInFlow: Sendable {
         var remaining: Duration?
         var isCopied = false
         var isOpened = false
-        /// The page is to be opened as soon as the clipboard has had its turn.
+        /// Whether the page opens as soon as the clipboard has answered.
         var opensNext: Bool
     }
 
     private let settings: Settings
     private var phase = Phase.idle
     private var session: ChappieAuthState
-    /// A user who was signed in already changes the account: being signed in is not the end of that.
+    /// Whether the user was signed in at the beginning. Then the sign-in changes the account, and does not end just
+    /// because the user is signed in.
     private var wasSignedIn = false
     private var hasAskedPermission = false
     private var mayNotify = true
     private var notices: [ChappieSignInNotice] = []
 
-    init(_ settings: Settings, session: ChappieAuthState) { (self.settings, self.session) = (settings, session) }
+    init(_ settings: Settings, session: ChappieAuthState) {
+        self.settings = settings
+        self.session = session
+    }
 
     private var texts: ChappieSignInTexts { settings.texts }
 
@@ -88,7 +93,7 @@ struct SignInFlow: Sendable {
 
     // MARK: Events
 
-    /// - Parameter now: the wall clock, for the countdown alone.
+    /// - Parameter now: the wall clock, only for the countdown.
     mutating func handle(_ event: Event, now: Date) -> [Action] {
         switch (event, phase) {
         case (.pressed, .idle), (.pressed, .ended): return begin()
@@ -117,13 +122,13 @@ struct SignInFlow: Sendable {
         case (.closed, _) where isRunning: return end(.cancelled, .cancelledSignIn) + [.cancelSignIn]
         case (.closed, _): return putAway()
         case (.changedSession(let state), _): return changed(state)
-        // A late answer, or a button that is not there any more.
+        // A late answer, or a button that has gone.
         default: return []
         }
     }
 
     private mutating func begin() -> [Action] {
-        // The program has begun one itself.
+        // The program itself has begun a sign-in.
         guard !isSigningInElsewhere else { return [] }
         notices = []
         wasSignedIn = session.isSignedIn
@@ -181,7 +186,7 @@ struct SignInFlow: Sendable {
         session = state
         if state.isSignedIn, !wasSignedIn, isRunning { return end(.linked) }
         guard case .ended(let ending) = phase else { return [] }
-        // What is said of an ending holds until the session tells otherwise.
+        // The sentence about an ending stays until the session's state contradicts it.
         switch (ending.reason, state) {
         case (.linked, .signedOut), (.linked, .reauthenticationRequired), (.linked, .failed): return putAway()
         case (.linked, _): return []
@@ -208,9 +213,9 @@ struct SignInFlow: Sendable {
         code.expiresAt.map { .seconds(max($0.timeIntervalSince(now), 0).rounded(.up)) }
     }
 
-    // MARK: What to show
+    // MARK: The state to show
 
-    /// The session signs in, and this flow has not asked it to.
+    /// Whether the session signs in without this flow.
     private var isSigningInElsewhere: Bool {
         switch session {
         case .signingIn, .awaitingDeviceCode: !isRunning
@@ -218,7 +223,7 @@ struct SignInFlow: Sendable {
         }
     }
 
-    /// Everything that there is to show now.
+    /// The present state, for the user interface.
     var state: ChappieSignInState {
         var state = ChappieSignInState(title: title)
         state.isInProgress = isRunning || isSigningInElsewhere

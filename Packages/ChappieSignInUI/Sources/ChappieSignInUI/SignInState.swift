@@ -1,39 +1,39 @@
 public import ChappieAuth
 
-/// Everything that a face shows of a sign-in, in words: it draws this and decides nothing.
+/// Everything that a user interface shows of a sign-in, in words. The user interface draws it and decides nothing.
 public struct ChappieSignInState: Sendable, Hashable {
     /// The button's words.
     public var title: String
-    /// Whether the button can be pressed: not while a sign-in is running.
+    /// Whether the button can be pressed. It can't while a sign-in runs.
     public var isEnabled = true
-    /// Whether there is no button: a user is signed in.
+    /// Whether the button is hidden, because a user is signed in.
     public var isHidden = false
-    /// Whether a sign-in is running.
+    /// Whether a sign-in runs.
     public var isInProgress = false
-    /// Whether the sheet with the steps is up. It stays for the sentence about a sign-in that failed.
+    /// Whether the sheet with the steps is shown. It stays for the sentence about a sign-in that failed.
     public var isSheetPresented = false
     /// The three steps of the sheet, in order.
     public var steps: [ChappieSignInStep] = []
     /// The code, while it waits for approval.
     public var deviceCode: ChappieDeviceCode?
-    /// For how much longer the code is good, in whole seconds; `nil` where that is not known.
+    /// The time that the code is still valid, in whole seconds; `nil` if it is unknown.
     public var remaining: Duration?
     /// ``remaining`` as a sentence.
     public var countdown: String?
-    /// What the desktop did or could not do in this sign-in, one for each of its parts.
+    /// The successes and failures of the desktop in this sign-in, at most one for each of its parts.
     public var notices: [ChappieSignInNotice] = []
-    /// The end of the last sign-in, until the next one begins or the user puts it away.
+    /// The end of the last sign-in, until the next sign-in begins or the user closes the sentence.
     public var ending: ChappieSignInEnding?
 
-    /// A state for previews and tests; everything else has a value.
+    /// A state for previews and tests; everything else has a default value.
     public init(title: String) { self.title = title }
 }
 
-/// One of the three things that the user does.
+/// A step of the user; there are three.
 public struct ChappieSignInStep: Sendable, Hashable, Identifiable {
-    /// Which one it is.
+    /// The kinds of steps.
     public enum Kind: Sendable, Hashable, CaseIterable {
-        /// The page is opened; ``ChappieSignInModel/openPage()`` does it.
+        /// The user opens the page; ``ChappieSignInModel/openPage()`` does it.
         case openPage
         /// The user confirms on the page.
         case continueWithChatGPT
@@ -41,25 +41,28 @@ public struct ChappieSignInStep: Sendable, Hashable, Identifiable {
         case enterCode
     }
 
-    /// Which one it is.
+    /// The kind of the step.
     public let kind: Kind
-    /// The words for it.
+    /// The words for the step.
     public let texts: ChappieSignInTexts.Step
-    /// Whether its button can be pressed: the code is there, and so is the browser or the clipboard.
+    /// Whether the step's button can be pressed: there is a code, and a browser or a clipboard for it.
     public let isEnabled: Bool
-    /// Whether the browser has been asked to open the page, or the clipboard to take the code.
+    /// Whether the browser was asked to open the page, or the clipboard to take the code.
     public let isDone: Bool
 
-    /// A step like this.
+    /// A step with the given properties.
     public init(kind: Kind, texts: ChappieSignInTexts.Step, isEnabled: Bool = false, isDone: Bool = false) {
-        (self.kind, self.texts, self.isEnabled, self.isDone) = (kind, texts, isEnabled, isDone)
+        self.kind = kind
+        self.texts = texts
+        self.isEnabled = isEnabled
+        self.isDone = isDone
     }
 
-    /// The kind: each occurs once.
+    /// The kind, because each kind occurs once.
     public var id: Kind { kind }
 }
 
-/// A sentence about the desktop's part. None of these ends a sign-in.
+/// A sentence about a part of the desktop. It never ends a sign-in.
 public struct ChappieSignInNotice: Sendable, Hashable {
     /// A part of the desktop.
     public enum Part: Sendable, Hashable {
@@ -71,38 +74,40 @@ public struct ChappieSignInNotice: Sendable, Hashable {
         case browser
     }
 
-    /// Which part it is about.
+    /// The part of the desktop.
     public let part: Part
     /// The sentence.
     public let sentence: String
-    /// Whether it could not do what it was asked.
+    /// Whether the part could not do its work.
     public let isFailure: Bool
 
-    /// A notice like this.
+    /// A notice with the given properties.
     public init(part: Part, sentence: String, isFailure: Bool) {
-        (self.part, self.sentence, self.isFailure) = (part, sentence, isFailure)
+        self.part = part
+        self.sentence = sentence
+        self.isFailure = isFailure
     }
 }
 
 /// How a sign-in ended.
 public struct ChappieSignInEnding: Sendable, Hashable {
-    /// Each is a different thing for the user to do.
+    /// The reasons, each of which asks the user for a different next step.
     public enum Reason: Sendable, Hashable, CaseIterable {
         /// The user is signed in.
         case linked
-        /// The user, or the program, cancelled it.
+        /// The user, or the program, cancelled the sign-in.
         case cancelled
         /// The code was not approved in time.
         case expired
-        /// The user, or the service, refused once the code was shown.
+        /// The user, or the service, refused after the code was shown.
         case denied
-        /// The service gives no device codes: device sign-in is switched off for the account.
+        /// The service gives no device codes, because device sign-in is switched off for the account.
         case switchedOff
         /// The network failed.
         case network
         /// The service answered with an error.
         case service
-        /// There is no keyring to keep the credential in.
+        /// The machine has no keyring for the credential.
         case noKeyring
         /// The keyring is locked.
         case keyringLocked
@@ -112,26 +117,29 @@ public struct ChappieSignInEnding: Sendable, Hashable {
         case failed
     }
 
-    /// What happened.
+    /// The reason of the ending.
     public let reason: Reason
-    /// What happened, as a sentence, and the user's next step.
+    /// The reason as a sentence, and the user's next step.
     public let words: ChappieSignInTexts.Words
-    /// What the session reported; `nil` when linked.
+    /// The session's error; `nil` when linked.
     public let error: ChappieAuthError?
-    /// The credential store's part in it, if it is what failed.
+    /// The credential store's error, if the store failed.
     public let storeError: CredentialStoreError?
 
-    /// An ending like this.
+    /// An ending with the given properties.
     public init(
         reason: Reason, words: ChappieSignInTexts.Words, error: ChappieAuthError? = nil,
         storeError: CredentialStoreError? = nil
     ) {
-        (self.reason, self.words, self.error, self.storeError) = (reason, words, error, storeError)
+        self.reason = reason
+        self.words = words
+        self.error = error
+        self.storeError = storeError
     }
 }
 
 extension ChappieSignInEnding.Reason {
-    /// - Parameter codeWasShown: a refusal before that is none of the user's.
+    /// - Parameter codeWasShown: whether the code was shown. Before that, a refusal can't be the user's.
     init(_ error: ChappieAuthError, _ storeError: CredentialStoreError?, codeWasShown: Bool) {
         switch (storeError, error) {
         case (.absent?, _), (nil, .credentialStoreUnavailable(.absent)): self = .noKeyring

@@ -1,7 +1,7 @@
 import ChappieAuth
 import ChappieCore
 
-/// The words of a sign-in. The defaults are English; replace those that you translate.
+/// The words of a sign-in. The defaults are English; replace them with your translations.
 ///
 /// ```swift
 /// var texts = ChappieSignInTexts()
@@ -9,9 +9,9 @@ import ChappieCore
 /// texts.endings[.expired] = .init("Der Code ist abgelaufen.", "Fordere einen neuen an.")
 /// ```
 public struct ChappieSignInTexts: Sendable, Hashable {
-    /// The button before a sign-in, and after one that failed.
+    /// The button before a sign-in, and after a failed sign-in.
     public var signIn = "Sign in with ChatGPT"
-    /// The button while a code is asked for.
+    /// The button while the session asks for a code.
     public var preparing = "Preparing sign in"
     /// The button while the code waits for approval.
     public var openSignIn = "Open ChatGPT sign in"
@@ -23,11 +23,11 @@ public struct ChappieSignInTexts: Sendable, Hashable {
     /// The third step.
     public var enterCode = Step("Paste your device code", "Enter this code on the page.", button: "Copy")
 
-    /// Ends a sign-in that is running, and puts a sentence away.
+    /// Ends a running sign-in, or closes a sentence.
     public var cancel = "Cancel"
-    /// Starts again after a sign-in that failed.
+    /// Starts again after a failed sign-in.
     public var tryAgain = "Try again"
-    /// While the code waits; `{time}` stands for minutes and seconds.
+    /// Shown while the code waits; `{time}` stands for minutes and seconds.
     public var waiting = "Waiting for approval: {time} left"
 
     /// The clipboard has the code.
@@ -37,49 +37,54 @@ public struct ChappieSignInTexts: Sendable, Hashable {
         "The terminal was asked to copy the code; if pasting gives something else, type it."
     /// The browser has the page.
     public var pageOpened = "A browser was asked to open the page."
-    /// Said of a step that has been done, to a user who can't see its mark.
+    /// Describes a finished step to a user who can't see its mark.
     public var done = "Done"
-    /// Sentences for a part of the desktop that could not do its work. A part that is missing here is told in its adapter's
-    /// own English words, which know the reason.
+    /// Sentences for a part of the desktop that could not do its work. For a part that is missing here, the sentence is
+    /// the adapter's own in English, which names the reason.
     public var failures: [ChappieSignInNotice.Part: String] = [:]
 
-    /// How sign-ins end. A reason that is missing here is told in the error's own English words. The notification is made
-    /// of the words of `linked`.
+    /// The words for the endings. For a reason that is missing here, the words are the error's own in English. The
+    /// notification has the words of `linked`.
     public var endings: [ChappieSignInEnding.Reason: Words] = [.linked: Words("ChatGPT Linked!", "Return to the app")]
 
     /// The English texts.
     public init() {}
 
-    /// One of the three steps.
+    /// The words for a step.
     public struct Step: Sendable, Hashable {
         /// A few words.
         public var title: String
-        /// What to do, as a sentence.
+        /// The user's task, as a sentence.
         public var detail: String
-        /// What does it for the user; `nil` where the user does it.
+        /// The title of the button that does it; `nil` if the user does it.
         public var button: String?
 
         /// A step with these words.
         public init(_ title: String, _ detail: String, button: String? = nil) {
-            (self.title, self.detail, self.button) = (title, detail, button)
+            self.title = title
+            self.detail = detail
+            self.button = button
         }
     }
 
     /// The words for an ending.
     public struct Words: Sendable, Hashable {
-        /// What happened.
+        /// The ending, as a sentence.
         public var sentence: String
         /// The user's next step.
         public var advice: String
 
         /// These words.
-        public init(_ sentence: String, _ advice: String) { (self.sentence, self.advice) = (sentence, advice) }
+        public init(_ sentence: String, _ advice: String) {
+            self.sentence = sentence
+            self.advice = advice
+        }
     }
 
     func words(for reason: ChappieSignInEnding.Reason, _ error: (any Error)?) -> Words {
         if let words = endings[reason] { return words }
         let error = error as? any LocalizedError
-        // The sentence says already where to switch it on.
+        // The sentence already says how to switch it on.
         let advice = reason == .switchedOff ? "Try again once it is switched on." : error?.recoverySuggestion
         return Words(error?.errorDescription ?? "Signing in failed.", advice ?? "Try again.")
     }

@@ -10,7 +10,7 @@
         import AppKit
     #endif
 
-    /// Hands a model, which outlives many updates of its view, what the view was given last.
+    /// Passes the view's latest closures on to the model, which outlives many updates of the view.
     @MainActor
     final class SignInRelay: Browser {
         private var openURL: OpenURLAction?
@@ -18,14 +18,15 @@
 
         /// Nothing observes these two: a view may set them while it is drawn.
         func take(_ openURL: OpenURLAction, _ onDeviceCode: (@MainActor (ChappieDeviceCode) -> Void)?) {
-            (self.openURL, self.onDeviceCode) = (openURL, onDeviceCode)
+            self.openURL = openURL
+            self.onDeviceCode = onDeviceCode
         }
 
         @MainActor
         func open(_ url: URL) async throws(DesktopError) {
             guard let openURL else { throw DesktopError("There is no window to open the page from.") }
             let isAccepted = await withCheckedContinuation { continuation in
-                // A Mac answers from a queue of its own, where a closure of the main actor would trap.
+                // A Mac calls this on another queue, on which a closure of the main actor would trap.
                 openURL(url) { @Sendable in continuation.resume(returning: $0) }
             }
             guard isAccepted else {
@@ -58,21 +59,22 @@
             do {
                 isGranted = try await center.requestAuthorization(options: [.alert, .sound])
             } catch {
-                throw DesktopError("Notifications can't be had: \(error.localizedDescription)")
+                throw DesktopError("Notifications are not available: \(error.localizedDescription)")
             }
             guard isGranted else {
                 throw DesktopError("Notifications are switched off for this app. Signing in works without them.")
             }
         }
 
-        /// The system drops it where the user has not permitted notifications, here or elsewhere in the app.
+        /// The system drops the notification if the user has not allowed notifications, here or elsewhere in the app.
         func notify(title: String, body: String) async throws(DesktopError) {
             let center = try Self.center()
             let content = UNMutableNotificationContent()
             content.title = title
             content.body = body
             content.sound = .default
-            // Without a trigger it is delivered at once. The identifier is one for all, so that two never stand side by side.
+            // Without a trigger it is delivered at once. Every notification has the same identifier, so that a new one
+            // replaces the old one.
             let request = UNNotificationRequest(identifier: "com.chappie.sdk.linked", content: content, trigger: nil)
             do {
                 try await center.add(request)
@@ -81,8 +83,8 @@
             }
         }
 
-        /// A program outside an app's bundle has no notification centre: asking for it would end the process, even where an
-        /// identifier is embedded in the executable (`swift run`, a development build).
+        /// A program outside an app's bundle has no notification centre: asking for it would end the process, even if
+        /// the executable has an embedded identifier (`swift run`, a development build).
         private static func center() throws(DesktopError) -> UNUserNotificationCenter {
             let isBundled = ["app", "appex"].contains(Bundle.main.bundleURL.pathExtension.lowercased())
             guard isBundled, Bundle.main.bundleIdentifier != nil else {

@@ -13,26 +13,27 @@
     ///         .buttonStyle(.borderedProminent)
     /// }
     /// ```
-    /// It disables itself while a sign-in runs and is gone once a user is signed in. A label of one's own gets the title,
-    /// which changes on the way:
+    /// It disables itself while a sign-in runs, and disappears when a user is signed in. A custom label gets the title,
+    /// which changes during the sign-in:
     /// ```swift
     /// ChappieSignIn(authSession: authSession) { title in
     ///     Label(title, systemImage: "person.badge.plus")
     /// }
     /// ```
-    /// A trailing closure that makes no view is taken for `onDeviceCode`.
+    /// The compiler takes a trailing closure that makes no view for `onDeviceCode`.
     ///
-    /// Everything that it shows and does is ``ChappieSignInModel``'s. The page is opened by the environment's `openURL`, so
-    /// that an app can put its own in that place.
+    /// ``ChappieSignInModel`` decides everything that the button shows and does. The environment's `openURL` opens the
+    /// page, so an app can replace it.
     ///
-    /// Keep the view where it is while a sign-in runs: one that the app takes away, because `authSession.state` is not
-    /// `signedOut` any more, cancels the sign-in that it has begun. So do another session in the place of `authSession`, other
-    /// `texts` and other switches. A system that suspends the app while the user is in the browser, as a phone does,
-    /// also suspends the waiting for approval: it goes on when the user comes back. The notification is then sent to an app
-    /// in the foreground, where the system shows it only if the delegate of `UNUserNotificationCenter` says so.
+    /// Keep the view in place while a sign-in runs. If the app removes it, because `authSession.state` is not
+    /// `signedOut` any more, the view cancels the sign-in that it has begun. The sign-in is also cancelled if another
+    /// session replaces `authSession`, or if `texts` or the switches change. A phone may suspend the app while the user
+    /// is in the browser. The wait for the approval is then suspended too, and continues when the user comes back. At
+    /// that time the app is in the foreground, and the system shows the notification only if the delegate of
+    /// `UNUserNotificationCenter` says so.
     ///
-    /// - Important: This face is compiled on Linux against hand-written declarations of SwiftUI. No Mac has run it yet: its
-    ///   layout and its behaviour are untried.
+    /// - Important: This view is compiled on Linux against hand-written declarations of SwiftUI. No Mac has run it yet:
+    ///   its layout and its behaviour are untested.
     public struct ChappieSignIn<Label: View>: View {
         private let settings: SignInViewSettings
         private let onDeviceCode: (@MainActor (ChappieDeviceCode) -> Void)?
@@ -43,15 +44,15 @@
         /// A button whose label is made by `label`.
         ///
         /// - Parameters:
-        ///   - authSession: what is signed in.
-        ///   - showsOnboardingSheet: Default `true`: a sheet shows the three steps. With `false` the page opens by itself as
-        ///     soon as there is a code, nothing is shown of a sign-in that fails but the session's `lastError`, and
-        ///     `authSession.cancelSignIn()` cancels it.
-        ///   - requestsNotificationPermission: whether the user is asked, at the first press, if the app may notify. Default
-        ///     `true`. With `false` the notification is still sent where the user has permitted it before.
+        ///   - authSession: the session to sign in.
+        ///   - showsOnboardingSheet: Default `true`: a sheet shows the three steps. With `false` the page opens by
+        ///     itself as soon as there is a code, a failed sign-in shows only as the session's `lastError`, and
+        ///     `authSession.cancelSignIn()` cancels a sign-in.
+        ///   - requestsNotificationPermission: whether the first press asks the user if the app may notify. Default
+        ///     `true`. With `false` the notification is still sent if the user has allowed notifications before.
         ///   - texts: the words. Default: English.
         ///   - onDeviceCode: gets the code, for an app that shows it itself. Default none.
-        ///   - label: makes the button's label of its present title.
+        ///   - label: makes the button's label from its present title.
         public init(
             authSession: ChappieAuthSession, showsOnboardingSheet: Bool = true,
             requestsNotificationPermission: Bool = true, texts: ChappieSignInTexts = ChappieSignInTexts(),
@@ -65,11 +66,11 @@
             self.label = label
         }
 
-        /// The button, and the sheet while it is up.
+        /// The button, and the sheet while it is shown.
         public var body: some View {
             let _ = relay.take(openURL, onDeviceCode)
             SignInButton(settings: settings, relay: relay, label: label)
-                // A model belongs to one session: another one wants a model of its own.
+                // A model belongs to one session: another session needs another model.
                 .id(settings.identity)
         }
     }
@@ -78,10 +79,10 @@
         /// A button with the default label, ``ChappieSignInLabel``.
         ///
         /// - Parameters:
-        ///   - authSession: what is signed in.
-        ///   - showsOnboardingSheet: Default `true`: a sheet shows the three steps. With `false` the page opens by itself as
-        ///     soon as there is a code.
-        ///   - requestsNotificationPermission: whether the user is asked, at the first press, if the app may notify. Default
+        ///   - authSession: the session to sign in.
+        ///   - showsOnboardingSheet: Default `true`: a sheet shows the three steps. With `false` the page opens by
+        ///     itself as soon as there is a code.
+        ///   - requestsNotificationPermission: whether the first press asks the user if the app may notify. Default
         ///     `true`.
         ///   - texts: the words. Default: English.
         ///   - onDeviceCode: gets the code, for an app that shows it itself. Default none.
@@ -98,7 +99,7 @@
         }
     }
 
-    /// The default label of ``ChappieSignIn``: the title as text, which takes the font and the colours of its place.
+    /// The default label of ``ChappieSignIn``: the title as text, with the font and the colours of its surroundings.
     public struct ChappieSignInLabel: View {
         private let title: String
 
@@ -109,7 +110,7 @@
         public var body: some View { Text(title) }
     }
 
-    /// ``ChappieSignIn`` in bold, as wide as there is room. New code takes ``ChappieSignIn`` and styles it itself.
+    /// ``ChappieSignIn`` in bold, as wide as there is room. New code should use ``ChappieSignIn`` and style it itself.
     public struct SignInWithChatGPTButton: View {
         private let button: ChappieSignIn<WideLabel>
 
@@ -119,10 +120,10 @@
             var body: some View { ChappieSignInLabel(title).bold().frame(maxWidth: .infinity) }
         }
 
-        /// The button; the parameters are those of ``ChappieSignIn``.
+        /// The button; ``ChappieSignIn`` explains the parameters.
         ///
         /// - Parameters:
-        ///   - authSession: what is signed in.
+        ///   - authSession: the session to sign in.
         ///   - showsOnboardingSheet: Default `true`.
         ///   - requestsNotificationPermission: Default `true`.
         ///   - texts: the words. Default: English.
@@ -139,13 +140,13 @@
             ) { WideLabel(title: $0) }
         }
 
-        /// The button, and the sheet while it is up.
+        /// The button, and the sheet while it is shown.
         public var body: some View { button }
     }
 
     // MARK: Inside
 
-    /// The settings by which one model differs from another.
+    /// The settings of a model: other settings need another model.
     private struct SignInViewSettings {
         let session: ChappieAuthSession
         let showsSheet: Bool
@@ -181,7 +182,7 @@
                     label(model.state.title)
                 }
                 .disabled(!model.state.isEnabled)
-                // After `disabled`, which a sheet would inherit.
+                // The sheet comes after `disabled`, because it would inherit it.
                 .sheet(isPresented: isSheetPresented) { SignInSheet(model: model, texts: texts) }
             }
         }
@@ -189,7 +190,7 @@
         private var isSheetPresented: Binding<Bool> {
             Binding(
                 get: { model.state.isSheetPresented },
-                // The user who swipes the sheet away cancels. A sheet that the model itself has closed is no cancel.
+                // A user who swipes the sheet away cancels the sign-in. The model closing the sheet does not.
                 set: { if !$0, model.state.isSheetPresented { model.cancel() } })
         }
     }

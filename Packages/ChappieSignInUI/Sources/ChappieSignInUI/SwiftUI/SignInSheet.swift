@@ -4,11 +4,11 @@
     import ChappieCore
     import SwiftUI
 
-    /// The sheet of ``ChappieSignIn``: three steps while the code waits, one sentence when the sign-in has failed.
+    /// The sheet of ``ChappieSignIn``: three steps while the code waits, a sentence if the sign-in has failed.
     ///
-    /// It scrolls, so that the largest text sizes have room; colours are semantic, fonts are text styles. Styles are set here,
-    /// since a sheet inherits those that the app gave the button; a colour is set for each text, since one for all would
-    /// also be the one of the buttons' labels.
+    /// It scrolls, so that the largest text sizes have room; colours are semantic, and fonts are text styles. The sheet
+    /// sets its own styles, because it inherits the app's styles for the button. Each text has its own colour, because
+    /// a common colour would also change the labels of the buttons.
     struct SignInSheet: View {
         @ObservedObject var model: ChappieSignInModel
         let texts: ChappieSignInTexts
@@ -41,7 +41,7 @@
             .textCase(nil)
             .lineLimit(nil)
             .multilineTextAlignment(.leading)
-            // A program may disable the button's surroundings while a sign-in runs; the way out stays open.
+            // A program may disable the button's surroundings while a sign-in runs; the user can still cancel.
             .environment(\.isEnabled, true)
             .onChange(of: model.state, initial: true) {
                 if model.state.isSheetPresented { lastPresented = model.state }
@@ -53,14 +53,14 @@
             }
             .onChange(of: state.deviceCode, initial: true) {
                 if let code = state.deviceCode?.userCode {
-                    // With spaces the characters are read one by one.
+                    // With spaces a screen reader reads the characters one by one.
                     let spelled = code.map(String.init).joined(separator: " ")
                     AccessibilityNotification.Announcement(texts.enterCode.title + ": " + spelled).post()
                 }
             }
         }
 
-        /// A sheet that slides away shows until its end what it showed last.
+        /// While the sheet slides away, it shows its last state.
         private var state: ChappieSignInState {
             model.state.isSheetPresented ? model.state : lastPresented ?? model.state
         }
@@ -104,7 +104,7 @@
                     .buttonStyle(.borderedProminent)
                     .disabled(!step.isEnabled)
                 if let code = state.deviceCode {
-                    // For another device, and for a system that has no browser to open.
+                    // The address is for another device, and for a system without a browser.
                     Text(code.verificationURL.absoluteString)
                         .font(.footnote)
                         .foregroundStyle(Color.secondary)
@@ -140,13 +140,13 @@
             .buttonStyle(.bordered)
             .buttonBorderShape(.capsule)
             .disabled(!step.isEnabled)
-            // Letters and digits one by one: a code that is read as a word can't be entered.
+            // A screen reader spells the code: a user can't enter a code that is read as a word.
             .accessibilityLabel(Text(code).speechSpellsOutCharacters())
             .accessibilityHint(Text(step.texts.button ?? step.texts.title))
         }
     }
 
-    /// The sentence about the end, and the next step.
+    /// The sentence about the ending, and the next step.
     private struct Ending: View {
         let ending: ChappieSignInEnding
         let tryAgain: String
