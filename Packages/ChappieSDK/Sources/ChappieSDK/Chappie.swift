@@ -3,20 +3,20 @@ public import ChappieClient
 public import ChappieCore
 public import Logging
 
-/// The front door: sessions and clients over the platform's own adapters.
+/// The entry point: sessions and clients over the platform's own adapters.
 ///
 /// On Linux these are libcurl for the network, the Secret Service for credentials, and the desktop's notifications.
 /// Use the initialisers of `ChappieAuthSession` and `ChappieClient` to bring other adapters.
 ///
-/// Everything that is given the same configuration and `store:` shares one credential manager, so that a token is
-/// refreshed once and not once per object. Two stores are the same when they name the same place, when they are one
-/// object, or when they are `Hashable` and equal.
+/// Sessions and clients with the same configuration and `store:` share one credential manager, so that a token is
+/// refreshed once and not once per object. Two stores are the same if they name the same place, if they are one object,
+/// or if they are `Hashable` and equal.
 ///
-/// `logger:` is told at level `debug` why tokens are renewed, and why a turn waited, was sent again or changed to
-/// server-sent events; never a token, and never what was said. Nothing is logged without one. The renewals of a shared
-/// credential are told to the logger that was given last.
+/// A `logger:` gets messages at level `debug`: why tokens are renewed, and why a turn waited, was sent again or changed
+/// to server-sent events. No message has a token or a part of the conversation. Without a logger nothing is logged. The
+/// latest logger gets the renewals of a shared credential.
 public enum Chappie {
-    /// A session that is already signed in when the user has signed in before.
+    /// A session, which is already signed in if the user has signed in before.
     ///
     /// ```swift
     /// let session = Chappie.authSession()
@@ -24,8 +24,7 @@ public enum Chappie {
     /// print("Enter \(code.userCode) at \(code.verificationURL)")
     /// ```
     ///
-    /// It blocks the main thread while the store is read, as `ChappieAuthSession` says;
-    /// `loadedAuthSession` does not.
+    /// It blocks the main thread while it reads the store, as `ChappieAuthSession` says; `loadedAuthSession` does not.
     ///
     /// - Parameters:
     ///   - configuration: the same as the client's.
@@ -41,10 +40,10 @@ public enum Chappie {
             notifier: PlatformComposition.shared.notifier)
     }
 
-    /// The same without blocking anything: it returns when the store has been read, which may ask the user.
+    /// The same session without a blocked thread: it returns when it has read the store, which may ask the user.
     ///
-    /// A store that can't be read is no error here: the session's state and its `lastStoreError` say why. Where the task is
-    /// cancelled it returns at once, and the store's answer comes through `stateUpdates`.
+    /// It does not throw if the store can't be read: the session's state and its `lastStoreError` say why. If the task
+    /// is cancelled it returns at once, and the store's answer comes through `stateUpdates`.
     @MainActor
     public static func loadedAuthSession(
         configuration: ChappieConfiguration = ChappieConfiguration(),
@@ -59,7 +58,7 @@ public enum Chappie {
         }
     }
 
-    /// A client for one conversation. A parameter given beside `configuration` wins over the configuration's value.
+    /// A client for one conversation. Another parameter wins over the value of `configuration`.
     ///
     /// ```swift
     /// let answer = try await Chappie.client().send("Hello")
@@ -67,15 +66,15 @@ public enum Chappie {
     /// - Parameters:
     ///   - configuration: the model, the harness, the endpoints and the rest.
     ///   - tools: the model may call them.
-    ///   - toolProviders: tools that come and go, such as those of a Model Context Protocol server.
-    ///   - store: the one that the session has: `.keyring`, `.encryptedFile(passphrase:)`, `.memory` or any
-    ///     `CredentialStore`.
+    ///   - toolProviders: tools that may change between turns, such as the tools of a Model Context Protocol server.
+    ///   - store: the session's store: `.keyring`, `.encryptedFile(passphrase:)`, `.memory` or any `CredentialStore`.
     ///   - logger: see ``Chappie``. Default none.
-    ///   - middleware: sees the HTTP exchanges with the backend, before the sign-in's header fields are added. Not the
-    ///     messages of a WebSocket.
-    ///   - rateLimitBackoff: what happens after a 429.
+    ///   - middleware: sees the HTTP exchanges with the backend, before the sign-in's header fields are added. It does
+    ///     not see the messages of a WebSocket.
+    ///   - rateLimitBackoff: how the client waits after a 429.
     ///   - streamingTransportPolicy: WebSocket or server-sent events.
-    ///   - toolApprovalHandler: asks the user where a tool's policy is `.ask`. Without it such calls are denied.
+    ///   - toolApprovalHandler: asks the user before a call of a tool whose policy is `.ask`. Without a handler such
+    ///     calls are denied.
     public static func client(
         configuration: ChappieConfiguration = ChappieConfiguration(),
         tools: [ChappieHostTool] = [], toolProviders: [any ChappieToolProvider] = [],
@@ -97,7 +96,7 @@ public enum Chappie {
 
     /// A client for one conversation with this harness instead of the configuration's.
     ///
-    /// A function of its own, so that `.none` is `ChappieHarness.none` and not a missing harness.
+    /// This is a separate function, so that `.none` is `ChappieHarness.none` and not a missing harness.
     public static func client(
         configuration: ChappieConfiguration = ChappieConfiguration(), harness: ChappieHarness,
         tools: [ChappieHostTool] = [], toolProviders: [any ChappieToolProvider] = [],
@@ -124,7 +123,7 @@ extension Chappie {
         configuration: ChappieConfiguration = ChappieConfiguration(), store: any CredentialStore, logger: Logger? = nil
     ) -> ChappieAuthSession { authSession(configuration: configuration, store: .custom(store), logger: logger) }
 
-    /// A session over a store of the program's own; nothing is blocked.
+    /// A session over a store of the program's own, without a blocked thread.
     @MainActor
     public static func loadedAuthSession(
         configuration: ChappieConfiguration = ChappieConfiguration(), store: any CredentialStore, logger: Logger? = nil

@@ -1,9 +1,9 @@
 import ChappieAuth
 public import ChappieCrypto
 
-/// Where the passphrase of an encrypted file comes from.
+/// The source of the passphrase of an encrypted file.
 public struct ChappiePassphrase: Sendable {
-    /// What tells two of them apart.
+    /// Two passphrases with equal identities are the same.
     enum Identity: Hashable, Sendable {
         /// A hash, so that the text is not kept twice.
         case text(Int)
@@ -20,29 +20,30 @@ public struct ChappiePassphrase: Sendable {
         self.identity = identity
     }
 
-    /// A passphrase that the program has already.
+    /// A passphrase that the program already has.
     public init(_ text: String) { self.init(FixedPassphrase(Secret(text)), .text(text.hashValue)) }
 
-    /// Any other source. Two values count as two sources: give session and client the same.
+    /// Any other source. Two values count as two sources: give the session and the client the same value.
     public init(_ source: any PassphraseSource) {
         let held = Held(source: source)
         self.init(held, .source(ObjectIdentifier(held)))
     }
 
-    /// The file at this path: the user's own, closed to others, 4 KiB at most. One line break at its end does not count.
+    /// The file at this path. It must belong to the user, be closed to other users, and have 4 KiB at most. One line
+    /// break at its end does not count.
     public static func file(_ path: String) -> ChappiePassphrase {
         ChappiePassphrase(PassphraseFile(path: path), .file(path))
     }
 
-    /// The file that `CHAPPIE_PASSPHRASE_FILE` names, or the systemd credential `chappie-passphrase`, as the `chappie`
-    /// program has it.
+    /// The file that `CHAPPIE_PASSPHRASE_FILE` names, or the systemd credential `chappie-passphrase`, as in the program
+    /// `chappie`.
     public static let environment = ChappiePassphrase(
         FirstPassphrase([PassphraseFile(), SystemdPassphrase()]), .environment)
 
     /// Asks the user, once in the life of a store.
     ///
-    /// - Parameter ask: gives the passphrase; `nil` when the user has none to give. `isNew`: the file is being made, and a
-    ///   person should be asked twice. What it throws ends in `CredentialStoreError.noPassphrase(_:)`.
+    /// - Parameter ask: returns the passphrase; `nil` if the user gives none. `isNew`: the file is being created, so
+    ///   ask the user twice. Its errors become `CredentialStoreError.noPassphrase(_:)`.
     public static func asking(
         _ ask: @escaping @Sendable (_ isNew: Bool) async throws -> String?
     ) -> ChappiePassphrase { ChappiePassphrase(Asked(ask: ask)) }
@@ -53,10 +54,12 @@ public struct ChappiePassphrase: Sendable {
         func passphrase(for purpose: PassphrasePurpose) async throws(CredentialStoreError) -> Secret? {
             var isNew = false
             if case .creating = purpose { isNew = true }
-            do { return try await ask(isNew).map { Secret($0) } } catch let error as CredentialStoreError {
+            do {
+                return try await ask(isNew).map { Secret($0) }
+            } catch let error as CredentialStoreError {
                 throw error
             } catch {
-                throw .noPassphrase("asking for it was given up")
+                throw .noPassphrase("the question for it failed")
             }
         }
     }

@@ -3,19 +3,19 @@ import ChappieCrypto
 import ChappieKeychainLinux
 import FoundationEssentials
 
-/// Where the front door stores credentials: ``keyring`` unless the program chooses another place.
+/// The place in which ``Chappie`` stores credentials: ``keyring`` unless the program chooses another place.
 ///
 /// ```swift
 /// let storage: ChappieCredentialStorage = .encryptedFile(passphrase: .environment)
 /// let session = Chappie.authSession(store: storage)
 /// let client = Chappie.client(store: storage)
 /// ```
-/// Nothing falls back: where the chosen place can't be used, the session says why.
+/// It never falls back: if the chosen place can't be used, the session says why.
 public struct ChappieCredentialStorage: Sendable {
     enum Place: Sendable {
         case keyring
         case memory
-        /// The identity tells one from another.
+        /// Two places with equal identities and folders are the same.
         case encryptedFile(Result<EncryptedFileCredentialStore, CredentialStoreError>, ChappiePassphrase.Identity)
         case custom(any CredentialStore)
     }
@@ -23,19 +23,19 @@ public struct ChappieCredentialStorage: Sendable {
     let place: Place
     private static let sharedMemory = ChappieEphemeralCredentialStore()
 
-    /// The keyring of the login session, over the Secret Service; readable as the configuration's
-    /// `keychainAccessibility` says. The default.
+    /// The keyring of the login session, over the Secret Service. The configuration's `keychainAccessibility` says when
+    /// it can be read. The default.
     public static let keyring = ChappieCredentialStorage(place: .keyring)
 
-    /// This process's memory, one place for each slot: gone with the process. For throw-away sign-ins and for tests.
+    /// This process's memory, one place for each slot. It ends with the process. For temporary sign-ins and for tests.
     public static let memory = ChappieCredentialStorage(place: .memory)
 
     /// An encrypted file for each slot (AES-256-GCM, the key made by scrypt): for machines without a keyring.
     ///
     /// - Parameters:
-    ///   - passphrase: where the passphrase comes from; asked for when it is first needed.
+    ///   - passphrase: the source of the passphrase, which the store asks when it first needs the passphrase.
     ///   - directory: an absolute path. Default: `$XDG_DATA_HOME/chappie/credentials`, or
-    ///     `~/.local/share/chappie/credentials`, which the `chappie` program uses too.
+    ///     `~/.local/share/chappie/credentials`, which the program `chappie` uses too.
     public static func encryptedFile(
         passphrase: ChappiePassphrase, directory: String? = nil
     ) -> ChappieCredentialStorage {
@@ -45,24 +45,25 @@ public struct ChappieCredentialStorage: Sendable {
         return ChappieCredentialStorage(place: .encryptedFile(store, passphrase.identity))
     }
 
-    /// The same with a passphrase that the program has already. One in the source text is no secret: for tests.
+    /// An encrypted file with a passphrase that the program already has. A passphrase in the source text is not secret:
+    /// use that in tests only.
     public static func encryptedFile(passphrase: String, directory: String? = nil) -> ChappieCredentialStorage {
         encryptedFile(passphrase: ChappiePassphrase(passphrase), directory: directory)
     }
 
-    /// The same with a passphrase that the program asks for. See ``ChappiePassphrase/asking(_:)``.
+    /// An encrypted file with a passphrase that the program asks for. See ``ChappiePassphrase/asking(_:)``.
     public static func encryptedFile(
         directory: String? = nil, passphrase: @escaping @Sendable () async throws -> String?
     ) -> ChappieCredentialStorage {
         encryptedFile(passphrase: .asking { _ in try await passphrase() }, directory: directory)
     }
 
-    /// Any other store; the front door also takes it as it is.
+    /// Any other store. ``Chappie``'s functions also take the store itself.
     public static func custom(_ store: any CredentialStore) -> ChappieCredentialStorage {
         ChappieCredentialStorage(place: .custom(store))
     }
 
-    /// The store at this place; one that can't be had says at every call why.
+    /// The store at this place. If it can't be made, every call throws the reason.
     @_spi(ChappieInternals) public func store(_ accessibility: ChappieKeychainAccessibility) -> any CredentialStore {
         switch place {
         case .keyring: SecretServiceCredentialStore(accessibility: accessibility)
@@ -73,13 +74,13 @@ public struct ChappieCredentialStorage: Sendable {
         }
     }
 
-    /// Keeps other processes out of the place.
+    /// The lock that keeps other processes out of the place.
     var lock: any CredentialLock {
         if case .memory = place { return NoCredentialLock() }
         return FileCredentialLock.userDefault { ProcessInfo.processInfo.environment[$0] }
     }
 
-    /// Which stores are the same one, so that they share a manager: the same place, the same object, or equal values.
+    /// Stores with equal identities share a manager: stores at the same place, the same object, or equal values.
     enum Identity: Hashable, Sendable {
         case keyring
         case memory
@@ -97,7 +98,7 @@ public struct ChappieCredentialStorage: Sendable {
             .encryptedFile(directory: (try? store.get())?.directory, passphrase)
         case .custom(let store):
             if type(of: store) is AnyClass {
-                // The manager keeps the object, so that no other takes its identity while there is a manager.
+                // The manager keeps the object alive, so that no other object gets its identity meanwhile.
                 .object(ObjectIdentifier(store as AnyObject))
             } else if let store = store as? any CredentialStore & Hashable {
                 .value(HashableStore(store: store))
@@ -118,7 +119,7 @@ public struct ChappieCredentialStorage: Sendable {
     }
 }
 
-/// Stands where the chosen store can't be made, for example without a home directory.
+/// Replaces a store that can't be made, for example without a home directory.
 private struct NoStore: CredentialStore {
     let reason: CredentialStoreError
 
@@ -128,17 +129,17 @@ private struct NoStore: CredentialStore {
     func delete(_ slot: CredentialSlot) throws(CredentialStoreError) { throw reason }
 }
 
-/// Keeps credentials in this process's memory; they are gone with it.
+/// Keeps credentials in this process's memory, until the process ends.
 ///
-/// For throw-away sign-ins, and for machines where the user wants nothing stored. It is never a fallback: a program
-/// chooses it.
+/// It is for temporary sign-ins, and for machines on which the user wants to store nothing. It is never a fallback: a
+/// program chooses it.
 public actor ChappieEphemeralCredentialStore: CredentialStore {
     private var secrets: [CredentialSlot: Secret] = [:]
 
     /// An empty store.
     public init() {}
 
-    /// The secret saved last.
+    /// The last saved secret.
     public func load(_ slot: CredentialSlot) -> Secret? { secrets[slot] }
     /// Keeps the secret.
     public func save(_ secret: Secret, in slot: CredentialSlot) { secrets[slot] = secret }

@@ -1,6 +1,6 @@
-// `import ChappieSDK` brings the values, the session and the client by their names, which all begin with Chappie; only the
-// older name of the sign-in button, `SignInWithChatGPTButton`, does not. Ports,
-// transports, decoders and stores come with the modules that declare them: only ChappieClient has nothing else.
+// `import ChappieSDK` brings the values, the session and the client by their names. All names begin with Chappie,
+// except the older name of the sign-in button, `SignInWithChatGPTButton`. Ports, transports, decoders and stores come
+// with the modules that declare them. Only ChappieClient is exported whole, because it declares nothing else.
 
 @_exported import ChappieClient
 

@@ -17,14 +17,14 @@ final class PlatformComposition: Sendable {
         [:])
     private let managers = Mutex<[ManagerKey: Held]>([:])
 
-    /// What has one manager: a slot, how it is reached, and its store.
+    /// The key of a manager: a slot with its network and endpoints, and its store.
     private struct ManagerKey: Hashable, Sendable {
         let configuration: ChappieConfiguration
         let store: ChappieCredentialStorage.Identity
     }
 
-    /// A manager lives as long as a session, a client or work of its own holds it: an app may have many users, one after
-    /// the other.
+    /// A manager lives as long as a session, a client or its own work holds it, because an app may have many users, one
+    /// after the other.
     private struct Held {
         weak var manager: CredentialManager?
     }
@@ -32,12 +32,12 @@ final class PlatformComposition: Sendable {
     #if os(Linux)
         let notifier: (any Notifier)? = DBusNotifier()
     #else
-        /// The sign-in button brings its own.
+        /// The sign-in button has its own notifier.
         let notifier: (any Notifier)? = nil
     #endif
     let modelCache = ChappieFileModelCache { ProcessInfo.processInfo.environment[$0] }
 
-    /// Both ways to the network, on one thread.
+    /// Both transports of a network policy, which share one thread.
     func transports(for policy: ChappieNetworkPolicy) -> (http: CurlHTTPTransport, webSocket: CurlWebSocketTransport) {
         networks.withLock { networks in
             if let known = networks[policy] { return known }
@@ -48,11 +48,11 @@ final class PlatformComposition: Sendable {
         }
     }
 
-    /// The manager of the configuration's slot in `storage`, told to log to `logger` if there is one.
+    /// The manager of the configuration's slot in `storage`, which logs to `logger` if there is one.
     func credentials(
         for configuration: ChappieConfiguration, in storage: ChappieCredentialStorage = .keyring, logger: Logger? = nil
     ) -> CredentialManager {
-        // What a credential depends on; models and harnesses share it.
+        // A credential depends only on these; configurations with other models or harnesses share it.
         let slot = ChappieConfiguration(
             keychainService: configuration.keychainService, keychainAccount: configuration.keychainAccount,
             keychainAccessGroup: configuration.keychainAccessGroup,

@@ -8,38 +8,40 @@ import ChappieCore
 ///     connectionString: "postgresql://chat@db.example/chat?sslmode=verify-full", tenant: user.id)
 /// let threads = try await store.summaries()
 /// ```
-/// A store belongs to one tenant, and shows and changes that tenant's threads alone: each statement asks for them alone, and
-/// row-level security in the database refuses everything else. It does nothing for superusers and roles with BYPASSRLS, so
-/// these are refused. What tenants there are, and who may speak for which, is for the service to decide.
+/// A store belongs to one tenant, and reads and changes only that tenant's threads: each statement asks only for them,
+/// and row-level security in the database refuses all other rows. Row-level security has no effect for superusers and
+/// for roles with BYPASSRLS, so the store refuses these roles. The service decides which tenants exist and which user
+/// belongs to which tenant.
 ///
-/// The tables are made with the first use, in a schema of their own, by the connection's role: it needs CREATE on the
-/// database, or on the schema where that is there already. An append is one transaction; two at the same place end in one
-/// ``ChappieRuntime/ChappieThreadStoreError/conflict(thread:expected:actual:)``. When the connection breaks while the server
-/// is told to commit, the store connects again and finds out, so that records are neither lost nor doubled.
+/// The first use creates the tables in their own schema, with the connection's role: the role needs CREATE on the
+/// database, or on the schema if that exists already. An append is one transaction; of two appends at the same
+/// position, one ends in ``ChappieRuntime/ChappieThreadStoreError/conflict(thread:expected:actual:)``. If the
+/// connection breaks during COMMIT, the store connects again and finds out the outcome, so that records are neither
+/// lost nor doubled.
 ///
-/// Connections are made when they are needed, kept, and replaced when they break. A call whose task is cancelled throws
-/// ``ChappieRuntime/ChappieThreadStoreError/unavailable(_:)`` and has changed nothing, unless the server has been told to
-/// commit: then the call goes on to its end. Bodies come back byte for byte; they are stored as they are, so encrypt the disk
-/// or redact with `ChappieRedactingThreadStore` where that matters. A search finds words among the first 100,000 or so
-/// different ones of a record. Back up as a role with BYPASSRLS: others see one tenant at most.
+/// The store opens connections when it needs them, keeps them, and replaces them when they break. A call whose task is
+/// cancelled throws ``ChappieRuntime/ChappieThreadStoreError/unavailable(_:)`` and has changed nothing, unless it has
+/// sent COMMIT: then the call continues to its end. Bodies come back byte for byte. They are stored as they are: if
+/// that matters, encrypt the disk or redact with `ChappieRedactingThreadStore`. A search finds only about the first
+/// 100,000 different words of a record. Make backups as a role with BYPASSRLS: other roles see one tenant at most.
 public final class ChappiePostgresThreadStore: ChappieThreadStore {
-    /// What can be set beside the address and the tenant.
+    /// The settings beside the address and the tenant.
     public struct Options: Sendable, Hashable {
         /// The schema of the tables, 1 to 63 bytes. Default `chappie`.
         public var schema: String
-        /// How many connections there are at most. Default 4, at least 1.
+        /// The largest number of connections. Default 4, at least 1.
         public var connections: Int
-        /// How long connecting may take, beside looking up the server's name; and for how long a connection that broke is
-        /// replaced before the call ends in an error. Default 10 s.
+        /// How long connecting may take, without the look-up of the server's name; and how long the store tries to
+        /// replace a broken connection before the call ends in an error. Default 10 s.
         public var connectTimeout: Duration
-        /// How long a statement may take, waiting for other transactions included; and for how long the store asks for the
-        /// outcome of an append whose connection broke at its end; the last try may take its own time beside. Default 30 s.
+        /// How long a statement may take, including the wait for other transactions; and how long the store asks for
+        /// the outcome of an append whose connection broke at its end. The last attempt may take longer. Default 30 s.
         public var statementTimeout: Duration
-        /// How many bytes the bodies of one tenant's records may have together; appends that go beyond are refused. Appends
-        /// at the same time may pass it together. Default: no limit.
+        /// The largest sum of the bytes of all bodies of one tenant's records; an append that would pass it is refused.
+        /// Appends at the same time may pass it together. Default: no limit.
         public var limit: Int?
-        /// Whether a role that row-level security does nothing for may be used. Each statement asks for the tenant's own
-        /// rows nevertheless. Default `false`.
+        /// Whether the store accepts a role for which row-level security has no effect. Each statement still asks only
+        /// for the tenant's own rows. Default `false`.
         public var allowsUnrestrictedRole: Bool
 
         /// Options with the given properties.
@@ -60,15 +62,16 @@ public final class ChappiePostgresThreadStore: ChappieThreadStore {
     private let schema: PostgresSchema
     private let pool: PostgresPool
 
-    /// A store of one tenant's threads. Nothing is connected yet.
+    /// A store of one tenant's threads. It does not connect yet.
     ///
     /// - Parameters:
-    ///   - connectionString: a URI or pairs of keyword and value, as libpq takes them; what it leaves out comes from libpq's
-    ///     environment variables and password file. Ask for `sslmode=verify-full` over a network. It appears in no message.
-    ///   - tenant: whose threads these are. Never empty. Default `default`.
+    ///   - connectionString: a URI, or pairs of keyword and value, as libpq takes them. Missing settings come from
+    ///     libpq's environment variables and password file. Use `sslmode=verify-full` over a network. No message
+    ///     repeats the string.
+    ///   - tenant: the tenant that owns the threads. Never empty. Default `default`.
     ///   - options: see ``Options``.
-    /// - Throws: ``ChappieRuntime/ChappieThreadStoreError/unavailable(_:)`` for a connection string, tenant or schema that
-    ///   can't be.
+    /// - Throws: ``ChappieRuntime/ChappieThreadStoreError/unavailable(_:)`` for an invalid connection string, tenant or
+    ///   schema.
     public init(
         connectionString: String, tenant: String = "default", options: Options = Options()
     ) throws(ChappieThreadStoreError) {
@@ -116,7 +119,8 @@ public final class ChappiePostgresThreadStore: ChappieThreadStore {
         return try await perform { [schema] connection, _ throws(PostgresFailure) in
             let results = try schema.read(
                 [schema.count(of: thread), schema.records(of: thread, from: first)], on: connection)
-            let (counts, found) = (results[2], results[3])
+            let counts = results[2]
+            let found = results[3]
             guard !counts.rows.isEmpty else { throw .answer(.notFound(thread: thread)) }
             var records: [ChappieThreadRecord] = []
             records.reserveCapacity(found.rows.count)
@@ -126,7 +130,8 @@ public final class ChappiePostgresThreadStore: ChappieThreadStore {
                 }
                 records.append(try found.record(of: thread, row, 0))
             }
-            let (count, end) = (counts.integer(0, 0), first + records.count)
+            let count = counts.integer(0, 0)
+            let end = first + records.count
             guard end == max(count, first) else {
                 throw .answer(.damaged(thread: thread, "it was left with \(count) records, and has \(end)"))
             }
@@ -144,7 +149,8 @@ public final class ChappiePostgresThreadStore: ChappieThreadStore {
             var hits: [ChappieThreadHit] = []
             for row in found.rows {
                 let thread = found.text(row, 0)
-                let (record, summary) = (try found.record(of: thread, row, 2), try found.summary(of: thread, row, 1))
+                let record = try found.record(of: thread, row, 2)
+                let summary = try found.summary(of: thread, row, 1)
                 hits.append(ChappieThreadHit(record, of: summary, words))
             }
             return hits
@@ -168,9 +174,9 @@ public final class ChappiePostgresThreadStore: ChappieThreadStore {
         let key = UUID()
         let (writes, bytes) = try schema.writes(of: records, to: thread, at: position, key)
         try await perform { [schema, options] connection, isRepeated throws(PostgresFailure) in
-            // First everything is looked at, under the lock of the thread's row.
+            // The first statements read everything, under the lock of the thread's row.
             var looks = [schema.lock(thread.id)]
-            // A row to lock: of two that begin the same thread, one waits here for the other.
+            // This makes a row to lock: of two calls that begin the same thread, one waits here for the other.
             if position == 0 { looks.insert(schema.row(for: thread.id), at: 0) }
             if options.limit != nil { looks.append(schema.usage) }
             var results = try schema.begin(looks, on: connection)
@@ -184,7 +190,7 @@ public final class ChappiePostgresThreadStore: ChappieThreadStore {
                 guard !isOwn else { return }
                 throw .answer(.conflict(thread: thread.id, expected: position, actual: actual))
             }
-            // Deleted by another process after the insertion had found it.
+            // Another process has deleted the row after the insertion found it.
             guard !row.rows.isEmpty else { throw .contended }
             if let limit = options.limit, let held = results.first?.integer(0, 2), held + bytes > limit {
                 try schema.rollBack(on: connection)
@@ -203,17 +209,22 @@ public final class ChappiePostgresThreadStore: ChappieThreadStore {
 
     // MARK: Attempts
 
-    /// Runs `work` with a connection, as often as it takes; `isRepeated` says that an earlier attempt may have come through.
+    /// Runs `work` with a connection until it succeeds or must not be tried again. `isRepeated`: an earlier attempt may
+    /// have been committed.
     private func perform<Value: Sendable>(
         _ work: @escaping @Sendable (PostgresConnection, _ isRepeated: Bool) throws(PostgresFailure) -> Value
     ) async throws(ChappieThreadStoreError) -> Value {
         let worker: PostgresWorker
-        do { worker = try await pool.take() } catch { throw .unavailable("the task was cancelled") }
+        do {
+            worker = try await pool.take()
+        } catch {
+            throw .unavailable("the task was cancelled")
+        }
         defer { pool.give(worker) }
         var retries = PostgresRetries(
             reconnecting: options.connectTimeout, findingOut: options.statementTimeout)
         while true {
-            // What may be there already is found out also for a task that is cancelled.
+            // Even for a cancelled task the store finds out whether an earlier attempt was committed.
             let isRepeated = retries.isUncertain
             do throws(PostgresFailure) {
                 if retries.wantsMigration {
@@ -243,13 +254,13 @@ public final class ChappiePostgresThreadStore: ChappieThreadStore {
         if case .answer(let error) = failure { return error }
         if isUncertain {
             return .unavailable(
-                "the connection broke at the end of saving, and the server can't be asked whether the records are there; "
-                    + "the thread shows it when it is opened again")
+                "the connection broke at the end of the save, and the server can't be asked whether it has the "
+                    + "records; open the thread again to see")
         }
         return switch failure {
         case .answer(let error), .refused(let error): error
         case .unreachable(let words), .lost(let words): .unavailable(words)
-        case .outdated(let words): .unavailable("the tables are not those of this version: \(words)")
+        case .outdated(let words): .unavailable("the tables have another version than this program: \(words)")
         case .late, .contended: .busy(options.statementTimeout)
         case .uncertain: .unavailable("the connection to the server broke")
         case .cancelled: .unavailable("the task was cancelled")

@@ -12,21 +12,21 @@ import Synchronization
     import Darwin
 #endif
 
-/// Why work with the server did not come to its end.
+/// Why work with the server failed.
 enum PostgresFailure: Error {
-    /// The store's own answer, given after a clean end of the transaction.
+    /// The store's own answer, after the transaction has ended cleanly.
     case answer(ChappieThreadStoreError)
-    /// The server does not want to; there is nothing to try again.
+    /// The server refuses; another attempt would not help.
     case refused(ChappieThreadStoreError)
-    /// No connection came about.
+    /// The store could not connect.
     case unreachable(String)
     /// The connection broke before anything was committed.
     case lost(String)
-    /// The connection broke while the server was told to commit.
+    /// The connection broke during COMMIT.
     case uncertain
     /// Another transaction was in the way; the server has undone this one.
     case contended
-    /// The server did not come to an end in time.
+    /// The server did not finish in time.
     case late
     /// Tables are missing, or older than this version.
     case outdated(String)
@@ -34,7 +34,7 @@ enum PostgresFailure: Error {
     case cancelled
 }
 
-/// One statement with its values, which never become part of its text.
+/// A statement and its values, which never become part of its text.
 struct PostgresStatement: Sendable, ExpressibleByStringLiteral {
     enum Value: Sendable {
         case text(String?)
@@ -54,7 +54,7 @@ struct PostgresStatement: Sendable, ExpressibleByStringLiteral {
 
     init(stringLiteral value: String) { self.init(value) }
 
-    /// Queues the statement, with values and results in binary form; whether libpq took it.
+    /// Queues the statement, with values and results in binary form. Returns whether libpq took it.
     fileprivate func send(on handle: OpaquePointer) -> Bool {
         var types: [Oid] = []
         var bytes: [UInt8] = []
@@ -65,7 +65,7 @@ struct PostgresStatement: Sendable, ExpressibleByStringLiteral {
             bytes.append(contentsOf: value)
             spans[spans.count - 1] = (spans.last??.lowerBound ?? 0)..<bytes.count
         }
-        // The numbers of the types, as the server's catalogue pg_type has them for good.
+        // The numbers of the types come from the server's catalogue pg_type, and never change.
         for value in values {
             switch value {
             case .bool(let value): add(16, [value ? 1 : 0])
@@ -93,7 +93,7 @@ struct PostgresStatement: Sendable, ExpressibleByStringLiteral {
     }
 }
 
-/// What the server gave for one statement.
+/// The server's result of one statement.
 final class PostgresResult {
     private let handle: OpaquePointer
 
@@ -103,7 +103,7 @@ final class PostgresResult {
 
     fileprivate var status: ExecStatusType { PQresultStatus(handle) }
     var rows: Range<Int> { 0..<Int(PQntuples(handle)) }
-    /// What was done: `COMMIT`, or `ROLLBACK` where that was the answer to it.
+    /// The command that the server carried out: `COMMIT`, or `ROLLBACK` if the server answered COMMIT with that.
     var command: String { PQcmdStatus(handle).map { String(cString: $0) } ?? "" }
 
     func bytes(_ row: Int, _ column: Int) -> [UInt8] {
@@ -125,7 +125,7 @@ final class PostgresResult {
         guard let code = chappie_postgres_code(handle).map({ String(cString: $0) }) else {
             return .lost("the connection broke")
         }
-        // Errors about data (22) and constraints (23) repeat values.
+        // Messages about data (22) and constraints (23) repeat values, so they are left out.
         let speaks = !code.hasPrefix("22") && !code.hasPrefix("23")
         let message = speaks ? chappie_postgres_message(handle).map { String(cString: $0) } : nil
         let words = UntrustedText.message(message).map { "\($0) (\(code))" } ?? "the server refused with \(code)"
@@ -139,14 +139,14 @@ final class PostgresResult {
     }
 }
 
-/// Lets a cancelled task end the wait for the server that goes on for it on another thread.
+/// Lets a cancelled task end its wait for the server, which blocks another thread.
 final class PostgresInterruption: Sendable {
     private let state = Mutex((isCancelled: false, socket: CInt?.none))
 
     var isCancelled: Bool { state.withLock(\.isCancelled) }
 
-    /// Ends the wait by ending the connection: one whose answer is not awaited is of no use any more. A request to cancel,
-    /// as libpq sends it, would travel outside of TLS; the server looks by itself for connections that have ended.
+    /// Ends the wait by ending the connection, which can't be used any more without its answer. libpq would send a
+    /// request to cancel outside of TLS; the server itself notices connections that have ended.
     func cancel() {
         state.withLock { state in
             state.isCancelled = true
@@ -166,13 +166,14 @@ final class PostgresInterruption: Sendable {
     fileprivate func leave() { state.withLock { $0.socket = nil } }
 }
 
-/// A connection to the server, for one thread at a time. Its functions block that thread, and no longer than they say.
+/// A connection to the server, for one thread at a time. Its methods block that thread, and not longer than their
+/// limits.
 ///
-/// Statements travel in batches (libpq's pipeline mode): one journey for as many as don't depend on each other's results.
-/// After a failure that is not an answer the connection is of no use any more.
+/// Statements travel in batches (libpq's pipeline mode): statements that don't depend on each other's results need only
+/// one round trip. After a failure that is not an answer the connection can't be used any more.
 final class PostgresConnection {
     private let handle: OpaquePointer
-    /// Of the task that the connection works for now.
+    /// Belongs to the task that the connection works for now.
     var interruption: PostgresInterruption
 
     private init(_ handle: OpaquePointer, _ interruption: PostgresInterruption) {
@@ -182,8 +183,8 @@ final class PostgresConnection {
 
     deinit { PQfinish(handle) }
 
-    /// Connects. Only looking up the server's name may take longer than `limit`: it takes as long as the system's resolver
-    /// does.
+    /// Connects. Only the look-up of the server's name may take longer than `limit`, because the system's resolver has
+    /// its own limits.
     static func open(
         _ address: PostgresAddress, within limit: Duration, for interruption: PostgresInterruption
     ) throws(PostgresFailure) -> PostgresConnection {
@@ -203,7 +204,9 @@ final class PostgresConnection {
             guard state != PGRES_POLLING_FAILED else {
                 throw interruption.isCancelled ? .cancelled : .unreachable(address.message(PQerrorMessage(handle)))
             }
-            do { try wait(for: state == PGRES_POLLING_READING ? POLLIN : POLLOUT, until: deadline) } catch {
+            do {
+                try wait(for: state == PGRES_POLLING_READING ? POLLIN : POLLOUT, until: deadline)
+            } catch {
                 if case .late = error {
                     throw .unreachable("the server gave no answer in \(limit.components.seconds) s")
                 }
@@ -214,20 +217,20 @@ final class PostgresConnection {
         guard PQsetnonblocking(handle, 1) == 0, PQenterPipelineMode(handle) == 1 else {
             throw .unreachable("the connection can't be used")
         }
-        // Another encoding has no place for most of the world's words.
+        // Another encoding can't hold most of the world's words.
         let encoding = PQparameterStatus(handle, "server_encoding").map { String(cString: $0) }
         guard encoding == "UTF8" else {
             throw .refused(
-                .unavailable("the database is not one of UTF-8, which is needed; create it with ENCODING UTF8"))
+                .unavailable("the database does not use UTF-8, which the store needs; create it with ENCODING UTF8"))
         }
     }
 
-    /// Runs statements in order; the first that fails ends the batch.
+    /// Runs statements in order; the first failure ends the batch.
     ///
     /// - Parameters:
-    ///   - limit: how long all of them may take.
-    ///   - commits: whether they end in COMMIT. Such a batch is not interrupted, and a loss of the connection leaves its
-    ///     outcome open.
+    ///   - limit: how long all of them may take together.
+    ///   - commits: whether the batch ends in COMMIT. Such a batch is not interrupted, and its outcome is unknown if
+    ///     the connection breaks.
     func run(
         _ statements: [PostgresStatement], within limit: Duration, commits: Bool = false
     ) throws(PostgresFailure) -> [PostgresResult] {
@@ -263,7 +266,7 @@ final class PostgresConnection {
                 try wait(for: POLLIN, until: deadline, isInterruptible)
                 guard PQconsumeInput(handle) == 1 else { throw loss(isInterruptible) }
             }
-            // Nothing stands between one statement's results and the next one's.
+            // `nil` separates the results of one statement from the results of the next.
             guard let result = PQgetResult(handle).map({ PostgresResult($0) }) else {
                 gaps += 1
                 guard gaps <= statements.count else { throw loss(isInterruptible) }
@@ -283,7 +286,7 @@ final class PostgresConnection {
         isInterruptible && interruption.isCancelled ? .cancelled : .lost("the connection to the server broke")
     }
 
-    /// Waits until the socket is ready for one of `events`; returns for which.
+    /// Waits until the socket is ready for at least one event of `events`, and returns the events that it is ready for.
     @discardableResult
     private func wait(
         for events: CInt, until deadline: ContinuousClock.Instant, _ isInterruptible: Bool = true
@@ -303,12 +306,13 @@ final class PostgresConnection {
     }
 }
 
-/// Where the server is and how one signs in there, as libpq takes it.
+/// The address of the server and the sign-in there, as libpq takes them.
 struct PostgresAddress: Sendable {
     private let text: Secret
     private let secrets: [Secret]
 
-    /// `nil` for text that libpq does not understand. Its own words about it would repeat parts of it.
+    /// `nil` for a text that libpq does not understand. libpq's message is left out, because it would repeat parts of
+    /// it.
     init?(_ text: String) {
         guard !text.utf8.contains(0), let options = PQconninfoParse(text, nil) else { return nil }
         defer { PQconninfoFree(options) }
@@ -328,7 +332,7 @@ struct PostgresAddress: Sendable {
         String.string(of: text).withCString(body)
     }
 
-    /// libpq's own words, without what must not show.
+    /// libpq's message without the secrets.
     func message(_ words: UnsafeMutablePointer<CChar>?) -> String {
         let words = words.map { String(cString: $0) }
         return UntrustedText.message(words, without: secrets.map { String.string(of: $0) }) ?? "there is no connection"

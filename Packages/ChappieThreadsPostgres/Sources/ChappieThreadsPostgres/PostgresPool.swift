@@ -3,7 +3,8 @@ import ChappieRuntime
 import Dispatch
 import Synchronization
 
-/// A few connections that many tasks share. A task that finds none free waits; they are given in the order of the calls.
+/// A few connections that many tasks share. If none is free, a task waits; the tasks get connections in the order of
+/// their calls.
 final class PostgresPool: Sendable {
     private struct State {
         var idle: [PostgresWorker]
@@ -16,31 +17,33 @@ final class PostgresPool: Sendable {
         state = Mutex(State(idle: (0..<max(count, 1)).map { _ in make() }))
     }
 
-    /// A worker, which must be handed back by ``give(_:)``.
+    /// A worker. The caller must give it back with ``give(_:)``.
     ///
-    /// - Throws: `CancellationError` when the task is cancelled while it waits.
+    /// - Throws: `CancellationError` if the task is cancelled while it waits.
     func take() async throws -> PostgresWorker {
         let promise = Promise<PostgresWorker>()
         let idle = state.withLock { state in
-            // The one that worked last: its connection is the one that is most likely to be there.
+            // The last worker to finish most likely still has its connection.
             let idle = state.idle.popLast()
             if idle == nil { state.waiters.append(promise) }
             return idle
         }
         if let idle { return idle }
-        do { return try await promise.value() } catch {
+        do {
+            return try await promise.value()
+        } catch {
             let wasWaiting = state.withLock { state in
                 let count = state.waiters.count
                 state.waiters.removeAll { $0 === promise }
                 return state.waiters.count < count
             }
-            // A worker that was handed over at the same moment goes to the next one.
+            // If a worker was handed over at the same moment, the next task gets it.
             if !wasWaiting { Task { if let worker = try? await promise.value() { self.give(worker) } } }
             throw error
         }
     }
 
-    /// Hands a worker back.
+    /// Gives a worker back.
     func give(_ worker: PostgresWorker) {
         let waiter = state.withLock { state -> Promise<PostgresWorker>? in
             if state.waiters.isEmpty {
@@ -53,10 +56,11 @@ final class PostgresPool: Sendable {
     }
 }
 
-/// One connection of a pool, and the thread on which its calls block: none of the tasks' threads ever waits for the server.
+/// A connection of a pool, and the thread on which its calls block: the threads of Swift's tasks never wait for the
+/// server.
 final class PostgresWorker: Sendable {
     private let queue = DispatchQueue(label: "chappie.threads.postgres")
-    /// Used on the queue alone; `nil` before the first use and after a failure.
+    /// Only the queue uses it; `nil` before the first use and after a failure.
     private let connection = Mutex<PostgresConnection?>(nil)
     private let open: @Sendable (PostgresInterruption) throws(PostgresFailure) -> PostgresConnection
 
@@ -64,9 +68,9 @@ final class PostgresWorker: Sendable {
         self.open = open
     }
 
-    /// Runs `work` with the connection, on a new one where there is none, and drops it when the work fails.
+    /// Runs `work` with the connection, or with a new one if there is none, and drops the connection if the work fails.
     ///
-    /// - Parameter isInterruptible: whether the work ends with the task.
+    /// - Parameter isInterruptible: whether a cancellation of the task ends the work.
     func run<Value: Sendable>(
         isInterruptible: Bool = true,
         _ work: @escaping @Sendable (PostgresConnection) throws(PostgresFailure) -> Value
@@ -107,20 +111,20 @@ final class PostgresWorker: Sendable {
     }
 }
 
-/// Whether work that failed is tried again, and when. No clock: the moments are arguments.
+/// Decides whether failed work is tried again, and when. It has no clock: the caller passes the times.
 struct PostgresRetries {
-    /// How long a lost connection is replaced for, and how long the outcome of a COMMIT is asked for.
+    /// How long the store tries to replace a lost connection, and how long it asks for the outcome of a COMMIT.
     let reconnecting: Duration
     let findingOut: Duration
 
     /// Whether an earlier attempt may have been committed.
     private(set) var isUncertain = false
-    /// Whether the tables have to be made or changed first.
+    /// Whether the tables must be created or changed first.
     private(set) var wantsMigration = false
     private var hasMigrated = false
     private var collisions = 0
     private var pauses = 0
-    /// Set with the first loss.
+    /// Set at the first loss.
     private var deadline: ContinuousClock.Instant?
 
     init(reconnecting: Duration, findingOut: Duration) {
@@ -128,11 +132,14 @@ struct PostgresRetries {
         self.findingOut = findingOut
     }
 
-    mutating func migrated() { (wantsMigration, hasMigrated) = (false, true) }
+    mutating func migrated() {
+        wantsMigration = false
+        hasMigrated = true
+    }
 
-    /// How long to wait before the next attempt; `nil` for none.
+    /// How long to wait before the next attempt; `nil` if there must be no further attempt.
     ///
-    /// - Parameter jitter: between 0 and 1, so that two that collided don't do so again.
+    /// - Parameter jitter: between 0 and 1, so that two colliding transactions don't collide again.
     mutating func pause(
         after failure: PostgresFailure, now: ContinuousClock.Instant, jitter: Double
     ) -> Duration? {

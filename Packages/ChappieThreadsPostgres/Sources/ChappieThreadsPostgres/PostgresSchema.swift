@@ -1,15 +1,16 @@
 import ChappieRuntime
 
-/// The tables, how they came to be, and how a transaction begins: as one tenant's, and with these tables.
+/// The tables, their migrations, and the beginning of a transaction, which sets the tenant and checks the tables'
+/// version.
 struct PostgresSchema: Sendable {
-    /// Quoted, with its dot: `"chappie".`
+    /// The quoted name with its dot: `"chappie".`
     let prefix: String
     private let name: String
     let tenant: String
-    /// Of one statement. The client waits a little longer, so that the server's own words arrive.
+    /// The limit for one statement. The client waits a little longer, so that the server's own message arrives.
     private let limit: Duration
 
-    /// The version of the tables that this version of the program knows.
+    /// The newest version of the tables that this program knows.
     static let version = 1
 
     init(name: String, tenant: String, limit: Duration) {
@@ -23,7 +24,7 @@ struct PostgresSchema: Sendable {
 
     // MARK: Transactions
 
-    /// Runs statements that change nothing in one transaction and one journey; returns their results.
+    /// Runs statements that change nothing in one transaction and one round trip; returns their results.
     func read(
         _ statements: [PostgresStatement], on connection: PostgresConnection
     ) throws(PostgresFailure) -> ArraySlice<PostgresResult> {
@@ -33,15 +34,17 @@ struct PostgresSchema: Sendable {
         return results[2...]
     }
 
-    /// Begins a transaction that writes, and runs its first statements, which change nothing that matters by itself.
+    /// Begins a transaction that writes, and runs its first statements, which have no lasting effect of their own.
     ///
-    /// Follows either ``commit(_:on:)`` or ``rollBack(on:)``.
+    /// The caller then calls either ``commit(_:on:)`` or ``rollBack(on:)``.
     func begin(
         _ statements: [PostgresStatement], on connection: PostgresConnection
     ) throws(PostgresFailure) -> ArraySlice<PostgresResult> {
         let results = try connection.run(
             ["BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", setup] + statements, within: patience)
-        do { try check(results[1]) } catch {
+        do {
+            try check(results[1])
+        } catch {
             try rollBack(on: connection)
             throw error
         }
@@ -56,10 +59,10 @@ struct PostgresSchema: Sendable {
         _ = try connection.run(["ROLLBACK"], within: patience)
     }
 
-    /// All settings end with the transaction, so that poolers between here and the server may share connections.
+    /// All settings end with the transaction, so that a pooler in front of the server may share connections.
     ///
-    /// Reading the version holds a lock on it until the transaction ends: a migration waits for that, and what begins after
-    /// it sees the new one.
+    /// The transaction holds a lock on the version until it ends: a migration waits for it, and a later transaction
+    /// sees the new version.
     private var setup: PostgresStatement {
         PostgresStatement(
             """
@@ -73,7 +76,7 @@ struct PostgresSchema: Sendable {
 
     private func check(_ result: PostgresResult) throws(PostgresFailure) {
         guard result.rows.count == 1 else {
-            throw .answer(.damaged(thread: nil, "the row that says the version of the tables is missing"))
+            throw .answer(.damaged(thread: nil, "the row with the version of the tables is missing"))
         }
         let version = result.integer(0, 0)
         if version > Self.version { throw .answer(.tooNew(found: version, known: Self.version)) }
@@ -82,9 +85,10 @@ struct PostgresSchema: Sendable {
 
     // MARK: Connections
 
-    /// Looks at a new connection: row-level security must mean something for its role.
+    /// Checks a new connection: row-level security must have an effect for its role.
     func examine(_ connection: PostgresConnection, allowsUnrestrictedRole: Bool) throws(PostgresFailure) {
-        // A server on Linux (from version 14 on) looks each second whether the client of a running statement is still there.
+        // With this setting a server on Linux (since version 14) checks each second that the client of a running
+        // statement still exists.
         let results = try connection.run(
             [
                 """
@@ -105,7 +109,7 @@ struct PostgresSchema: Sendable {
 
     // MARK: Migrations
 
-    /// Makes the tables, or brings them to this version. Of processes that start at the same time one does it.
+    /// Creates the tables, or changes them to this version. If several processes start at the same time, one does it.
     func migrate(_ connection: PostgresConnection) throws(PostgresFailure) {
         let there = try connection.run(
             [
@@ -130,24 +134,26 @@ struct PostgresSchema: Sendable {
             version = found[0].rows.isEmpty ? Self.version : found[0].integer(0, 0)
             statements.append(PostgresStatement("LOCK TABLE \(prefix)format IN ACCESS EXCLUSIVE MODE"))
         }
-        // Another process may have done it meanwhile; a newer version is refused by the next transaction.
+        // Another process may have done it meanwhile; the next transaction refuses a newer version.
         guard version < Self.version else { return try rollBack(on: connection) }
         statements += migrations[version...].joined()
         statements.append(PostgresStatement("UPDATE \(prefix)format SET version = $1", [.integer(Self.version)]))
-        do { try commit(statements, on: connection) } catch {
-            // Whether it was done shows when it is tried again.
+        do {
+            try commit(statements, on: connection)
+        } catch {
+            // The next attempt shows whether the migration was committed.
             if case .uncertain = error { throw .lost("the connection to the server broke") }
             throw error
         }
     }
 
-    /// What leads from each version to the next. Never changed once published, only added to.
+    /// The statements that lead from each version to the next. A published list never changes; new ones are added.
     private var migrations: [[PostgresStatement]] { [first] }
 
     /// - `threads` has a row for each thread, which is locked while records are added to it.
-    /// - `records` has their bodies byte for byte; `append` says which call wrote them.
-    /// - `words` is what a search sees. Its policy holds the query itself: the server uses no index for a condition of a
-    ///   query's own (but for comparisons) before it has checked the policy for each row.
+    /// - `records` has their bodies byte for byte; `append` names the call that wrote them.
+    /// - `words` is the index of a search. Its policy holds the query: for a condition of the query itself, other than
+    ///   a comparison, the server would use an index only after it has checked the policy for each row.
     private var first: [PostgresStatement] {
         let key = "tenant text COLLATE \"C\" NOT NULL, thread text COLLATE \"C\" NOT NULL, position bigint NOT NULL"
         let isOwn = "tenant = current_setting('chappie.tenant', true)"

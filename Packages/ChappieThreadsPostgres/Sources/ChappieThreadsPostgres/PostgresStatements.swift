@@ -1,7 +1,7 @@
 import ChappieCore
 @_spi(ChappieInternals) import ChappieRuntime
 
-/// What is asked of the tables, for the tenant alone.
+/// The statements, each for the tenant's own rows only.
 extension PostgresSchema {
     // MARK: Reading
 
@@ -27,17 +27,17 @@ extension PostgresSchema {
             """, [.text(tenant), .text(thread), .integer(first)])
     }
 
-    /// - Returns: the hits, with the second of two statements; `nil` where there can be none.
+    /// - Returns: two statements, of which the second returns the hits; `nil` if there can't be a hit.
     func search(
         _ words: ChappieThreadWords, for query: ChappieThreadQuery
     ) throws(ChappieThreadStoreError) -> [PostgresStatement]? {
         guard let last = words.words.last, query.limit > 0 else { return nil }
-        // Words are letters and digits: none of them holds a quote.
+        // Words are letters and digits, and can't hold a quote.
         let sought = (words.words.dropLast().map { "'\($0)'" } + ["'\(last)':*"]).joined(separator: " & ")
         var since = Int.min
         if let date = query.since {
             since = try milliseconds(of: date)
-            // Rounding must not reach back.
+            // Rounding must not include an earlier time.
             if Date(timeIntervalSince1970: Double(since) / 1000) < date { since += 1 }
         }
         return [
@@ -63,7 +63,7 @@ extension PostgresSchema {
         ]
     }
 
-    /// Threads, records and bytes.
+    /// The numbers of threads, records and bytes.
     var usage: PostgresStatement {
         PostgresStatement(
             """
@@ -74,7 +74,7 @@ extension PostgresSchema {
 
     // MARK: Writing
 
-    /// Makes the row of a thread, unless it is there.
+    /// Creates the row of a thread, unless it exists.
     func row(for thread: String) -> PostgresStatement {
         PostgresStatement(
             """
@@ -83,20 +83,20 @@ extension PostgresSchema {
             """, [.text(tenant), .text(thread)])
     }
 
-    /// Locks the row of a thread, and tells its length.
+    /// Locks the row of a thread, and returns the thread's length.
     func lock(_ thread: String) -> PostgresStatement {
         let count = self.count(of: thread)
         return PostgresStatement(count.text + " FOR UPDATE", count.values)
     }
 
-    /// A row where the record at `position` was written by this call of append.
+    /// Returns a row if this call of append wrote the record at `position`.
     func record(of thread: String, at position: Int, by append: UUID) -> PostgresStatement {
         PostgresStatement(
             "SELECT 1::bigint FROM \(prefix)records WHERE tenant = $1 AND thread = $2 AND position = $3 AND append = $4",
             [.text(tenant), .text(thread), .integer(position), .uuid(append)])
     }
 
-    /// The statements that add records, and how many bytes their bodies have.
+    /// The statements that add records, and the number of bytes in their bodies.
     func writes(
         of records: [ChappieThreadRecord], to thread: ChappieThreadSummary, at position: Int, _ key: UUID
     ) throws(ChappieThreadStoreError) -> ([PostgresStatement], Int) {
@@ -155,7 +155,7 @@ extension PostgresResult {
         return summary
     }
 
-    /// The record in the four columns of a row that begin with its position.
+    /// The record in four columns of a row, the first of which is the position.
     func record(of thread: String, _ row: Int, _ column: Int) throws(PostgresFailure) -> ChappieThreadRecord {
         let position = integer(row, column)
         guard let body = try? ChappieJSON(parsing: bytes(row, column + 3)) else {
@@ -174,16 +174,18 @@ private func milliseconds(of date: Date) throws(ChappieThreadStoreError) -> Int 
     return milliseconds
 }
 
-/// The words of a text with their places, as the server reads them: `'to':1,4 'be':2`. `nil` for a text without words.
+/// The words of a text with their places, in the form that the server reads: `'to':1,4 'be':2`. `nil` if there are no
+/// words.
 ///
-/// A tsvector has less than 1 MiB (https://www.postgresql.org/docs/15/textsearch-limitations.html); words beyond are left out.
+/// A tsvector has less than 1 MiB (https://www.postgresql.org/docs/15/textsearch-limitations.html); later words are
+/// left out.
 private func vector(of text: String) -> String? {
     var seen: Set<String> = []
     var room = 1_000_000
     var vector = ""
     for (index, word) in ChappieThreadWords(text).words.enumerated() {
         let isNew = !seen.contains(word)
-        // Places end at 16,383.
+        // The largest place is 16,383.
         guard isNew || index < 16_383 else { continue }
         room -= isNew ? word.utf8.count + 6 : 2
         guard room > 0 else { break }
