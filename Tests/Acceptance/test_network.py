@@ -34,8 +34,8 @@ SEEN = {
 REFUSALS = {
     "expired": ("its certificate has expired", "extra CA file", False),
     "another host's": ("its certificate is for another host", "extra CA file", False),
-    "not trusted": ("its certificate is from no authority that is trusted here", "extra CA file", False),
-    "TLS version": ("it speaks no version of TLS that is allowed here", "TLS 1.2 or newer", False),
+    "not trusted": ("its certificate is from an authority that is not trusted here", "extra CA file", False),
+    "TLS version": ("it supports no version of TLS that is allowed here", "TLS 1.2 or newer", False),
     "wrong password": ("wants other credentials", "credentials", True),
     "password wanted": ("wants a user name and a password", "credentials", True),
     "no proxy there": ("can't be reached", "proxy address", True),

@@ -2,11 +2,11 @@ import CCurl
 @_spi(ChappieInternals) public import ChappieCore
 public import FoundationEssentials
 
-/// The findings of one attempt at a connection, stage by stage.
+/// The results of one attempt to connect, stage by stage.
 public struct ConnectionReport: Sendable, Hashable {
-    /// A certificate of the chain that the server has shown, as its own words say.
+    /// A certificate of the chain that the server presented. The texts are the certificate's own.
     public struct Certificate: Sendable, Hashable {
-        /// Whose it is.
+        /// The name of its owner.
         public var subject: String
         /// The name of its issuer.
         public var issuer: String
@@ -14,30 +14,34 @@ public struct ConnectionReport: Sendable, Hashable {
         public var expires: String
     }
 
-    /// `host:port` of the proxy in between; `nil` for none. What the exclusion list spares is known to curl alone.
+    /// `host:port` of the proxy; `nil` if none is used. Only curl knows which hosts the exclusion list spares.
     public var proxy: String?
-    /// The address that was reached: the proxy's, where there is one.
+    /// The address that was reached; it is the proxy's address if there is a proxy.
     public var address: String?
-    /// From the start until the name was resolved; `nil` where it did not come to that.
+    /// From the start until the name was resolved; `nil` if this stage was not reached.
     public var nameLookup: Duration?
-    /// From the start until the connection stood; `nil` likewise.
+    /// From the start until the connection was open; `nil` if this stage was not reached.
     public var connect: Duration?
-    /// From the start until TLS was through; `nil` likewise.
+    /// From the start until the TLS handshake was complete; `nil` if this stage was not reached.
     public var tls: Duration?
-    /// The server's own certificate first; empty without TLS, and where it was not trusted.
+    /// The server's own certificate first; empty without TLS, and if the chain was not trusted.
     public var certificates: [Certificate] = []
-    /// Why there is no connection; `nil` when there is one.
+    /// The reason why the connection failed; `nil` if it succeeded.
     public var error: ChappieTransportError?
 }
 
 extension CurlNetwork {
-    /// Opens a connection to the host of `url`, closes it, and says how that went: for diagnosis. Sends no request.
+    /// Opens a connection to the host of `url`, closes it, and returns the results, for diagnosis. Sends no request.
     ///
-    /// On a thread of its own, which ends with it; it takes at most the policy's connect deadline. Cancelling the task does
-    /// not shorten that.
+    /// The probe runs on a thread of its own, which ends with the probe. It takes at most the policy's connect
+    /// deadline. Cancelling the task does not shorten that.
     public func probe(_ url: URL) async -> ConnectionReport {
         let route: CurlRoute
-        do { route = try self.route(to: url, for: .http) } catch { return ConnectionReport(error: error) }
+        do {
+            route = try self.route(to: url, for: .http)
+        } catch {
+            return ConnectionReport(error: error)
+        }
         let deadline = policy.deadlines.connect
         return await withCheckedContinuation { continuation in
             let hasStarted = startThread { continuation.resume(returning: ConnectionReport(of: route, deadline)) }
@@ -49,7 +53,8 @@ extension CurlNetwork {
 }
 
 extension ConnectionReport {
-    /// A plain http origin behind a proxy would need no tunnel; through one it says as much about the way.
+    /// Plain http through a proxy would need no tunnel; the probe asks for a tunnel in any case, which tests the same
+    /// route.
     fileprivate init(of route: CurlRoute, _ deadline: Duration) {
         guard CurlGlobal.isReady, let handle = EasyHandle() else {
             error = .unavailable("libcurl does not start")
@@ -71,13 +76,13 @@ extension ConnectionReport {
 }
 
 extension EasyHandle {
-    /// Since the start; `nil` when it did not come to that.
+    /// The time since the start; `nil` if this stage was not reached.
     fileprivate func time(_ info: CURLINFO) -> Duration? {
         let microseconds = long(info)
         return microseconds > 0 ? .microseconds(microseconds) : nil
     }
 
-    /// The chain as the server has shown it.
+    /// The chain that the server presented.
     fileprivate var certificates: [ConnectionReport.Certificate] {
         var info: UnsafePointer<curl_certinfo>?
         guard ccurl_easy_get(raw, CURLINFO_CERTINFO, &info) == CURLE_OK, let info, let lists = info.pointee.certinfo
@@ -93,7 +98,7 @@ extension EasyHandle {
 }
 
 extension ConnectionReport.Certificate {
-    /// `Subject:CN = example.org` and its like; the texts are a stranger's.
+    /// Takes a line like `Subject:CN = example.org`. The text is not trusted.
     fileprivate mutating func take(_ line: String) {
         let parts = line.split(separator: ":", maxSplits: 1)
         guard parts.count == 2, parts[1].utf8.count < 1000 else { return }

@@ -1,25 +1,25 @@
 import CCurl
 @_spi(ChappieInternals) public import ChappieCore
 
-/// The facts about an exchange or a connection that curl gave up on, and their meaning.
+/// The facts about a failed exchange or connection, and the error that they mean.
 ///
-/// curl's own text may hold the URL or the proxy setting with its password; it is read to tell cases apart, and shown
-/// only where its wording is about a certificate or a TLS alert.
+/// curl's own text may hold the URL, or the proxy setting with its password. It is read to distinguish cases, and shown
+/// only if its wording is about a certificate or a TLS alert.
 @_spi(ChappieInternals) public struct CurlFailure: Sendable {
     var result: CURLcode
-    /// How far it had come: `.connect` until the connection stands, its TLS included.
+    /// The stage that was reached: `.connect` until the connection is open, including TLS.
     var stage: ChappieTransportError.Stage
-    /// Of the route: whose failure it is, and the extra CA file, for a bundle that OpenSSL turns down.
+    /// Names the host for the error, and the extra CA file if OpenSSL rejects its bundle.
     var route: CurlRoute
     /// curl's CURLOPT_ERRORBUFFER.
     var text = ""
-    /// errno of the last failed connect; 0 when there was none.
+    /// errno of the last failed connect; 0 if none failed.
     var systemError: CInt = 0
-    /// The proxy's answer to CONNECT; 0 when there was none.
+    /// The proxy's answer to CONNECT; 0 if none came.
     var tunnelStatus = 0
-    /// The failure in speaking SOCKS.
+    /// The failure of the SOCKS protocol.
     var socksCode = CURLPX_OK
-    /// Whether a TCP connection stood (to the proxy, where one is used).
+    /// Whether a TCP connection was open (to the proxy, if one is used).
     var hadConnection = false
 
     /// The error for `result`.
@@ -45,7 +45,7 @@ import CCurl
         case CURLE_OPERATION_TIMEDOUT: return timeOut(allowance: nil)
         case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY, CURLE_BAD_CONTENT_ENCODING, CURLE_HTTP2:
             return violation("its answer breaks the rules of HTTP")
-        // This version says so of a header line past its own limit of 100 KB.
+        // This version of curl reports this code for a header line beyond its own limit of 100 KB.
         case CURLE_OUT_OF_MEMORY where stage == .responseHead:
             return violation("a line of its response head is too long")
         case CURLE_RECV_ERROR where text.contains("chunk"): return violation("the chunks of its answer are malformed")
@@ -58,13 +58,13 @@ import CCurl
 
     /// A deadline of ours has passed.
     ///
-    /// - Parameter allowance: how long the stage was given; `nil` when it was curl's to judge.
+    /// - Parameter allowance: The duration that the stage was given; `nil` if curl applied its own limit.
     public func timeOut(allowance: Duration?) -> ChappieTransportError {
         let isHandshake = hadConnection && route.origin.scheme == .https && route.proxy == nil
         let (stage, missing): (ChappieTransportError.Stage, String) =
             switch stage {
             case .configuration, .connect, .tls: isHandshake ? (.tls, "no TLS handshake") : (.connect, "no connection")
-            case .request: (.request, "it took no more of the request")
+            case .request: (.request, "it accepted no more of the request")
             case .responseHead: (.responseHead, "no response head")
             case .firstByte: (.firstByte, "no byte of the body")
             case .responseBody: (.responseBody, "nothing more")
@@ -88,7 +88,7 @@ import CCurl
         return failure(.connectionLost, stage, what)
     }
 
-    /// The server broke a rule; the clause says which.
+    /// The server broke a rule; `rule` is the clause that names it.
     public func violation(_ rule: String) -> ChappieTransportError {
         failure(.protocolViolation, stage == .firstByte ? .responseBody : stage, rule)
     }
@@ -101,18 +101,20 @@ import CCurl
 
     // MARK: TLS
 
-    /// OpenSSL's words for what is wrong with a certificate, and plain ones. curl has two ways to say that the name in it
-    /// is another; "self signed" is OpenSSL 1.1's.
+    /// OpenSSL's words for a certificate error, and plain words for it. curl has two ways to report that the name in
+    /// the certificate is another; "self signed" is the wording of OpenSSL 1.1.
     private static let certificateReasons = [
         ("expired", "its certificate has expired"),
         ("not yet valid", "its certificate is not valid yet, by the clock of this machine"),
         ("subject name", "its certificate is for another host"),
-        ("issuer certificate", "its certificate is from no authority that is trusted here"),
-        ("self-signed", "its certificate is from no authority that is trusted here"),
-        ("self signed", "its certificate is from no authority that is trusted here"),
+        ("issuer certificate", untrustedAuthority),
+        ("self-signed", untrustedAuthority),
+        ("self signed", untrustedAuthority),
     ]
 
-    /// OpenSSL's words stand beside the plain ones, since those are what people look for.
+    private static let untrustedAuthority = "its certificate is from an authority that is not trusted here"
+
+    /// The message has the plain words and OpenSSL's, since users search for OpenSSL's.
     private var certificateReason: String {
         let words = shownText
         let known = Self.certificateReasons.first { words.contains($0.0) }?.1
@@ -120,7 +122,7 @@ import CCurl
         return words.isEmpty ? reason : "\(reason) (\(words))"
     }
 
-    /// The connection ended or was reset inside the handshake, in one of the ways in which curl and OpenSSL 3 say so.
+    /// The connection ended or was reset inside the handshake; curl and OpenSSL 3 report this with these texts.
     private var isBrokenHandshake: Bool {
         [
             "SSL_ERROR_SYSCALL", "SSL_ERROR_ZERO_RETURN", "unexpected eof", "Recv failure: ", "Send failure: ",
@@ -129,17 +131,17 @@ import CCurl
         .contains { text.contains($0) }
     }
 
-    /// Where one side offers no version that the other takes, OpenSSL says so in one of these ways, whichever side notices.
+    /// If the two sides support no common version, OpenSSL reports it with these texts, whichever side notices.
     private var handshakeReason: String {
         let words = shownText
         let isAboutVersion = ["alert protocol version", "unsupported protocol", "version too low"].contains {
             words.contains($0)
         }
-        if isAboutVersion { return "it speaks no version of TLS that is allowed here (\(words))" }
+        if isAboutVersion { return "it supports no version of TLS that is allowed here (\(words))" }
         return words.isEmpty ? "the handshake failed" : words
     }
 
-    /// curl's words without its prefixes, in printable ASCII and bounded: they may quote a name in a certificate.
+    /// curl's words without its prefixes, in printable ASCII and bounded, since they may quote a name in a certificate.
     private var shownText: String {
         let words = text.trimmingPrefix("SSL certificate problem: ").trimmingPrefix("SSL: ")
         return String(words.unicodeScalars.map { (0x20..<0x7F).contains($0.value) ? Character($0) : "?" }.prefix(200))
@@ -147,7 +149,7 @@ import CCurl
 
     // MARK: Proxies
 
-    /// A refusal by the proxy, in place of the answer.
+    /// The proxy answered in the server's place, and refused.
     public var refusedByProxy: ChappieTransportError { failure(.proxyFailed, .responseHead, proxyRefusal(407)) }
 
     func proxyRefusal(_ status: Int) -> String {
@@ -157,11 +159,11 @@ import CCurl
         }
     }
 
-    /// The answer of a SOCKS proxy (RFC 1928, section 6; RFC 1929), or the reason why there was none.
+    /// The error for the answer of a SOCKS proxy (RFC 1928, section 6; RFC 1929), or for the lack of an answer.
     private var socksRefusal: ChappieTransportError {
         switch socksCode {
         case CURLPX_RESOLVE_HOST:
-            // With socks4 and socks5 the name is looked up on this side.
+            // With socks4 and socks5 this machine looks the name up.
             failure(
                 .unknownHost, .connect, "the name does not resolve here (a proxy set as socks5h:// would look it up)")
         case CURLPX_USER_REJECTED, CURLPX_NO_AUTH: failure(.proxyFailed, .connect, passwordWanted)
@@ -173,8 +175,8 @@ import CCurl
         }
     }
 
-    /// curl names the address that it tried; there is no other way to learn whether the exclusion list spared this host
-    /// the proxy.
+    /// curl names the address that it tried. There is no other way to learn whether the exclusion list spared this
+    /// host.
     private var isAboutReachingProxy: Bool {
         route.proxy.map { text.contains(" \($0.host) port \($0.port) ") } ?? false
     }
@@ -188,7 +190,7 @@ import CCurl
 }
 
 extension CurlFailure {
-    /// Reads from `handle` what it knows.
+    /// Reads the facts from `handle`.
     public init(
         _ result: CurlResult, of handle: EasyHandle, at stage: ChappieTransportError.Stage, on route: CurlRoute
     ) {
@@ -197,7 +199,7 @@ extension CurlFailure {
             systemError: CInt(truncatingIfNeeded: handle.long(CURLINFO_OS_ERRNO)),
             tunnelStatus: handle.long(CURLINFO_HTTP_CONNECTCODE),
             socksCode: CURLproxycode(UInt32(truncatingIfNeeded: handle.long(CURLINFO_PROXY_ERROR))),
-            // CURLINFO_CONNECT_TIME stays 0 until TLS is through as well.
+            // CURLINFO_CONNECT_TIME would stay 0 until TLS is complete as well.
             hadConnection: handle.long(CURLINFO_PRIMARY_PORT) > 0)
     }
 }

@@ -2,7 +2,7 @@
 public import FoundationEssentials
 import Synchronization
 
-/// The network as one policy shows it, on one thread: what `CurlHTTPTransport` and `CurlWebSocketTransport` share.
+/// The network under one policy, on one thread: `CurlHTTPTransport` and `CurlWebSocketTransport` share it.
 ///
 /// ```swift
 /// let network = CurlNetwork(policy: policy)
@@ -10,10 +10,10 @@ import Synchronization
 /// let webSockets = CurlWebSocketTransport(network: network)
 /// ```
 ///
-/// The environment (for the proxy) and the extra CA file are read when the first request is made; the thread starts
-/// then, too. It ends when the network has been let go and the last exchange and connection are over.
+/// The environment (for the proxy) and the extra CA file are read when the first request is made. The thread starts
+/// then, too. It ends when the network has been released and the last exchange and connection are over.
 public final class CurlNetwork: Sendable {
-    /// The proxy variables of this machine, where the policy asks for them, and the extra certificate authorities.
+    /// The proxy variables of this machine, if the policy asks for them, and the extra certificate authorities.
     private struct Environment {
         let variables: [String: String]
         let trust: TrustAnchors?
@@ -27,21 +27,21 @@ public final class CurlNetwork: Sendable {
 
     /// Proxy, trust and deadlines of every request.
     public let policy: ChappieNetworkPolicy
-    /// The thread.
+    /// The thread of all exchanges and connections.
     @_spi(ChappieInternals) public let loop = NetworkLoop()
     private let environment = Mutex<Environment?>(nil)
 
-    /// Opens nothing and can't fail: a policy that makes no sense is an error of each request.
+    /// Opens nothing and can't fail: each request reports an invalid policy as its error.
     public init(policy: ChappieNetworkPolicy = .default) { self.policy = policy }
 
     /// Ends every exchange and connection with code `.unavailable`, closes all sockets and ends the thread. Returns
-    /// without waiting for that; later requests fail with the same code.
+    /// without waiting for that. Later requests fail with the same code.
     public func shutdown() { loop.stop() }
 
-    /// How to get to the host of `url`. A failure is not remembered: the next request may find the file fixed.
+    /// The route to the host of `url`. A failure is not remembered: the user may fix the file before the next request.
     ///
-    /// - Throws: ``ChappieTransportError`` with stage `.configuration`: the URL, the proxy setting or the extra CA file
-    ///   can't be used.
+    /// - Throws: ``ChappieTransportError`` with stage `.configuration` if the URL, the proxy setting or the extra CA
+    ///   file can't be used.
     @_spi(ChappieInternals) public func route(
         to url: URL, for application: CurlRoute.Application
     ) throws(ChappieTransportError) -> CurlRoute {

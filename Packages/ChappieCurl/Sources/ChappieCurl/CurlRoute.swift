@@ -1,9 +1,9 @@
 @_spi(ChappieInternals) public import ChappieCore
 public import FoundationEssentials
 
-/// How to get to a host: where it is, through which proxy, and what counts as secure there.
+/// The route to a host: its origin, the proxy, and the conditions for a secure connection.
 @_spi(ChappieInternals) public struct CurlRoute: Sendable, Hashable {
-    /// The protocol spoken there, which decides how the scheme may be written.
+    /// The protocol of the exchange, which decides which schemes are allowed.
     public enum Application: Sendable {
         /// `https`, or `http` on this machine.
         case http
@@ -11,31 +11,31 @@ public import FoundationEssentials
         case webSocket
     }
 
-    /// The host that is spoken to in the end.
+    /// The host at the end of the route.
     public let origin: Origin
-    /// `nil` for none.
+    /// `nil` if no proxy is used.
     var proxy: ProxySelection?
-    /// `nil` for the system's, as curl was built to find them.
+    /// `nil` for the system's authorities, in the place that curl was built with.
     var trust: TrustAnchors?
     var minimumTLS = ChappieNetworkPolicy.TLSVersion.tls12
 
-    /// Whether there is no proxy for this route, whatever its exclusion list says.
+    /// Whether this route has no proxy, whatever an exclusion list contains.
     public var isDirect: Bool { proxy == nil }
 
-    /// The URL as curl gets it: put together from the checked parts, so that curl reads the same host that was checked.
-    /// No fragment; for `nil` no path either.
+    /// The URL for curl. It is built from the checked parts, so that curl reads the same host that was checked. It has
+    /// no fragment, and for `nil` no path either.
     public func target(of url: URL?) -> String {
         "\(origin.scheme.rawValue)://\(origin.host):\(origin.port)" + (url.map(Self.originForm) ?? "/")
     }
 
-    /// Path and query, as a request line has them (RFC 9112, 3.2.1).
+    /// Path and query in the form of a request line (RFC 9112, 3.2.1).
     public static func originForm(of url: URL) -> String {
         let path = url.path(percentEncoded: true)
         let query = url.query(percentEncoded: true).map { "?" + $0 } ?? ""
         return (path.hasPrefix("/") ? path : "/" + path) + query
     }
 
-    /// The origin of an address that may be used: TLS, or a host on this machine.
+    /// The origin of an address that may be used: it has TLS, or its host is this machine.
     ///
     /// - Throws: ``ChappieTransportError`` with code `.invalidURL` or `.insecureURL`.
     public static func origin(
@@ -51,13 +51,13 @@ public import FoundationEssentials
             case .http: (["https", "http"], "neither https nor http")
             case .webSocket: (["https", "http", "wss", "ws"], "none of wss, https, ws and http")
             }
-        guard !host.isEmpty else { throw refusal(.invalidURL, "the address names no host") }
+        guard !host.isEmpty else { throw refusal(.invalidURL, "the address has no host") }
         guard let scheme = url.scheme?.lowercased() else {
             throw refusal(.invalidURL, "the address has no scheme; it must begin with https://")
         }
         guard schemes.contains(scheme) else { throw refusal(.invalidURL, "the scheme of the address is \(others)") }
         guard isUsable else {
-            throw refusal(.invalidURL, "the host in the address holds characters that no host name has")
+            throw refusal(.invalidURL, "the host in the address contains characters that a host name can't have")
         }
         guard url.user == nil, url.password == nil else {
             throw refusal(.invalidURL, "the address holds a user name or password")
@@ -73,9 +73,9 @@ public import FoundationEssentials
     }
 }
 
-/// The proxy that requests to one origin go through. Which hosts it spares curl decides.
+/// The proxy for requests to one origin. curl decides which hosts are excluded.
 struct ProxySelection: Sendable, Hashable {
-    /// As curl takes it, credentials and all: not for showing.
+    /// The setting for curl, with its credentials: must not be shown.
     let url: String
     /// The hosts that are reached directly, in curl's NO_PROXY syntax.
     let excluding: String
@@ -85,7 +85,7 @@ struct ProxySelection: Sendable, Hashable {
     /// `host:port`.
     var label: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 
-    /// The variables that ``ChappieNetworkPolicy/Proxy/environment`` reads.
+    /// The variables from which ``ChappieNetworkPolicy/Proxy/environment`` is read.
     static let variables = [
         "http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY",
     ]
@@ -93,11 +93,11 @@ struct ProxySelection: Sendable, Hashable {
     /// Reads the policy for `origin`; `nil` for no proxy. Lower case wins over upper case, an empty variable counts as
     /// unset, and `HTTP_PROXY` is ignored: a web server sets it from a request header (CGI's `HTTP_` prefix).
     ///
-    /// A plain `http` request goes to loopback only, so it is sent through a proxy only where that, too, is on loopback:
-    /// otherwise it would travel in the clear after all.
+    /// A plain `http` request goes to loopback only. It is sent through a proxy only if the proxy is on loopback, too;
+    /// otherwise it would leave this machine in the clear.
     ///
-    /// - Throws: ``ChappieTransportError`` with code `.proxyFailed`, stage `.configuration`, when the setting makes no
-    ///   sense. The message doesn't repeat it: it may hold a password.
+    /// - Throws: ``ChappieTransportError`` with code `.proxyFailed`, stage `.configuration`, if the setting is invalid.
+    ///   The message doesn't repeat the setting, which may hold a password.
     init?(
         _ proxy: ChappieNetworkPolicy.Proxy, for origin: Origin, environment: [String: String]
     ) throws(ChappieTransportError) {
@@ -108,7 +108,9 @@ struct ProxySelection: Sendable, Hashable {
         switch proxy {
         case .none: return nil
         case .url(let url, let exclusions):
-            (setting, excluding, source) = (url, exclusions, "the proxy setting")
+            setting = url
+            excluding = exclusions
+            source = "the proxy setting"
         case .environment:
             let ofScheme =
                 origin.scheme == .http ? variable("http_proxy") : variable("https_proxy", "HTTPS_PROXY")
@@ -128,13 +130,13 @@ struct ProxySelection: Sendable, Hashable {
         self.port = port
     }
 
-    /// Host and port of a proxy URL; `nil` for a scheme that curl has no proxy for, or without a host.
+    /// Host and port of a proxy URL; `nil` for a URL without a host, or with a scheme that curl has no proxy for.
     private static func endpoint(of setting: String) -> (host: String, port: Int)? {
         let separator = setting.firstRange(of: "://")
         let scheme = separator.map { setting[..<$0.lowerBound].lowercased() } ?? "http"
         guard ["http", "https", "socks4", "socks4a", "socks5", "socks5h"].contains(scheme) else { return nil }
         let rest = separator.map { setting[$0.upperBound...] } ?? setting[...]
-        // A password may hold what no other part does: the last @ ends it.
+        // A password may hold an @, which no other part can: the last @ ends it.
         let authority = rest.prefix { $0 != "/" && $0 != "?" && $0 != "#" }
         guard let place = authority.split(separator: "@", omittingEmptySubsequences: false).last,
             let url = URL(string: "http://\(place)"), let host = url.host(), !host.isEmpty

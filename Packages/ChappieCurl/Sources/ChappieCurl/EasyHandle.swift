@@ -1,42 +1,42 @@
 import CCurl
 @_spi(ChappieInternals) import ChappieCore
 
-/// A member whose handle performs an HTTP exchange. Where these answer `false`, curl stops the transfer.
+/// A member whose handle performs an HTTP exchange. curl stops the transfer if any of these methods answers `false`.
 @_spi(ChappieInternals) public protocol NetworkTransfer: NetworkMember {
-    /// The connection stands and the request is about to go out.
+    /// The connection is open and the request is about to go out.
     func connected() -> Bool
     /// Fills `space` with the next piece of the request body.
     ///
-    /// - Returns: how many bytes; 0 at its end.
+    /// - Returns: The number of bytes; 0 at the end of the body.
     func provideBody(_ space: UnsafeMutableRawBufferPointer) -> Int
-    /// One line of a response head, of whatever version of HTTP, or of the trailers.
+    /// One line of a response head or of the trailers, in any version of HTTP.
     func receivedHeaderLine(_ line: UnsafeRawBufferPointer) -> Bool
-    /// Answering `false` makes curl wait for ``EasyHandle/resume()`` and offer the same bytes again.
+    /// If the answer is `false`, curl waits for ``EasyHandle/resume()`` and offers the same bytes again.
     func receivedBody(_ bytes: UnsafeRawBufferPointer) -> Bool
 }
 
-/// curl's report on its work on a handle.
+/// The result of curl's work on a handle.
 @_spi(ChappieInternals) public struct CurlResult: Sendable {
     let code: CURLcode
 
-    /// It did all that it was asked to.
+    /// The work is complete.
     public var isSuccess: Bool { code == CURLE_OK }
-    /// In place of curl's own word, where a deadline of ours has passed.
+    /// Replaces curl's own result if a deadline of ours has passed.
     public static var timedOut: CurlResult { CurlResult(code: CURLE_OPERATION_TIMEDOUT) }
 }
 
-/// One curl easy handle with what must live as long as it does. Stays on the thread that made it.
+/// One curl easy handle with everything that must live as long. It stays on the thread that made it.
 @_spi(ChappieInternals) public final class EasyHandle {
     let raw: UnsafeMutableRawPointer
     private let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
     private var headerList: UnsafeMutablePointer<curl_slist>?
     /// The receiver of the callbacks.
     fileprivate var transfer: (any NetworkTransfer)?
-    /// The local port of the transfer's connection, which names it; `nil` before the request goes out.
+    /// The local port of the transfer's connection, which identifies it; `nil` before the request goes out.
     fileprivate(set) var localPort: CInt?
     private(set) var distrustsConnection = false
 
-    /// `nil` when curl has no memory left.
+    /// `nil` if curl has no memory left.
     init?() {
         errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
         guard let raw = curl_easy_init() else {
@@ -58,20 +58,21 @@ import CCurl
     /// curl copies the text.
     func set(_ option: CURLoption, _ value: String) { ccurl_easy_set_pointer(raw, option, value) }
 
-    /// A number that curl knows about its last work; 0 when it does not.
+    /// A number from curl about its last work; 0 if curl has none.
     func long(_ info: CURLINFO) -> Int {
         var value = 0
         ccurl_easy_get(raw, info, &value)
         return value
     }
 
-    /// curl's text about its last failure. It may name the URL or the proxy: for classification, and for people only
-    /// where its wording is known to hold neither.
+    /// curl's text about its last failure. It may contain the URL or the proxy: use it to classify, and show it only if
+    /// its wording is known to contain neither.
     var failureText: String { String(cString: errorText) }
 
-    // MARK: What every use of a route has in common
+    // MARK: Options of every route
 
-    /// - Parameter connectDeadline: within this time curl tries every address of the host in turn, so it has to know it.
+    /// - Parameter connectDeadline: curl tries every address of the host in turn within this time, so it has to know
+    ///   it.
     private func follow(_ route: CurlRoute, connectDeadline: Duration) {
         set(CURLOPT_PROTOCOLS_STR, route.origin.scheme.rawValue)
         set(CURLOPT_DISALLOW_USERNAME_IN_URL, true)
@@ -86,17 +87,17 @@ import CCurl
             ccurl_easy_set_pointer(raw, CURLOPT_CAINFO_BLOB, &blob)
             ccurl_easy_set_pointer(raw, CURLOPT_PROXY_CAINFO_BLOB, &blob)
         }
-        // Empty, not unset: an unset one is looked for in the environment.
+        // Empty, not unset: curl looks for an unset proxy in the environment.
         set(CURLOPT_PROXY, route.proxy?.url ?? "")
         set(CURLOPT_NOPROXY, route.proxy?.excluding ?? "")
         set(CURLOPT_CONNECTTIMEOUT_MS, min(max(1, connectDeadline.nanoseconds / 1_000_000), 1_000_000_000))
-        // A proxy's answer to CONNECT is no response.
+        // A proxy's answer to CONNECT is not a response of the server.
         set(CURLOPT_SUPPRESS_CONNECT_HEADERS, true)
         set(CURLOPT_TCP_KEEPALIVE, true)
         set(CURLOPT_TCP_NODELAY, true)
         set(CURLOPT_NOSIGNAL, true)
-        // Letting go of a handle whose name is being resolved would otherwise wait for the resolver, and with it
-        // everything else on the thread.
+        // Otherwise, freeing a handle while its name is being resolved would block this thread until the resolver
+        // returns.
         set(CURLOPT_QUICK_EXIT, true)
     }
 
@@ -105,10 +106,10 @@ import CCurl
     /// Sets every option of an exchange, whose events go to `transfer`.
     ///
     /// - Parameters:
-    ///   - url: as ``CurlRoute/target(of:)`` has it.
-    ///   - headerLines: in curl's notation: `Name: value`, `Name;` for an empty value, `Name:` to suppress one that curl
-    ///     would add.
-    ///   - bodyBytes: `nil` for no body at all, which is not the same as an empty one (`content-length: 0`).
+    ///   - url: In the form of ``CurlRoute/target(of:)``.
+    ///   - headerLines: In curl's notation: `Name: value`, `Name;` for an empty value, `Name:` to suppress a field that
+    ///     curl would add.
+    ///   - bodyBytes: `nil` for no body, which differs from an empty body (`content-length: 0`).
     public func perform(
         _ method: String, _ url: String, headerLines: [String], bodyBytes: Int?, on route: CurlRoute,
         connectDeadline: Duration, for transfer: any NetworkTransfer
@@ -117,24 +118,24 @@ import CCurl
         set(CURLOPT_URL, url)
         set(CURLOPT_PATH_AS_IS, true)
         set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))
-        // The method comes last: the options for bodies each bring one of their own.
+        // The method comes last: the options for bodies each set a method of their own.
         if let bodyBytes {
             set(CURLOPT_POST, true)
             set(CURLOPT_POSTFIELDSIZE, bodyBytes)
-            // Without data of its own and with a size, curl asks the read callback; for nothing it needs no callback.
+            // With a size and without data, curl asks the read callback. An empty body needs no callback.
             if bodyBytes == 0 { set(CURLOPT_COPYPOSTFIELDS, "") }
         } else {
             set(method == "HEAD" ? CURLOPT_NOBODY : CURLOPT_HTTPGET, true)
         }
         set(CURLOPT_CUSTOMREQUEST, method)
         for line in headerLines {
-            // On failure the list so far stays as it was: out of memory, and curl will say so soon enough.
+            // On failure the list stays as it was. The cause is lack of memory, and curl will soon report that itself.
             headerList = curl_slist_append(headerList, line) ?? headerList
         }
         ccurl_easy_set_pointer(raw, CURLOPT_HTTPHEADER, headerList)
-        // Redirects are ours to judge.
+        // `RedirectRule` judges redirects, not curl.
         set(CURLOPT_FOLLOWLOCATION, false)
-        // As large as the curl program's: one system call for many small events.
+        // As large as the curl program's buffer: one system call reads many small events.
         set(CURLOPT_BUFFERSIZE, 102_400)
         follow(route, connectDeadline: connectDeadline)
         ccurl_easy_set_callbacks(
@@ -142,20 +143,20 @@ import CCurl
             Unmanaged.passUnretained(self).toOpaque())
     }
 
-    /// Keeps other transfers off this one's connection, which may be dead: by itself curl would reuse an HTTP/2 connection
-    /// as long as nothing says that it has ended.
+    /// Keeps other transfers off this transfer's connection, which may be dead. By itself, curl would reuse an HTTP/2
+    /// connection until it learns that the connection has ended.
     public func distrustConnection() { distrustsConnection = true }
 
-    /// Lets a transfer go on that had to wait. curl offers what it held back from within this call.
+    /// Lets a paused transfer go on. Within this call, curl offers the bytes that it held back.
     public func resume() { curl_easy_pause(raw, CURLPAUSE_CONT) }
 
     // MARK: A connection
 
-    /// The result of reading from a connection.
+    /// The result of a read from a connection.
     public enum Received: Sendable {
-        /// That many bytes, at least one.
+        /// The number of bytes, at least one.
         case bytes(Int)
-        /// Nothing for now: wait until the socket is readable.
+        /// Nothing to read now: wait until the socket is readable.
         case nothing
         /// The peer has ended its side.
         case end
@@ -163,56 +164,57 @@ import CCurl
         case failed
     }
 
-    /// The result of writing to a connection.
+    /// The result of a write to a connection.
     public enum Sent: Sendable {
-        /// It took that many bytes, at least one.
+        /// The number of bytes that were taken, at least one.
         case bytes(Int)
-        /// It takes nothing for now: wait until the socket is writable, and offer the same bytes again, where they are,
-        /// and not fewer (TLS may have made a record of them).
+        /// Nothing can be written now: wait until the socket is writable. Then offer the same bytes again, at the same
+        /// address and not fewer (TLS may have made a record of them).
         case nothing
         /// The connection broke.
         case failed
     }
 
-    /// Makes the handle open a connection to the route's origin and nothing more.
+    /// Makes the handle open a connection to the route's origin, and do no more.
     ///
-    /// The tunnel through an http proxy is asked for in any case: what follows is no plain HTTP, which such a proxy would
-    /// have to understand.
+    /// An http proxy is always asked for a tunnel: the bytes that follow are not plain HTTP, which the proxy would have
+    /// to understand.
     public func connect(_ route: CurlRoute, deadline: Duration) {
         follow(route, connectDeadline: deadline)
         set(CURLOPT_URL, route.target(of: nil))
         set(CURLOPT_CONNECT_ONLY, true)
         set(CURLOPT_HTTPPROXYTUNNEL, true)
-        // Nothing else can be spoken on such a connection, and a server must not be offered it.
+        // Such a connection carries HTTP/1.1 only, and the server must not be offered HTTP/2.
         set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
         set(CURLOPT_FRESH_CONNECT, true)
-        // Opening one would otherwise close each that was opened two minutes ago: curl takes the others for idle.
+        // Otherwise, opening a connection would close every connection that is two minutes old: curl takes them for
+        // idle.
         set(CURLOPT_MAXAGE_CONN, 1_000_000_000)
-        // The least there is: curl needs this buffer for nothing here, and would keep it as long as the connection.
+        // The smallest size: curl doesn't use this buffer here, and would keep it as long as the connection.
         set(CURLOPT_BUFFERSIZE, 1024)
     }
 
-    /// The connection stands: from now on the size of curl's buffer does nothing but bound a single read. The kernel takes
-    /// over little that it has not sent yet, so that its taking more means that the network does.
+    /// The connection is open. From now on the size of curl's buffer only bounds a single read. The kernel holds few
+    /// bytes that it has not sent yet, so that it accepts more only when the network does.
     func connected(on socket: CInt) {
         set(CURLOPT_BUFFERSIZE, 64 << 10)
         var unsent: CInt = 128 << 10
         setsockopt(socket, CInt(IPPROTO_TCP), TCP_NOTSENT_LOWAT, &unsent, socklen_t(MemoryLayout<CInt>.size))
     }
 
-    /// Reads from a connection that stands.
+    /// Reads from an open connection.
     public func receive(into buffer: UnsafeMutableRawBufferPointer) -> Received {
         var count = 0
         switch curl_easy_recv(raw, buffer.baseAddress, buffer.count, &count) {
         case CURLE_OK: return count > 0 ? .bytes(count) : .end
         case CURLE_AGAIN: return .nothing
-        // curl has found that the peer has ended the connection, with nothing left to read, and closed it.
+        // curl has found that the peer has ended the connection, with nothing left to read, and has closed it.
         case CURLE_UNSUPPORTED_PROTOCOL: return .end
         default: return .failed
         }
     }
 
-    /// Writes to a connection that stands.
+    /// Writes to an open connection.
     public func send(_ bytes: UnsafeRawBufferPointer) -> Sent {
         guard !bytes.isEmpty else { return .nothing }
         var count = 0
@@ -223,7 +225,7 @@ import CCurl
         }
     }
 
-    /// The socket of a connection that stands.
+    /// The socket of an open connection.
     var activeSocket: CInt? {
         var socket = CURL_SOCKET_BAD
         ccurl_easy_get(raw, CURLINFO_ACTIVESOCKET, &socket)
@@ -231,7 +233,7 @@ import CCurl
     }
 }
 
-// The functions that curl calls, on the loop's thread: each finds its transfer and passes on.
+// The functions that curl calls, on the loop's thread. Each finds its transfer and calls it.
 
 private func easyHandle(_ context: UnsafeMutableRawPointer?) -> EasyHandle? {
     context.map { Unmanaged.fromOpaque($0).takeUnretainedValue() }
@@ -243,7 +245,7 @@ private func receiveHeaderLine(
     _ bytes: UnsafeMutablePointer<CChar>?, _ size: Int, _ count: Int, _ context: UnsafeMutableRawPointer?
 ) -> Int {
     let line = UnsafeRawBufferPointer(start: bytes, count: size * count)
-    // No line has this length, so that curl ends the transfer.
+    // No line has this length, so curl ends the transfer.
     return transfer(context)?.receivedHeaderLine(line) == true ? line.count : -1
 }
 

@@ -2,30 +2,31 @@ import CCurl
 
 /// A multi handle, driven by curl's socket interface (curl_multi_socket_action). Stays on the loop's thread.
 ///
-/// One performs all transfers. Connections are spread over several: curl 7.88 closes a CURLOPT_CONNECT_ONLY connection
-/// whose handle leaves, so they stay where they were opened, and curl looks through all connections of a multi handle each
-/// time it reads or writes one.
+/// One shard performs all transfers. Connections are spread over several shards for two reasons: curl 7.88 closes a
+/// CURLOPT_CONNECT_ONLY connection whose handle leaves its multi handle, so connections stay in the shard that opened
+/// them; and curl looks through all connections of a multi handle each time it reads or writes any of them.
 final class MultiShard {
-    /// A multi handle takes two descriptors and some 40 KB, which these connections share.
+    /// A multi handle costs two descriptors and some 40 KB; this many connections share it.
     private static let limit = 64
-    /// A connection is broken when the peer's kernel has acknowledged nothing for so many milliseconds. By itself the system
+    /// A connection fails if the peer's kernel has acknowledged nothing for so many milliseconds. By default the system
     /// tries for a quarter of an hour (tcp(7), TCP_USER_TIMEOUT).
     fileprivate static let acknowledgementLimit: CUnsignedInt = 30_000
 
     private let raw: UnsafeMutableRawPointer
     private let watch: SocketWatch
     private let closing: (_ socket: CInt) -> Void
-    /// Those that curl watches at present.
+    /// The sockets that curl watches at present.
     private var sockets: Set<CInt> = []
-    /// The local ports of connections that may be dead, while other transfers are on them: until the last of these has
-    /// gone, curl would go on putting new ones there.
+    /// The local ports of connections that may be dead and that other transfers still use. curl would put new transfers
+    /// on such a connection until the last of these has left.
     private var distrusted: Set<CInt> = []
-    private(set) var residents: [ObjectIdentifier: Resident] = [:]
-    /// When curl wants to be called, whatever its sockets do.
+    private(set) var registrations: [ObjectIdentifier: Registration] = [:]
+    /// The time at which curl wants to be called, whatever its sockets do.
     private(set) var moment: Int?
     private var hasWorked = false
 
-    /// - Parameter closing: is told of each socket that is about to be closed, after which its number may be another's.
+    /// - Parameter closing: Called for each socket that is about to be closed. Afterwards its number may belong to
+    ///   another socket.
     init?(watch: SocketWatch, closing: @escaping (_ socket: CInt) -> Void) {
         guard let raw = curl_multi_init() else { return nil }
         self.raw = raw
@@ -36,26 +37,26 @@ final class MultiShard {
 
     deinit { curl_multi_cleanup(raw) }
 
-    var hasRoom: Bool { residents.count < Self.limit }
+    var hasRoom: Bool { registrations.count < Self.limit }
 
-    func add(_ resident: Resident) -> Bool {
-        let handle = resident.handle.raw
+    func add(_ registration: Registration) -> Bool {
+        let handle = registration.handle.raw
         ccurl_easy_set_socket_callbacks(handle, limitWaiting, closeSocket, Unmanaged.passUnretained(self).toOpaque())
-        if !distrusted.isEmpty { resident.handle.set(CURLOPT_FRESH_CONNECT, true) }
-        ccurl_easy_set_pointer(handle, CURLOPT_PRIVATE, Unmanaged.passUnretained(resident).toOpaque())
+        if !distrusted.isEmpty { registration.handle.set(CURLOPT_FRESH_CONNECT, true) }
+        ccurl_easy_set_pointer(handle, CURLOPT_PRIVATE, Unmanaged.passUnretained(registration).toOpaque())
         guard curl_multi_add_handle(raw, handle) == CURLM_OK else { return false }
-        residents[ObjectIdentifier(resident.member)] = resident
+        registrations[ObjectIdentifier(registration.member)] = registration
         return true
     }
 
     /// Closes the connection of an unfinished handle, unless it is shared and not distrusted.
-    func remove(_ resident: Resident) {
-        let handle = resident.handle
+    func remove(_ registration: Registration) {
+        let handle = registration.handle
         if handle.distrustsConnection, let port = handle.localPort { distrusted.insert(port) }
         let isDistrusted = handle.localPort.map(distrusted.contains) ?? handle.distrustsConnection
         if isDistrusted { handle.set(CURLOPT_FORBID_REUSE, true) }
         curl_multi_remove_handle(raw, handle.raw)
-        residents[ObjectIdentifier(resident.member)] = nil
+        registrations[ObjectIdentifier(registration.member)] = nil
     }
 
     func owns(_ socket: CInt) -> Bool { sockets.contains(socket) }
@@ -67,7 +68,7 @@ final class MultiShard {
     func timeHasPassed(until now: Int) {
         guard let moment, moment <= now else { return }
         self.moment = nil
-        // CURL_SOCKET_TIMEOUT, a macro that Swift can't read.
+        // CURL_SOCKET_TIMEOUT is a macro that Swift can't read.
         act(on: CURL_SOCKET_BAD, 0)
     }
 
@@ -77,21 +78,21 @@ final class MultiShard {
         curl_multi_socket_action(raw, socket, mask, &running)
     }
 
-    /// Whether curl has done anything since the last question.
+    /// Whether curl has worked since the last call.
     func takeHasWorked() -> Bool {
         defer { hasWorked = false }
         return hasWorked
     }
 
-    /// The next one that curl is through with.
-    func nextDone() -> (Resident, CURLcode)? {
+    /// The next handle whose work has ended.
+    func nextDone() -> (Registration, CURLcode)? {
         var result = CURLE_OK
-        var resident: UnsafeMutableRawPointer?
+        var registration: UnsafeMutableRawPointer?
         guard let done = ccurl_multi_next_done(raw, &result) else { return nil }
-        ccurl_easy_get(done, CURLINFO_PRIVATE, &resident)
-        guard let resident else { return nil }
-        let finished = Unmanaged<Resident>.fromOpaque(resident).takeUnretainedValue()
-        // Its connection lives.
+        ccurl_easy_get(done, CURLINFO_PRIVATE, &registration)
+        guard let registration else { return nil }
+        let finished = Unmanaged<Registration>.fromOpaque(registration).takeUnretainedValue()
+        // The connection of a successful transfer is alive.
         if result == CURLE_OK, let port = finished.handle.localPort { distrusted.remove(port) }
         return (finished, result)
     }
@@ -132,7 +133,7 @@ private func localPort(of socket: curl_socket_t) -> CInt {
     let status = withUnsafeMutablePointer(to: &address) {
         $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(socket, $0, &size) }
     }
-    // An address of IPv4 has it in the same place.
+    // An IPv4 address has its port in the same place.
     return status == 0 ? CInt(in_port_t(bigEndian: address.sin6_port)) : 0
 }
 

@@ -1,17 +1,17 @@
 @_spi(ChappieInternals) public import ChappieCore
 import Synchronization
 
-/// The clock of loops and deadlines: never set back, and running on while the machine sleeps.
+/// The clock of loops and deadlines. It is never set back, and it runs while the machine sleeps.
 @_spi(ChappieInternals) public enum LoopClock {
     private static let start = ContinuousClock.now
 
-    /// Nanoseconds since some moment in this process: whole numbers, since deadlines are looked at several times for each
-    /// packet.
+    /// Nanoseconds since an arbitrary start in this process. They are whole numbers, since deadlines are compared
+    /// several times for each packet.
     public static var now: Int { (ContinuousClock.now - start).nanoseconds }
 }
 
 extension Duration {
-    /// At most some 290 years.
+    /// The nanoseconds, bounded to some 290 years.
     @_spi(ChappieInternals) public var nanoseconds: Int {
         let (seconds, attoseconds) = components
         let (whole, overflow) = Int(seconds).multipliedReportingOverflow(by: 1_000_000_000)
@@ -20,84 +20,85 @@ extension Duration {
     }
 }
 
-/// A member of a ``NetworkLoop``: one easy handle and its owner. It is an HTTP transfer that curl
-/// performs (see ``NetworkTransfer``), or a connection that curl only opens (resolving, proxy, TLS) and that its owner
-/// then reads and writes through ``EasyHandle/receive(into:)`` and ``EasyHandle/send(_:)``.
+/// A member of a ``NetworkLoop``: one easy handle and its owner. Either curl performs it as an HTTP transfer (see
+/// ``NetworkTransfer``), or curl only opens a connection (resolving, proxy, TLS), which the owner then reads and writes
+/// through ``EasyHandle/receive(into:)`` and ``EasyHandle/send(_:)``.
 ///
-/// The loop calls all of these on its own thread, never two at once. It visits a member only when there is a reason to:
-/// curl has worked on it, its socket is ready, another thread woke it, or its moment has come. Thousands that are idle
-/// cost nothing.
+/// The loop calls these methods on its own thread, never two at once. It visits a member only for a reason: curl has
+/// worked on it, its socket is ready, another thread woke it, or its deadline has come. Thousands of idle members cost
+/// nothing.
 @_spi(ChappieInternals) public protocol NetworkMember: AnyObject, Sendable {
     /// Whether curl only opens the connection.
     var isConnection: Bool { get }
 
-    /// Sets up the fresh handle. Answering `false` gives it back unused; the member has told its own side why.
+    /// Sets up the fresh handle. If the answer is `false`, the handle is destroyed unused; the member has informed its
+    /// own side.
     func joined(_ handle: EasyHandle) -> Bool
 
-    /// There may be something to do.
+    /// Called when the member may have work to do.
     func visited(_ handle: EasyHandle, _ visit: LoopVisit) -> LoopVerdict
 
-    /// The transfer has ended, or the connection could not be opened. The handle goes after this.
+    /// The transfer has ended, or the connection could not be opened. The handle is destroyed after this call.
     func ended(_ handle: EasyHandle, with result: CurlResult)
 
-    /// The loop has stopped; the handle (if there ever was one) is gone.
+    /// The loop has stopped. The handle, if there ever was one, is destroyed.
     func loopStopped()
 }
 
-/// The loop's knowledge at a visit of a member.
+/// The state of the loop at a visit of a member.
 @_spi(ChappieInternals) public struct LoopVisit {
-    /// Whether a connection stands, TLS and tunnel included. Before that there is nothing to read or write.
+    /// Whether a connection is open, including TLS and the tunnel. Before that it can't be read or written.
     public let isConnected: Bool
-    /// Reading from the connection may give something.
+    /// Whether a read from the connection may return something.
     public let isReadable: Bool
     /// The loop's clock.
     public let now: Int
-    /// Room to read into, 64 KiB that all connections of a loop share: what it holds is gone after the visit.
+    /// A buffer of 64 KiB that all connections of a loop share. Its content is lost after the visit.
     public let buffer: UnsafeMutableRawBufferPointer
 }
 
-/// Small pieces that follow each other closely: servers send each event in a packet of its own, and the number of reads, and
-/// of tasks that are roused, decides what they cost. In a burst the socket is left alone for a while, so that many pieces are
-/// one read. The times are in nanoseconds.
+/// Small pieces that follow each other closely. Servers send each event in a packet of its own, and the cost depends on
+/// the number of reads and of tasks that wake up. In a burst the socket is left alone for a short time, so that one
+/// read takes many pieces. The times are in nanoseconds.
 @_spi(ChappieInternals) public enum Burst {
-    /// How long the socket is left alone.
+    /// The time for which the socket is left alone.
     public static let rest = 2_000_000
-    /// Pieces that come no further apart than this are a burst; twice as long as the rest, since timers are late.
+    /// Pieces that come no further apart than this are a burst. The gap is twice the rest, since timers are late.
     public static let gap = 4_000_000
-    /// A read of this much says that the peer fills the line; it is not made to wait.
+    /// After a read of this size the peer is sending at full speed; the loop doesn't rest.
     public static let bulkBytes = 64 << 10
 }
 
-/// A member's fate after a visit.
+/// The member's answer to a visit.
 @_spi(ChappieInternals) public enum LoopVerdict: Sendable {
-    /// It stays. A connection wants a visit when its socket is ready for what is named; each member no later than `until`
-    /// (`nil`: only then). While a connection wants neither, it doesn't hear of the socket's end either. A transfer can't
-    /// keep curl from reading, but it can let the loop rest: see ``Burst``.
+    /// It stays. A connection wants a visit when its socket is readable (`reads`) or writable (`writes`). Each member
+    /// wants a visit no later than `until` (`nil`: no deadline). A connection that wants neither doesn't learn of the
+    /// socket's end either. A transfer can't keep curl from reading, but it can let the loop rest: see ``Burst``.
     case stay(reads: Bool = false, writes: Bool = false, until: Int?, rests: Bool = false)
-    /// It goes: an unfinished transfer is cut off, a connection closed.
+    /// It leaves: an unfinished transfer is cut off, a connection is closed.
     case leave
 }
 
 /// One thread for any number of transfers and connections.
 ///
-/// The thread starts with the first member and ends when the loop is stopped or let go; in between it sleeps until a
-/// socket, a deadline or another thread wakes it. Members that need the loop while they are on it hold it strongly, so
-/// that it lives as long as the last of them.
+/// The thread starts with the first member and ends when the loop is stopped or released. In between it sleeps until a
+/// socket, a deadline or another thread wakes it. A member that needs the loop holds it strongly, so that the loop
+/// lives as long as its last member.
 @_spi(ChappieInternals) public final class NetworkLoop: Sendable {
-    /// The work that other threads have for the loop's.
-    struct Mail {
+    /// The work that other threads have queued for the loop's thread.
+    struct PendingWork {
         var newcomers: [any NetworkMember] = []
         var woken: Set<ObjectIdentifier> = []
     }
 
-    /// All that the thread shares with others; it doesn't hold on to the loop.
+    /// All state that the thread shares with others. It doesn't retain the loop.
     private final class Mailbox: Sendable {
         struct Content {
-            /// `nil` while there is no thread.
+            /// `nil` until the thread starts.
             var watch: SocketWatch?
-            var mail = Mail()
+            var pending = PendingWork()
             var isStopping = false
-            /// Ringing once is enough until the thread has looked.
+            /// One ring is enough until the thread has looked.
             var isRung = false
 
             mutating func ring() {
@@ -108,27 +109,27 @@ extension Duration {
 
         let content = Mutex(Content())
 
-        /// The work that has come in since the last round; `nil` when it is time to go.
-        func collect() -> Mail? {
+        /// The work that was queued since the last round; `nil` if the thread must end.
+        func collect() -> PendingWork? {
             content.withLock { content in
                 content.isRung = false
                 if content.isStopping { return nil }
-                defer { content.mail = Mail() }
-                return content.mail
+                defer { content.pending = PendingWork() }
+                return content.pending
             }
         }
     }
 
     private let mailbox = Mailbox()
 
-    /// No thread yet.
+    /// Starts no thread yet.
     public init() {}
 
     deinit { stop() }
 
-    /// Hands `member` to the loop's thread, starting it if this is the first.
+    /// Hands `member` to the loop's thread, which starts with the first member.
     ///
-    /// - Throws: ``ChappieTransportError`` with code `.unavailable` when the loop has been stopped or can't start.
+    /// - Throws: ``ChappieTransportError`` with code `.unavailable` if the loop has been stopped or can't start.
     public func add(_ member: any NetworkMember) throws(ChappieTransportError) {
         let problem: String? = mailbox.content.withLock { content in
             if content.isStopping { return "the connection pool has been shut down" }
@@ -139,22 +140,22 @@ extension Duration {
                 }
                 content.watch = watch
             }
-            content.mail.newcomers.append(member)
+            content.pending.newcomers.append(member)
             content.ring()
             return nil
         }
         if let problem { throw .unavailable(problem) }
     }
 
-    /// Asks for a visit to `member`, from any thread. Nothing happens when it isn't on the loop.
+    /// Asks for a visit to `member`, from any thread. Does nothing if the member isn't on the loop.
     public func wake(_ member: any NetworkMember) {
         mailbox.content.withLock { content in
-            content.mail.woken.insert(ObjectIdentifier(member))
+            content.pending.woken.insert(ObjectIdentifier(member))
             content.ring()
         }
     }
 
-    /// Sends every member away and ends the thread; returns without waiting for that. More than once is fine.
+    /// Removes every member and ends the thread; returns without waiting for that. May be called more than once.
     public func stop() {
         mailbox.content.withLock { content in
             content.isStopping = true
@@ -162,13 +163,13 @@ extension Duration {
         }
     }
 
-    /// The thread's whole life.
+    /// Runs the thread from its start to its end.
     private static func run(on watch: SocketWatch, with mailbox: Mailbox) {
         let worker = LoopWorker(watch: watch)
-        while let mail = mailbox.collect() { worker.work(with: mail) }
+        while let pending = mailbox.collect() { worker.work(with: pending) }
         let stranded = mailbox.content.withLock { content in
-            defer { content.mail = Mail() }
-            return content.mail.newcomers
+            defer { content.pending = PendingWork() }
+            return content.pending.newcomers
         }
         worker.end()
         for member in stranded { member.loopStopped() }

@@ -2,34 +2,34 @@ public import HTTPTypes
 
 /// Status and header fields of a response.
 @_spi(ChappieInternals) public struct ResponseHead: Sendable, Hashable {
-    /// The status line's.
+    /// The status of the status line.
     public var status: HTTPResponse.Status
-    /// In the order in which they came.
+    /// The fields in the order in which they arrived.
     public var headerFields: HTTPFields
 
-    /// A head as it is.
+    /// Makes a head from its parts.
     public init(status: HTTPResponse.Status, headerFields: HTTPFields) {
         self.status = status
         self.headerFields = headerFields
     }
 }
 
-/// Puts response heads together from their lines, and finds the final one.
+/// Builds response heads from their lines, and finds the final head.
 ///
-/// Heads of 1xx responses (RFC 9110, 15.2) come first and are dropped, but for 101, which is final; what comes after the
-/// final head are trailers, dropped too.
+/// Heads of 1xx responses (RFC 9110, 15.2) come first and are dropped, except for 101, which is final. Lines after the
+/// final head are trailers, which are dropped, too.
 @_spi(ChappieInternals) public struct ResponseHeadParser: Sendable {
     /// The result of a line.
     public enum Outcome: Equatable, Sendable {
         /// The head goes on, or this line doesn't count.
         case more
-        /// The final head is whole. Given once.
+        /// The final head is complete. Returned once.
         case complete(ResponseHead)
-        /// The server broke a rule; the clause says which.
+        /// The server broke a rule; the text is the clause that names it.
         case failed(String)
     }
 
-    /// Of one head. `HTTPFields` traps at 65,535, and no honest server sends a tenth of this.
+    /// The limit for one head. `HTTPFields` traps at 65,535, and no honest server sends a tenth of this limit.
     static let fieldLimit = 1000
 
     private enum Phase {
@@ -46,21 +46,21 @@ public import HTTPTypes
     private var bytesTaken = 0
 
     /// - Parameters:
-    ///   - byteLimit: over all heads of one exchange together.
-    ///   - isStrict: a field that breaks the grammar of RFC 9110, section 5, or a folded line (RFC 9112, 5.2) is a failure
-    ///     rather than skipped, and so is a status line that is not one of HTTP/1.0 or 1.1. For lines that curl has not
-    ///     looked at.
+    ///   - byteLimit: The limit for all heads of one exchange together.
+    ///   - isStrict: For lines that curl has not checked. A field that breaks the grammar of RFC 9110, section 5, a
+    ///     folded line (RFC 9112, 5.2) and a status line of a version other than HTTP/1.0 and 1.1 are failures. If this
+    ///     is `false`, such fields are skipped.
     public init(byteLimit: Int, isStrict: Bool) {
         self.byteLimit = byteLimit
         self.isStrict = isStrict
     }
 
-    /// Whether the final head is whole.
+    /// Whether the final head is complete.
     public var isComplete: Bool {
         if case .done = phase { true } else { false }
     }
 
-    /// One line with or without its line end.
+    /// Takes one line, with or without its line end.
     public mutating func receivedLine(_ line: some BidirectionalCollection<UInt8>) -> Outcome {
         bytesTaken += line.count
         guard bytesTaken <= byteLimit else { return .failed("its response head is over \(byteLimit) bytes") }
@@ -105,7 +105,7 @@ public import HTTPTypes
         guard code >= 100 else { return nil }
         let isReadable = Self.isPrintable(line)
         if isStrict {
-            // Only HTTP/1.1 knows how to switch protocols.
+            // Only HTTP/1.1 can switch protocols.
             guard isReadable, code < 600,
                 parts[0].elementsEqual("HTTP/1.1".utf8)
                     || parts[0].elementsEqual("HTTP/1.0".utf8) && code != 101
@@ -115,7 +115,7 @@ public import HTTPTypes
         return HTTPResponse.Status(code: code, reasonPhrase: reason)
     }
 
-    /// `nil` where the grammar of RFC 9110, section 5, is broken.
+    /// `nil` if the line breaks the grammar of RFC 9110, section 5.
     private static func field(_ line: some BidirectionalCollection<UInt8>) -> HTTPField? {
         guard let colon = line.firstIndex(of: 0x3A),
             let name = HTTPField.Name(String(decoding: line[..<colon], as: UTF8.self))

@@ -2,7 +2,7 @@ import CCurl
 
 /// curl's process-wide state.
 enum CurlGlobal {
-    /// Sets it up, once; whether that worked. From 7.84 on this is safe whatever other threads do.
+    /// Sets it up once, and answers whether that worked. From curl 7.84 on this is safe whatever other threads do.
     static let isReady: Bool = {
         ccurl_keep_openssl_until_the_end()
         let everything = 3  // CURL_GLOBAL_ALL, a macro that Swift can't read
@@ -10,7 +10,7 @@ enum CurlGlobal {
     }()
 }
 
-/// Runs `body` on a new thread with every signal blocked; whether the system gave one.
+/// Runs `body` on a new thread with every signal blocked. Answers whether the system provided a thread.
 func startThread(_ body: @escaping @Sendable () -> Void) -> Bool {
     let box = Unmanaged.passRetained(ThreadBody(body))
     let hasStarted = ccurl_start_thread(
@@ -27,14 +27,14 @@ private final class ThreadBody: Sendable {
     init(_ run: @escaping @Sendable () -> Void) { self.run = run }
 }
 
-/// The sockets that a loop's thread sleeps on, however many there are (epoll), and a bell with which other threads end its
-/// sleep (eventfd).
+/// The sockets that wake a loop's thread, however many there are (epoll), and a bell with which other threads wake it
+/// (eventfd).
 final class SocketWatch: Sendable {
     private static let batch = 128
     private let queue = epoll_create1(CInt(EPOLL_CLOEXEC))
     private let bell = eventfd(0, CInt(EFD_CLOEXEC | EFD_NONBLOCK))
 
-    /// `nil` when the process has no descriptor left.
+    /// `nil` if the process has no descriptor left.
     init?() {
         guard queue >= 0, bell >= 0 else { return nil }
         watch(bell, reads: true, writes: false)
@@ -45,10 +45,10 @@ final class SocketWatch: Sendable {
         close(queue)
     }
 
-    /// From any thread.
+    /// May be called from any thread.
     func ring() { eventfd_write(bell, 1) }
 
-    /// Level-triggered, from now on; for nothing takes the socket out.
+    /// Watches the socket from now on, level-triggered. If both are `false`, removes the socket.
     func watch(_ socket: CInt, reads: Bool, writes: Bool) {
         var event = epoll_event()
         event.data.fd = socket
@@ -61,7 +61,7 @@ final class SocketWatch: Sendable {
         }
     }
 
-    /// Sleeps that long, whatever the sockets do, or until the bell rings.
+    /// Sleeps for the given time, whatever the sockets do, or until the bell rings.
     func rest(milliseconds: Int) {
         var polled = pollfd(fd: bell, events: Int16(POLLIN), revents: 0)
         if poll(&polled, 1, CInt(milliseconds)) > 0 { stopRinging() }
@@ -72,7 +72,8 @@ final class SocketWatch: Sendable {
         eventfd_read(bell, &rings)
     }
 
-    /// Sleeps at most that long, then names the sockets that are ready; one that has failed is ready for both.
+    /// Sleeps at most for the given time, then names the sockets that are ready. A socket that has failed is ready for
+    /// both.
     func sleep(milliseconds: Int, _ isReady: (_ socket: CInt, _ reads: Bool, _ writes: Bool) -> Void) {
         withUnsafeTemporaryAllocation(of: epoll_event.self, capacity: Self.batch) { events in
             let count = epoll_wait(queue, events.baseAddress, CInt(Self.batch), CInt(milliseconds))

@@ -24,11 +24,11 @@ import Testing
         ),
         (
             "unable to get local issuer certificate",
-            "its certificate is from no authority that is trusted here"
+            "its certificate is from an authority that is not trusted here"
         ),
         (
             "self-signed certificate in certificate chain",
-            "its certificate is from no authority that is trusted here"
+            "its certificate is from an authority that is not trusted here"
         ),
         ("CA cert is too weak", "its certificate is not trusted"),
     ])
@@ -49,7 +49,8 @@ import Testing
     func knowsAVersionThatIsTooOld(_ text: String, _ isAboutVersion: Bool) throws {
         let error = try failure(CURLE_SSL_CONNECT_ERROR, text: text).error
         #expect(error.code == .tlsFailed)
-        #expect(error.reason == (isAboutVersion ? "it speaks no version of TLS that is allowed here (\(text))" : text))
+        #expect(
+            error.reason == (isAboutVersion ? "it supports no version of TLS that is allowed here (\(text))" : text))
     }
 
     @Test func tellsAPasswordThatIsWantedFromOneThatIsWrong() throws {

@@ -11,43 +11,44 @@ import HTTPTypes
 /// for try await bytes in response.body { print(bytes.count) }
 /// ```
 ///
-/// - TLS is 1.2 or newer, verified against the system's certificate authorities and those of
-///   ``ChappieNetworkPolicy/extraCAFile``. Plain `http` goes to `localhost`, 127.0.0.0/8 and `::1` only, and through a
-///   proxy only where that is on this machine as well.
+/// - TLS is 1.2 or newer, verified against the system's certificate authorities and the file
+///   ``ChappieNetworkPolicy/extraCAFile``. Plain `http` goes to `localhost`, 127.0.0.0/8 and `::1` only. It goes
+///   through a proxy only if the proxy is on this machine as well.
 /// - Redirects (301, 302, 303, 307, 308 with a `Location`) are followed within the origin, five at most. Every other
 ///   status is a response.
-/// - Nothing is sent twice: where a pooled connection turns out to be dead once the request is on it, the exchange
-///   fails with code `.connectionLost`, or `.timedOut` if the peer is silent. Such a connection is not used again, so that
-///   a second try, which is the caller's, goes out over a fresh one. A peer that acknowledges nothing for 30 s is lost.
-/// - A response body is read ahead by at most some 256 KiB; then the connection waits for its reader, and no deadline
-///   runs. No content coding is asked for or removed.
-/// - No cookies, no `.netrc`, no `Expect: 100-continue`, no header fields but those of the request, `host`,
+/// - No request is sent twice. If a pooled connection turns out to be dead after the request was written to it, the
+///   exchange fails with code `.connectionLost`, or with `.timedOut` if the peer is silent. That connection is not used
+///   again, so a second try, which is the caller's decision, goes out over a fresh one. A connection is lost if the
+///   peer acknowledges nothing for 30 s.
+/// - The transport reads at most some 256 KiB of a response body ahead of its reader. Then the connection waits for the
+///   reader, and no deadline runs. The transport neither asks for a content coding nor removes one.
+/// - No cookies, no `.netrc`, no `Expect: 100-continue`, no header fields but the request's own, `host`,
 ///   `content-length` and (for a compressed body) `content-encoding`. `content-length` and `transfer-encoding` in the
 ///   request are left out: the adapter writes its own.
 ///
-/// The environment (for the proxy) and the extra CA file are read when the first request is sent; the thread starts then,
-/// too. Letting go of the transport ends it once the last response body is read or let go.
+/// The environment (for the proxy) and the extra CA file are read when the first request is sent. The thread starts
+/// then, too. It ends once the transport is released and the last response body is read or released.
 public final class CurlHTTPTransport: HTTPTransport {
     private let network: CurlNetwork
 
-    /// On a thread of its own. Opens nothing and can't fail: a policy that makes no sense is an error of each request.
+    /// Runs on a thread of its own. Opens nothing and can't fail: each request reports an invalid policy as its error.
     public convenience init(policy: ChappieNetworkPolicy = .default) { self.init(network: CurlNetwork(policy: policy)) }
 
-    /// On the thread and under the policy of `network`, beside whatever else uses it.
+    /// Runs on the thread and under the policy of `network`, which other transports may share.
     public init(network: CurlNetwork) { self.network = network }
 
-    /// Shuts the network down: ends every exchange in progress with code `.unavailable`, closes all connections and ends
-    /// the thread. Returns without waiting for that; later requests fail with the same code.
+    /// Shuts the network down: ends every exchange in progress with code `.unavailable`, closes all connections and
+    /// ends the thread. Returns without waiting for that. Later requests fail with the same code.
     public func shutdown() { network.shutdown() }
 
-    /// Says now what would stop every request to `url` before it is sent: the address, the proxy setting, the extra CA
-    /// file. Opens no connection. For programs that want to refuse a wrong setting before they begin.
+    /// Reports at once a problem that would stop every request to `url` before it is sent: the address, the proxy
+    /// setting, the extra CA file. Opens no connection. For programs that check their settings before they begin.
     ///
     /// - Throws: ``ChappieTransportError`` with stage `.configuration`.
     public func check(_ url: URL) throws(ChappieTransportError) { _ = try plan(HTTPExchangeRequest(url: url)) }
 
-    /// - Throws: ``ChappieTransportError``; `CancellationError` when the task is cancelled, at once, wherever the
-    ///   exchange stands. Not an error: any status code.
+    /// - Throws: ``ChappieTransportError``; `CancellationError` as soon as the task is cancelled, in any phase of the
+    ///   exchange. No status code is an error.
     public func send(_ request: HTTPExchangeRequest) async throws -> HTTPExchangeResponse {
         var request = request
         var followed = 0

@@ -5,8 +5,8 @@ import Synchronization
 
 /// One exchange on the network loop: the shell between curl's callbacks on one side and a reader's task on the other.
 ///
-/// All state is under one lock, and a reader that waits is resumed after letting it go. What curl reports resumes no one:
-/// that waits for the visit at the end of the loop's round, so that a hundred small pieces rouse a task once.
+/// All state is under one lock; a waiting reader is resumed after the lock is released. curl's callbacks never resume
+/// the reader. The visit at the end of the loop's round does, so that a hundred small pieces wake a task once.
 final class HTTPTransfer: NetworkTransfer {
     private enum Reader {
         case none
@@ -17,10 +17,10 @@ final class HTTPTransfer: NetworkTransfer {
     private struct Shared {
         var state: TransferState
         var reader = Reader.none
-        /// How much of the request body curl has taken.
+        /// The number of bytes of the request body that curl has taken.
         var bodyOffset = 0
 
-        /// The call that tells a waiting reader, if there is something to tell.
+        /// The call that resumes a waiting reader, if there is a result for it.
         mutating func delivery() -> (@Sendable () -> Void)? {
             switch reader {
             case .none: return nil
@@ -49,7 +49,7 @@ final class HTTPTransfer: NetworkTransfer {
         shared = Mutex(Shared(state: state))
     }
 
-    /// Changes the state, then tells the reader if there is news for it.
+    /// Changes the state, then resumes the reader if there is a result for it.
     private func act<Value: Sendable>(_ change: (inout Shared) -> Value) -> Value {
         let (value, delivery) = shared.withLock { shared in
             let value = change(&shared)
@@ -68,7 +68,7 @@ final class HTTPTransfer: NetworkTransfer {
         return try await wait { .head($0) }
     }
 
-    /// All that has arrived, as soon as there is something; `nil` at the end.
+    /// All bytes that have arrived, as soon as there are some; `nil` at the end.
     func nextChunk() async throws -> [UInt8]? {
         let (ready, isPaused) = act { ($0.state.takeChunk(), $0.state.phase == .paused) }
         if isPaused { loop.wake(self) }
@@ -93,7 +93,8 @@ final class HTTPTransfer: NetworkTransfer {
         }
     }
 
-    /// Ends the exchange, if it has not ended: the reader learns at once, the connection closes on the loop's thread.
+    /// Ends the exchange unless it has ended. The reader gets the error at once; the loop's thread closes the
+    /// connection.
     func cancel() {
         let wasRunning = act { shared in
             defer { shared.state.cancelled(at: LoopClock.now) }
@@ -105,7 +106,7 @@ final class HTTPTransfer: NetworkTransfer {
     // MARK: The loop's side
 
     func joined(_ handle: EasyHandle) -> Bool {
-        // It may have been cancelled on the way here.
+        // The caller may have cancelled the transfer before it reached the loop.
         guard !shared.withLock({ $0.state.hasEnded }) else { return false }
         handle.perform(
             plan.method.rawValue, plan.target, headerLines: plan.headerLines, bodyBytes: plan.body?.count,
@@ -114,7 +115,7 @@ final class HTTPTransfer: NetworkTransfer {
     }
 
     func visited(_ handle: EasyHandle, _ visit: LoopVisit) -> LoopVerdict {
-        // Outside the lock: curl offers what it held back from within this call.
+        // Outside the lock: within this call, curl offers the bytes that it held back.
         if shared.withLock({ $0.state.resume(at: visit.now) }) { handle.resume() }
         return act { shared in
             if let allowance = shared.state.expired(at: visit.now) {
@@ -136,7 +137,7 @@ final class HTTPTransfer: NetworkTransfer {
                 case .violation(let rule): failure.violation(rule)
                 case .refusedByProxy: failure.refusedByProxy
                 case nil where !result.isSuccess: failure.error
-                // curl is content with a head that breaks off.
+                // curl accepts a head that is cut off.
                 case nil: shared.state.isWhole ? nil : failure.lost
                 }
             shared.state.ended(error)
@@ -148,7 +149,7 @@ final class HTTPTransfer: NetworkTransfer {
         act { $0.state.ended(ChappieTransportError.unavailable("the connection pool has been shut down", host: host)) }
     }
 
-    // MARK: What curl reports and asks for
+    // MARK: curl's callbacks
 
     func connected() -> Bool {
         let hasBody = plan.body?.isEmpty == false

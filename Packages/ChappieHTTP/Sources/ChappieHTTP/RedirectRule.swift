@@ -3,20 +3,20 @@
 import FoundationEssentials
 import HTTPTypes
 
-/// Which redirects are followed, and with what (RFC 9110, section 15.4).
+/// Decides which redirects are followed, and with which request (RFC 9110, section 15.4).
 enum RedirectRule {
-    /// How many in a row are followed.
+    /// The number of redirects in a row that are followed.
     static let limit = 5
 
-    /// The request that `response` sends us on to; `nil` when it is an answer rather than a redirect: another status,
-    /// or no `Location`.
+    /// The request that follows the redirect; `nil` if the response is an answer rather than a redirect: it has another
+    /// status, or no `Location`.
     ///
     /// 307 and 308 keep method and body, 303 turns everything but HEAD into a GET, and 301 and 302 turn a POST into a
     /// GET, as browsers and curl do (the fetch standard, HTTP-redirect fetch, step 12).
     ///
-    /// - Parameter followed: how many redirects led to `request`.
-    /// - Throws: ``ChappieTransportError`` with code `.redirectRefused` when the target is of another origin (an
-    ///   authorization header must not leave its own), can't be used, or is one too many.
+    /// - Parameter followed: The number of redirects that led to `request`.
+    /// - Throws: ``ChappieTransportError`` with code `.redirectRefused` if the target has another origin (an
+    ///   authorization header must not leave its own origin), can't be used, or exceeds the limit.
     static func next(
         after request: HTTPExchangeRequest, status: HTTPResponse.Status, headerFields: HTTPFields, followed: Int
     ) throws(ChappieTransportError) -> HTTPExchangeRequest? {
@@ -29,7 +29,7 @@ enum RedirectRule {
         }
         guard followed < limit else { throw refusal("more than \(limit) redirects in a row") }
         guard let target = URL(string: location, relativeTo: request.url)?.absoluteURL else {
-            throw refusal("the redirect leads to no valid address")
+            throw refusal("the redirect leads to an invalid address")
         }
         let targetOrigin: Origin
         do throws(ChappieTransportError) {
@@ -47,7 +47,7 @@ enum RedirectRule {
         if becomesGet {
             next.method = .get
             next.body = nil
-            // Fields that speak about a body go with it.
+            // Fields that describe the body are removed with it.
             let ofContent: [HTTPField.Name] = [
                 .contentType, .contentEncoding, .contentLanguage, .contentLocation, .contentLength,
             ]

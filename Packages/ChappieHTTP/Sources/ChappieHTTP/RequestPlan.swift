@@ -4,44 +4,44 @@ import CZstd
 import FoundationEssentials
 import HTTPTypes
 
-/// Everything curl is told about one exchange, checked and ready.
+/// All of curl's input for one exchange, checked and ready.
 struct RequestPlan {
     let route: CurlRoute
     let method: HTTPRequest.Method
     let target: String
     /// In curl's notation.
     let headerLines: [String]
-    /// As it travels; `nil` for none at all.
+    /// The bytes that are sent; `nil` for no body.
     let body: [UInt8]?
     let deadlines: ChappieDeadlines
 
-    /// Converts `request`, which goes by `route`; opens nothing and sends nothing.
+    /// Converts `request`, which goes by `route`. Opens nothing and sends nothing.
     ///
-    /// - Throws: ``ChappieTransportError`` with stage `.configuration` when it can't be sent as it is.
+    /// - Throws: ``ChappieTransportError`` with stage `.configuration` if the request can't be sent as it is.
     init(
         _ request: HTTPExchangeRequest, by route: CurlRoute, deadlines policyDeadlines: ChappieDeadlines
     ) throws(ChappieTransportError) {
-        // CONNECT asks for a tunnel (RFC 9110, 9.3.6); curl builds those itself.
+        // CONNECT asks for a tunnel (RFC 9110, 9.3.6), and curl builds tunnels itself.
         guard request.method != .connect else {
             throw ChappieTransportError(
                 .invalidURL, stage: .configuration, host: route.origin.label,
-                reason: "CONNECT is no request to an origin")
+                reason: "CONNECT can't be sent to an origin")
         }
         var fields = request.headerFields
-        // The adapter frames the message; a second opinion on its length would be an attack or a mistake.
+        // The adapter frames the message. A second statement of its length would be an attack or a mistake.
         fields[.contentLength] = nil
         fields[.transferEncoding] = nil
         if let given = request.body, given.coding == .zstd {
             body = try Self.compress(given.bytes, for: route.origin)
             fields[.contentEncoding] = "zstd"
         } else {
-            // A method that usually brings a body says so when there is none (RFC 9110, 8.6).
+            // A method that usually has a body states that there is none (RFC 9110, 8.6).
             body = request.body?.bytes ?? ([.post, .put, .patch].contains(request.method) ? [] : nil)
         }
         self.route = route
         method = request.method
         target = route.target(of: request.url)
-        // Nothing goes out that the request doesn't say: these curl would add by itself.
+        // curl would add these fields by itself. Only the fields of the request go out.
         let suppressed = [HTTPField.Name.accept, .userAgent, .contentType, .expect].filter { fields[$0] == nil }
         headerLines =
             fields.map { $0.value.isEmpty ? "\($0.name.rawName);" : "\($0.name.rawName): \($0.value)" }
@@ -49,8 +49,8 @@ struct RequestPlan {
         deadlines = request.deadlines ?? policyDeadlines
     }
 
-    /// One frame of the `zstd` content coding (RFC 8878) with its content size in the header. Level 3, the library's own
-    /// default, compresses hundreds of MB a second.
+    /// One frame of the `zstd` content coding (RFC 8878) with its content size in the header. Level 3, the library's
+    /// own default, compresses hundreds of MB a second.
     private static func compress(_ bytes: [UInt8], for origin: Origin) throws(ChappieTransportError) -> [UInt8] {
         let bound = ZSTD_compressBound(bytes.count)
         var hasFailed = false

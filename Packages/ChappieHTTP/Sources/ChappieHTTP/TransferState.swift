@@ -2,39 +2,40 @@
 @_spi(ChappieInternals) import ChappieCurl
 import HTTPTypes
 
-/// One HTTP exchange: how far it has come, by when it must come further, and what has arrived and not been read.
+/// One HTTP exchange: its phase, its deadline, and the bytes that have arrived and have not been read.
 ///
-/// A synchronous machine. Times are readings of the loop's clock that the caller passes in.
+/// A synchronous machine. The caller passes in times, which are readings of the loop's clock.
 struct TransferState {
     enum Phase: Equatable {
         /// Resolving, connecting, the proxy's and the TLS handshake. Next: sending, awaitingHead, ended.
         case connecting
-        /// Part of the request body has yet to go out. Next: awaitingHead, awaitingBody (a server may answer early), ended.
+        /// Part of the request body is still unsent. Next: awaitingHead, awaitingBody (a server may answer early),
+        /// ended.
         case sending
         /// The request is out. Next: awaitingBody, ended.
         case awaitingHead
-        /// The head is here, no byte of the body. Next: receiving, ended.
+        /// The head has arrived, but no byte of the body. Next: receiving, ended.
         case awaitingBody
         /// Next: paused, ended.
         case receiving
-        /// The reader is slower than the network: the server is not waited for. Next: receiving, ended.
+        /// The reader is slower than the network, so no deadline runs for the server. Next: receiving, ended.
         case paused
         case ended
     }
 
-    /// What a response head has against it; curl itself reports no more than that a callback has stopped it.
+    /// The reason why a response head was refused. curl itself reports only that a callback has stopped it.
     enum Objection: Equatable {
         case violation(String)
-        /// Only a proxy asks for proxy credentials (RFC 9110, 15.5.8). Where there is a tunnel it does so while connecting;
-        /// this is a plain http request through a proxy on this machine.
+        /// Only a proxy asks for proxy credentials (RFC 9110, 15.5.8). If there is a tunnel, the proxy does so while
+        /// connecting; this is a plain http request through a proxy on this machine.
         case refusedByProxy
     }
 
-    /// From this many buffered bytes on, curl is told to wait: enough to keep a fast connection busy while the reader
-    /// works, little enough for hundreds of streams.
+    /// curl has to wait while this many bytes are buffered: enough to keep a fast connection busy while the reader
+    /// works, and small enough for hundreds of streams.
     static let highWaterMark = 256 << 10
 
-    /// A silence of this length makes a transfer that is cut off doubt its connection.
+    /// If a transfer is cut off after a silence of this length, its connection may be dead.
     static let suspiciousSilence = Duration.seconds(5)
 
     private(set) var phase = Phase.connecting
@@ -48,7 +49,7 @@ struct TransferState {
     private var head: ResponseHead?
     private var buffer: [UInt8] = []
     private var end: Result<Void, any Error>?
-    /// Of one visit.
+    /// The number of bytes that were read in the present visit.
     private var readBytes = 0
     private var lastReadAt: Int?
 
@@ -60,11 +61,11 @@ struct TransferState {
 
     var hasEnded: Bool { end != nil }
 
-    // MARK: What curl reports
+    // MARK: curl's reports
 
     /// The connection stands and the request is about to go out.
     ///
-    /// - Returns: whether it may; this and the next two stop the transfer by answering `false`.
+    /// - Returns: Whether the request may go out. This method and the next two stop the transfer by answering `false`.
     mutating func connected(hasBody: Bool, at now: Int) -> Bool {
         // The first attempt may have reached the server, and an adapter does not repeat a request on its own.
         guard phase == .connecting else { return false }
@@ -90,7 +91,7 @@ struct TransferState {
         }
     }
 
-    /// - Returns: whether the bytes were taken; curl has to wait and offer them again otherwise.
+    /// - Returns: Whether the bytes were taken. Otherwise curl has to wait and offer them again.
     mutating func receivedBody(_ bytes: UnsafeRawBufferPointer, at now: Int) -> Bool {
         let isTaken = buffer.count < Self.highWaterMark
         if isTaken { buffer.append(contentsOf: bytes) }
@@ -99,27 +100,30 @@ struct TransferState {
         return isTaken
     }
 
-    /// Whether the body comes in a burst of small pieces, so that the loop may rest. To be asked once in a visit.
+    /// Whether the body comes in a burst of small pieces, so that the loop may rest. Asked once in a visit.
     mutating func isInBurst(at now: Int) -> Bool {
         guard readBytes > 0 else { return false }
-        defer { (readBytes, lastReadAt) = (0, now) }
+        defer {
+            readBytes = 0
+            lastReadAt = now
+        }
         return phase == .receiving && readBytes < Burst.bulkBytes && lastReadAt.map { now - $0 <= Burst.gap } ?? false
     }
 
-    /// Whether curl may go on now; then it does.
+    /// Answers whether curl may go on, and moves to `receiving` if so.
     mutating func resume(at now: Int) -> Bool {
         guard phase == .paused, buffer.isEmpty else { return false }
         move(to: .receiving, at: now)
         return true
     }
 
-    /// The transfer is over, with this error or whole; the first report counts. What is buffered is still delivered.
+    /// The transfer is over, with this error or complete; the first report counts. Buffered bytes are still delivered.
     mutating func ended(_ error: (any Error)? = nil) {
         phase = .ended
         if end == nil { end = error.map { .failure($0) } ?? .success(()) }
     }
 
-    /// curl has nothing more to say: was that the end of a response?
+    /// curl has ended the transfer: was the response complete?
     var isWhole: Bool { parser.isComplete }
 
     private mutating func object(_ objection: Objection) -> Bool {
@@ -127,16 +131,16 @@ struct TransferState {
         return false
     }
 
-    // MARK: What the reader asks
+    // MARK: The reader's requests
 
-    /// The head, or how it failed; `nil` when the reader has to wait.
+    /// The head, or its failure; `nil` if the reader has to wait.
     func takeHead() -> Result<ResponseHead, any Error>? {
         if let head { return .success(head) }
         guard case .failure(let error) = end else { return nil }
         return .failure(error)
     }
 
-    /// All there is of the body, or how it ended; `nil` when the reader has to wait.
+    /// All buffered bytes of the body, or its end; `nil` if the reader has to wait.
     mutating func takeChunk() -> Result<[UInt8]?, any Error>? {
         if buffer.isEmpty { return end?.map { nil } }
         defer { buffer = [] }
@@ -149,7 +153,7 @@ struct TransferState {
         ended(error)
     }
 
-    /// The reader has given up: nothing more is delivered.
+    /// The reader has given up, so nothing more is delivered.
     mutating func cancelled(at now: Int) {
         if deadline != nil { doubtsConnection = now - lastProgress >= Self.suspiciousSilence.nanoseconds }
         phase = .ended
@@ -161,13 +165,13 @@ struct TransferState {
 
     // MARK: Time
 
-    /// The moment by which something must have happened; `nil` while nothing has to.
+    /// The time by which the next progress is due; `nil` if none is.
     var deadline: Int? { allowance.map { lastProgress + $0.nanoseconds } }
 
-    /// How long the present phase was given, if that has passed by `now`.
+    /// The duration that the present phase was given, if it has passed by `now`.
     func expired(at now: Int) -> Duration? { deadline.flatMap { now >= $0 ? allowance : nil } }
 
-    /// How errors call the phase.
+    /// The phase's name in errors.
     var stage: ChappieTransportError.Stage {
         switch phase {
         case .connecting: .connect
@@ -181,7 +185,7 @@ struct TransferState {
     private var allowance: Duration? {
         switch phase {
         case .connecting: deadlines.connect
-        // A server that stops reading is as silent as one that stops sending.
+        // A server that stops reading is as silent as a server that stops sending.
         case .sending, .receiving: deadlines.idle
         case .awaitingHead: deadlines.responseHead
         case .awaitingBody: deadlines.firstByte

@@ -2,7 +2,8 @@
 @_spi(ChappieInternals) import ChappieCurl
 import Synchronization
 
-/// The connection in its user's hands; letting go of it drops the connection, which the network loop holds otherwise.
+/// The connection that the caller holds. The network loop retains the driver, so releasing this object drops the
+/// connection.
 final class CurlWebSocketConnection: WebSocketConnection {
     private let driver: WebSocketDriver
 
@@ -28,47 +29,47 @@ final class CurlWebSocketConnection: WebSocketConnection {
 
     func close(_ reason: WebSocketCloseReason) async {
         driver.change { session, now in session.close(reason, at: now) }
-        // A cancelled task waits no longer; the closing handshake goes on.
+        // A cancelled task stops waiting; the closing handshake goes on.
         try? await driver.wait { session, _ in session.isOver ? .success(()) : nil }
     }
 
     func cancel() { driver.drop() }
 }
 
-/// One WebSocket on the network loop: the shell between curl's socket on one side and its users' tasks on the other.
+/// One WebSocket on the network loop: the shell between curl's socket on one side and the callers' tasks on the other.
 ///
-/// All state is under one lock. A task that waits has left a question; after each change it is asked again, and the tasks
-/// that got their answers are resumed once the lock is let go.
+/// All state is under one lock. A waiting task leaves a waiter, which is asked again after each change. The tasks whose
+/// waiters have an answer are resumed after the lock is released.
 final class WebSocketDriver: NetworkMember {
-    private struct Question {
+    private struct Waiter {
         let id: Int
-        /// When it has to be asked again although nothing has happened.
+        /// The time at which the waiter is asked again even if nothing has happened.
         let deadline: Int?
-        /// The call that resumes the task, once there is an answer.
+        /// Returns the call that resumes the task, once there is an answer.
         let ask: @Sendable (inout WebSocketSession, _ now: Int) -> (@Sendable () -> Void)?
         let cancel: @Sendable () -> Void
     }
 
     private struct Shared {
         var session: WebSocketSession
-        var questions: [Question] = []
-        /// When the loop comes by in any case. At first it does so by itself.
+        var waiters: [Waiter] = []
+        /// The time of the loop's next visit if nothing wakes it. The loop visits a new member by itself.
         var promisedVisit = Int.min
 
-        /// Asks every question; gives the calls that resume the tasks with an answer.
+        /// Asks every waiter, and returns the calls that resume the tasks with an answer.
         mutating func answers(at now: Int) -> [@Sendable () -> Void] {
             var answers: [@Sendable () -> Void] = []
-            var open: [Question] = []
-            for question in questions {
-                if let answer = question.ask(&session, now) { answers.append(answer) } else { open.append(question) }
+            var open: [Waiter] = []
+            for waiter in waiters {
+                if let answer = waiter.ask(&session, now) { answers.append(answer) } else { open.append(waiter) }
             }
-            if !answers.isEmpty { questions = open }
+            if !answers.isEmpty { waiters = open }
             return answers
         }
 
-        /// The events to wait for next, and whether the loop has to be told since it would come too late.
+        /// The loop's next step, and whether the loop must be woken because it would come too late.
         mutating func plan(at now: Int) -> (LoopVerdict, isNews: Bool) {
-            let verdict = session.verdict(at: now, deadline: questions.compactMap(\.deadline).min())
+            let verdict = session.verdict(at: now, deadline: waiters.compactMap(\.deadline).min())
             var visit = Int.min
             if case .stay(_, _, let until, _) = verdict { visit = until ?? .max }
             defer { promisedVisit = visit }
@@ -88,11 +89,11 @@ final class WebSocketDriver: NetworkMember {
         shared = Mutex(Shared(session: session))
     }
 
-    // MARK: The users' side
+    // MARK: The callers' side
 
     var isOpen: Bool { locked { $0.session.isOpen } }
 
-    /// Changes the state, then resumes the tasks that this concerns, and tells the loop if it concerns it.
+    /// Changes the state, then resumes the tasks and wakes the loop if the change concerns them.
     @discardableResult
     func change<Value: Sendable>(_ change: (inout WebSocketSession, _ now: Int) -> Value) -> Value {
         update { shared, now in change(&shared.session, now) }
@@ -116,7 +117,7 @@ final class WebSocketDriver: NetworkMember {
 
     /// Asks at once, and again after each change, until there is an answer.
     ///
-    /// - Throws: what the answer says; `CancellationError` when the task is cancelled.
+    /// - Throws: The error in the answer; `CancellationError` if the task is cancelled.
     func wait<Value: Sendable>(
         until deadline: Int? = nil,
         for ask: @escaping @Sendable (inout WebSocketSession, _ now: Int) -> Result<Value, any Error>?
@@ -124,7 +125,7 @@ final class WebSocketDriver: NetworkMember {
         let id = lastID.wrappingAdd(1, ordering: .relaxed).newValue
         return try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Value, any Error>) in
-                let question = Question(
+                let waiter = Waiter(
                     id: id, deadline: deadline,
                     ask: { session, now in
                         guard let result = ask(&session, now) else { return nil }
@@ -132,18 +133,18 @@ final class WebSocketDriver: NetworkMember {
                     },
                     cancel: { continuation.resume(throwing: CancellationError()) })
                 let isCancelled = update { shared, _ in
-                    // The handler has found nothing to remove then.
+                    // In this case the handler found no waiter to remove.
                     if Task.isCancelled { return true }
-                    shared.questions.append(question)
+                    shared.waiters.append(waiter)
                     return false
                 }
-                if isCancelled { question.cancel() }
+                if isCancelled { waiter.cancel() }
             }
         } onCancel: {
-            let question = locked { shared in
-                shared.questions.firstIndex { $0.id == id }.map { shared.questions.remove(at: $0) }
+            let waiter = locked { shared in
+                shared.waiters.firstIndex { $0.id == id }.map { shared.waiters.remove(at: $0) }
             }
-            question?.cancel()
+            waiter?.cancel()
         }
     }
 
@@ -159,13 +160,13 @@ final class WebSocketDriver: NetworkMember {
         }
     }
 
-    /// Ends everything at once; the loop closes the socket.
+    /// Ends the connection at once; the loop closes the socket.
     func drop() { change { session, _ in session.drop() } }
 
     // MARK: The loop's side
 
     func joined(_ handle: EasyHandle) -> Bool {
-        // It may have been dropped on the way here.
+        // The caller may have dropped the connection before it reached the loop.
         guard !locked({ $0.session.isOver }) else { return false }
         handle.connect(route, deadline: network.policy.deadlines.connect)
         return true
@@ -195,10 +196,10 @@ final class WebSocketDriver: NetworkMember {
         return verdict
     }
 
-    /// How many pieces are read or written before other connections have their turn.
+    /// The number of pieces that are read or written before other connections have their turn.
     private static let piecesPerVisit = 16
 
-    /// Writes what the socket takes, and reads what is there and wanted.
+    /// Writes as much as the socket takes, and reads as much as is available and wanted.
     private func exchange(_ session: inout WebSocketSession, with handle: EasyHandle, _ visit: LoopVisit) {
         session.connected(at: visit.now)
         let reads = session.beginsReading(isReadable: visit.isReadable, at: visit.now)
@@ -221,8 +222,8 @@ final class WebSocketDriver: NetworkMember {
     }
 
     private func read(_ session: inout WebSocketSession, from handle: EasyHandle, _ visit: LoopVisit) {
-        // Nothing between us and the socket keeps bytes back, so that a short read has emptied it. TLS gives a record at a
-        // time, and holds others that the socket knows nothing of.
+        // Plain bytes are not buffered above the socket, so a short read has emptied it. TLS returns one record at a
+        // time, and may hold others that the socket doesn't know of.
         let isPlain = route.origin.scheme == .http && route.isDirect
         var hasMore = true
         for _ in 0..<Self.piecesPerVisit where hasMore && session.wantsRead {

@@ -3,8 +3,8 @@
 public import FoundationEssentials
 public import HTTPTypes
 
-/// ``WebSocketTransport`` by our own RFC 6455 codec on connections that libcurl opens: proxy, TLS, trust and names as for
-/// HTTP, one thread for any number of connections.
+/// ``WebSocketTransport`` with our own RFC 6455 codec on connections that libcurl opens. Proxy, TLS, trust and name
+/// resolution are the same as for HTTP. One thread serves any number of connections.
 ///
 /// ```swift
 /// let transport = CurlWebSocketTransport()
@@ -15,52 +15,53 @@ public import HTTPTypes
 /// }
 /// ```
 ///
-/// - TLS is 1.2 or newer, verified against the system's certificate authorities and those of
-///   ``ChappieNetworkPolicy/extraCAFile``; plain `ws` and `http` go to `localhost`, 127.0.0.0/8 and `::1` only. Through
-///   an http proxy there is always a tunnel (CONNECT).
-/// - ``ChappieDeadlines/connect`` bounds the way to an open connection, ``ChappieDeadlines/upgrade`` the answer to
-///   the upgrade. Redirects are not followed: like every status but 101 they are a refusal, whose body is read for at most
-///   5 seconds and up to 64 KiB.
-/// - A message after silence is delivered at once; while they come in a burst, the socket is read every 2 ms.
-/// - What arrives is read ahead by at most some 4 MiB, a message that was begun excepted; then the socket waits for the
-///   receiver, and the peer's pings with it. A sender waits while 1 MiB is queued, unless its message is the only one.
-/// - After half of ``ChappieDeadlines/liveness`` without a byte from the peer it is pinged, after all of it given up. A
-///   closing handshake has 5 seconds.
-/// - A message of ours over 16 MiB is refused by `send` with code `.bodyTooLarge`, and nothing of it goes out; a frame over
-///   16 MiB or a message over 64 MiB ends the connection with the same code and close code 1009.
+/// - TLS is 1.2 or newer, verified against the system's certificate authorities and the file
+///   ``ChappieNetworkPolicy/extraCAFile``. Plain `ws` and `http` go to `localhost`, 127.0.0.0/8 and `::1` only. An http
+///   proxy is always asked for a tunnel (CONNECT).
+/// - ``ChappieDeadlines/connect`` bounds the time until the connection is open, ``ChappieDeadlines/upgrade`` the time
+///   until the server answers the upgrade. Redirects are not followed: like every status but 101 they are a refusal,
+///   whose body is read for at most 5 seconds and up to 64 KiB.
+/// - A message after silence is delivered at once. During a burst of messages the socket is read every 2 ms.
+/// - At most some 4 MiB are read ahead of the receiver, except that a message that was begun is read to its end. Then
+///   the socket, and with it the peer's pings, waits for the receiver. A sender waits while 1 MiB is queued, unless its
+///   message is the only one.
+/// - The client pings the peer after half of ``ChappieDeadlines/liveness`` without a byte from it, and gives up after
+///   all of it. A closing handshake has 5 seconds.
+/// - `send` refuses a message over 16 MiB with code `.bodyTooLarge`, and sends no part of it. If the server sends a
+///   frame over 16 MiB or a message over 64 MiB, the connection ends with the same code and close code 1009.
 public final class CurlWebSocketTransport: WebSocketTransport {
     private let network: CurlNetwork
     private let offersCompression: Bool
 
-    /// On a thread of its own. Opens nothing and can't fail: a policy that makes no sense is an error of each opening.
+    /// Runs on a thread of its own. Opens nothing and can't fail: each opening reports an invalid policy as its error.
     ///
-    /// - Parameter offersCompression: see ``init(network:offersCompression:)``.
+    /// - Parameter offersCompression: See ``init(network:offersCompression:)``.
     public convenience init(policy: ChappieNetworkPolicy = .default, offersCompression: Bool = true) {
         self.init(network: CurlNetwork(policy: policy), offersCompression: offersCompression)
     }
 
-    /// On the thread and under the policy of `network`, beside whatever else uses it.
+    /// Runs on the thread and under the policy of `network`, which other transports may share.
     ///
-    /// - Parameter offersCompression: whether messages may travel compressed (permessage-deflate, RFC 7692) where the server
-    ///   agrees. Default `true`.
+    /// - Parameter offersCompression: Whether messages may travel compressed (permessage-deflate, RFC 7692) if the
+    ///   server agrees. Default `true`.
     public init(network: CurlNetwork, offersCompression: Bool = true) {
         self.network = network
         self.offersCompression = offersCompression
     }
 
-    /// Shuts the network down: ends every connection with code `.unavailable` and the thread. Returns without waiting
-    /// for that; later openings fail with the same code.
+    /// Shuts the network down: ends every connection with code `.unavailable`, and ends the thread. Returns without
+    /// waiting for that. Later openings fail with the same code.
     public func shutdown() { network.shutdown() }
 
-    /// Says now what would stop every opening of `url` before anything is sent: the address, the proxy setting, the extra
-    /// CA file. Opens no connection.
+    /// Reports at once a problem that would stop every opening of `url` before anything is sent: the address, the proxy
+    /// setting, the extra CA file. Opens no connection.
     ///
     /// - Throws: ``ChappieTransportError`` with stage `.configuration`.
     public func check(_ url: URL) throws(ChappieTransportError) { _ = try network.route(to: url, for: .webSocket) }
 
-    /// - Throws: ``ChappieTransportError``: stage `.configuration` before anything is sent, `.connect` or `.tls` where the
-    ///   connection does not come about, `.responseHead` where the answer doesn't, or is not one to a handshake;
-    ///   `CancellationError` when the task is cancelled, at once. Not an error: any status code.
+    /// - Throws: ``ChappieTransportError``: stage `.configuration` before anything is sent, `.connect` or `.tls` if the
+    ///   connection fails, `.responseHead` if the answer is missing or doesn't answer a handshake; `CancellationError`
+    ///   as soon as the task is cancelled. No status code is an error.
     public func open(_ url: URL, headerFields: HTTPFields) async throws -> WebSocketOpening {
         let route = try network.route(to: url, for: .webSocket)
         let session: WebSocketSession

@@ -1,6 +1,6 @@
 /// SHA-1 (FIPS 180-4, 6.1), for `Sec-WebSocket-Accept` only.
 ///
-/// Nothing secret hangs on it, so that it isn't worth linking a cryptography library for.
+/// No secret depends on it, so a cryptography library isn't worth linking for it.
 enum SHA1 {
     static func digest(_ message: [UInt8]) -> [UInt8] {
         var state: [UInt32] = [0x6745_2301, 0xEFCD_AB89, 0x98BA_DCFE, 0x1032_5476, 0xC3D2_E1F0]
@@ -19,7 +19,7 @@ enum SHA1 {
         return state.flatMap { word in (0..<4).map { UInt8(truncatingIfNeeded: word >> (24 - 8 * $0)) } }
     }
 
-    /// A one bit, zeros, and the length in bits in eight bytes, up to a multiple of 64 bytes.
+    /// Appends a one bit, zeros up to a multiple of 64 bytes, and the length in bits in the last eight bytes.
     private static func pad(_ message: [UInt8]) -> [UInt8] {
         var padded = message + [0x80]
         padded += [UInt8](repeating: 0, count: (120 - padded.count % 64) % 64)
@@ -28,7 +28,11 @@ enum SHA1 {
     }
 
     private static func compress(_ words: [UInt32], into state: inout [UInt32]) {
-        var (a, b, c, d, e) = (state[0], state[1], state[2], state[3], state[4])
+        var a = state[0]
+        var b = state[1]
+        var c = state[2]
+        var d = state[3]
+        var e = state[4]
         for (index, word) in words.enumerated() {
             let (mixed, constant): (UInt32, UInt32) =
                 switch index {
@@ -38,7 +42,11 @@ enum SHA1 {
                 default: (b ^ c ^ d, 0xCA62_C1D6)
                 }
             let next = rotate(a, by: 5) &+ mixed &+ e &+ constant &+ word
-            (a, b, c, d, e) = (next, a, rotate(b, by: 30), c, d)
+            e = d
+            d = c
+            c = rotate(b, by: 30)
+            b = a
+            a = next
         }
         for (index, word) in [a, b, c, d, e].enumerated() { state[index] &+= word }
     }

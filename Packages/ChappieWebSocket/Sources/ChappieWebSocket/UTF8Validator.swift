@@ -1,16 +1,16 @@
-/// Checks UTF-8 (RFC 3629) that comes in pieces, and says no at the first byte that can't be right.
+/// Checks UTF-8 (RFC 3629) that comes in pieces. It fails at the first byte that can't be valid.
 struct UTF8Validator: Sendable {
-    /// How many continuation bytes the begun character still needs.
+    /// The number of continuation bytes that the present character still needs.
     private var missing: UInt8 = 0
-    /// The bounds of the next one: narrower after E0, ED, F0 and F4, where a longer form, a surrogate or a number beyond
-    /// U+10FFFF would begin.
+    /// The bounds of the next byte. They are narrower after E0, ED, F0 and F4, to exclude overlong forms, surrogates
+    /// and numbers beyond U+10FFFF.
     private var lower: UInt8 = 0x80
     private var upper: UInt8 = 0xBF
 
-    /// Whether no character is left half.
+    /// Whether the last character is complete.
     var isComplete: Bool { missing == 0 }
 
-    /// - Returns: whether the bytes, after all earlier ones, may still become UTF-8.
+    /// - Returns: Whether the bytes, after all earlier ones, may still become valid UTF-8.
     mutating func receivedBytes(_ bytes: UnsafeRawBufferPointer) -> Bool {
         guard let base = bytes.baseAddress else { return true }
         var position = 0
@@ -30,24 +30,33 @@ struct UTF8Validator: Sendable {
         if missing > 0 {
             guard byte >= lower, byte <= upper else { return false }
             missing &-= 1
-            (lower, upper) = (0x80, 0xBF)
+            lower = 0x80
+            upper = 0xBF
             return true
         }
         switch byte {
         case 0x00...0x7F: return true
         case 0xC2...0xDF: missing = 1
-        case 0xE0: (missing, lower) = (2, 0xA0)
-        case 0xED: (missing, upper) = (2, 0x9F)
+        case 0xE0:
+            missing = 2
+            lower = 0xA0
+        case 0xED:
+            missing = 2
+            upper = 0x9F
         case 0xE1...0xEF: missing = 2
-        case 0xF0: (missing, lower) = (3, 0x90)
-        case 0xF4: (missing, upper) = (3, 0x8F)
+        case 0xF0:
+            missing = 3
+            lower = 0x90
+        case 0xF4:
+            missing = 3
+            upper = 0x8F
         case 0xF1...0xF3: missing = 3
         default: return false
         }
         return true
     }
 
-    /// The first byte from `start` on that is not ASCII, or `end`.
+    /// The position of the first byte from `start` on that is not ASCII; `end` if all are.
     @inline(__always)
     private static func endOfASCII(_ base: UnsafeRawPointer, from start: Int, to end: Int) -> Int {
         var position = start

@@ -1,9 +1,10 @@
 import ChappieCore
 
-/// How much one peer may make us hold, in bytes; more ends the connection with close code 1009. Both fit zlib's 32-bit
-/// counters.
+/// Limits for the bytes that one peer may make us hold. Beyond them the connection ends with close code 1009. Both
+/// values fit zlib's 32-bit counters.
 struct WebSocketLimits: Sendable {
-    /// The payload of one frame as it travels, and of one message that we send: the backend's own limit.
+    /// The payload of one frame in the form in which it travels, and of one message that we send: the backend's own
+    /// limit.
     var frameBytes = 16 << 20
     /// One message that we receive, over all its frames and after decompression.
     var messageBytes = 64 << 20
@@ -11,7 +12,8 @@ struct WebSocketLimits: Sendable {
 
 /// The client's side of an open WebSocket (RFC 6455, RFC 7692), from bytes to messages and back.
 ///
-/// It knows no socket, no clock and no randomness: bytes and commands go in, messages and bytes come out, in any chunking.
+/// It has no socket, no clock and no randomness: bytes and commands go in, messages and bytes come out, in any
+/// chunking.
 ///
 /// ```swift
 /// var codec = WebSocketCodec(compression: nil, nextMaskingKey: { .random(in: .min ... .max) })
@@ -19,49 +21,49 @@ struct WebSocketLimits: Sendable {
 /// let output = codec.receivedBytes(input)
 /// ```
 struct WebSocketCodec {
-    /// What came of some bytes.
+    /// The result of some input.
     struct Output: Hashable {
         /// For the reader, in order.
         var messages: [WebSocketMessage] = []
         /// For the peer: pongs, and our close frame.
         var bytes: [UInt8] = []
-        /// The peer has closed, in answer to our close frame or of its own accord, or the connection is of no more use.
+        /// The peer has closed, in answer to our close frame or of its own accord, or the connection has failed.
         /// Nothing follows.
         var end: Result<WebSocketCloseReason, WebSocketError>?
     }
 
-    /// A message of which not everything has come.
+    /// A message that is not complete yet.
     private struct Message {
         let isText: Bool
         let isCompressed: Bool
-        /// The size of its frames so far, as they travelled.
+        /// The size of its frames so far, in the form in which they travelled.
         var wireBytes = 0
     }
 
     private let limits: WebSocketLimits
     private let compression: DeflateParameters?
     private let nextMaskingKey: () -> UInt32
-    /// Our close frame has been given out: the peer's pings and its close are not answered any more.
+    /// Our close frame has been returned: the peer's pings and its close are not answered any more.
     private var hasClosed = false
     private var hasEnded = false
 
-    /// The beginning of a header that has not come whole.
+    /// The first bytes of a header that is not complete yet.
     private var pendingHeader: [UInt8] = []
     private var frame: WebSocketFrameHeader?
-    /// The bytes of the frame's payload that have not come.
+    /// The number of payload bytes of the frame that have not arrived.
     private var missingBytes = 0
     private var control: [UInt8] = []
     private var message: Message?
-    /// The message's bytes so far, decompressed; kept from message to message for its capacity.
+    /// The message's bytes so far, decompressed. The array is kept from message to message for its capacity.
     private var payload: [UInt8] = []
     private var validator = UTF8Validator()
-    // Made when they are first needed: they cost some 40 and 256 KB.
+    // These are made when they are first needed: they cost some 40 and 256 KB.
     private var inflater: Inflater?
     private var deflater: Deflater?
 
     /// - Parameters:
-    ///   - compression: what the handshake has negotiated.
-    ///   - nextMaskingKey: called once for each frame of ours; the keys must not be predictable (RFC 6455, 10.3).
+    ///   - compression: The negotiated parameters.
+    ///   - nextMaskingKey: Called once for each frame of ours; the keys must not be predictable (RFC 6455, 10.3).
     init(
         limits: WebSocketLimits = WebSocketLimits(), compression: DeflateParameters?,
         nextMaskingKey: @escaping () -> UInt32
@@ -89,8 +91,8 @@ struct WebSocketCodec {
 
     /// Reads a header, as much of its payload as there is, or both.
     ///
-    /// - Parameter rest: what has come; what has been read is taken from its front.
-    /// - Returns: `false` when everything has been read.
+    /// - Parameter rest: The bytes that have arrived. The bytes that were read are removed from its front.
+    /// - Returns: `false` if all bytes have been read.
     private mutating func readPiece(
         _ rest: inout UnsafeRawBufferPointer, _ output: inout Output
     ) throws(WebSocketError) -> Bool {
@@ -134,7 +136,7 @@ struct WebSocketCodec {
         return nil
     }
 
-    /// Checks the frame against what came before it (RFC 6455, 5.4) and against the limits.
+    /// Checks the frame against the frames before it (RFC 6455, 5.4) and against the limits.
     private mutating func begin(_ header: WebSocketFrameHeader) throws(WebSocketError) {
         frame = header
         missingBytes = header.payloadBytes
@@ -149,7 +151,7 @@ struct WebSocketCodec {
         default: throw .violation("the server began a message inside another one")
         }
         message?.wireBytes += header.payloadBytes
-        // Compressed bytes are counted as they come out.
+        // The bytes of a compressed message are counted when they are decompressed.
         if let message, !message.isCompressed, message.wireBytes > limits.messageBytes {
             throw .tooLarge("the server sent a message", limit: limits.messageBytes)
         }
@@ -167,15 +169,15 @@ struct WebSocketCodec {
         }
     }
 
-    /// Takes a piece of the message; gives the message where this is its last.
+    /// Takes a piece of the message; returns the message if this piece is its last.
     private mutating func received(
         _ piece: UnsafeRawBufferPointer, isLast: Bool
     ) throws(WebSocketError) -> WebSocketMessage? {
         guard let message else { return nil }
         if isLast { self.message = nil }
         if isLast, payload.isEmpty, !message.isCompressed {
-            // Most messages come whole: straight from the wire. The standard library's own check goes through unspecialised
-            // code, which costs more than a small message.
+            // Most messages arrive whole and are taken straight from the wire. The standard library's own check runs
+            // unspecialised code, which costs more than a small message.
             guard message.isText else { return .binary(Array(piece)) }
             guard validator.receivedBytes(piece), validator.isComplete else { throw .invalidUTF8 }
             return .text(String(decoding: piece, as: UTF8.self))
@@ -187,7 +189,7 @@ struct WebSocketCodec {
         } catch {
             problem = error
         }
-        // The bytes that came out before an error may hold an earlier one.
+        // The bytes that were decompressed before an error may contain an earlier error.
         if message.isText {
             let isText = payload.withUnsafeBytes {
                 validator.receivedBytes(UnsafeRawBufferPointer(rebasing: $0[start...]))
@@ -208,9 +210,10 @@ struct WebSocketCodec {
 
     // MARK: Sending
 
-    /// The bytes of a message, as one frame.
+    /// Encodes a message as one frame.
     ///
-    /// - Throws: a message beyond ``WebSocketLimits/frameBytes``, before compression, of which nothing is sent.
+    /// - Throws: `.tooLarge` for a message beyond ``WebSocketLimits/frameBytes``, measured before compression. No part
+    ///   of it is sent.
     mutating func send(_ message: WebSocketMessage) throws(WebSocketError) -> [UInt8] {
         guard message.byteCount <= limits.frameBytes else { throw .tooLarge("a message", limit: limits.frameBytes) }
         switch message {
@@ -219,13 +222,14 @@ struct WebSocketCodec {
         }
     }
 
-    /// The bytes of a ping.
+    /// Encodes a ping.
     func ping() -> [UInt8] { frame(.ping, []) }
 
-    /// The bytes of our close frame; empty after it. What the peer still sends is delivered, until its own close frame.
+    /// Encodes our close frame; empty if it was returned before. Messages of the peer are still delivered, until its
+    /// own close frame.
     ///
-    /// - Parameter reason: a code that must not travel (RFC 6455, 7.4) is left out, with its text; a text of more than 123
-    ///   bytes ends earlier, with a whole character.
+    /// - Parameter reason: A code that must not travel (RFC 6455, 7.4) is left out, together with its text. A text of
+    ///   more than 123 bytes is cut after a whole character.
     mutating func close(_ reason: WebSocketCloseReason) -> [UInt8] {
         guard !hasClosed else { return [] }
         hasClosed = true
@@ -255,7 +259,7 @@ struct WebSocketCodec {
 }
 
 extension UnsafeRawBufferPointer {
-    /// Takes at most that many bytes from the front.
+    /// Takes at most `count` bytes from the front.
     mutating func takePrefix(_ count: Int) -> UnsafeRawBufferPointer {
         let taken = UnsafeRawBufferPointer(rebasing: prefix(count))
         self = UnsafeRawBufferPointer(rebasing: dropFirst(count))
@@ -264,8 +268,8 @@ extension UnsafeRawBufferPointer {
 }
 
 extension WebSocketCloseReason {
-    /// Whether the code may stand in a close frame: assigned for that purpose, or in the ranges for libraries and
-    /// applications (RFC 6455, 7.4; 1012 to 1014 by IANA's registry). 1004 to 1006 and 1015 never travel.
+    /// Whether the code may appear in a close frame: it is assigned for that purpose, or is in the ranges for libraries
+    /// and applications (RFC 6455, 7.4; 1012 to 1014 by IANA's registry). 1004 to 1006 and 1015 never travel.
     static func mayTravel(_ code: UInt16) -> Bool {
         switch code {
         case 1000...1003, 1007...1014, 3000...4999: true

@@ -1,12 +1,12 @@
 import ChappieCore
 
-/// An error that keeps a connection from being opened or a message from being sent, or ends a connection beside a proper
-/// close.
+/// An error that prevents the opening of a connection or the sending of a message, or that ends a connection without a
+/// proper close.
 struct WebSocketError: Error, Sendable, Hashable {
     var code = ChappieTransportError.Code.protocolViolation
     /// The code of our close frame (RFC 6455, 7.4.1).
     var closeCode: UInt16 = 1002
-    /// One clause in plain words, without a final stop.
+    /// One clause in plain words, without a full stop.
     let reason: String
 
     /// The peer broke a rule.
@@ -18,7 +18,7 @@ struct WebSocketError: Error, Sendable, Hashable {
         WebSocketError(code: .bodyTooLarge, closeCode: 1009, reason: "\(subject) of more than \(limit) bytes")
     }
 
-    /// Text, or a close reason (RFC 6455, 8.1).
+    /// Message text or a close reason is not UTF-8 (RFC 6455, 8.1).
     static let invalidUTF8 = violation("the server sent text that is not UTF-8", closeCode: 1007)
 
     func error(at stage: ChappieTransportError.Stage, host: String) -> ChappieTransportError {

@@ -17,16 +17,18 @@ struct WebSocketFrameHeader {
     let isCompressed: Bool
     let opcode: WebSocketOpcode
     let payloadBytes: Int
-    /// Its own size: two bytes, and up to eight for the length. A server sends no masking key.
+    /// The size of the head: two bytes, and up to eight for the length. A server sends no masking key.
     let byteCount: Int
 
-    /// Reads the head that begins the bytes. It is refused by its first two bytes where they are wrong.
+    /// Reads the head at the beginning of the bytes. If its first two bytes are wrong, it is refused before the rest
+    /// arrives.
     ///
-    /// - Parameter allowsCompression: whether permessage-deflate has been negotiated.
-    /// - Returns: `nil` when more bytes are needed.
+    /// - Parameter allowsCompression: Whether permessage-deflate has been negotiated.
+    /// - Returns: `nil` if more bytes are needed.
     init?(_ bytes: UnsafeRawBufferPointer, allowsCompression: Bool) throws(WebSocketError) {
         guard bytes.count >= 2 else { return nil }
-        let (first, second) = (bytes[0], bytes[1])
+        let first = bytes[0]
+        let second = bytes[1]
         guard let opcode = WebSocketOpcode(rawValue: first & 0x0F) else {
             throw .violation("the server sent a frame of the unknown kind \(first & 0x0F)")
         }
@@ -49,7 +51,7 @@ struct WebSocketFrameHeader {
             return
         }
         let length = bytes[2..<byteCount].reduce(0 as UInt64) { $0 << 8 | UInt64($1) }
-        // In as few bytes as it needs, and below 2⁶³.
+        // The length must use as few bytes as possible, and be below 2⁶³.
         guard length > (lengthBytes == 2 ? 125 : 0xFFFF), let payloadBytes = Int(exactly: length) else {
             throw .violation("the server sent a frame whose length can't be read")
         }
@@ -57,11 +59,11 @@ struct WebSocketFrameHeader {
     }
 }
 
-/// Frames of a client: final, masked, their length in as few bytes as it needs (RFC 6455, 5.2).
+/// Writes a client's frames: final, masked, with the length in as few bytes as possible (RFC 6455, 5.2).
 enum WebSocketFrameWriter {
-    /// A whole frame, in one allocation of its exact size.
+    /// Writes a whole frame, in one allocation of its exact size.
     ///
-    /// - Parameter isCompressed: sets RSV1.
+    /// - Parameter isCompressed: Sets RSV1.
     static func frame(
         _ opcode: WebSocketOpcode, _ payload: UnsafeRawBufferPointer, isCompressed: Bool = false, maskingKey: UInt32
     ) -> [UInt8] {
@@ -84,10 +86,10 @@ enum WebSocketFrameWriter {
         }
     }
 
-    /// Copies `source` masked (RFC 6455, 5.3): every byte XOR one of the key's four, in turn. The key is these four bytes as
-    /// they travel, read as a big-endian number.
+    /// Copies `source` masked (RFC 6455, 5.3): every byte is XORed with the next of the key's four bytes, in turn.
+    /// `key` is these four bytes in the order in which they travel, read as a big-endian number.
     static func mask(_ source: UnsafeRawBufferPointer, into destination: UnsafeMutableRawBufferPointer, key: UInt32) {
-        // In memory order; the same key again after each word, since words are multiples of four bytes.
+        // In memory order. Each word starts with the same key byte, since a word is a multiple of four bytes.
         let ordered = UInt64(key.bigEndian)
         let block = SIMD4<UInt64>(repeating: ordered << 32 | ordered)
         let blockBytes = MemoryLayout<SIMD4<UInt64>>.size

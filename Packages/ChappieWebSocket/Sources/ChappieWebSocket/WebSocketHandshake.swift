@@ -18,34 +18,34 @@ struct WebSocketHandshake {
         case refused(ResponseHead, body: [UInt8])
     }
 
-    /// Over all heads of the answer together.
+    /// The limit for all heads of the answer together.
     static let maximumHeadBytes = 64 << 10
 
-    /// The request to send to the server, once.
+    /// The request, which the caller sends once.
     let requestBytes: [UInt8]
     private let expectedAccept: String
     private let subprotocols: [String]
     private let offersCompression: Bool
     private var parser = ResponseHeadParser(byteLimit: Self.maximumHeadBytes, isStrict: true)
-    /// The beginning of a line of the answer.
+    /// The bytes so far of the present line of the answer.
     private var line: [UInt8] = []
     private var refusal: RefusalBody?
 
     /// - Parameters:
-    ///   - target: path and query, in origin form, percent-encoded.
-    ///   - authority: host, and port where it is not the scheme's own.
-    ///   - headerFields: sent as given, but for the handshake's own (`Host`, `Connection`, `Upgrade`,
-    ///     `Sec-WebSocket-…`) and those that announce a body, which are left out. Subprotocols are offered by
-    ///     `Sec-WebSocket-Protocol`, in order of preference.
-    ///   - nonce: unpredictable, and another one for each handshake.
-    /// - Throws: when target or authority can't stand in a request line or a field.
+    ///   - target: Path and query, in origin form, percent-encoded.
+    ///   - authority: The host, with the port if it is not the scheme's default.
+    ///   - headerFields: Sent unchanged, except for the handshake's own fields (`Host`, `Connection`, `Upgrade`,
+    ///     `Sec-WebSocket-…`) and the fields that announce a body, which are left out. `Sec-WebSocket-Protocol` offers
+    ///     subprotocols, in order of preference.
+    ///   - nonce: Must be unpredictable, and different for each handshake.
+    /// - Throws: `.invalidURL` if target or authority contain characters that a request can't.
     init(
         target: String, authority: String, headerFields: HTTPFields = [:], offersCompression: Bool = true,
         nonce: UInt128
     ) throws(WebSocketError) {
         guard target.utf8.first == UInt8(ascii: "/"), !authority.isEmpty,
             (target + authority).utf8.allSatisfy({ (0x21...0x7E).contains($0) })
-        else { throw WebSocketError(code: .invalidURL, reason: "the address can't stand in a request") }
+        else { throw WebSocketError(code: .invalidURL, reason: "the address can't be sent in a request") }
         let key = withUnsafeBytes(of: nonce.bigEndian) { Data($0) }.base64EncodedString()
         expectedAccept = Self.accept(for: key)
         subprotocols = headerFields[values: .secWebSocketProtocol].flatMap { Self.members(of: $0) }
@@ -68,7 +68,7 @@ struct WebSocketHandshake {
         requestBytes = request + Array("\r\n".utf8)
     }
 
-    /// The handshake's own fields, and those that would announce a body.
+    /// Whether a field belongs to the handshake itself, or would announce a body.
     private static func isReserved(_ name: HTTPField.Name) -> Bool {
         switch name {
         case .connection, .upgrade, .contentLength, .transferEncoding: true
@@ -76,11 +76,12 @@ struct WebSocketHandshake {
         }
     }
 
-    /// Takes bytes from the server, in any chunking; what comes behind the head of an accepted handshake is left in `rest`.
+    /// Takes bytes from the server, in any chunking. The bytes after the head of an accepted handshake are left in
+    /// `rest`.
     ///
-    /// - Returns: `nil` while the answer is not whole.
-    /// - Throws: an answer that is no HTTP, or a 101 that RFC 6455, 4.1 forbids to accept. An answer with another status
-    ///   is no error.
+    /// - Returns: `nil` if the answer is not complete.
+    /// - Throws: A violation if the answer is not HTTP, or is a 101 that RFC 6455, 4.1 forbids to accept. An answer
+    ///   with another status is not an error.
     mutating func receivedBytes(_ rest: inout UnsafeRawBufferPointer) throws(WebSocketError) -> Answer? {
         while refusal == nil, !rest.isEmpty {
             let piece = rest.takePrefix((rest.firstIndex(of: 0x0A) ?? rest.count) + 1)
@@ -99,7 +100,7 @@ struct WebSocketHandshake {
         return refusal?.isComplete == true ? refusedSoFar : nil
     }
 
-    /// A refusal whose head has come, with as much of its body as has: a body that breaks off does not change the answer.
+    /// A refusal whose head is complete, with the body so far: a body that is cut off does not change the answer.
     var refusedSoFar: Answer? { refusal.map { .refused($0.head, body: $0.content) } }
 
     private func opened(_ fields: HTTPFields) throws(WebSocketError) -> Answer {
@@ -123,12 +124,12 @@ struct WebSocketHandshake {
         return .opened(fields, parameters)
     }
 
-    /// The answer that proves that a server has understood a key (RFC 6455, 4.2.2, 5.4).
+    /// The value that proves that a server has understood a key (RFC 6455, 4.2.2, 5.4).
     static func accept(for key: String) -> String {
         Data(SHA1.digest(Array((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").utf8))).base64EncodedString()
     }
 
-    /// The members of a list (RFC 9110, 5.6.1), empty ones left out.
+    /// The members of a list (RFC 9110, 5.6.1) without empty ones.
     private static func members(of list: String) -> [String] {
         list.split(separator: ",").map(trimmed).filter { !$0.isEmpty }
     }
@@ -146,14 +147,14 @@ struct DeflateParameters: Sendable, Hashable {
     var serverNoContextTakeover = false
     /// We compress each message by itself.
     var clientNoContextTakeover = false
-    /// The largest window of the server, as a power of two, 8 to 15.
+    /// The server's largest window, as a power of two, 8 to 15.
     var serverMaxWindowBits = 15
-    /// The largest window of ours, as a power of two, 8 to 15.
+    /// Our largest window, as a power of two, 8 to 15.
     var clientMaxWindowBits = 15
 }
 
 extension DeflateParameters {
-    /// Reads the server's choice, such as `permessage-deflate; client_max_window_bits=12`; `nil` when it is another
+    /// Reads the server's choice, such as `permessage-deflate; client_max_window_bits=12`; `nil` if it is another
     /// extension, or has parameters that RFC 7692, 7.1 forbids.
     init?(_ choice: String) {
         self.init()
@@ -163,7 +164,7 @@ extension DeflateParameters {
         for part in parts.dropFirst() {
             let words = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(trimmed)
             guard seen.insert(words[0]).inserted else { return nil }
-            // Decimal, without leading zeros, perhaps in quotes.
+            // The number is decimal, without leading zeros, and may be quoted.
             let bits = words.count == 2 ? (8...15).first { [String($0), "\"\($0)\""].contains(words[1]) } : nil
             switch (words[0], words.count, bits) {
             case ("server_no_context_takeover", 1, _): serverNoContextTakeover = true
@@ -176,8 +177,8 @@ extension DeflateParameters {
     }
 }
 
-/// The body of an answer other than 101 (RFC 9112, 6.3 and 7.1), up to a limit: it says why the server refused, and no one
-/// reads a page of a megabyte for that. One that is framed wrongly ends where it is.
+/// The body of an answer other than 101 (RFC 9112, 6.3 and 7.1). It is limited, since it only explains the refusal. A
+/// body whose framing is wrong ends there.
 private struct RefusalBody {
     static let limitBytes = 64 << 10
 
@@ -186,7 +187,7 @@ private struct RefusalBody {
     let head: ResponseHead
     private let framing: Framing
     private var bytes: [UInt8] = []
-    /// Without the framing.
+    /// The body without its framing.
     private(set) var content: [UInt8] = []
     private(set) var isComplete = false
 
@@ -196,7 +197,7 @@ private struct RefusalBody {
         if head.status.code == 204 || head.status.code == 304 {
             framing = .counted(0)
         } else if let coding {
-            // Any other last coding ends with the connection (RFC 9112, 6.3).
+            // With any other last coding, the body ends with the connection (RFC 9112, 6.3).
             framing = coding.hasSuffix("chunked") ? .chunked : .untilClose
         } else {
             framing = head.headerFields[.contentLength].flatMap { Int($0) }.map { .counted(max($0, 0)) } ?? .untilClose
@@ -215,7 +216,8 @@ private struct RefusalBody {
         isComplete = isComplete || bytes.count == Self.limitBytes
     }
 
-    /// Each chunk is a line with its size in hexadecimal digits, the bytes, and a line end; the one of size 0 is the last.
+    /// Each chunk is a line with its size in hexadecimal digits, its bytes, and a line end. The chunk of size 0 is the
+    /// last.
     private mutating func readChunks() {
         content = []
         var rest = bytes[...]

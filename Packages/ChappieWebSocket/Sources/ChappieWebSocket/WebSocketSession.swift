@@ -1,77 +1,77 @@
 @_spi(ChappieInternals) import ChappieCore
 @_spi(ChappieInternals) import ChappieCurl
 
-/// One WebSocket from the first attempt to its end: handshake, messages both ways, closing; by when something must happen
-/// next, and when to read.
+/// One WebSocket from the first attempt to its end: the handshake, messages in both directions, closing; the next
+/// deadline, and when to read.
 ///
-/// It knows no socket, no clock and no task. What happens comes in with its time, in nanoseconds of the loop's clock; what
-/// is to be sent is in the outbox; what the users wait for, they ask for again after each change.
+/// It has no socket, no clock and no task. Events come in with their time, in nanoseconds of the loop's clock. Bytes to
+/// send go into the outbox. Callers who wait ask again after each change.
 struct WebSocketSession {
     enum Phase: Hashable {
         /// Resolving, connecting, the proxy's and the TLS handshake. Next: handshaking, ended.
         case connecting
-        /// The request for the upgrade is going out, its answer is not whole. Next: open, ended.
+        /// The request for the upgrade is going out; its answer is not complete. Next: open, ended.
         case handshaking
         /// Next: closing, lingering, ended.
         case open
-        /// Our close frame is out or queued, the peer's has not come. Next: lingering, ended.
+        /// Our close frame is sent or queued; the peer's has not come. Next: lingering, ended.
         case closing
-        /// Both sides are through; what is queued goes out, and the peer is left the time to close the connection first
-        /// (RFC 6455, 7.1.1). Next: ended.
+        /// Both sides have closed. Queued bytes go out, and the peer gets time to close the connection first (RFC 6455,
+        /// 7.1.1). Next: ended.
         case lingering
         case ended
     }
 
-    /// How long the body of a refusal may take once its head has come.
+    /// The time for the body of a refusal, from the arrival of its head.
     static let refusalAllowance = Duration.seconds(5)
-    /// How long a closing handshake may take, queued messages included.
+    /// The time for a closing handshake, including queued messages.
     static let closeAllowance = Duration.seconds(5)
-    /// How long the peer is left to close the connection once the closing handshake is over.
+    /// The time for the peer to close the connection after the closing handshake.
     static let lingerAllowance = Duration.seconds(1)
-    /// From this much on that waits for its receiver, nothing more is read from the socket. What is read already is kept,
-    /// however much it is: a message larger than this would never come otherwise.
+    /// While this many bytes wait for the receiver, nothing more is read from the socket. Bytes that were already read
+    /// are kept, however many: otherwise a message larger than this would never arrive.
     static let inboxLimitBytes = 4 << 20
-    /// The memory that a message takes beside its payload, so that many small ones count as well.
+    /// The memory that a message takes in addition to its payload, so that many small messages count as well.
     private static let bytesPerMessage = 64
 
-    /// How errors name the peer.
+    /// The name of the peer in errors.
     private let host: String
     private let deadlines: ChappieDeadlines
     private let limits: WebSocketLimits
-    /// In nanoseconds: it is looked at several times for each packet.
+    /// In nanoseconds, since it is compared several times for each packet.
     private let liveness: Int
 
     private(set) var phase = Phase.connecting
-    /// When the phase began, or the last sign of life came within it.
+    /// The time when the phase began, or of the last sign of life in it.
     private var since: Int
     private var hasPinged = false
 
     var outbox = WebSocketOutbox()
-    /// The socket takes nothing any more; what the peer said before that may still be there to read.
+    /// Writing has failed. Bytes that the peer sent before may still be readable.
     private var isWriteBroken = false
 
-    // The readers of the peer's bytes; one of the two at a time, none at the end.
+    // The decoders of the peer's bytes: one at a time, none at the end.
     private var handshake: WebSocketHandshake?
     private var codec: WebSocketCodec?
 
-    /// The answer to the handshake, or why there is none.
+    /// The answer to the handshake, or the error instead of it.
     private(set) var opening: Result<WebSocketHandshake.Answer, any Error>?
     private var messages: [WebSocketMessage] = []
     private var inboxBytes = 0
-    /// How the connection ended for the receiver. The first one counts.
+    /// The connection's end for the receiver. The first end counts.
     private var end: Result<WebSocketCloseReason, ChappieTransportError>?
 
-    /// There may be bytes that the socket does not tell of: reading was left off, or they are inside TLS.
+    /// Whether there may be bytes that the socket doesn't report: reading was interrupted, or TLS holds them.
     private var mustReadOn = false
     private var restUntil: Int?
     private var lastMessagesAt: Int?
-    // Of one visit.
+    // These hold for one visit.
     private var readBytes = 0
     private var hasReadMessages = false
 
     /// - Parameters:
-    ///   - handshake: not sent yet.
-    ///   - now: when the attempt to connect begins.
+    ///   - handshake: Not sent yet.
+    ///   - now: The time when the attempt to connect begins.
     init(
         _ handshake: WebSocketHandshake, host: String, deadlines: ChappieDeadlines,
         limits: WebSocketLimits = WebSocketLimits(), startedAt now: Int
@@ -84,57 +84,60 @@ struct WebSocketSession {
         since = now
     }
 
-    // MARK: What the loop asks
+    // MARK: The loop's questions
 
     /// Whether nothing is left to do on the socket.
     var isOver: Bool { phase == .ended }
 
-    /// The receiver is behind: nothing is read, so nothing can be heard.
+    /// The receiver is behind: nothing is read, so no sign of life can arrive.
     private var isFull: Bool { inboxBytes >= Self.inboxLimitBytes }
 
     var wantsRead: Bool {
         switch phase {
         case .connecting, .ended: false
         case .handshaking, .lingering: true
-        // A peer that takes no answers is not heard either, so that its silence ends the connection in time.
+        // A peer that leaves our answers unread is not read either, so that its silence ends the connection in time.
         case .open, .closing: !isFull && !outbox.owesTooMuch
         }
     }
 
     /// The events to wait for until the next visit.
     ///
-    /// - Parameter deadline: when a user wants to be told of the time.
+    /// - Parameter deadline: The time at which a caller wants to be asked again.
     func verdict(at now: Int, deadline usersDeadline: Int?) -> LoopVerdict {
         guard !isOver else { return .leave }
         var until = min(deadline ?? .max, usersDeadline ?? .max)
         for case let moment? in [restUntil, writingDeadline] where moment > now { until = min(until, moment) }
-        // Something that no socket will tell of: bytes inside TLS; a ping that has only just been queued.
+        // The socket won't report these: bytes inside TLS, and a ping that has just been queued.
         if phase != .connecting, shouldReadOn(at: now) || !outbox.isEmpty && outbox.blockedSince == nil { until = now }
         return .stay(
             reads: wantsRead && !isResting(at: now), writes: !outbox.isEmpty, until: until == .max ? nil : until)
     }
 
-    /// Whether to read although the socket has not called for it.
+    /// Whether to read although the socket has not reported bytes.
     func shouldReadOn(at now: Int) -> Bool { mustReadOn && wantsRead && !isResting(at: now) }
 
     private func isResting(at now: Int) -> Bool { restUntil.map { now < $0 } ?? false }
 
     /// Whether to read now.
     ///
-    /// - Parameter isReadable: the socket says that there is something.
+    /// - Parameter isReadable: Whether the socket reports bytes.
     mutating func beginsReading(isReadable: Bool, at now: Int) -> Bool {
         guard isReadable || mustReadOn, wantsRead, !isResting(at: now) else { return false }
-        (mustReadOn, restUntil, readBytes, hasReadMessages) = (false, nil, 0, false)
+        mustReadOn = false
+        restUntil = nil
+        readBytes = 0
+        hasReadMessages = false
         return true
     }
 
-    /// Reading has come to its end for this visit.
+    /// Reading has ended for this visit.
     ///
-    /// - Parameter hasMore: whether it stopped although there may be more.
+    /// - Parameter hasMore: Whether it stopped although there may be more bytes.
     mutating func endedReading(hasMore: Bool, at now: Int) {
         mustReadOn = mustReadOn || hasMore
         guard hasReadMessages else { return }
-        // TLS gives one record at a time: a visit that stopped at its bound has not emptied the line.
+        // TLS returns one record at a time: a visit that stopped at its bound has not read everything.
         if !hasMore, let lastMessagesAt, now - lastMessagesAt <= Burst.gap, readBytes < Burst.bulkBytes,
             phase == .open
         {
@@ -144,9 +147,9 @@ struct WebSocketSession {
         lastMessagesAt = now
     }
 
-    // MARK: What the network does
+    // MARK: Events of the network
 
-    /// The connection stands; the request may go out.
+    /// The connection is open; the request may go out.
     mutating func connected(at now: Int) {
         guard phase == .connecting, let handshake else { return }
         outbox.append(handshake.requestBytes)
@@ -195,7 +198,7 @@ struct WebSocketSession {
         }
     }
 
-    /// The peer has ended its side of the connection, or it broke.
+    /// The peer has ended its side of the connection, or the connection broke.
     mutating func connectionEnded() {
         if phase == .handshaking {
             answerEnded(error(.connectionLost, .responseHead, "it closed the connection before its answer was whole"))
@@ -204,10 +207,10 @@ struct WebSocketSession {
         }
     }
 
-    /// There is nothing to read at present: the end, where the socket takes nothing either.
+    /// There is nothing to read at present. If writing has failed, too, this is the end.
     mutating func nothingToRead() { if isWriteBroken { connectionEnded() } }
 
-    /// The socket took that many bytes. Where it had taken no more before, that is a sign of life.
+    /// The socket took that many bytes. If it was blocked before, that is a sign of life.
     mutating func wrote(_ count: Int, at now: Int) { if outbox.took(count) { heard(at: now) } }
 
     mutating func writingBroke() {
@@ -216,14 +219,14 @@ struct WebSocketSession {
         outbox.clear()
     }
 
-    /// It can't go on. What has arrived before is still delivered.
+    /// The connection has failed. Messages that arrived before are still delivered.
     mutating func failed(_ error: ChappieTransportError) {
         opening = opening ?? .failure(error)
         end = end ?? .failure(error)
         over()
     }
 
-    /// Nothing more of the answer will come.
+    /// No more bytes of the answer will come.
     private mutating func answerEnded(_ error: ChappieTransportError) {
         opening = handshake?.refusedSoFar.map { .success($0) }
         failed(error)
@@ -231,7 +234,7 @@ struct WebSocketSession {
 
     // MARK: Time
 
-    /// When the loop has to come by, whatever the socket and the users do.
+    /// The time of the loop's next visit, whatever the socket and the callers do.
     var deadline: Int? {
         switch phase {
         case .connecting: since + deadlines.connect.nanoseconds
@@ -244,13 +247,13 @@ struct WebSocketSession {
         }
     }
 
-    /// - Parameter connectTimeOut: what to say of a connection that does not come about in the time given.
+    /// - Parameter connectTimeOut: Makes the error for a connection that was not opened in time.
     mutating func timeHasPassed(until now: Int, connectTimeOut: (Duration) -> ChappieTransportError) {
         guard let deadline, now >= deadline else { return }
         switch phase {
         case .connecting: failed(connectTimeOut(deadlines.connect))
         case .handshaking: answerEnded(timeOut(.responseHead, "no response head", after: deadlines.upgrade))
-        // The peer has been silent for half of what it may: ask for a sign of life.
+        // The peer has been silent for half of the allowed time: ask for a sign of life.
         case .open where !hasPinged:
             outbox.append(codec?.ping() ?? [])
             hasPinged = true
@@ -267,15 +270,15 @@ struct WebSocketSession {
         hasPinged = false
     }
 
-    // MARK: What the users ask and do
+    // MARK: The callers' questions and commands
 
-    /// Whether messages can go out and come in, as far as is known.
+    /// Whether messages can be sent and received, as far as is known.
     var isOpen: Bool { phase == .open }
 
     /// Queues `message`.
     ///
-    /// - Returns: what ``isWritten(_:at:)`` takes; `nil` when there is no room for it yet. Fails with the connection's end,
-    ///   and for a message over the limit, of which nothing goes out.
+    /// - Returns: The argument for ``isWritten(_:at:)``; `nil` if there is no room for the message yet. Fails with the
+    ///   connection's end, and for a message over the limit, of which no part goes out.
     mutating func send(_ message: WebSocketMessage) -> Result<Int, any Error>? {
         guard isOpen else {
             if case .failure(let error) = end { return .failure(error) }
@@ -287,26 +290,28 @@ struct WebSocketSession {
         } catch {
             return .failure(error.error(at: .request, host: host))
         }
-        // The answer to it is not made to wait.
-        (lastMessagesAt, restUntil) = (nil, nil)
+        // The answer to the message must not wait for the end of a rest.
+        lastMessagesAt = nil
+        restUntil = nil
         return .success(outbox.queuedTotal)
     }
 
-    /// Whether everything up to `end` is written, or nothing more is to be waited for: nothing goes out any more, the socket
-    /// takes nothing for as long as a peer may be silent, or so much has come that the peer may read no more before it is
-    /// received, perhaps by the sender's own task.
+    /// Whether a sender may stop waiting: everything up to `end` is written; or nothing goes out any more; or the
+    /// socket has taken nothing for as long as a peer may be silent; or the inbox is full. In the last case the peer
+    /// may not read on until its messages are received, perhaps by the sender's own task.
     func isWritten(_ end: Int, at now: Int) -> Bool {
         outbox.writtenTotal >= end || !isOpen || isFull || writingDeadline.map { now >= $0 } ?? false
     }
 
-    /// When a sender stops waiting for a socket that takes nothing. The peer may live, and its receiver has a deadline.
+    /// The time at which a sender stops waiting for a blocked socket. The peer may live, and its receiver has a
+    /// deadline.
     var writingDeadline: Int? { outbox.blockedSince.map { $0 + liveness } }
 
-    /// The messages that a receiver gets without waiting, or the end; `nil` when it has to wait.
+    /// The messages that a receiver gets without waiting, or the end; `nil` if it has to wait.
     mutating func takeInbound(at now: Int) -> Result<WebSocketInbound, any Error>? {
         guard !messages.isEmpty else { return end.map { $0.map { .closed($0) }.mapError { $0 } } }
         if isFull {
-            // Reading goes on. A peer is expected to live from when it is heard again.
+            // Reading goes on. The liveness deadline starts again now.
             mustReadOn = true
             heard(at: now)
         }
@@ -314,7 +319,7 @@ struct WebSocketSession {
         return .success(.messages(messages))
     }
 
-    /// Begins the closing handshake, if there is something to close.
+    /// Begins the closing handshake if the connection is open.
     mutating func close(_ reason: WebSocketCloseReason, at now: Int) {
         guard isOpen else { return }
         outbox.append(codec?.close(reason) ?? [])
@@ -322,7 +327,7 @@ struct WebSocketSession {
         move(to: .closing, at: now)
     }
 
-    /// The user lets go of the connection: everything ends at once, and nothing more is delivered.
+    /// The caller releases the connection: it ends at once, and nothing more is delivered.
     mutating func drop() {
         guard !isOver else { return }
         opening = opening ?? .failure(CancellationError())
@@ -335,7 +340,7 @@ struct WebSocketSession {
         inboxBytes = 0
     }
 
-    /// Nothing more is written or read.
+    /// Ends all writing and reading.
     private mutating func over() {
         handshake = nil
         codec = nil
