@@ -1,6 +1,6 @@
 import ChappieAuth
 
-/// An encrypted credential as it is stored in a file. Pure: bytes in, a value or an error out, nothing decrypted.
+/// An encrypted credential in the form in which it is stored in a file. This type decrypts nothing and does no I/O.
 ///
 /// Version 1, numbers with the highest byte first:
 ///
@@ -18,10 +18,10 @@ import ChappieAuth
 /// | 16 | AES-256-GCM: tag, over everything above and the digest of the slot |
 /// | 32 | SHA-256 of everything above |
 ///
-/// scrypt derives 64 bytes: the key, and the check value, from which the key can't be computed. Three tell a person what
-/// is wrong: the checksum that the file is damaged, before anything is derived; the check value that the passphrase is
-/// another one; the tag that the file was changed or moved on purpose. Every version begins with the magic and its number
-/// and ends with the checksum, so that damage can be told from a newer version.
+/// scrypt derives 64 bytes: the key, and the check value, from which the key can't be computed. Three fields show what
+/// is wrong. The checksum shows that the file is damaged, before anything is derived. The check value shows that the
+/// passphrase is another one. The tag shows that the file was changed or moved on purpose. Every version begins with
+/// the magic and its number and ends with the checksum, so that a reader can distinguish damage from a newer version.
 struct CredentialFile: Equatable {
     static let saltCount = 16
     static let checkCount = 32
@@ -60,13 +60,14 @@ struct CredentialFile: Equatable {
 }
 
 extension CredentialFile {
-    /// - Throws: `corrupt` for anything that ``bytes()`` does not write; `path` is for the message.
+    /// - Throws: `corrupt` if ``bytes()`` can't have written these bytes. The message names `path`.
     init(_ bytes: [UInt8], path: String) throws(CredentialStoreError) {
         guard bytes.starts(with: Self.magic) else {
             throw .corrupt("\(path) is not an encrypted credential file, or its beginning is lost")
         }
         guard bytes.count <= Self.limit else { throw .corrupt("\(path) is longer than any credential file") }
-        let (content, checksum) = (bytes.dropLast(Libcrypto.digestCount), bytes.suffix(Libcrypto.digestCount))
+        let content = bytes.dropLast(Libcrypto.digestCount)
+        let checksum = bytes.suffix(Libcrypto.digestCount)
         guard content.count > Self.magic.count, try Libcrypto.digest(of: content) == Array(checksum) else {
             throw .corrupt("\(path) is damaged or cut off: its checksum is wrong")
         }
@@ -89,7 +90,7 @@ extension CredentialFile {
 }
 
 extension ArraySlice<UInt8> {
-    /// The next bytes; `nil` where there are too few.
+    /// The next bytes; `nil` if there are too few.
     fileprivate mutating func take(_ count: Int) -> [UInt8]? {
         guard self.count >= count else { return nil }
         defer { removeFirst(count) }

@@ -11,24 +11,24 @@
 
 /// The place of one slot's file, in the folder of the credentials. Synchronous.
 ///
-/// Everything in the folder is reached through its descriptor, so that it can't be replaced by another folder between two
-/// steps.
+/// All files in the folder are opened through its descriptor, so that no other process can replace the folder between
+/// two steps.
 struct CredentialPlace: Sendable {
     private let directory: String
     let name: String
-    /// Ties an encrypted file to its slot: the file's name is made of it, and its tag covers it, so that a file that was
-    /// moved under another slot's name does not open. A digest and not the names: an account may be a person's address,
-    /// and may hold any character a path can't.
+    /// Ties an encrypted file to its slot. The file's name is made of it, and its tag covers it, so that a file that
+    /// was moved under another slot's name does not open. It is a digest because an account may be an e-mail address,
+    /// and may hold any character that a path can't.
     let digest: [UInt8]
 
     var path: String { directory + "/" + name }
 
-    /// - Parameter directory: Absolute, without a slash at its end; the folder itself must not be a symbolic link, those
-    ///   above it may be.
+    /// - Parameter directory: Absolute, without a slash at its end. The folder itself must not be a symbolic link; the
+    ///   folders above it may be.
     init(_ slot: CredentialSlot, in directory: String) throws(CredentialStoreError) {
         // A slot without an issuer has the digest that it had before there were issuers.
         var bytes = Array("chappie credential slot \(slot.issuer == nil ? 1 : 2)".utf8)
-        // With their lengths, so that no two slots give the same bytes.
+        // Each name follows its length, so that no two slots give the same bytes.
         for name in [slot.issuer, slot.service, slot.account].compactMap(\.self) {
             bytes.append(name.utf8.count, count: 7)
             bytes += name.utf8
@@ -61,13 +61,17 @@ struct CredentialPlace: Sendable {
     ///
     /// - Throws: `unsafeFile`, `failed`.
     func readUnlessCorrupt() throws(CredentialStoreError) -> CredentialFile? {
-        do throws(CredentialStoreError) { return try read() } catch .corrupt { return nil }
+        do throws(CredentialStoreError) {
+            return try read()
+        } catch .corrupt {
+            return nil
+        }
     }
 
-    /// Makes the folder where it is missing, and writes there as much as a save will, and more: rights alone don't tell of a
-    /// full disk or a used-up quota.
+    /// Makes the folder if it is missing, and writes more bytes there than a save will: permissions alone don't show
+    /// that the disk is full or a quota is used up.
     ///
-    /// - Throws: `unsafeFile`; `failed`, also when nothing can be written there.
+    /// - Throws: `unsafeFile`; `failed`, also if no file can be written there.
     func prepare() throws(CredentialStoreError) {
         let folder = try OpenFile.openOrMakeFolder(directory)
         removeLeftovers(in: folder)
@@ -78,14 +82,14 @@ struct CredentialPlace: Sendable {
         unlinkat(folder.number, draft.name, 0)
     }
 
-    /// Replaces the file: the old or the new one is there, never neither, whenever the program or the machine stops. And
-    /// removes what killed writers left.
+    /// Replaces the file. Whenever the program or the machine stops, either the old file or the new one is there. Also
+    /// removes the files that killed writers left.
     ///
     /// - Parameters:
-    ///   - isWanted: Asked last before the earlier file is replaced.
-    ///   - isSound: Whether the file, as it was read back, holds what it should.
-    /// - Throws: `notVerified`, `unsafeFile`, `failed`. The earlier file is then still there, unless it is the folder that
-    ///   can't be brought to the disk.
+    ///   - isWanted: Called last before the earlier file is replaced.
+    ///   - isSound: Whether the file that was read back holds the right content.
+    /// - Throws: `notVerified`, `unsafeFile`, `failed`. The earlier file is then still there, unless the folder can't
+    ///   be synchronized to the disk.
     func write(
         _ file: CredentialFile, isWanted: () -> Bool, isSound: (CredentialFile) throws(CredentialStoreError) -> Bool
     ) throws(CredentialStoreError) {
@@ -109,9 +113,9 @@ struct CredentialPlace: Sendable {
         try folder.synchronize()
     }
 
-    /// Removes the file, without following it, and what killed writers left; an absent one is not an error.
+    /// Removes the file, without following it, and the files that killed writers left. An absent file is not an error.
     ///
-    /// - Throws: `unsafeFile` when the folder is; `failed`.
+    /// - Throws: `unsafeFile` if the folder is unsafe; `failed`.
     func remove() throws(CredentialStoreError) {
         guard let folder = try OpenFile.checked(directory, for: .credentialFolder) else { return }
         removeLeftovers(in: folder)
@@ -123,7 +127,7 @@ struct CredentialPlace: Sendable {
 
     // MARK: Unfinished files
 
-    /// An unfinished file with this content, which is on the disk.
+    /// Writes these bytes to an unfinished file and synchronizes it to the disk.
     private func makeDraft(
         of bytes: [UInt8], in folder: borrowing OpenFile
     ) throws(CredentialStoreError) -> OpenFile {
@@ -139,8 +143,8 @@ struct CredentialPlace: Sendable {
         return draft
     }
 
-    /// A new file that this process has locked: `.`, 32 random hexadecimal digits, `.writing`. Before it is locked
-    /// another process may take it for a leftover, and lock or remove it; then another one is made.
+    /// A new file that this process has locked: `.`, 32 random hexadecimal digits, `.writing`. Before it is locked,
+    /// another process may take it for a leftover, and lock or remove it; then this process makes another file.
     private func makeDraft(in folder: borrowing OpenFile) throws(CredentialStoreError) -> OpenFile {
         for _ in 0..<8 {
             let name = "." + Self.hexadecimal(try Libcrypto.randomBytes(16)) + ".writing"
@@ -148,14 +152,14 @@ struct CredentialPlace: Sendable {
             guard let file = OpenFile(name, in: folder.number, at: directory, flags: flags, mode: 0o600) else {
                 throw .system("no file can be made in \(directory)")
             }
-            // The process's mask may have taken rights from us; it can't have given any to others.
+            // The process's umask may have taken permissions from us; it can't have given any to other users.
             if fchmod(file.number, 0o600) == 0, file.lockIfFree(), try file.status().st_nlink == 1 { return file }
             unlinkat(folder.number, name, 0)
         }
         throw .failed("no file in \(directory) can be locked")
     }
 
-    /// Live writers are known by the lock on their file. What can't be removed stays for the next time.
+    /// A live writer holds the lock on its file. A leftover that can't be removed stays for the next time.
     private func removeLeftovers(in folder: borrowing OpenFile) {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
         for name in names where Self.isDraftName(name) {

@@ -9,21 +9,23 @@ final class CredentialSealer: Sendable {
         let parameters: ScryptParameters
         let salt: [UInt8]
         let encryption: Secret
-        /// Is stored in the file's header, in the open.
+        /// Stored in the file's header, unencrypted.
         let check: [UInt8]
 
         init(_ passphrase: Secret, salt: [UInt8], parameters: ScryptParameters) throws(CredentialStoreError) {
             var derived = try Libcrypto.scrypt(
                 Libcrypto.keyCount + CredentialFile.checkCount, from: passphrase, salt: salt, parameters: parameters)
             defer { Libcrypto.wipe(&derived) }
-            (self.passphrase, self.salt, self.parameters) = (passphrase, salt, parameters)
+            self.passphrase = passphrase
+            self.salt = salt
+            self.parameters = parameters
             encryption = Secret(Array(derived.prefix(Libcrypto.keyCount)))
             check = Array(derived.suffix(CredentialFile.checkCount))
         }
     }
 
     private let parameters: ScryptParameters
-    /// The key that was derived last, so that a program which uses one slot pays for it once.
+    /// The key that was derived last, so that a program that uses one slot derives it once.
     private let lastKey = Mutex<Key?>(nil)
 
     init(parameters: ScryptParameters) { self.parameters = parameters }
@@ -44,16 +46,17 @@ final class CredentialSealer: Sendable {
         return secret
     }
 
-    /// `secret` as a file that takes the place of `earlier`, whose key it keeps unless that is weaker than today's.
+    /// Encrypts `secret` into a file that replaces `earlier`. The new file keeps the key of `earlier` unless its
+    /// parameters are weaker than today's.
     ///
-    /// - Throws: `wrongPassphrase` when `passphrase` does not open `earlier`: a slip of the finger must not lock a
-    ///   person out of what they have. `failed` when the secret is longer than 1 MiB.
+    /// - Throws: `wrongPassphrase` if `passphrase` does not open `earlier`: a mistyped passphrase must not lock users
+    ///   out of their credential. `failed` if the secret is longer than 1 MiB.
     func seal(
         _ secret: Secret, for place: CredentialPlace, replacing earlier: CredentialFile?, passphrase: Secret
     ) throws(CredentialStoreError) -> CredentialFile {
         guard secret.count <= CredentialFile.secretLimit else {
             throw .failed(
-                "a secret of \(secret.count) bytes is longer than the \(CredentialFile.secretLimit) it may have")
+                "a secret of \(secret.count) bytes is longer than the limit of \(CredentialFile.secretLimit) bytes")
         }
         let kept: Key? = if let earlier { try key(of: earlier, at: place, passphrase: passphrase) } else { nil }
         let key =

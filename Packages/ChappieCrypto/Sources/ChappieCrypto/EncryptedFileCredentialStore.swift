@@ -3,8 +3,8 @@
 import FoundationEssentials
 import Synchronization
 
-/// Credentials in encrypted files, for machines without a keyring: one file for each slot, AES-256-GCM, the key made from
-/// a passphrase by scrypt.
+/// Credentials in encrypted files, for machines without a keyring: one file for each slot, AES-256-GCM, the key made
+/// from a passphrase by scrypt.
 ///
 /// ```swift
 /// let store = try EncryptedFileCredentialStore(
@@ -12,17 +12,17 @@ import Synchronization
 /// try await store.save(Secret(json), in: CredentialSlot(account: "work"))
 /// ```
 ///
-/// A program chooses it; nothing falls back to it. Nothing is asked and nothing is derived while there is nothing to
-/// open: a slot without a file is empty, whatever the passphrase.
+/// A program chooses this store explicitly; no store falls back to it. A slot without a file is empty, whatever the
+/// passphrase: the store then asks for no passphrase and derives no key.
 ///
-/// **It refuses** (`unsafeFile`) a folder or file that belongs to another user, that others may read or write, that is a
-/// symbolic link or otherwise of the wrong kind, or that has a second name. **It tells apart** a wrong passphrase
+/// **It refuses** (`unsafeFile`) a folder or file that belongs to another user, that others may read or write, that is
+/// a symbolic link or otherwise of the wrong kind, or that has a second name. **It distinguishes** a wrong passphrase
 /// (`wrongPassphrase`) from a file that is damaged, changed, or moved from another slot (`corrupt`). A save replaces a
-/// corrupt file, and refuses to replace one that the passphrase does not open. **It survives** being killed, a full disk,
-/// a power cut: the earlier credential or the new one is there. It does not order the changes of two processes: that is
-/// ``CredentialLock``'s part.
+/// corrupt file, and refuses to replace a file that the passphrase does not open. **It survives** a kill, a full disk
+/// and a power cut: the earlier credential or the new one is there. It does not order the changes of two processes:
+/// ``CredentialLock`` does.
 ///
-/// All blocking work is done on a thread of the store's own. A call whose task is cancelled throws
+/// All blocking work runs on the store's own thread. A call whose task is cancelled throws
 /// ``CredentialStoreError/failed(_:)`` at once. The form of a file is described, byte by byte, at `CredentialFile`.
 public final class EncryptedFileCredentialStore: CredentialStore {
     /// The folder that holds the files; without a slash at its end.
@@ -30,7 +30,7 @@ public final class EncryptedFileCredentialStore: CredentialStore {
 
     private let source: any PassphraseSource
     private let knownPassphrase = Mutex<Secret?>(nil)
-    /// Of those that need the passphrase: the first asks for it.
+    /// Orders the calls that need the passphrase: the first call asks for it, the others wait.
     private let line = AsyncLock()
     private let sealer: CredentialSealer
     private let worker = StoreWorker(label: "chappie.encrypted-files")
@@ -38,16 +38,16 @@ public final class EncryptedFileCredentialStore: CredentialStore {
 
     /// - Parameters:
     ///   - directory: An absolute path. Default: `$XDG_DATA_HOME/chappie/credentials`, or
-    ///     `~/.local/share/chappie/credentials` without that variable. Made for this user alone, with those above it,
-    ///     at the first save.
-    ///   - passphrase: Asked when it is first needed; its answer is kept, in a ``Secret``, as long as the store. All
-    ///     slots of a store share it.
-    ///   - parameters: For new files, and for those with weaker ones at their next save. Files are read with the
-    ///     parameters that they were written with.
-    ///   - deadline: How long each of the two steps of a call may take that touch the disk. Must be positive. Default
-    ///     30 seconds. Waiting for the passphrase does not count, since that may be a person.
-    /// - Throws: ``CredentialStoreError/failed(_:)`` when `directory` is not an absolute path, or is not given and there
-    ///   is no home directory.
+    ///     `~/.local/share/chappie/credentials` without that variable. Made for this user alone, with the folders above
+    ///     it, at the first save.
+    ///   - passphrase: Asked when the passphrase is first needed. The store keeps the answer, in a ``Secret``, as long
+    ///     as it lives. All slots of a store share it.
+    ///   - parameters: For new files, and for files with weaker parameters at their next save. A file is read with the
+    ///     parameters that it was written with.
+    ///   - deadline: The limit for each of the two steps of a call that touch the disk. Must be positive. Default 30
+    ///     seconds. The wait for the passphrase does not count, since the user may have to type it.
+    /// - Throws: ``CredentialStoreError/failed(_:)`` if `directory` is not an absolute path, or is not given and no
+    ///   home directory is known.
     public init(
         directory: String? = nil, passphrase: any PassphraseSource, parameters: ScryptParameters = .default,
         deadline: Duration = .seconds(30)
@@ -59,22 +59,22 @@ public final class EncryptedFileCredentialStore: CredentialStore {
         guard directory.hasPrefix("/"), !directory.utf8.contains(0) else {
             throw .failed("the folder of the encrypted credential files needs an absolute path")
         }
-        // A slash at the end would make the system follow a symbolic link.
+        // With a slash at the end, the system would follow a symbolic link.
         self.directory = "/" + directory.split(separator: "/").joined(separator: "/")
         source = passphrase
         sealer = CredentialSealer(parameters: parameters)
         self.deadline = deadline
     }
 
-    /// Data, in the words of the XDG Base Directory Specification, since it is meant to last: people publish their
-    /// configuration with their dot files, and clear state and cache. Relative paths are invalid and ignored.
+    /// Credentials are data in the terms of the XDG Base Directory Specification, since they must last: users publish
+    /// their configuration with their dot files, and clear state and cache. Relative paths are invalid and ignored.
     static func directory(in environment: [String: String]) -> String? {
         if let data = environment["XDG_DATA_HOME"], data.hasPrefix("/") { return data + "/chappie/credentials" }
         guard let home = environment["HOME"], home.hasPrefix("/") else { return nil }
         return home + "/.local/share/chappie/credentials"
     }
 
-    /// The secret in `slot`; `nil` when there is no file, which needs no passphrase.
+    /// The secret in `slot`; `nil` if its file is missing; then no passphrase is needed.
     ///
     /// - Throws: `wrongPassphrase`, `noPassphrase`, `corrupt`, `unsafeFile`, `timedOut` or `failed`.
     public func load(_ slot: CredentialSlot) async throws(CredentialStoreError) -> Secret? {
@@ -88,12 +88,12 @@ public final class EncryptedFileCredentialStore: CredentialStore {
 
     /// Replaces the secret in `slot`, 1 MiB at most.
     ///
-    /// It is encrypted with a new nonce and read back before it takes the earlier one's place. The key stays the file's
-    /// own, unless its parameters are weaker than today's: then it is made anew, with a new salt,
-    /// or is that of another file of this passphrase.
+    /// The secret is encrypted with a new nonce and read back before it replaces the earlier one. The file keeps its
+    /// key unless the key's parameters are weaker than today's. Then the store derives a new key with a new salt, or
+    /// takes the key of another file of this passphrase.
     ///
     /// - Throws: `wrongPassphrase`, `noPassphrase`, `unsafeFile`, `notVerified`, `timedOut` or `failed`. The earlier
-    ///   secret is then still there; after `timedOut` and a cancellation that come too late, the new one may be.
+    ///   secret is then still there; after `timedOut`, or a cancellation that comes too late, the new one may be.
     public func save(_ secret: Secret, in slot: CredentialSlot) async throws(CredentialStoreError) {
         let place = try CredentialPlace(slot, in: directory)
         let passphrase = try await passphraseToSave(at: place)
@@ -106,8 +106,8 @@ public final class EncryptedFileCredentialStore: CredentialStore {
         }
     }
 
-    /// Makes sure that a save can succeed: the folder is there and safe and takes a file, and the passphrase, which is asked
-    /// for here if it has to be, opens an existing one.
+    /// Makes sure that a save can succeed: the folder is there, is safe and takes a file, and the passphrase opens an
+    /// existing file. Asks for the passphrase if it is not known yet.
     ///
     /// - Throws: `wrongPassphrase`, `noPassphrase`, `unsafeFile`, `timedOut` or `failed`.
     public func prepareToSave(in slot: CredentialSlot) async throws(CredentialStoreError) {
@@ -121,25 +121,25 @@ public final class EncryptedFileCredentialStore: CredentialStore {
         }
     }
 
-    /// Removes the file of `slot`, whatever is in it, and the files that killed writers left; needs no passphrase. A
-    /// symbolic link in its place is removed, not followed.
+    /// Removes the file of `slot`, whatever its content, and the files that killed writers left. Needs no passphrase. A
+    /// symbolic link in the file's place is removed, not followed.
     ///
-    /// - Throws: `unsafeFile` when the folder is; `timedOut` or `failed`.
+    /// - Throws: `unsafeFile` if the folder is unsafe; `timedOut` or `failed`.
     public func delete(_ slot: CredentialSlot) async throws(CredentialStoreError) {
         let place = try CredentialPlace(slot, in: directory)
         try await onDisk { _ throws(CredentialStoreError) in try place.remove() }
     }
 
-    /// Forgets the passphrase and the key made from it: the next call that needs them asks again. For a passphrase that
-    /// turned out wrong, or a screen that is being locked.
+    /// Forgets the passphrase and the key made from it: the next call that needs them asks again. For a wrong
+    /// passphrase, or when the user locks the screen.
     public func forgetPassphrase() {
         knownPassphrase.withLock { $0 = nil }
         sealer.forgetKey()
     }
 
-    /// The path of the file for `slot`, which need not exist; its name tells nothing of the account.
+    /// The path of the file for `slot`, which need not exist. The file's name does not reveal the account.
     ///
-    /// - Throws: ``CredentialStoreError/failed(_:)`` when libcrypto can't be used.
+    /// - Throws: ``CredentialStoreError/failed(_:)`` if libcrypto can't be used.
     public func path(of slot: CredentialSlot) throws(CredentialStoreError) -> String {
         try CredentialPlace(slot, in: directory).path
     }
@@ -158,10 +158,10 @@ public final class EncryptedFileCredentialStore: CredentialStore {
         }
     }
 
-    /// The passphrase, asked for unless it is known. Others wait meanwhile, and don't ask again; a failure is not
-    /// remembered.
+    /// The passphrase; asks the source unless it is known. Other calls wait meanwhile and don't ask again. A failure is
+    /// not remembered.
     ///
-    /// - Throws: The errors of the source and of `purpose`; `noPassphrase` when there is none; `failed` when the task is
+    /// - Throws: The errors of the source and of `purpose`; `noPassphrase` if there is none; `failed` if the task is
     ///   cancelled.
     private func passphrase(
         _ purpose: () async throws(CredentialStoreError) -> PassphrasePurpose
@@ -172,9 +172,9 @@ public final class EncryptedFileCredentialStore: CredentialStore {
         if let known = knownPassphrase.withLock({ $0 }) { return known }
         do throws(CredentialStoreError) {
             guard let secret = try await source.passphrase(for: purpose()) else {
-                throw .noPassphrase("no source of one is set up")
+                throw .noPassphrase("no source for it is set up")
             }
-            guard !secret.isEmpty else { throw .noPassphrase("the given one is empty") }
+            guard !secret.isEmpty else { throw .noPassphrase("the passphrase is empty") }
             knownPassphrase.withLock { $0 = secret }
             return secret
         } catch {

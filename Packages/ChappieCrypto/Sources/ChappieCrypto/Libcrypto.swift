@@ -1,15 +1,15 @@
 import COpenSSL
 import ChappieAuth
 
-/// The functions of libcrypto that encrypted files need. Each throws `failed` when libcrypto can't, which is for lack of
-/// memory, and leaves none of our errors in the thread's queue for the next user of the library.
+/// The functions of libcrypto that encrypted files need. Each throws `failed` if libcrypto fails, which happens for
+/// lack of memory. None leaves an error of ours in the thread's queue for the next user of the library.
 enum Libcrypto {
     static let digestCount = 32
     static let keyCount = 32
     static let nonceCount = 12
     static let tagCount = 16
 
-    /// Without a clean-up at exit: a thread may still be deriving a key when the program ends.
+    /// Initialised without a clean-up at exit: a thread may still derive a key when the program ends.
     static let isReady = chappie_openssl_init() == 1
 
     private static func demand(_ isDone: Bool, _ words: String) throws(CredentialStoreError) {
@@ -20,7 +20,7 @@ enum Libcrypto {
 
     static func randomBytes(_ count: Int) throws(CredentialStoreError) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: count)
-        try demand(isReady && RAND_bytes(&bytes, CInt(count)) == 1, "has no random bytes to give")
+        try demand(isReady && RAND_bytes(&bytes, CInt(count)) == 1, "can't provide random bytes")
         return bytes
     }
 
@@ -39,7 +39,7 @@ enum Libcrypto {
     ) throws(CredentialStoreError) -> [UInt8] {
         var derived = [UInt8](repeating: 0, count: count)
         let isDone = passphrase.withBytes { passphrase in
-            // A null passphrase would ask libcrypto for no more than a look at the parameters.
+            // With a null passphrase, libcrypto would only check the parameters.
             withUnsafeBytes(of: 0 as UInt8) { nothing in
                 isReady
                     && EVP_PBE_scrypt(
@@ -56,7 +56,7 @@ enum Libcrypto {
 
     /// Encrypts `plaintext` with AES-256-GCM (NIST SP 800-38D) and authenticates it together with `header`.
     ///
-    /// - Parameter nonce: Never twice with the same key.
+    /// - Parameter nonce: Must never be used twice with the same key.
     static func encrypt(
         _ plaintext: Secret, key: Secret, nonce: [UInt8], authenticating header: [UInt8]
     ) throws(CredentialStoreError) -> (ciphertext: [UInt8], tag: [UInt8]) {
@@ -67,12 +67,13 @@ enum Libcrypto {
         return (ciphertext, tag)
     }
 
-    /// The plaintext; `nil` when key, nonce, header, ciphertext and tag don't belong together.
+    /// The plaintext; `nil` if key, nonce, header, ciphertext and tag don't belong together.
     static func decrypt(
         _ ciphertext: [UInt8], tag: [UInt8], key: Secret, nonce: [UInt8], authenticating header: [UInt8]
     ) throws(CredentialStoreError) -> Secret? {
-        var (tag, plaintext) = (tag, [UInt8](repeating: 0, count: ciphertext.count))
-        // Nothing that was decrypted before the tag was found wrong may stay in memory.
+        var tag = tag
+        var plaintext = [UInt8](repeating: 0, count: ciphertext.count)
+        // Bytes that were decrypted before the tag turned out wrong must not stay in memory.
         defer { wipe(&plaintext) }
         let isRight = ciphertext.withUnsafeBufferPointer {
             run(.decrypting, $0, into: &plaintext, key, nonce, header, &tag)
@@ -83,12 +84,13 @@ enum Libcrypto {
         return nil
     }
 
-    /// The nonce, `plaintext` encrypted like that, the tag.
+    /// Encrypts `plaintext` like `encrypt` and returns the nonce, the ciphertext and the tag as one array.
     static func seal(
         _ plaintext: [UInt8], key: Secret, authenticating header: [UInt8]
     ) throws(CredentialStoreError) -> [UInt8] {
         let nonce = try randomBytes(nonceCount)
-        var (tag, ciphertext) = ([UInt8](repeating: 0, count: tagCount), [UInt8](repeating: 0, count: plaintext.count))
+        var tag = [UInt8](repeating: 0, count: tagCount)
+        var ciphertext = [UInt8](repeating: 0, count: plaintext.count)
         let isDone = plaintext.withUnsafeBufferPointer {
             run(.encrypting, $0, into: &ciphertext, key, nonce, header, &tag)
         }
@@ -96,7 +98,7 @@ enum Libcrypto {
         return nonce + ciphertext + tag
     }
 
-    /// Gives back the bytes that were sealed; `nil` when key, header and `sealed` don't belong together.
+    /// The bytes that were sealed; `nil` if key, header and `sealed` don't belong together.
     static func open(
         _ sealed: [UInt8], key: Secret, authenticating header: [UInt8]
     ) throws(CredentialStoreError) -> [UInt8]? {
@@ -117,7 +119,7 @@ enum Libcrypto {
 
     private enum Direction: CInt { case decrypting, encrypting }
 
-    /// Whether the tag is right; `nil` when libcrypto failed.
+    /// Whether the tag is right; `nil` if libcrypto failed.
     private static func run(
         _ direction: Direction, _ input: UnsafeBufferPointer<UInt8>, into output: inout [UInt8], _ key: Secret,
         _ nonce: [UInt8], _ header: [UInt8], _ tag: inout [UInt8]
@@ -134,7 +136,7 @@ enum Libcrypto {
             EVP_CipherUpdate(context, nil, &written, header, CInt(header.count)) == 1,
             input.isEmpty || EVP_CipherUpdate(context, &output, &written, input.baseAddress, CInt(input.count)) == 1
         else { return nil }
-        // GCM is a stream: its end adds no bytes, and says whether the tag is right.
+        // GCM is a stream: its end adds no bytes, and checks the tag.
         var rest = [UInt8](repeating: 0, count: tagCount)
         let isRight = EVP_CipherFinal_ex(context, &rest, &written) == 1
         guard direction == .encrypting else { return isRight }

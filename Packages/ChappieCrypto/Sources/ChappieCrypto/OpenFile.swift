@@ -8,22 +8,22 @@ public import ChappieAuth
     import Darwin
 #endif
 
-/// An open file or folder, closed when it goes.
+/// An open file or folder. Its descriptor is closed at the end of its life.
 struct OpenFile: ~Copyable {
-    /// The use of a file; each has to be the user's own and closed to others.
+    /// The use of a file. Each file must belong to the user and be closed to others.
     enum Purpose {
         case credential, credentialFolder, passphrase
-        /// systemd lets the service's user read a file of root's by an access control list, whose mask shows as the
-        /// group's permission to read.
+        /// systemd lets the service's user read a file that root owns by an access control list, whose mask shows as
+        /// the group's permission to read.
         case systemdPassphrase
     }
 
     let number: CInt
     let name: String
-    /// For the messages.
+    /// Shown in messages.
     let path: String
 
-    /// Like openat(2), but goes on after a signal; `nil` when it fails, with the reason in `errno`.
+    /// Calls openat(2), and again after a signal; `nil` if it fails, with the reason in `errno`.
     init?(_ name: String, in folder: CInt = AT_FDCWD, at path: String? = nil, flags: CInt, mode: mode_t = 0) {
         var descriptor: CInt
         repeat {
@@ -37,13 +37,13 @@ struct OpenFile: ~Copyable {
 
     deinit { close(number) }
 
-    /// Opens a file or folder to read it, without following a link, and checks it; `nil` when there is none.
+    /// Opens a file or folder for reading, without following a link, and checks it; `nil` if there is none.
     ///
     /// - Throws: `unsafeFile`; `failed`.
     static func checked(
         _ name: String, in folder: CInt = AT_FDCWD, at path: String? = nil, for purpose: Purpose
     ) throws(CredentialStoreError) -> OpenFile? {
-        // A pipe in the file's place must not hold us up.
+        // If a pipe is in the file's place, opening it must not block.
         let flags = O_RDONLY | O_NOFOLLOW | (purpose == .credentialFolder ? O_DIRECTORY : O_NONBLOCK | O_NOCTTY)
         if let file = OpenFile(name, in: folder, at: path, flags: flags) {
             try check(file.status(), for: purpose, path: file.path)
@@ -57,7 +57,7 @@ struct OpenFile: ~Copyable {
         throw .system("\(path) can't be opened", reason)
     }
 
-    /// Opens the folder `directory`, an absolute path, and makes it, with those above it, where it is missing.
+    /// Opens the folder `directory`, an absolute path. If it is missing, makes it and the folders above it.
     ///
     /// - Throws: `unsafeFile`; `failed`.
     static func openOrMakeFolder(_ directory: String) throws(CredentialStoreError) -> OpenFile {
@@ -67,11 +67,11 @@ struct OpenFile: ~Copyable {
             let parent = made.isEmpty ? "/" : made
             made += "/" + part
             if mkdir(made, 0o700) == 0 {
-                // The process's mask may have taken rights from us.
+                // The process's umask may have taken permissions from us.
                 chmod(made, 0o700)
                 try OpenFile(parent, flags: O_RDONLY | O_DIRECTORY)?.synchronize()
             } else if errno != EEXIST {
-                // A folder that exists may be refused with other words, on a file system that can't be written.
+                // On a file system that can't be written, mkdir may refuse an existing folder with another error.
                 let reason = errno
                 guard access(made, F_OK) == 0 else { throw .system("the folder \(made) can't be made", reason) }
             }
@@ -82,15 +82,15 @@ struct OpenFile: ~Copyable {
         return folder
     }
 
-    /// The conditions that a file or folder has to meet before anything in it is believed.
+    /// Checks the conditions that a file or folder has to meet before its content is trusted.
     ///
-    /// - Parameter status: Not of a link's target, where links are not followed.
+    /// - Parameter status: The status of the link itself if links are not followed.
     /// - Throws: `unsafeFile`, with a remedy.
     static func check(_ status: stat, for purpose: Purpose, path: String) throws(CredentialStoreError) {
         let kind = status.st_mode & S_IFMT
         guard kind != S_IFLNK else {
             throw .unsafeFile(
-                "\(path) is a symbolic link", remedy: "Remove the link, and name the place itself.")
+                "\(path) is a symbolic link", remedy: "Remove the link, and give the path of its target instead.")
         }
         guard kind == (purpose == .credentialFolder ? S_IFDIR : S_IFREG) else {
             throw .unsafeFile(
@@ -114,7 +114,7 @@ struct OpenFile: ~Copyable {
                 }
             throw .unsafeFile("other users have access to \(file)\(path) (its mode is \(mode))", remedy: remedy)
         }
-        // A file without any name was replaced after it was opened.
+        // If a file has no name any more, another file replaced it after it was opened.
         guard purpose != .credential || status.st_nlink <= 1 else {
             throw .unsafeFile(
                 "\(path) has \(status.st_nlink) names (hard links)",
@@ -122,7 +122,7 @@ struct OpenFile: ~Copyable {
         }
     }
 
-    /// As a shell takes it for one word.
+    /// Quotes the path as one word for a shell.
     private static func quoted(_ path: String) -> String {
         let plain = Set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+@".utf8)
         return path.utf8.allSatisfy(plain.contains) ? path : "'\(path.replacing("'", with: #"'\''"#))'"
@@ -134,9 +134,9 @@ struct OpenFile: ~Copyable {
         return status
     }
 
-    /// The content from here to the end; one byte more than `limit` when it is longer.
+    /// The content from the current position to the end; one byte more than `limit` if the file is longer.
     func readAll(limit: Int) throws(CredentialStoreError) -> [UInt8] {
-        // Room for more than most files have, so that growing leaves no copies of a passphrase behind.
+        // This is more than most files hold, so that growing the array leaves no copies of a passphrase behind.
         var bytes: [UInt8] = []
         bytes.reserveCapacity(16 << 10)
         while bytes.count <= limit {
@@ -149,7 +149,7 @@ struct OpenFile: ~Copyable {
         return bytes
     }
 
-    /// The passphrase in a file, whose limit is in bytes; `nil` when a service of systemd's has other credentials only.
+    /// The passphrase in a file, whose limit is in bytes; `nil` if a systemd service has other credentials only.
     static func passphrase(at path: String, for purpose: Purpose, limit: Int) throws(CredentialStoreError) -> Secret? {
         guard !path.utf8.contains(0) else { throw .noPassphrase("the path of its file has a NUL character") }
         guard let file = OpenFile(path, flags: O_RDONLY | O_NONBLOCK | O_NOCTTY) else {
@@ -170,33 +170,34 @@ struct OpenFile: ~Copyable {
         return Secret(Array(line))
     }
 
-    /// Waits until the written bytes are on the disk. A file system that can't do that for a folder is no error.
+    /// Waits until the written bytes are on the disk. Some file systems can't do that for a folder; this is not an
+    /// error.
     func synchronize() throws(CredentialStoreError) {
         while fsync(number) != 0 {
             if errno == EINVAL { return }
-            if errno != EINTR { throw .system("\(path) can't be brought to the disk") }
+            if errno != EINTR { throw .system("\(path) can't be written to the disk") }
         }
     }
 
-    /// Takes the file's advisory lock if it is free. It goes with the descriptor, and with the process.
+    /// Takes the file's advisory lock if it is free. The lock ends with the descriptor or the process.
     func lockIfFree() -> Bool { flock(number, LOCK_EX | LOCK_NB) == 0 }
 }
 
-/// Folders and files with the conditions of the credentials' own: the user's alone, and no links.
+/// Checks folders and files by the conditions for credentials: they belong to this user alone and are not links.
 @_spi(ChappieInternals) public enum PrivateFolder {
-    /// Whether there is a folder at `path`; one that is there is checked.
+    /// Whether there is a folder at `path`. An existing folder is checked.
     ///
     /// - Throws: `unsafeFile`; `failed`.
     public static func isThere(_ path: String) throws(CredentialStoreError) -> Bool {
         try OpenFile.checked(path, for: .credentialFolder) != nil
     }
 
-    /// Makes the folder at `path`, and those above it, where it is missing, and checks it.
+    /// Makes the folder at `path`, and the folders above it, if it is missing, and checks it.
     ///
     /// - Throws: `unsafeFile`; `failed`.
     public static func make(_ path: String) throws(CredentialStoreError) { _ = try OpenFile.openOrMakeFolder(path) }
 
-    /// Whether there is a file at `path`, in a folder that was checked; one that is there is checked. It is not opened:
+    /// Whether there is a file at `path`, in a folder that was checked. An existing file is checked but not opened:
     /// closing a file drops all locks that the process has on it.
     ///
     /// - Throws: `unsafeFile`; `failed`.

@@ -1,7 +1,7 @@
 @_spi(ChappieInternals) public import ChappieAuth
 import FoundationEssentials
 
-/// Where the passphrase of an ``EncryptedFileCredentialStore`` comes from: a file, systemd, a terminal.
+/// A source of the passphrase of an ``EncryptedFileCredentialStore``: a file, systemd, a terminal.
 ///
 /// A complete fake:
 /// ```swift
@@ -10,20 +10,21 @@ import FoundationEssentials
 /// }
 /// ```
 public protocol PassphraseSource: Sendable {
-    /// The passphrase, 1 byte or more; `nil` when this source is not set up here (which is not an error). A source that
+    /// The passphrase, 1 byte or more; `nil` if this source is not set up here (which is not an error). A source that
     /// waits stops when the task is cancelled.
     ///
-    /// - Parameter purpose: A source that asks a person says it, and asks twice for a new passphrase.
-    /// - Throws: ``CredentialStoreError/noPassphrase(_:)`` when the source is set up and has none to give, or the user
-    ///   refused; ``CredentialStoreError/unsafeFile(_:remedy:)`` when others could have read it.
+    /// - Parameter purpose: A source that asks the user shows it, and asks twice for a new passphrase.
+    /// - Throws: ``CredentialStoreError/noPassphrase(_:)`` if the source is set up and has no passphrase, or the user
+    ///   refused; ``CredentialStoreError/unsafeFile(_:remedy:)`` if other users could have read it.
     func passphrase(for purpose: PassphrasePurpose) async throws(CredentialStoreError) -> Secret?
 }
 
-/// The reason for which a passphrase is wanted. The text is the path of the file, which a person may be shown.
+/// The reason for which a passphrase is needed. The text is the path of the file, which the program may show to the
+/// user.
 public enum PassphrasePurpose: Sendable, Hashable {
     /// To open an existing file: the passphrase that it was made with.
     case opening(String)
-    /// To make a file: any passphrase, which a person should be asked for twice.
+    /// To make a file: any passphrase, which the user should type twice.
     case creating(String)
 }
 
@@ -34,7 +35,7 @@ public struct FixedPassphrase: PassphraseSource {
     /// - Parameter secret: 1 byte or more.
     public init(_ secret: Secret) { self.secret = secret }
 
-    /// The secret, whatever it is for.
+    /// The secret, for every purpose.
     public func passphrase(for purpose: PassphrasePurpose) -> Secret? { secret }
 }
 
@@ -45,8 +46,8 @@ public struct FirstPassphrase: PassphraseSource {
     /// - Parameter sources: In the order in which they are asked.
     public init(_ sources: [any PassphraseSource]) { self.sources = sources }
 
-    /// - Throws: The error of the first source that throws; those after it are not asked, since a person has to know
-    ///   that a source which is set up does not work.
+    /// - Throws: The error of the first source that throws. The sources after it are not asked, since the user has to
+    ///   know that a configured source does not work.
     public func passphrase(for purpose: PassphrasePurpose) async throws(CredentialStoreError) -> Secret? {
         for source in sources {
             if let secret = try await source.passphrase(for: purpose) { return secret }
@@ -65,11 +66,11 @@ public struct PassphraseFile: PassphraseSource {
 
     private let path: String?
 
-    /// - Parameter path: Relative to the current folder, or absolute. A symbolic link is followed; its target is
+    /// - Parameter path: Relative to the current folder, or absolute. A symbolic link is followed, and its target is
     ///   checked.
     public init(path: String) { self.path = path }
 
-    /// The file that `CHAPPIE_PASSPHRASE_FILE` names; not set up when the variable is not set or empty.
+    /// The file that `CHAPPIE_PASSPHRASE_FILE` names. The source is not set up if the variable is missing or empty.
     ///
     /// - Parameter environment: Default `nil`: the process's.
     public init(environment: [String: String]? = nil) {
@@ -77,7 +78,7 @@ public struct PassphraseFile: PassphraseSource {
         self.path = path == "" ? nil : path
     }
 
-    /// The passphrase in the file; `nil` when no file is named. The disk has 10 seconds to answer.
+    /// The passphrase in the file; `nil` if no file is named. The disk has 10 seconds to answer.
     public func passphrase(for purpose: PassphrasePurpose) async throws(CredentialStoreError) -> Secret? {
         guard let path else { return nil }
         return try await Self.read(path, as: .passphrase)
@@ -101,19 +102,19 @@ public struct PassphraseFile: PassphraseSource {
 /// As in ``PassphraseFile``, one line break at the end does not count. See systemd.exec(5), "Credentials":
 /// <https://www.freedesktop.org/software/systemd/man/latest/systemd.exec.html#Credentials>
 public struct SystemdPassphrase: PassphraseSource {
-    /// The name that the credential has to have.
+    /// The name that the credential must have.
     public static let name = "chappie-passphrase"
 
     private let directory: String?
 
-    /// - Parameter environment: Default `nil`: the process's. Not set up when `CREDENTIALS_DIRECTORY` is missing in it,
-    ///   or the folder has no such file.
+    /// - Parameter environment: Default `nil`: the process's. The source is not set up if `CREDENTIALS_DIRECTORY` is
+    ///   missing there, or the folder has no such file.
     public init(environment: [String: String]? = nil) {
         let directory = (environment ?? ProcessInfo.processInfo.environment)["CREDENTIALS_DIRECTORY"]
         self.directory = directory?.hasPrefix("/") == true ? directory : nil
     }
 
-    /// The passphrase in the credential's file; `nil` when there is none.
+    /// The passphrase in the credential's file; `nil` if there is none.
     public func passphrase(for purpose: PassphrasePurpose) async throws(CredentialStoreError) -> Secret? {
         guard let directory else { return nil }
         return try await PassphraseFile.read(directory + "/" + Self.name, as: .systemdPassphrase)

@@ -1,12 +1,12 @@
 import COpenSSL
 public import ChappieAuth
 
-/// Seals records for a store that keeps many of them, with one key. Three keys are derived from it, so that none is used
-/// for two things: one encrypts, one makes the digests of words, one names the key.
+/// Seals records with one key, for a store that keeps many of them. Three keys are derived from it, each for one use:
+/// encryption, the digests of words, the name of the key.
 @_spi(ChappieInternals) public struct RecordSealer: Sendable {
-    /// The 32 bytes that all of it is derived from.
+    /// The 32 bytes from which the other keys are derived.
     public let key: Secret
-    /// Tells keys apart, and says nothing of the key. Positive.
+    /// Identifies the key without revealing it. Positive.
     public let id: Int
     private let encryption: Secret
     private let words: Secret
@@ -16,12 +16,12 @@ public import ChappieAuth
 
     /// A sealer with a new key.
     ///
-    /// - Throws: `failed` when libcrypto can't.
+    /// - Throws: `failed` if libcrypto fails.
     public init() throws(CredentialStoreError) { try self.init(Secret(Libcrypto.randomBytes(Libcrypto.keyCount))) }
 
     /// A sealer with this key, which must have ``keyCount`` bytes.
     ///
-    /// - Throws: `failed` when libcrypto can't.
+    /// - Throws: `failed` if libcrypto fails.
     public init(_ key: Secret) throws(CredentialStoreError) {
         precondition(key.count == Self.keyCount, "A record sealer needs a key of 32 bytes.")
         let derive = try MessageAuthenticator(key)
@@ -32,35 +32,35 @@ public import ChappieAuth
         id = name.prefix(4).reduce(0) { $0 << 8 | Int($1) } | 1 << 32
     }
 
-    /// `bytes` encrypted with AES-256-GCM under a new random nonce (NIST SP 800-38D), bound to `context`: 28 bytes more.
-    /// A key is good for 2³² records.
+    /// `bytes` encrypted with AES-256-GCM under a new random nonce (NIST SP 800-38D), bound to `context`: 28 bytes
+    /// more. A key is good for 2³² records.
     ///
-    /// - Throws: `failed` when libcrypto can't.
+    /// - Throws: `failed` if libcrypto fails.
     public func seal(_ bytes: [UInt8], for context: [UInt8]) throws(CredentialStoreError) -> [UInt8] {
         try Libcrypto.seal(bytes, key: encryption, authenticating: context)
     }
 
-    /// Opens what ``seal(_:for:)`` sealed; `nil` when key or context are others, or `sealed` was changed.
+    /// Opens a record that ``seal(_:for:)`` made; `nil` if key or context differ, or `sealed` was changed.
     ///
-    /// - Throws: `failed` when libcrypto can't.
+    /// - Throws: `failed` if libcrypto fails.
     public func open(_ sealed: [UInt8], for context: [UInt8]) throws(CredentialStoreError) -> [UInt8]? {
         try Libcrypto.open(sealed, key: encryption, authenticating: context)
     }
 
-    /// Digests of words that only this key's owner can make.
+    /// Digests of words, which only the owner of this key can make.
     ///
-    /// - Throws: `failed` when libcrypto can't.
+    /// - Throws: `failed` if libcrypto fails.
     public func wordDigests() throws(CredentialStoreError) -> MessageAuthenticator { try MessageAuthenticator(words) }
 
-    /// SHA-256 (FIPS 180-4), which finds damage and no forgery: for records that are not encrypted.
+    /// SHA-256 (FIPS 180-4), which detects damage but no forgery: for records that are not encrypted.
     ///
-    /// - Throws: `failed` when libcrypto can't.
+    /// - Throws: `failed` if libcrypto fails.
     public static func checksum(of bytes: [UInt8]) throws(CredentialStoreError) -> [UInt8] {
         try Libcrypto.digest(of: bytes)
     }
 }
 
-/// HMAC-SHA256 (FIPS 198-1) of many short messages with one key. For one task at a time.
+/// HMAC-SHA256 (FIPS 198-1) of many short messages with one key. Only one task at a time may use it.
 @_spi(ChappieInternals) public final class MessageAuthenticator {
     private let context: OpaquePointer
 
@@ -68,8 +68,9 @@ public import ChappieAuth
         let algorithm = Libcrypto.isReady ? EVP_MAC_fetch(nil, "HMAC", nil) : nil
         defer { EVP_MAC_free(algorithm) }
         let context = algorithm.flatMap { EVP_MAC_CTX_new($0) }
-        var (name, digest) = (Array("digest".utf8CString), Array("SHA256".utf8CString))
-        // A parameter points at its name and at its value.
+        var name = Array("digest".utf8CString)
+        var digest = Array("SHA256".utf8CString)
+        // The parameter points to its name and to its value.
         let isDone = name.withUnsafeMutableBufferPointer { name in
             digest.withUnsafeMutableBufferPointer { digest in
                 let parameters = [
@@ -91,11 +92,12 @@ public import ChappieAuth
 
     /// The code of a message: 32 bytes.
     ///
-    /// - Throws: `failed` when libcrypto can't.
+    /// - Throws: `failed` if libcrypto fails.
     public func code(of message: some StringProtocol) throws(CredentialStoreError) -> [UInt8] {
         let message = Array(message.utf8)
-        var (code, count) = ([UInt8](repeating: 0, count: Libcrypto.digestCount), 0)
-        // Without a key it begins again with the one that it has.
+        var code = [UInt8](repeating: 0, count: Libcrypto.digestCount)
+        var count = 0
+        // Without a new key, libcrypto starts again with the present key.
         let isDone =
             EVP_MAC_init(context, nil, 0, nil) == 1 && EVP_MAC_update(context, message, message.count) == 1
             && EVP_MAC_final(context, &code, &count, code.count) == 1
