@@ -1,32 +1,33 @@
 public import ChappieCore
 public import HTTPTypes
 
-/// Where to sign in and talk, and as whom.
+/// The addresses of the service, and the program's identity there.
 ///
 /// ```swift
 /// let configuration = ChappieConfiguration(endpoints: .simulator(port: 8080))
 /// ```
 public struct ChappieEndpoints: Sendable, Hashable, Codable {
-    /// The program's name for itself.
+    /// The identity under which the program sends requests.
     public var registration: ChappieRegistration
-    /// Where the requests go, and what they look like.
+    /// The addresses of the requests, and their form.
     public var profile: ChappieEndpointProfile
 
-    /// Endpoints of this registration and profile.
+    /// Endpoints with this registration and profile.
     public init(registration: ChappieRegistration = ChappieRegistration(), profile: ChappieEndpointProfile) {
         self.registration = registration
         self.profile = profile
     }
 
-    /// Other addresses that speak the same protocol. Final slashes don't matter.
+    /// Endpoints at other addresses with the same protocol. Final slashes don't matter.
     public init(issuer: URL, backend: URL, registration: ChappieRegistration = ChappieRegistration()) {
         self.init(registration: registration, profile: ChappieEndpointProfile(issuer: issuer, backend: backend))
     }
 
-    /// A text that tells credentials of these addresses from others: ``CredentialSlot/issuer``. `nil` for ``chatGPT``.
+    /// A text that separates credentials for these addresses from others: ``CredentialSlot/issuer``. `nil` for
+    /// ``chatGPT``.
     public var credentialIssuer: String? { CredentialOrigin(self).slotName }
 
-    /// The service itself.
+    /// The ChatGPT service.
     public static let chatGPT = ChappieEndpoints(
         issuer: URL(string: "https://auth.openai.com") ?? URL(filePath: "/"),
         backend: URL(string: "https://chatgpt.com/backend-api") ?? URL(filePath: "/"))
@@ -43,22 +44,22 @@ public struct ChappieEndpoints: Sendable, Hashable, Codable {
     }
 }
 
-/// The program's name for itself: the OAuth client, and the honest name it travels under.
+/// The program's identity: its OAuth client, and the honest name under which it sends requests.
 public struct ChappieRegistration: Sendable, Hashable, Codable {
-    /// The OAuth client id that device sign-in, exchange, refresh and revocation carry.
+    /// The OAuth client id in the requests for device sign-in, exchange, refresh and revocation.
     public var clientID: String
-    /// The value of the `originator` header: a short lower-case name of the program itself.
+    /// The value of the `originator` header: a short lower-case name of this program.
     public var originator: String
     /// The value of the `user-agent` header.
     public var userAgent: String
-    /// An id of this installation for backends that ask for one. Default `nil`: none is made and none is sent.
+    /// An id of this installation for backends that require one. Default `nil`: no id is made or sent.
     public var hostID: String?
 
     /// - Parameters:
-    ///   - clientID: default is the public client of the ChatGPT device flow.
-    ///   - originator: default `chappie`. Never another program's name.
-    ///   - userAgent: default ``defaultUserAgent``. Characters that no header may hold are replaced by `_`.
-    ///   - hostID: see ``hostID``. Default `nil`.
+    ///   - clientID: Default: the public client of the ChatGPT device flow.
+    ///   - originator: Default `chappie`. Must never be another program's name.
+    ///   - userAgent: Default ``defaultUserAgent``. Characters that a header can't contain are replaced by `_`.
+    ///   - hostID: See ``hostID``. Default `nil`.
     public init(
         clientID: String = "app_EMoamEEZ73f0CkXaXp7hrann", originator: String = "chappie",
         userAgent: String = ChappieRegistration.defaultUserAgent, hostID: String? = nil
@@ -99,58 +100,58 @@ public enum ChappieVersion {
     public static let current = "0.1.0"
 }
 
-/// One backend as it appears on the wire: where it is, what a request must and must not carry, what its errors mean.
+/// One backend: its addresses, the members that a request must and must not have, and the meaning of its errors.
 ///
-/// Data, not code: another backend is another value.
+/// It is data, not code: another backend is another value.
 public struct ChappieEndpointProfile: Sendable, Hashable, Codable {
     /// The authorization server, without a final slash. Must be https, or http to loopback.
     public var issuer: URL
-    /// The backend up to and including `/backend-api`, without a final slash.
+    /// The backend's address up to and including `/backend-api`, without a final slash.
     public var backend: URL
     /// Paths below ``issuer`` and ``backend``.
     public var paths: Paths
-    /// How large request bodies of the Responses endpoint travel.
+    /// The content coding of large request bodies for the Responses endpoint.
     public var requestCoding: HTTPExchangeRequest.Body.Coding
-    /// Bodies below this many bytes travel as they are: compressing them saves no packet. Default 4096.
+    /// Bodies below this many bytes are not compressed, since that would save no packet. Default 4096.
     public var requestCodingThreshold: Int
-    /// Members that every Responses body carries, whatever the caller asked for.
+    /// Members of every Responses body, whatever the caller sets.
     public var requiredBodyFields: ChappieJSONObject
-    /// Members that the backend refuses; they are left out of every body.
+    /// Members that the backend refuses. They are left out of every body.
     public var forbiddenBodyFields: Set<String>
-    /// How a tool is declared in a request.
+    /// The form of a tool declaration in a request.
     public var toolEnvelope: ToolEnvelope
     /// The meaning of error codes.
     public var errorTable: ChappieErrorTable
-    /// How the Responses endpoint is spoken to over WebSocket; `nil` where it is not.
+    /// The Responses endpoint over WebSocket; `nil` if the backend has none.
     public var webSocket: ChappieWebSocketProfile?
 
-    /// The shapes of a tool declaration.
+    /// The forms of a tool declaration.
     public enum ToolEnvelope: String, Sendable, Hashable, Codable {
-        /// `{"type":"function","name":…,"parameters":…}`, as the Responses API has it.
+        /// `{"type":"function","name":…,"parameters":…}`, the form of the Responses API.
         case flatFunction
-        /// `{"type":"function","function":{"name":…}}`, as the Chat Completions API has it.
+        /// `{"type":"function","function":{"name":…}}`, the form of the Chat Completions API.
         case nestedFunction
     }
 
-    /// Paths below the two base addresses, each with its leading slash.
+    /// Paths below the two base addresses, each with a leading slash.
     public struct Paths: Sendable, Hashable, Codable {
-        /// Where a device authorization begins.
+        /// Begins a device authorization.
         public var deviceUserCode = "/api/accounts/deviceauth/usercode"
-        /// Where its state is asked for.
+        /// Returns the state of a device authorization.
         public var deviceToken = "/api/accounts/deviceauth/token"
-        /// The page where the user types the code.
+        /// The page on which the user types the code.
         public var deviceVerification = "/codex/device"
-        /// Where a browser would be sent back to.
+        /// The redirect address for a browser.
         public var deviceCallback = "/deviceauth/callback"
-        /// Where tokens are exchanged and renewed.
+        /// Exchanges and renews tokens.
         public var token = "/oauth/token"
-        /// Where a refresh token is revoked.
+        /// Revokes a refresh token.
         public var revoke = "/oauth/revoke"
-        /// Where turns are sent.
+        /// Takes the requests for turns.
         public var responses = "/codex/responses"
-        /// Where the models are listed.
+        /// Lists the models.
         public var models = "/codex/models"
-        /// Where the usage limits are read.
+        /// Returns the usage limits.
         public var usage = "/wham/usage"
 
         /// The default paths.
@@ -178,29 +179,29 @@ public struct ChappieEndpointProfile: Sendable, Hashable, Codable {
         self.webSocket = webSocket
     }
 
-    /// `stream`, `store` and `include`, as the Codex CLI 0.163.0 always sends them.
+    /// `stream`, `store` and `include`, which the Codex CLI 0.163.0 always sends.
     public static let chatGPTRequiredFields = ChappieJSONObject([
         ("stream", true), ("store", false), ("include", ["reasoning.encrypted_content"]),
     ])
 
-    /// Sampling and length controls that the ChatGPT backend answers with 400.
+    /// Sampling and length controls. The ChatGPT backend answers requests that have them with 400.
     public static let chatGPTForbiddenFields: Set<String> = [
         "temperature", "top_p", "max_output_tokens", "metadata", "truncation", "user", "background",
     ]
 
-    /// The address where a device authorization begins.
+    /// The address that begins a device authorization.
     public var deviceUserCodeURL: URL { Self.url(issuer, paths.deviceUserCode) }
-    /// The address where its state is asked for.
+    /// The address that returns the state of a device authorization.
     public var deviceTokenURL: URL { Self.url(issuer, paths.deviceToken) }
-    /// The address of the page where the user types the code.
+    /// The address of the page on which the user types the code.
     public var deviceVerificationURL: URL { Self.url(issuer, paths.deviceVerification) }
-    /// The address that a browser would be sent back to.
+    /// The redirect address for a browser.
     public var deviceCallbackURL: URL { Self.url(issuer, paths.deviceCallback) }
-    /// The address where tokens are exchanged and renewed.
+    /// The address that exchanges and renews tokens.
     public var tokenURL: URL { Self.url(issuer, paths.token) }
-    /// The address where a refresh token is revoked.
+    /// The address that revokes a refresh token.
     public var revokeURL: URL { Self.url(issuer, paths.revoke) }
-    /// The address that turns are sent to.
+    /// The address that takes the requests for turns.
     public var responsesURL: URL { Self.url(backend, paths.responses) }
     /// The address of the list of models.
     public var modelsURL: URL { Self.url(backend, paths.models) }
@@ -221,22 +222,23 @@ public struct ChappieEndpointProfile: Sendable, Hashable, Codable {
 
 /// A backend's Responses endpoint over WebSocket.
 public struct ChappieWebSocketProfile: Sendable, Hashable, Codable {
-    /// Sent with the opening handshake, beside those of authorization.
+    /// Sent with the opening handshake, in addition to the fields for authorization.
     public var headerFields: HTTPFields
-    /// The largest message that the backend takes, in bytes. Default 16 MiB, as the Codex CLI 0.163.0 bounds a frame.
+    /// The largest message that the backend accepts, in bytes. Default 16 MiB, the limit of a frame in the Codex CLI
+    /// 0.163.0.
     public var messageLimit: Int
-    /// A connection this old is replaced before it is used again. Default 55 minutes: the ChatGPT backend ends one after
-    /// 60, whether an answer is under way or not.
+    /// A connection of this age is replaced before it is used again. Default 55 minutes: the ChatGPT backend ends a
+    /// connection after 60, even during an answer.
     public var lifetime: Duration
 
-    /// A registration with these header fields.
+    /// A profile with these header fields.
     public init(headerFields: HTTPFields = [:], messageLimit: Int = 16 << 20, lifetime: Duration = .seconds(55 * 60)) {
         self.headerFields = headerFields
         self.messageLimit = messageLimit
         self.lifetime = lifetime
     }
 
-    /// The ChatGPT/Codex backend: the version of its frames is named in `openai-beta`.
+    /// The ChatGPT/Codex backend. `openai-beta` names the version of its frames.
     public static let chatGPT: ChappieWebSocketProfile = {
         guard let beta = HTTPField.Name("openai-beta") else { return ChappieWebSocketProfile() }
         return ChappieWebSocketProfile(headerFields: [beta: "responses_websockets=2026-02-06"])
@@ -245,26 +247,26 @@ public struct ChappieWebSocketProfile: Sendable, Hashable, Codable {
 
 /// The meaning of a backend's error codes, as data.
 public struct ChappieErrorTable: Sendable, Hashable, Codable {
-    /// The action that an error asks for.
+    /// The kinds of errors that the client treats differently.
     public enum Meaning: String, Sendable, Hashable, Codable {
-        /// The plan's usage limit is reached, until it resets.
+        /// The usage limit of the plan is reached, until it resets.
         case usageLimitReached
-        /// The plan does not include the request, or its credit is used up; time alone changes nothing.
+        /// The plan does not include the request, or its credit is used up. Waiting does not help.
         case quotaExceeded
-        /// Too many requests just now: worth another try after a pause.
+        /// There are too many requests at present. Another attempt after a pause may succeed.
         case rateLimited
-        /// The conversation is longer than the model's window.
+        /// The conversation is longer than the context window of the model.
         case contextWindowExceeded
-        /// The model has no capacity; another model may.
+        /// The model has no capacity. Another model may have some.
         case overloaded
-        /// The request itself, or what it asks for, was refused; trying again changes nothing.
+        /// The request or its content was refused. Another attempt does not help.
         case refused
-        /// The backend has lost the thread of a WebSocket conversation; the sign-in is fine: the whole request on a new
-        /// connection fixes it.
+        /// The backend has lost the state of a WebSocket conversation. The sign-in is valid, and sending the whole
+        /// request over a new connection helps.
         case conversationLost
-        /// The model is retired, or the account may not use it; another one may answer.
+        /// The model is retired, or the account may not use it. Another model may answer.
         case modelUnavailable
-        /// Reasoning that was sent back can't be decrypted: the request without it may succeed.
+        /// The backend can't decrypt reasoning that was sent back. The request may succeed without it.
         case unreadableReasoning
     }
 

@@ -1,47 +1,49 @@
 @_spi(ChappieInternals) public import ChappieCore
 
-/// Why signing in or refreshing failed.
+/// The reason why signing in or refreshing failed.
 ///
-/// A message never holds a token, a code or an authorization header.
+/// A message never contains a token, a code or an authorization header.
 public enum ChappieAuthError: Error, Sendable, Hashable {
     /// The user did not approve the device code before it expired.
     case expiredDeviceCode
-    /// Sign-in was cancelled, by the program or by the user.
+    /// The program or the user cancelled the sign-in.
     case cancelledSignIn
-    /// The network failed; the string says where and why, and what helps where trying again does not.
+    /// The network failed. The string has the place, the reason and, if another attempt does not help, a remedy.
     case networkFailure(String)
-    /// Polling stopped before the device code was approved: 15 minutes have passed.
+    /// Polling stopped after 15 minutes, before the user approved the device code.
     case pollingTimeout
     /// The sign-in callback did not arrive in time. For grants with a callback.
     case callbackTimeout
-    /// A web page with status 403 came in the place of an answer: from what protects the sign-in service, or from a network
-    /// on the way. The string is the host that was asked. The credential is untouched.
+    /// A web page with status 403 came instead of an answer: from a protection of the sign-in service, or from a
+    /// network on the way. The string is the host of the request. The credential is unchanged.
     case blockedByGateway(String)
-    /// The user, or the service, refused; the string says how.
+    /// The user or the service refused; the string has the reason.
     case authorizationDenied(String)
-    /// The token endpoint answered with an error. `body` is the answer's body, 64 KiB at most, without everything that
+    /// The token endpoint answered with an error. `body` is the answer's body, 64 KiB at most, without any text that
     /// looks like a secret.
     case tokenExchangeFailed(statusCode: Int, body: String)
-    /// The service, or the store, no longer stands by the sign-in; the string is a sentence that says why.
+    /// The service or the store no longer accepts the sign-in; the string is a sentence with the reason.
     case reauthenticationRequired(String)
-    /// There is no refresh token; only a new sign-in helps.
+    /// The refresh token is missing; only a new sign-in helps.
     case missingRefreshToken
-    /// The system gave no random bytes.
+    /// The system returned no random bytes.
     case secureRandomFailed(statusCode: Int32)
     /// An answer could not be understood.
     case invalidResponse
-    /// The credential store can't be used: there is no keyring, it is locked, a disk is full; its own error says which.
+    /// The credential store can't be used: the keyring is missing or locked, or a disk is full. The store's own error
+    /// has the details.
     case credentialStoreUnavailable(CredentialStoreError)
-    /// Anything else, in words.
+    /// Any other failure, in words.
     case unknown(String)
 }
 
 extension ChappieAuthError {
-    /// Whether only a new sign-in helps: there is no refresh token, or the service has said that it is of no more use.
+    /// Whether only a new sign-in helps: the refresh token is missing, or the service has reported that it is no longer
+    /// valid.
     ///
-    /// A renewal that fails in this way signs out; every other failure leaves the credential alone. A status of 400 or 403
-    /// alone is not enough: it may come from something in between, so that the body has to hold the token endpoint's own
-    /// word about the token, such as `invalid_grant`.
+    /// A renewal that fails in this way signs out; every other failure leaves the credential alone. A status of 400 or
+    /// 403 alone is not enough, because it may come from a proxy on the way: the body must also contain the token
+    /// endpoint's own code for the token, such as `invalid_grant`.
     public var requiresReauthentication: Bool {
         switch self {
         case .missingRefreshToken, .reauthenticationRequired: true
@@ -55,7 +57,7 @@ extension ChappieAuthError: ChappieError {
     /// A sentence for the user.
     public var errorDescription: String? { UntrustedText.sentence(words) }
 
-    /// The sentence, as far as others have written it without its stop.
+    /// The sentence. The full stop may be missing if a server wrote it.
     private var words: String {
         switch self {
         case .expiredDeviceCode: "The code was not approved before it expired."
@@ -94,21 +96,21 @@ extension ChappieAuthError: ChappieError {
     }
 }
 
-/// Why a request could not be authorized.
+/// The reason why a request could not be authorized.
 public enum AuthorizationError: Error, Sendable, Hashable {
     /// No user is signed in.
     case missingCredential
-    /// There is a credential without a refresh token, and its access token can't be used any more.
+    /// The credential has no refresh token, and its access token can't be used any more.
     case missingRefreshToken
-    /// The credential names no account to send the request for.
+    /// The credential has no id of the account that sends the request.
     case missingAccountID
-    /// Only a new sign-in helps; the string is a sentence for the user that says why.
+    /// Only a new sign-in helps; the string is a sentence with the reason, for the user.
     case reauthenticationRequired(String)
-    /// The credential store failed; nothing was deleted.
+    /// The credential store failed. It deleted nothing.
     case store(CredentialStoreError)
-    /// Renewing the tokens failed in a way that may pass; the credential is untouched.
+    /// The tokens could not be renewed, for a reason that may pass. The credential is unchanged.
     case auth(ChappieAuthError)
-    /// The request was not for the configured backend (the string names where it wanted to go); nothing was sent.
+    /// The request was not for the configured backend (the string is its host), and was not sent.
     case foreignOrigin(String)
 }
 
@@ -139,20 +141,20 @@ extension AuthorizationError: ChappieError {
     }
 }
 
-/// Why there is no usable credential, with all that the two public error types need to know.
+/// The reason why no usable credential is available, with all details for the two public error types.
 enum CredentialFailure: Error, Sendable, Hashable {
     /// No user is signed in.
     case missingCredential
-    /// The credential is of no more use.
+    /// The credential is not valid any more.
     case rejected(ChappieAuthError)
-    /// It may work in a moment.
+    /// Another attempt may succeed soon.
     case soft(ChappieAuthError)
     /// The store failed.
     case store(CredentialStoreError)
     /// A sign-in was cancelled, or overtaken by a sign-out.
     case cancelled
 
-    /// Whether the same may work in a moment.
+    /// Whether another attempt may succeed soon.
     var mayPass: Bool {
         switch self {
         case .soft, .store: true
@@ -160,7 +162,7 @@ enum CredentialFailure: Error, Sendable, Hashable {
         }
     }
 
-    /// What a log may say of a renewal that failed: nothing that a server or a store has written.
+    /// The words for a failed renewal in a log. They contain no text from a server or a store.
     var logWords: String {
         switch authError {
         case .tokenExchangeFailed(let statusCode, _): "status \(statusCode)"
@@ -172,7 +174,7 @@ enum CredentialFailure: Error, Sendable, Hashable {
         }
     }
 
-    /// As a request sees it.
+    /// The error for a request.
     var authorizationError: AuthorizationError {
         switch self {
         case .missingCredential, .cancelled: .missingCredential
@@ -185,7 +187,7 @@ enum CredentialFailure: Error, Sendable, Hashable {
         }
     }
 
-    /// As ``ChappieAuthSession`` reports it.
+    /// The error for ``ChappieAuthSession``.
     var authError: ChappieAuthError {
         switch self {
         case .missingCredential: .missingRefreshToken

@@ -18,7 +18,7 @@ import Testing
         }
 
         mutating func actions(_ input: Input) -> [String] {
-            let moment = CredentialLifecycle.Moment(now: start.addingTimeInterval(elapsed.seconds), elapsed: elapsed)
+            let moment = CredentialLifecycle.Timestamp(now: start.addingTimeInterval(elapsed.seconds), elapsed: elapsed)
             return lifecycle.handle(input, at: moment).map(\.words)
         }
 
@@ -628,7 +628,7 @@ private struct World {
     }
 
     mutating func report(_ process: Int, _ input: CredentialLifecycle.Input) {
-        let moment = CredentialLifecycle.Moment(now: start, elapsed: .zero)
+        let moment = CredentialLifecycle.Timestamp(now: start, elapsed: .zero)
         todo += lives[process].handle(input, at: moment).map { (process, $0) }
     }
 

@@ -1,10 +1,10 @@
 @_spi(ChappieInternals) public import ChappieCore
 public import HTTPTypes
 
-/// How one attempt at a request ended.
+/// The end of one attempt at a request.
 @_spi(ChappieInternals)
 public enum AuthorizedAttempt<Value: Sendable>: Sendable {
-    /// Anything but a 401; a caller may keep its own failures in the value.
+    /// Any result but a 401. A caller may put its own failures into the value.
     case value(Value)
     /// The backend answered 401.
     case unauthorized(HTTPExchangeResponse)
@@ -12,12 +12,12 @@ public enum AuthorizedAttempt<Value: Sendable>: Sendable {
 
 /// The right to send requests with the slot's credential.
 ///
-/// All attempts at a request are made in one account: a request of one user is not sent in the name of another who has
-/// signed in meanwhile.
+/// All attempts at a request belong to one account: if another account signs in meanwhile, the request is not sent in
+/// its name.
 @_spi(ChappieInternals)
 public struct Authorization: Sendable {
     private let manager: CredentialManager
-    /// The account that the requests belong to; `nil` for the account that is signed in when a request begins.
+    /// The account of the requests; `nil` for the account that is signed in when a request begins.
     private let account: ChappieAccountInfo?
 
     init(manager: CredentialManager, account: ChappieAccountInfo?) {
@@ -25,19 +25,19 @@ public struct Authorization: Sendable {
         self.account = account
     }
 
-    /// The only origin that the header fields of ``authorized(_:)`` may be sent to.
+    /// The only origin to which the header fields of ``authorized(_:)`` may be sent.
     public var backendOrigin: Origin? { Origin(manager.endpoints.profile.backend) }
 
-    /// Calls `attempt` with the header fields to add to a request for the backend, three times at most: with the token at
-    /// hand, with a newer one that is stored already, and with one fresh from the server.
+    /// Calls `attempt` with the header fields to add to a request for the backend, three times at most: with the
+    /// present token, with a newer token from the store, and with a fresh token from the server.
     ///
-    /// The fields are `authorization`, `chatgpt-account-id`, `X-OpenAI-Fedramp` where the account needs it, `originator`
+    /// The fields are `authorization`, `chatgpt-account-id`, `X-OpenAI-Fedramp` if the account needs it, `originator`
     /// and `user-agent`.
     ///
     /// - Throws: ``AuthorizationError``; the errors of `attempt`; `CancellationError`. A final 401 is
-    ///   ``AuthorizationError/reauthenticationRequired(_:)`` and leaves the stored credential alone, because the token
-    ///   endpoint still stands by it; the session reports it too. The same error stops a request whose account is no
-    ///   longer the one that is signed in.
+    ///   ``AuthorizationError/reauthenticationRequired(_:)``. It leaves the stored credential alone, because the token
+    ///   endpoint still accepts it; the session reports it, too. The same error stops a request whose account has been
+    ///   replaced by another one.
     public func authorized<Value: Sendable>(
         _ attempt: (HTTPFields) async throws -> AuthorizedAttempt<Value>
     ) async throws -> Value {
@@ -81,7 +81,7 @@ public struct Authorization: Sendable {
     private func checkAccount(_ wanted: ChappieAccountInfo?, _ access: AccessToken) throws {
         guard let wanted, !wanted.isSameAccount(as: access.account) else { return }
         throw AuthorizationError.reauthenticationRequired(
-            "Another account has signed in meanwhile; what was begun in the earlier one is not sent in its name.")
+            "Another account has signed in meanwhile. A request of the earlier account is not sent in its name.")
     }
 
     private func refusal(_ answer: IssuerAnswer, _ access: AccessToken) -> String {
@@ -94,8 +94,8 @@ public struct Authorization: Sendable {
 extension Authorization: HTTPMiddleware {
     /// Sends `request` with ``authorized(_:)``, if it is for the configured backend.
     ///
-    /// - Throws: as ``authorized(_:)``; ``AuthorizationError/foreignOrigin(_:)``. Not an error: any status but a final
-    ///   401.
+    /// - Throws: The errors of ``authorized(_:)``; ``AuthorizationError/foreignOrigin(_:)``. No status but a final 401
+    ///   is an error.
     public func intercept(
         _ request: HTTPExchangeRequest,
         next: @concurrent @Sendable (HTTPExchangeRequest) async throws -> HTTPExchangeResponse

@@ -1,8 +1,8 @@
 @_spi(ChappieInternals) import ChappieCore
 
-/// The issuer that gave a credential, and the backend that it is for.
+/// The issuer that granted a credential, and the backend that it is for.
 ///
-/// A credential is sent to no other, refreshed and revoked at no other.
+/// A credential is refreshed and revoked at this issuer alone, and sent to this backend alone.
 struct CredentialOrigin: Sendable, Hashable {
     let issuer: String
     let backend: String
@@ -15,13 +15,13 @@ struct CredentialOrigin: Sendable, Hashable {
         backend = Origin(endpoints.profile.backend)?.description ?? endpoints.profile.backend.absoluteString
     }
 
-    /// Reads the members of a stored document; without them it is the default's.
+    /// Reads the members of a stored document. Without them it belongs to the default issuer and backend.
     fileprivate init(_ document: ChappieJSONObject) {
         issuer = UntrustedText.token(document["issuer"]?.string, limit: 2048) ?? Self.chatGPT.issuer
         backend = UntrustedText.token(document["backend"]?.string, limit: 2048) ?? Self.chatGPT.backend
     }
 
-    /// As a part of a slot; `nil` for the default, so that its slot stays what it was.
+    /// The part of a slot that names this origin; `nil` for the default, whose slot had no such part from the start.
     var slotName: String? { self == .chatGPT ? nil : "\(issuer) \(backend)" }
 }
 
@@ -30,25 +30,26 @@ struct Credential: Sendable {
     private(set) var idToken: Secret?
     private(set) var accessToken: Secret
     private(set) var refreshToken: Secret?
-    /// The account that the sign-in was for; requests are routed by it.
+    /// The account of the sign-in. The backend routes requests by it.
     private(set) var accountID: String?
-    /// When the tokens were last obtained, by the wall clock.
+    /// The time when the tokens were last obtained, by the wall clock.
     private(set) var lastRefresh: Date?
-    /// No renewal before this moment, by the wall clock, while the access token still serves.
+    /// The server wants no renewal before this time, by the wall clock, while the access token is still valid.
     private(set) var earliestRefresh: Date?
-    /// How the sign-in was obtained: ``ChappieGrant/rawValue``, or a word of a later version.
+    /// The way in which the sign-in was obtained: ``ChappieGrant/rawValue``, or a word of a later version.
     let grant: String?
     let origin: CredentialOrigin
-    /// Members of the stored document that this version does not know; they are written back as they were.
+    /// Members of the stored document that this version does not know. They are written back unchanged.
     private let unknownMembers: ChappieJSONObject
     private let unknownTokenMembers: ChappieJSONObject
-    /// Derived from the tokens once, because every request asks.
+    /// Derived from the tokens once, because every request reads it.
     private(set) var info = ChappieAccountInfo()
     private(set) var expiresAt: Date?
 
-    /// The credential that a finished grant gives.
+    /// The credential from a completed grant.
     ///
-    /// - Throws: ``ChappieAuthError/missingRefreshToken``; ``ChappieAuthError/invalidResponse`` without the other two.
+    /// - Throws: ``ChappieAuthError/missingRefreshToken``; ``ChappieAuthError/invalidResponse`` if one or both of the
+    ///   other tokens are missing.
     init(
         exchanged answer: TokenAnswer, grant: ChappieGrant, at now: Date, from origin: CredentialOrigin
     ) throws(ChappieAuthError) {
@@ -66,7 +67,7 @@ struct Credential: Sendable {
         readClaims()
     }
 
-    /// This credential with the tokens that a refresh brought; what it did not bring stays.
+    /// This credential with the tokens from a refresh. A token that the answer lacks stays.
     func refreshed(with answer: TokenAnswer, at now: Date) -> Credential {
         var new = self
         new.idToken = answer.idToken ?? idToken
@@ -82,11 +83,11 @@ struct Credential: Sendable {
         idToken == other.idToken && accessToken == other.accessToken && refreshToken == other.refreshToken
     }
 
-    /// The texts that must not appear in any message.
+    /// The texts that no message may contain.
     var secrets: [Secret] { [idToken, accessToken, refreshToken].compactMap(\.self) }
 
     private mutating func readClaims() {
-        // Access tokens carry the same namespaces; they fill what the id token leaves open.
+        // Access tokens have the same namespaces. They supply the claims that the id token lacks.
         let first = idToken.flatMap(JWTClaims.init)?.account
         let claims = JWTClaims(accessToken)
         let second = claims?.account
@@ -110,18 +111,18 @@ extension Credential {
     /// Whether an access token should be renewed before it is used.
     enum Freshness: Sendable, Hashable {
         case fresh
-        /// Renew it; but it may still be used when that fails.
+        /// It should be renewed, but may still be used if the renewal fails.
         case due
         /// It has ended.
         case expired
     }
 
-    /// Renewal is due this long before the end.
+    /// Renewal is due this long before the token expires.
     static let earlyRefresh: TimeInterval = 5 * 60
-    /// A token that does not say when it ends is renewed at this age.
+    /// A token without an expiry is renewed at this age.
     static let maximumAge: TimeInterval = 8 * 24 * 60 * 60
 
-    /// How fresh the access token is at `now`, by the wall clock. It is not due before the server wants that.
+    /// The freshness of the access token at `now`, by the wall clock. It is not due before the server's earliest time.
     func freshness(at now: Date) -> Freshness {
         if let expiresAt, expiresAt <= now { return .expired }
         if let earliestRefresh, now < earliestRefresh { return .fresh }
@@ -142,7 +143,7 @@ extension Credential {
     ]
     private static let knownTokenMembers: Set = ["id_token", "access_token", "refresh_token", "account_id"]
 
-    /// The JSON document that goes into a ``CredentialStore``.
+    /// The JSON document for a ``CredentialStore``.
     func serialized() -> Secret {
         var tokens = ChappieJSONObject()
         tokens["id_token"] = idToken.map { .string($0.text) }
@@ -162,8 +163,8 @@ extension Credential {
 
     /// Reads a stored document.
     ///
-    /// - Throws: ``CredentialStoreError/corrupt(_:)``, in words that hold nothing of the document;
-    ///   ``CredentialStoreError/foreign(_:)`` when another issuer gave it, or when it is for another backend.
+    /// - Throws: ``CredentialStoreError/corrupt(_:)``, in words that contain no part of the document;
+    ///   ``CredentialStoreError/foreign(_:)`` if it is from another issuer, or for another backend.
     init(serialized secret: Secret, for origin: CredentialOrigin) throws(CredentialStoreError) {
         guard secret.count <= Self.maximumDocumentSize else { throw .corrupt("it is larger than any credential") }
         guard let json = try? ChappieJSON(parsing: secret.withBytes(Array.init)), case .object(let document) = json
@@ -179,7 +180,7 @@ extension Credential {
         let found = CredentialOrigin(document)
         guard found == origin else {
             throw .foreign(
-                "it was given by \(found.issuer) for \(found.backend), and this program is set up for "
+                "it was granted by \(found.issuer) for \(found.backend), and this program is set up for "
                     + "\(origin.issuer) and \(origin.backend)")
         }
         self.accessToken = accessToken

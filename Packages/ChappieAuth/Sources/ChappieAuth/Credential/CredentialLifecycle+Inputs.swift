@@ -4,32 +4,32 @@
 extension CredentialLifecycle {
     /// Identifies a caller that waits for an answer.
     typealias Waiter = Int
-    /// Identifies a job, so that an answer that it no longer waits for is known as such.
+    /// Identifies a job, so that the machine recognises an answer that arrives too late for it.
     typealias JobID = Int
 
-    /// When an input arrived.
-    struct Moment: Sendable {
-        /// By the wall clock, which token expiry is measured with.
+    /// The time when an input arrived.
+    struct Timestamp: Sendable {
+        /// By the wall clock, which measures token expiry.
         let now: Date
-        /// By the clock that can't be set, which waiting is measured with.
+        /// By the clock that can't be set, which measures waiting.
         let elapsed: Duration
     }
 
-    /// The caller waits for one of these.
+    /// The result that a caller waits for.
     enum Need: Sendable, Hashable {
-        /// The credential, as it is.
+        /// The credential in its present state.
         case account
-        /// A token for a request: renewed first when it is due.
+        /// A token for a request. It is renewed first if it is due.
         case token
-        /// New tokens from the server, whether they are due or not.
+        /// New tokens from the server, whether the present ones are due or not.
         case refresh
-        /// The credential for another machine: renewed first when it is due, in any case after reading the store.
+        /// The credential for another machine. The store is read first, and the tokens are renewed if they are due.
         case export
-        /// Another token than that of this generation, which the backend answered with 401.
+        /// A token other than the token of this generation, which the backend answered with 401.
         case replacement(of: Int)
     }
 
-    /// Why the server is asked for tokens, for a log.
+    /// The reason for asking the server for tokens, for a log.
     enum RenewalReason: String, Sendable {
         case due = "the access token ends soon"
         case ended = "the access token has ended"
@@ -41,16 +41,16 @@ extension CredentialLifecycle {
     /// A credential in use.
     struct Held: Sendable {
         let credential: Credential
-        /// Grows with every change of tokens, so that a late 401 is only held against the token that it was about.
+        /// Grows with every change of tokens, so that a late 401 only counts against the token that it was about.
         let generation: Int
-        /// The store's content when these tokens came, until they are saved: they are not used before, and only that is
-        /// overwritten later.
+        /// The credential in the store when these tokens arrived; `nil` once they are saved. Tokens are not used before
+        /// they are saved, and a later save overwrites this credential only.
         var replaces: Credential?
-        /// When the tokens came from the server, by the clock that can't be set.
+        /// The time when the tokens came from the server, by the clock that can't be set.
         let cameAt: Duration?
-        /// No early refresh before this time, because one has just failed.
+        /// The end of a pause in early refreshes, because one has just failed.
         var earlyRefreshPause: Duration?
-        /// The sentence with which the backend refused the token although it was fresh.
+        /// The backend's reason for refusing the token although it was fresh, as a sentence.
         var refusal: String?
     }
 
@@ -59,7 +59,7 @@ extension CredentialLifecycle {
         var credential: Credential?
         var tombstone: Tombstone?
 
-        /// The credential that counts as stored: one that the tombstone means is gone.
+        /// The stored credential, unless the tombstone marks it as deleted.
         var credentialInForce: Credential? {
             credential.flatMap { tombstone?.means($0) == true ? nil : $0 }
         }
@@ -69,31 +69,32 @@ extension CredentialLifecycle {
     enum Answer: Sendable {
         /// `isNew`: the tokens have just come from the server.
         case credential(Held, isNew: Bool)
-        /// The sign-out has been tried in the store. The credentials are to be revoked in any case, which ends in one
-        /// ``Input/revocationEnded`` if there are any.
+        /// The store has tried to sign out. The credentials are to be revoked in any case. If there are any,
+        /// ``Input/revocationEnded`` follows once.
         case signedOut(CredentialStoreError?, revoke: [Credential])
         case settled
     }
 
-    /// An event that the machine is told of.
+    /// An event that the machine handles.
     enum Input: Sendable {
         case asked(Need, Waiter)
-        /// The backend took the token, or refused it although it was fresh.
+        /// The backend accepted the token, or refused it although it was fresh.
         case backendAnswered(generation: Int, refusal: String?)
-        /// The waiter's request goes out with the old token instead of waiting longer for a new one.
+        /// The waiter's request goes out with the present token instead of waiting longer for a new one.
         case patienceEnded(Waiter)
         case signedOut(revoking: Bool, Waiter)
-        /// The caller of the sign-out goes on before the store has carried it out.
+        /// The caller of the sign-out continues before the store has carried it out.
         case signOutOutlasted
-        /// `after` counts the sign-outs at the start of the sign-in: a later one wins. `nil` for an import, which begins now.
+        /// `after` is the number of sign-outs at the start of the sign-in: a later sign-out wins. `nil` for an import,
+        /// which begins now.
         case signInCompleted(Credential, after: Int?, Waiter)
         case signInCancelled(Waiter)
         case settlingAsked(Waiter)
         case lockAnswered(JobID, CredentialStoreError?)
         case storeRead(Result<Stored, CredentialStoreError>)
-        /// The store can save, or says why it can't.
+        /// The store can save, or reports the reason why it can't.
         case storePrepared(CredentialStoreError?)
-        /// The credential has been saved or deleted, or could not be.
+        /// The credential has been saved or deleted, or the store failed.
         case storeChanged(CredentialStoreError?)
         case tokensRefreshed(JobID, Result<TokenAnswer, CredentialFailure>)
         case revocationEnded
@@ -105,14 +106,14 @@ extension CredentialLifecycle {
         case releaseLock(JobID)
         case readStore
         case prepareToSave
-        /// `verified`: reads it back as well, whatever the store has done about that itself.
+        /// If `verified`, the manager also reads the credential back, even if the store has verified it itself.
         case save(Credential, verified: Bool)
         case delete
         case refresh(JobID, Secret, because: RenewalReason)
         /// In the background; ends in ``Input/revocationEnded``.
         case revoke(Credential)
         case answer(Waiter, Result<Answer, CredentialFailure>)
-        /// Reports ``Input/patienceEnded(_:)`` after that time, unless the waiter is answered before.
+        /// Reports ``Input/patienceEnded(_:)`` after this time, unless the waiter gets its answer before.
         case startPatience(Waiter, Duration)
         /// Keeps the tombstone for other processes and later ones; `nil` removes it.
         case keepTombstone(Tombstone?)
@@ -121,11 +122,11 @@ extension CredentialLifecycle {
 
 /// A sign-out that outlives the process, because the store did not carry it out in time.
 struct Tombstone: Sendable {
-    /// When the user signed out, by the wall clock.
+    /// The time when the user signed out, by the wall clock.
     let at: Date
-    /// Whether the server is to be told; `false` where the credential lives on elsewhere after an export.
+    /// Whether the credential is to be revoked at the server; `false` if another machine uses it after an export.
     let revokes: Bool
-    /// The accounts that were signed out; empty when the store could not be read either.
+    /// The accounts that were signed out; empty if the store could not be read either.
     private(set) var accounts: [ChappieAccountInfo] = []
 
     init(at: Date, revokes: Bool, _ credentials: [Credential]) {
@@ -138,13 +139,13 @@ struct Tombstone: Sendable {
         accounts.append(ChappieAccountInfo(userID: credential.info.userID, accountID: credential.info.accountID))
     }
 
-    /// Whether `stored` is the credential that the user wanted gone, and not a later sign-in.
+    /// Whether `stored` is the credential that the user signed out of, and not a later sign-in.
     func means(_ stored: Credential) -> Bool {
         guard accounts.isEmpty else { return accounts.contains { $0.isSameAccount(as: stored.info) } }
         return stored.lastRefresh.map { $0 <= at } ?? true
     }
 
-    /// `nil` for a document that is none: it then means nothing.
+    /// `nil` if the document is not a tombstone; it then has no effect.
     init?(serialized document: [UInt8]) {
         guard let json = try? ChappieJSON(parsing: document),
             let at = json["signed_out_at"]?.string.flatMap(HTTPDate.rfc3339)
@@ -163,7 +164,7 @@ struct Tombstone: Sendable {
             members["user_id"] = account.userID.map { .string($0) }
             return .object(members)
         }
-        // The next whole second: a sign-in of the same second counts as earlier.
+        // Rounded up to the next second: a sign-in in the same second counts as earlier.
         let at = at.addingTimeInterval(1).ISO8601Format()
         let members: [(String, ChappieJSON)] = [
             ("signed_out_at", .string(at)), ("revokes", .bool(revokes)), ("accounts", .array(accounts)),
@@ -172,7 +173,7 @@ struct Tombstone: Sendable {
     }
 }
 
-/// The manager publishes this state of the slot's credential to every watcher.
+/// The state of the slot's credential, which the manager publishes to every watcher.
 struct CredentialSnapshot: Sendable, Equatable {
     enum Status: Sendable, Hashable {
         /// The store has not been read yet.
@@ -185,12 +186,12 @@ struct CredentialSnapshot: Sendable, Equatable {
     }
 
     var status = Status.unknown
-    /// Grows with every change; a watcher that has seen a later one ignores an earlier one.
+    /// Grows with every change. A watcher ignores a snapshot that is earlier than its latest.
     var sequence = 0
-    /// How often the user has signed out.
+    /// The number of times the user has signed out.
     var signOuts = 0
 
-    /// Whether the credential that was in use at `earlier` is so no longer.
+    /// Whether the credential that was in use at `earlier` is not in use any more.
     func isLoss(after earlier: CredentialSnapshot) -> Bool {
         if signOuts != earlier.signOuts { return true }
         guard case .signedIn(let account, _) = earlier.status else { return false }

@@ -2,37 +2,37 @@
 
 /// The life of one slot's credential as a state machine: past-tense inputs go in, actions come out.
 ///
-/// Nothing here waits, reads a clock or knows a store. ``CredentialManager`` carries out the actions and reports each
-/// result as the next input. The rules:
-/// - One job runs at a time: a load, a renewal, a sign-out or a sign-in. The last three work under the lock that other
+/// The machine never waits, reads no clock and knows no store. ``CredentialManager`` carries out the actions and
+/// reports each result as the next input. The rules:
+/// - One job runs at a time: a load, a renewal, a sign-out or a sign-in. The last three hold the lock that other
 ///   processes respect, and read the store again before they change it.
-/// - A refresh token works once: the store is read, and asked whether it can save, before the server is asked; it is read
-///   once more before a refresh token is believed to be dead. New tokens are used after they have been saved, and are never
-///   given up for a store that fails.
-/// - A sign-out counts from the moment it is reported. A renewal that waits for another process or the server is given up
-///   for it; tokens that arrive after that are revoked. It is repeated until the store has carried it out, but never at
+/// - A refresh token works once. Before the server is asked, the store is read and must be able to save. Before a
+///   refresh token counts as dead, the store is read once more. New tokens are used after they have been saved, and are
+///   never discarded because a store fails.
+/// - A sign-out counts from the moment it is reported. It ends a renewal that waits for another process or for the
+///   server; tokens that arrive after that are revoked. It is repeated until the store has carried it out, but never at
 ///   the cost of a later sign-in.
 struct CredentialLifecycle: Sendable {
     /// The state of the credential.
     private enum Phase: Sendable {
         /// The store has not been read. Next: any.
         case unknown
-        /// The store could not be read. Read again for the next caller. Next: any but `unknown`.
+        /// The store could not be read. The next caller reads it again. Next: any but `unknown`.
         case unavailable(CredentialStoreError)
-        /// The store was empty. Read again for the next caller: another process may sign in. `isMissed`: the user wanted
-        /// it renewed. Next: `held`, `unavailable`.
+        /// The store was empty. The next caller reads it again, since another process may sign in. `isMissed`: the user
+        /// asked to renew the missing credential. Next: `held`, `unavailable`.
         case absent(isMissed: Bool = false)
         /// A credential is there. Next: any but `unknown` and `unavailable`.
         case held(Held)
-        /// The server no longer took the credential. Read again for the next caller. Next: `held`, when the store holds
-        /// another one; `absent`, `unavailable`.
+        /// The server no longer accepted the credential. The next caller reads the store again. Next: `held`, if the
+        /// store has another credential; `absent`, `unavailable`.
         case rejected(Credential, CredentialFailure)
-        /// The slot now belongs to another account; no request goes out under a changed name. Next: `held` by a new
+        /// The slot now belongs to another account, and no request may go out in its name. Next: `held` by a new
         /// sign-in, `absent`.
         case mismatched(CredentialFailure)
     }
 
-    /// The one piece of work that is under way.
+    /// The one job that is in progress.
     private struct Job: Sendable {
         let id: JobID
         let kind: Kind
@@ -55,22 +55,22 @@ struct CredentialLifecycle: Sendable {
             case preparing
             /// A renewal has asked the server.
             case asking
-            /// The lock was held for so long that a renewal looks at the store before it saves.
+            /// The lock was held for so long that a renewal reads the store before it saves.
             case checking
             case saving
-            /// A renewal reads the store once more, because the server no longer takes the refresh token.
+            /// A renewal reads the store once more, because the server no longer accepts the refresh token.
             case doubting(CredentialFailure)
             case deleting(CredentialFailure?)
-            /// A sign-in that did not come through looks at what the store holds now.
+            /// A sign-in that failed or was cancelled reads the store's present content.
             case reviewing(CredentialFailure?)
             case puttingBack(CredentialFailure?)
         }
     }
 
-    /// Other tokens for the credential of that generation, wanted or under way.
+    /// A renewal of the credential of that generation, queued or in progress.
     private struct Renewal: Sendable {
         let generation: Int
-        /// The need of the first waiter decides what is enough.
+        /// The need of the first waiter decides which tokens are enough.
         let need: Need
         /// `isEarly`: the request goes out with the present token if the renewal fails or takes long.
         var waiters: [(waiter: Waiter, isEarly: Bool)] = []
@@ -78,12 +78,12 @@ struct CredentialLifecycle: Sendable {
 
     /// A sign-out that the store has not carried out yet.
     private struct SignOut: Sendable {
-        /// When, and who was signed out.
+        /// The time of the sign-out, and the accounts.
         var tombstone: Tombstone
-        /// Credentials that the sign-out took, and that are to be revoked.
+        /// Credentials that were signed out, and that are to be revoked.
         var credentials: [Credential] = []
         var waiters: [Waiter] = []
-        /// Whether the store has not carried it out before.
+        /// Whether the store has failed to carry it out before.
         var isRepeated = false
     }
 
@@ -91,25 +91,26 @@ struct CredentialLifecycle: Sendable {
         let credential: Credential
         let waiter: Waiter
         let isImport: Bool
-        /// The number of sign-outs when it began; a later one wins.
+        /// The number of sign-outs when it began; a later sign-out wins.
         let signOuts: Int
         var isCancelled = false
         /// The store's content before the sign-in.
         var previous: Result<Credential?, CredentialStoreError>?
-        /// Whether that was to be forgotten without being revoked: another machine uses it.
+        /// Whether the previous credential must not be revoked, because another machine uses it.
         var sparesPrevious = false
     }
 
-    /// How long a renewal waits for another process's, which asks a server.
+    /// The limit for a renewal's wait for the lock. Another process may hold it while it asks a server.
     static let renewalLockPatience = Duration.seconds(45)
-    /// How long a sign-in or sign-out does. It has the later word, so that it goes on without the lock after that.
+    /// The limit for the wait of a sign-in or sign-out. After that it continues without the lock, because the user's
+    /// decision outranks a renewal.
     static let changeLockPatience = Duration.seconds(10)
-    /// A request waits this long for an early refresh, and then goes out with the token that is still good.
+    /// A request waits this long for an early refresh, and then goes out with the token that is still valid.
     static let earlyRefreshPatience = Duration.seconds(10)
-    /// After a failed early refresh a token that is still good is used this long before the next try.
+    /// After a failed early refresh, a token that is still valid is used for this long before the next attempt.
     static let earlyRefreshRetry = Duration.seconds(30)
-    /// For this long a token that has just come from the server is used even if this machine's clock says that it has
-    /// ended: it is the clock that is wrong then.
+    /// A token that has just come from the server is used for this long even if it has expired by this machine's clock:
+    /// in that case the clock is wrong.
     static let newTokenTrust = Duration.seconds(30)
 
     private(set) var snapshot = CredentialSnapshot()
@@ -118,18 +119,18 @@ struct CredentialLifecycle: Sendable {
     private var lastJob = 0
     private var lastGeneration = 0
     private var actions: [Action] = []
-    private var moment = Moment(now: Date(timeIntervalSince1970: 0), elapsed: .zero)
+    private var moment = Timestamp(now: Date(timeIntervalSince1970: 0), elapsed: .zero)
 
-    /// The job that took the lock, and when; later jobs work under it, and the last of them gives it back.
+    /// The job that took the lock, and the time. Later jobs use the same lock, and the last of them releases it.
     private var lock: (job: JobID, since: Duration)?
-    /// Whether the user refused access when the store was read the last time.
+    /// Whether the user refused access when the store was last read.
     private var isAccessDenied = false
-    /// Callers that wait for a credential to be there.
+    /// Callers that wait for a credential.
     private var callers: [(waiter: Waiter, need: Need)] = []
     private var renewal: Renewal?
     private var signOut: SignOut?
     private var signIns: [SignIn] = []
-    /// Credentials for which the server was being asked when the user signed out: the answers are revoked.
+    /// Credentials that were being renewed when the user signed out. The tokens in the answers are revoked.
     private var lateTokens: [JobID: Credential] = [:]
     private var revocations = 0
     private var settling: [Waiter] = []
@@ -138,8 +139,8 @@ struct CredentialLifecycle: Sendable {
 
     // MARK: Inputs
 
-    /// Takes an input and tells what is to be done about it.
-    mutating func handle(_ input: Input, at moment: Moment) -> [Action] {
+    /// Takes an input and returns the actions that follow from it.
+    mutating func handle(_ input: Input, at moment: Timestamp) -> [Action] {
         self.moment = moment
         switch input {
         case .asked(let need, let waiter): serve(waiter, need)
@@ -155,7 +156,7 @@ struct CredentialLifecycle: Sendable {
                 SignIn(
                     credential: credential, waiter: waiter, isImport: after == nil,
                     signOuts: after ?? snapshot.signOuts))
-            // The user has the later word: a renewal that only waits for another process goes on afterwards.
+            // The sign-in outranks a renewal that only waits for another process; the renewal continues afterwards.
             if case .renewal = job?.kind, case .locking = job?.step { job = nil }
         case .signInCancelled(let waiter):
             if let index = signIns.firstIndex(where: { $0.waiter == waiter }) { signIns[index].isCancelled = true }
@@ -221,13 +222,13 @@ struct CredentialLifecycle: Sendable {
         held.cameAt.map { moment.elapsed - $0 < Self.newTokenTrust } ?? false
     }
 
-    /// Gives the waiter what it needs as soon as there is a credential that has been saved.
+    /// Gives the waiter its result as soon as there is a credential that has been saved.
     private mutating func serve(_ waiter: Waiter, _ need: Need) {
         if case .mismatched(let failure) = phase { return refuse(waiter, failure) }
         guard let held, held.replaces == nil else { return callers.append((waiter, need)) }
         switch need {
         case .account: answer(waiter, with: held)
-        // Newer tokens are there already: a late 401 must not use them up.
+        // Newer tokens are already there, and a late 401 must not use them up.
         case .replacement(let generation) where generation != held.generation: answer(waiter, with: held)
         case .replacement, .refresh, .export: renew(held, need, for: waiter)
         case .token:
@@ -259,8 +260,8 @@ struct CredentialLifecycle: Sendable {
 
     // MARK: Jobs
 
-    /// Begins what is to be done next, unless a job is under way. A sign-out comes first; one that the store has refused
-    /// is repeated when a caller needs the credential, and by a sign-in.
+    /// Begins the next job, unless a job is in progress. A sign-out comes first. If the store has refused a sign-out,
+    /// it is repeated when a caller needs the credential, and by a sign-in.
     private mutating func startNextJob() {
         guard job == nil else { return }
         if let signOut, !signOut.waiters.isEmpty || signIns.isEmpty && !callers.isEmpty {
@@ -270,7 +271,7 @@ struct CredentialLifecycle: Sendable {
         } else if renewal != nil {
             begin(.renewal, waitingForLock: Self.renewalLockPatience)
         } else if !callers.isEmpty, let held {
-            // Tokens that could not be saved are to be saved.
+            // Some tokens could not be saved before; this renewal saves them.
             renewal = Renewal(generation: held.generation, need: .account)
             begin(.renewal, waitingForLock: Self.renewalLockPatience)
         } else if !callers.isEmpty {
@@ -300,7 +301,7 @@ struct CredentialLifecycle: Sendable {
     }
 
     private mutating func firstStep() {
-        // A user who has just refused access is not asked for it again: deleting needs none.
+        // A user who has just refused access is not asked for it again, since deleting needs no access.
         if case .signOut = job?.kind, isAccessDenied, signOut?.isRepeated == false {
             delete(nil)
         } else {
@@ -323,7 +324,7 @@ struct CredentialLifecycle: Sendable {
         actions.append(.delete)
     }
 
-    /// Ends the job, with a result for those who wait for a credential.
+    /// Ends the job, with a result for the callers that wait for a credential.
     private mutating func end(_ result: Result<Void, CredentialFailure>) {
         job = nil
         let callers = callers
@@ -358,7 +359,8 @@ struct CredentialLifecycle: Sendable {
 
     private mutating func storeChanged(_ error: CredentialStoreError?) {
         switch (job?.kind, job?.step) {
-        // Best effort: a rejected credential that stays is known as rejected here and will be rejected elsewhere.
+        // Best effort: if the credential stays stored, this process knows that it is rejected, and others will find
+        // out.
         case (.renewal, .deleting(let failure?)): endRenewal(.failure(failure))
         case (.renewal, _):
             if let error { return endRenewal(.failure(.store(error))) }
@@ -379,7 +381,7 @@ struct CredentialLifecycle: Sendable {
     // MARK: Loading
 
     private mutating func loaded(_ result: Result<Stored, CredentialStoreError>) {
-        // Signed out meanwhile: the sign-out answers the callers.
+        // The user has signed out meanwhile; the sign-out answers the callers.
         guard signOut == nil else { return job = nil }
         let stored: Stored
         switch result {
@@ -432,15 +434,15 @@ struct CredentialLifecycle: Sendable {
 
     // MARK: Renewal
 
-    /// Compares what is held with what the store has now. Another process may have renewed it, and a user who has signed
-    /// out or in meanwhile has the later word. Tokens that the store does not have yet are saved if it still holds what
-    /// they replace.
+    /// Compares the credential in use with the store. Another process may have renewed it, and a sign-out or sign-in
+    /// that happened meanwhile wins. Tokens that are not stored yet are saved if the store still has the credential
+    /// that they replace.
     private mutating func readForRenewal(_ stored: Result<Credential?, CredentialStoreError>, _ step: Job.Step?) {
         guard let held else { return endRenewal(.failure(.missingCredential)) }
         switch stored {
         case .failure(let error):
             if case .checking = step { save(held.credential) } else { endRenewal(.failure(.store(error))) }
-        // A save that was given up may have been carried out all the same.
+        // A save that was abandoned may have been carried out anyway.
         case .success(let stored?) where stored.hasSameTokens(as: held.credential):
             changeHeld { $0.replaces = nil }
             askIfNeeded()
@@ -455,20 +457,22 @@ struct CredentialLifecycle: Sendable {
         }
     }
 
-    /// Holds what another process has stored, unless it is another account's, which ends the renewal.
+    /// Takes the credential that another process has stored into use. If it belongs to another account, the renewal
+    /// ends.
     private mutating func take(_ stored: Credential, insteadOf held: Held) -> Bool {
         if stored.info.isSameAccount(as: held.credential.info) {
             hold(stored)
             return true
         }
-        let reason = "The stored sign-in now belongs to another account. Please sign in again to go on here."
+        let reason = "The stored sign-in now belongs to another account. Please sign in again to continue here."
         let failure = CredentialFailure.rejected(.reauthenticationRequired(reason))
         phase = .mismatched(failure)
         endRenewal(.failure(failure))
         return false
     }
 
-    /// Ends the renewal if the tokens at hand will do, and otherwise asks the server, once the store can keep the answer.
+    /// Ends the renewal if the present tokens are enough. Otherwise asks the server, once the store can save the
+    /// answer.
     private mutating func askIfNeeded() {
         guard let held, let renewal else { return }
         let isFresh = held.credential.freshness(at: moment.now) == .fresh
@@ -490,11 +494,11 @@ struct CredentialLifecycle: Sendable {
     }
 
     private mutating func storePrepared(_ error: CredentialStoreError?) {
-        // It was signed out meanwhile.
+        // The user has signed out meanwhile.
         guard let held, let refreshToken = held.credential.refreshToken, let renewal, let id = job?.id else {
             return endRenewal(.failure(.missingCredential))
         }
-        // The answer would be lost with this process, and the refresh token with it.
+        // Without a store, the answer and the refresh token would be lost with this process.
         if let error { return endRenewal(.failure(.store(error))) }
         let reason: RenewalReason =
             switch renewal.need {
@@ -509,7 +513,7 @@ struct CredentialLifecycle: Sendable {
 
     private mutating func tokensRefreshed(_ id: JobID, _ result: Result<TokenAnswer, CredentialFailure>) {
         guard let held, job?.id == id else {
-            // Signed out while the server was asked.
+            // The user signed out while the server was asked.
             if let credential = lateTokens.removeValue(forKey: id), case .success(let answer) = result {
                 revoke(credential.refreshed(with: answer, at: moment.now))
             }
@@ -519,8 +523,8 @@ struct CredentialLifecycle: Sendable {
         case .success(let answer):
             let new = held.credential.refreshed(with: answer, at: moment.now)
             hold(new, replacing: held.credential, isNew: true)
-            // At once: a crash before that loses the sign-in. Only where the lock was held for so long that another
-            // process may have signed out or in without it, the store is looked at first.
+            // Saved at once, because a crash before the save loses the sign-in. If the lock was held for so long that
+            // another process may have signed out or in without it, the store is read first.
             let isLockOld = lock.map { moment.elapsed - $0.since > Self.changeLockPatience - .seconds(1) } ?? false
             if isLockOld { read(.checking) } else { save(new) }
         case .failure(let failure) where failure.mayPass: endRenewal(.failure(failure))
@@ -528,8 +532,8 @@ struct CredentialLifecycle: Sendable {
         }
     }
 
-    /// Gives up a credential that the server no longer takes, unless the store has a newer one by now: then another
-    /// process was faster, and that one is used.
+    /// Discards a credential that the server no longer accepts, unless the store has a newer one: then another process
+    /// was faster, and its credential is used.
     private mutating func doubted(_ failure: CredentialFailure, _ stored: Credential?) {
         guard let held else { return endRenewal(.failure(.missingCredential)) }
         if let stored, stored.refreshToken != held.credential.refreshToken {
@@ -550,7 +554,7 @@ struct CredentialLifecycle: Sendable {
         for (waiter, isEarly) in renewal.waiters {
             switch result {
             case .success: serve(waiter, .account)
-            // Only while it is still the same token: a new one is not to be used before it has been saved.
+            // Only while the token is still the same: a new token must not be used before it has been saved.
             case .failure where isEarly && passing != nil && held?.generation == renewal.generation:
                 serve(waiter, .account)
             case .failure(let failure): refuse(waiter, failure)
@@ -585,11 +589,11 @@ struct CredentialLifecycle: Sendable {
         case .success(let stored):
             guard let credential = stored.credential else { break }
             if signOut.isRepeated, stored.tombstone == nil || !signOut.tombstone.means(credential) {
-                // A later sign-in has the slot: there is nothing left to make up for, and the callers may have it.
+                // The slot has a later sign-in: the sign-out has nothing left to do, and the callers may use it.
                 endSignOut(nil)
                 return job = nil
             }
-            // It may be newer than what is known here: another process may have renewed it.
+            // It may be newer than the credential known here: another process may have renewed it.
             if !signOut.credentials.contains(where: credential.hasSameTokens) {
                 self.signOut?.credentials.append(credential)
                 self.signOut?.tombstone.add(credential)
@@ -613,7 +617,7 @@ struct CredentialLifecycle: Sendable {
         end(.failure(.missingCredential))
     }
 
-    /// - Parameter error: why the store has not carried it out; it is then repeated later.
+    /// - Parameter error: The store's failure, if any. The sign-out is then repeated later.
     private mutating func endSignOut(_ error: CredentialStoreError?) {
         guard let waiters = signOut?.waiters else { return }
         var credentials = error != nil && waiters.isEmpty ? [] : takeUnrevoked()
@@ -653,7 +657,7 @@ struct CredentialLifecycle: Sendable {
         save(signIns[0].credential, verified: true)
     }
 
-    /// Makes the credential the slot's own: it has been saved, read back and compared.
+    /// Takes the credential of the sign-in into use: it has been saved, read back and compared.
     private mutating func adopt() {
         let signIn = signIns.removeFirst()
         var replaced = takeUnrevoked()
@@ -673,11 +677,11 @@ struct CredentialLifecycle: Sendable {
         end(.success(()))
     }
 
-    /// Makes the store what it was before a save that has failed or was overtaken. What could not be read before, and what
-    /// another process has stored since, is left alone.
+    /// Restores the store's content after a save that failed or was overtaken. A content that could not be read before
+    /// stays, and so does a credential that another process has stored since.
     private mutating func putBack(_ failure: CredentialFailure?, now: Credential?) {
         let signIn = signIns[0]
-        // A sign-out that is still to be carried out judges it by itself.
+        // A sign-out that is still to be carried out decides about this credential.
         if let now, !now.hasSameTokens(as: signIn.credential) { return failSignIn(failure) }
         switch signIn.previous {
         case .success(let previous?) where signOut == nil: save(previous, .puttingBack(failure))
@@ -688,7 +692,7 @@ struct CredentialLifecycle: Sendable {
         }
     }
 
-    /// - Parameter failure: `nil` when the sign-in was cancelled, or overtaken by a sign-out.
+    /// - Parameter failure: `nil` if the sign-in was cancelled, or overtaken by a sign-out.
     private mutating func failSignIn(_ failure: CredentialFailure?) {
         let signIn = signIns.removeFirst()
         if !signIn.isImport { revoke(signIn.credential) }

@@ -3,13 +3,13 @@ import Dispatch
 public import Logging
 import Synchronization
 
-/// Looks after the credential of one slot: loads it, renews it, and lets requests use it.
+/// Manages the credential of one slot: loads it, renews it, and authorizes requests with it.
 ///
-/// One manager per slot and store in a process, shared by the session and every client of that slot; two managers would
-/// each try to use up the same single-use refresh token. Other processes are kept out by a ``CredentialLock``. All
-/// decisions are `CredentialLifecycle`'s; this carries them out.
+/// Use one manager per slot and store in a process, shared by the session and every client of that slot. Two managers
+/// would each try to use up the same single-use refresh token. A ``CredentialLock`` keeps other processes out.
+/// `CredentialLifecycle` makes all decisions; the manager carries them out.
 public final class CredentialManager: Sendable {
-    /// Where the credential is stored: the slot given, for this issuer and backend alone.
+    /// The slot in which the credential is stored, for this issuer and backend alone.
     public let slot: CredentialSlot
     let endpoints: ChappieEndpoints
     let tokens: TokenClient
@@ -20,7 +20,7 @@ public final class CredentialManager: Sendable {
     private let lock: any CredentialLock
     private let logger: Mutex<Logger?>
     private let state = Mutex(State())
-    /// The tombstone that the lock could not keep; held while one is written, removed or read.
+    /// The tombstone that the lock could not keep. The mutex is held while a tombstone is written, removed or read.
     private let unkeptTombstone = Mutex<Tombstone?>(nil)
 
     private struct State {
@@ -28,19 +28,19 @@ public final class CredentialManager: Sendable {
         var lastWaiter = 0
         var waiting: [Int: (promise: Promise<CredentialLifecycle.Answer>, timer: Task<Void, Never>?)] = [:]
         var holds: [Int: CredentialLockHold] = [:]
-        /// The last change of the tombstone that is not carried out yet.
+        /// The last change of the tombstone that has not been carried out.
         var tombstoneChange: Tombstone??
     }
 
     /// - Parameters:
-    ///   - slot: its ``CredentialSlot/issuer`` is set from `endpoints`.
-    ///   - store: the keyring, or another ``CredentialStore``. Read at the first use, not here.
-    ///   - transport: carries the requests to the issuer.
-    ///   - endpoints: whose credential it is. Default `.chatGPT`.
-    ///   - lock: a ``FileCredentialLock``, or ``NoCredentialLock`` for a store that no other process can see.
-    ///   - clock: tells when a token is due.
-    ///   - logger: told at level `debug` why tokens are renewed, and at `warning` why that failed; never a token. Default
-    ///     none.
+    ///   - slot: The manager sets its ``CredentialSlot/issuer`` from `endpoints`.
+    ///   - store: The keyring, or another ``CredentialStore``. Read at the first use, not here.
+    ///   - transport: Carries the requests to the issuer.
+    ///   - endpoints: The issuer and the backend of the credential. Default `.chatGPT`.
+    ///   - lock: A ``FileCredentialLock``, or ``NoCredentialLock`` for a store that no other process can see.
+    ///   - clock: Decides when a token is due.
+    ///   - logger: Gets the reason for each renewal at level `debug`, and the reason for a failure at `warning`; never
+    ///     a token. Default none.
     public init(
         slot: CredentialSlot, store: any CredentialStore, transport: any HTTPTransport,
         endpoints: ChappieEndpoints = .chatGPT, lock: any CredentialLock, clock: any ChappieClock = SystemClock(),
@@ -58,24 +58,24 @@ public final class CredentialManager: Sendable {
         tokens = TokenClient(endpoints: endpoints, issuer: IssuerClient(transport: transport, clock: clock))
     }
 
-    /// Takes another logger, for a manager that is there already: the one given last is told.
+    /// Replaces the logger of an existing manager.
     @_spi(ChappieInternals)
     public func log(to logger: Logger) { self.logger.withLock { $0 = logger } }
 
     // MARK: Requests
 
-    /// Puts the credential into requests for the backend, and renews it when it has to be.
+    /// Adds the credential to requests for the backend, and renews it when necessary.
     @_spi(ChappieInternals)
     public var authorization: Authorization { Authorization(manager: self, account: nil) }
 
-    /// The same for requests of one account: they are not sent any more once another account has signed in.
+    /// The same for requests of one account: once another account has signed in, they are not sent any more.
     @_spi(ChappieInternals)
     public func authorization(onlyFor account: ChappieAccountInfo) -> Authorization {
         Authorization(manager: self, account: account)
     }
 
-    /// One element at each sign-out, at each loss of the credential, and when another account's replaces it: connections
-    /// that were authorized before are to be closed then.
+    /// One element at each sign-out, at each loss of the credential, and when another account replaces it. Connections
+    /// that were authorized before should be closed then.
     @_spi(ChappieInternals)
     public var signOuts: AsyncStream<Void> {
         status.changes { earlier, now in now.isLoss(after: earlier) ? () : nil }
@@ -84,21 +84,29 @@ public final class CredentialManager: Sendable {
     /// The account that is signed in, if any. Reads the store at the first call, never the network.
     ///
     /// - Throws: ``AuthorizationError/store(_:)``, ``AuthorizationError/reauthenticationRequired(_:)``;
-    ///   `CancellationError`. Not an error: an empty slot.
+    ///   `CancellationError`. An empty slot is not an error.
     public func accountInfo() async throws -> ChappieAccountInfo? {
-        do { return try await accessToken(.account).account } catch AuthorizationError.missingCredential { return nil }
+        do {
+            return try await accessToken(.account).account
+        } catch AuthorizationError.missingCredential {
+            return nil
+        }
     }
 
-    /// The right to send requests.
+    /// The present token for requests.
     ///
     /// - Throws: ``AuthorizationError``; `CancellationError`.
     func accessToken(_ need: CredentialLifecycle.Need) async throws -> AccessToken {
-        do { return try await ask(need) } catch let failure as CredentialFailure { throw failure.authorizationError }
+        do {
+            return try await ask(need)
+        } catch let failure as CredentialFailure {
+            throw failure.authorizationError
+        }
     }
 
-    /// The same, when the public error is another one.
+    /// The same with the internal error, for callers whose public error is another one.
     ///
-    /// - Throws: ``CredentialFailure``; `CancellationError`: a caller that is cancelled stops waiting, and the work goes on.
+    /// - Throws: ``CredentialFailure``; `CancellationError`: a cancelled caller stops waiting, and the work continues.
     @discardableResult
     func ask(_ need: CredentialLifecycle.Need) async throws -> AccessToken {
         let answer = try await answer { .asked(need, $0) }
@@ -106,25 +114,29 @@ public final class CredentialManager: Sendable {
         return AccessToken(credential: held.credential, generation: held.generation, isNew: isNew)
     }
 
-    /// The backend took the token, or refused it although it was fresh.
+    /// The backend accepted the token, or refused it although it was fresh.
     func backendAnswered(_ token: AccessToken, refusal: String?) {
         report(.backendAnswered(generation: token.generation, refusal: refusal))
     }
 
     // MARK: Signing in and out
 
-    /// Asks the store whether it can keep a credential, before the user is asked for anything.
+    /// Asks the store whether it can save a credential, before the user has to do anything.
     func prepareToSave() async throws(CredentialFailure) {
-        do { try await store.prepareToSave(in: slot) } catch { throw .store(error) }
-        // Another service's credential would not be replaced in the end either.
+        do {
+            try await store.prepareToSave(in: slot)
+        } catch {
+            throw .store(error)
+        }
+        // A credential of another service would not be replaced at the end either.
         if case .unavailable(.foreign(let detail)) = status.value.status { throw .store(.foreign(detail)) }
     }
 
-    /// Makes a freshly granted credential the slot's own: saved, read back, compared, and only then in use. The one before
-    /// stays if anything fails, and is revoked if nothing does.
+    /// Takes a newly granted credential into use after it has been saved, read back and compared. If a step fails, the
+    /// earlier credential stays. If none fails, it is revoked.
     ///
-    /// - Parameter after: the number of sign-outs when the sign-in began; a later one wins. `nil` for an import.
-    /// - Throws: ``CredentialFailure``; `CancellationError` when the task was cancelled.
+    /// - Parameter after: The number of sign-outs when the sign-in began; a later sign-out wins. `nil` for an import.
+    /// - Throws: ``CredentialFailure``; `CancellationError` if the task was cancelled.
     func adopt(_ credential: Credential, after signOuts: Int?) async throws {
         let (waiter, promise) = newWaiter()
         report(.signInCompleted(credential, after: signOuts, waiter))
@@ -135,21 +147,23 @@ public final class CredentialManager: Sendable {
         }
     }
 
-    /// Forgets the slot's credential: at once in this process, then in the store, then at the server (best effort, 10 s
-    /// at most). Sessions of this manager become `signedOut`. Works also when the stored credential can't be read; the
-    /// server is then told of what this process knows, if anything.
+    /// Deletes the slot's credential: at once in this process, then in the store, then at the server (best effort, 10 s
+    /// at most). Sessions of this manager become `signedOut`. Works also if the stored credential can't be read; the
+    /// server then revokes the credential that this process knows, if any.
     ///
-    /// - Throws: ``CredentialStoreError`` when the stored credential could not be deleted. It then counts as deleted
-    ///   until it can be. Not an error: an empty slot, and a server that could not be told.
+    /// - Throws: ``CredentialStoreError`` if the stored credential could not be deleted. It then counts as deleted
+    ///   until it can be. An empty slot is not an error, nor is a server that can't be reached.
     public func signOut() async throws(CredentialStoreError) { try await signOut(revoking: true) }
 
     private func signOut(revoking: Bool) async throws(CredentialStoreError) {
-        do { try await beginSignOut(revoking: revoking).finish() } catch CredentialFailure.store(let error) {
+        do {
+            try await beginSignOut(revoking: revoking).finish()
+        } catch CredentialFailure.store(let error) {
             throw error
         } catch {}
     }
 
-    /// Signs out as of now, for every thread; the rest goes on by itself.
+    /// Signs out at once, for every thread. The store and the server follow in the background.
     func beginSignOut(revoking: Bool = true) -> SignOut {
         let (waiter, stored) = newWaiter()
         let revoked = Promise<Void>()
@@ -159,7 +173,11 @@ public final class CredentialManager: Sendable {
             guard case .signedOut(let error, let credentials) = try? await stored.value() else { return }
             var failure: (any Error)? = error.map(CredentialFailure.store)
             for credential in credentials {
-                do { try await tokens.revoke(credential) } catch { failure = failure ?? error }
+                do {
+                    try await tokens.revoke(credential)
+                } catch {
+                    failure = failure ?? error
+                }
             }
             if !credentials.isEmpty { report(.revocationEnded) }
             revoked.fulfil(failure.map { .failure($0) } ?? .success(()))
@@ -167,23 +185,23 @@ public final class CredentialManager: Sendable {
         return SignOut(snapshot: snapshot, manager: self, stored: stored, revoked: revoked)
     }
 
-    /// A sign-out that is under way.
+    /// A sign-out in progress.
     struct SignOut: Sendable {
         let snapshot: CredentialSnapshot
         fileprivate let manager: CredentialManager
         fileprivate let stored: Promise<CredentialLifecycle.Answer>
         fileprivate let revoked: Promise<Void>
 
-        /// - Throws: ``CredentialFailure/store(_:)`` when the credential could not be deleted (the server is told all the
-        ///   same); ``ChappieAuthError`` when only the server could not be told.
+        /// - Throws: ``CredentialFailure/store(_:)`` if the credential could not be deleted (the server is asked to
+        ///   revoke it anyway); ``ChappieAuthError`` if only the server failed.
         func finish() async throws {
-            // The store's part can't be cancelled: the caller may say "signed out" next.
+            // The store's part can't be cancelled, because the caller may report "signed out" next.
             _ = await Task.detached { [stored] in try? await stored.value() }.value
             try await revoked.value()
         }
 
-        /// Blocks the calling thread until the credential is gone from the store, `limit` at most; after that it is marked
-        /// as gone, so that a process that ends now has signed out.
+        /// Blocks the calling thread until the credential is deleted from the store, `limit` at most. After that it is
+        /// marked as deleted, so that the sign-out outlives a process that ends now.
         func waitUntilGone(within limit: Duration) {
             let isGone = blocking(within: limit) { [stored] in _ = try? await stored.value() }
             if !isGone { manager.report(.signOutOutlasted) }
@@ -192,38 +210,45 @@ public final class CredentialManager: Sendable {
 
     // MARK: Moving a credential
 
-    /// The slot's credential as a document, for ``importCredential(_:)`` on another machine; renewed first when it is due.
+    /// The slot's credential as a document, for ``importCredential(_:)`` on another machine. It is renewed first if it
+    /// is due.
     ///
     /// The copy and the original can't both be used: a refresh token works once, and the service ends the whole sign-in
-    /// when it comes a second time. The caller must say so, keep the document from others, and stop using the original.
+    /// when it is used a second time. The caller must warn the user, keep the document secret, and stop using the
+    /// original.
     ///
     /// - Throws: ``AuthorizationError``; `CancellationError`.
     public func exportCredential() async throws -> Secret { try await accessToken(.export).credential.serialized() }
 
-    /// Forgets the slot's credential in this process and in the store, and leaves it alone at the server: for the original
-    /// after an export.
+    /// Deletes the slot's credential in this process and in the store, and does not revoke it at the server: for the
+    /// original after an export.
     ///
     /// - Throws: ``CredentialStoreError``; the credential is then still stored, and counts as deleted until it can be.
     public func forgetWithoutRevoking() async throws(CredentialStoreError) { try await signOut(revoking: false) }
 
-    /// Makes an exported credential the slot's own: saved, read back, compared, and only then in use. One that was there
-    /// before is revoked; if anything fails it stays, and the imported one is left alone.
+    /// Takes an exported credential into use after it has been saved, read back and compared. An earlier credential is
+    /// revoked. If a step fails, the earlier credential stays, and the imported one is not revoked.
     ///
-    /// - Returns: whose it is.
-    /// - Throws: ``CredentialStoreError``: `.corrupt` when `document` is not what ``exportCredential()`` gives, `.foreign`
-    ///   when it is for another issuer or backend.
+    /// - Returns: The account of the credential.
+    /// - Throws: ``CredentialStoreError``: `.corrupt` if `document` is not from ``exportCredential()``, `.foreign` if
+    ///   it is for another issuer or backend.
     public func importCredential(_ document: Secret) async throws(CredentialStoreError) -> ChappieAccountInfo {
         let credential = try Credential(serialized: document, for: origin)
         let work = Task { try await adopt(credential, after: nil) }
-        do { try await work.value } catch CredentialFailure.store(let error) { throw error } catch {
-            throw .failed("the import did not come through")
+        do {
+            try await work.value
+        } catch CredentialFailure.store(let error) {
+            throw error
+        } catch {
+            throw .failed("the import did not succeed")
         }
         return credential.info
     }
 
-    /// Waits until no refresh, change of the store or revocation is under way, for `limit` at most (what a token endpoint
-    /// and a store may take; almost always it is no time at all). Call it before a process ends: a refresh whose answer is
-    /// not stored has used up the refresh token for nothing. A renewal that only waits for another process is left alone.
+    /// Waits until no refresh, change of the store or revocation is in progress, for `limit` at most (the time that a
+    /// token endpoint and a store may take; it almost always returns at once). Call it before a process ends: a refresh
+    /// whose answer is not stored has used up the refresh token for nothing. It does not wait for a renewal that only
+    /// waits for another process.
     public func settle(within limit: Duration = .seconds(75)) async {
         let (waiter, promise) = newWaiter()
         report(.settlingAsked(waiter))
@@ -254,10 +279,10 @@ public final class CredentialManager: Sendable {
     }
 
     private func report(_ input: CredentialLifecycle.Input) {
-        let moment = CredentialLifecycle.Moment(now: clock.now, elapsed: clock.elapsed)
+        let moment = CredentialLifecycle.Timestamp(now: clock.now, elapsed: clock.elapsed)
         let actions = state.withLock { state in
             let actions = state.lifecycle.handle(input, at: moment)
-            // Under the lock, so that watchers see changes in the order in which they were made.
+            // Set under the lock, so that watchers see the changes in the right order.
             status.set(state.lifecycle.snapshot)
             for case .keepTombstone(let tombstone) in actions { state.tombstoneChange = .some(tombstone) }
             return actions
@@ -274,7 +299,11 @@ public final class CredentialManager: Sendable {
         case .startPatience(let waiter, let limit):
             state.withLock { state in
                 state.waiting[waiter]?.timer = Task.detached { [clock, weak self] in
-                    do { try await clock.sleep(for: limit) } catch { return }
+                    do {
+                        try await clock.sleep(for: limit)
+                    } catch {
+                        return
+                    }
                     self?.report(.patienceEnded(waiter))
                 }
             }
@@ -324,8 +353,8 @@ public final class CredentialManager: Sendable {
         }
     }
 
-    /// The store, the lock and the server are called in tasks of their own: they must not be interrupted half-way because
-    /// the request that happened to need them was cancelled.
+    /// The store, the lock and the server are called in separate tasks: the work must not stop half-way because the
+    /// request that needed it was cancelled.
     private func start(_ work: @escaping @Sendable () async -> CredentialLifecycle.Input) {
         Task.detached { [self] in report(await work()) }
     }
@@ -333,11 +362,15 @@ public final class CredentialManager: Sendable {
     private func storeFailure(
         of work: () async throws(CredentialStoreError) -> Void
     ) async -> CredentialStoreError? {
-        do { try await work() } catch { return error }
-        return nil
+        do {
+            try await work()
+            return nil
+        } catch {
+            return error
+        }
     }
 
-    /// The tombstone, after the last change of it has been carried out. Two threads may get here in another order than the
+    /// The tombstone, after its last change has been carried out. Two threads may arrive here in another order than the
     /// changes were decided in, and a tombstone that is written after its removal would end the next sign-in.
     private func tombstone() -> Tombstone? {
         unkeptTombstone.withLock { unkept in
@@ -363,17 +396,25 @@ public final class CredentialManager: Sendable {
         }
     }
 
-    /// - Returns: why it could not. A store that can't be read back at that moment (the screen has just been locked) has
-    ///   taken the credential all the same.
+    /// - Returns: The failure. If the store can't be read back at that moment (the screen has just been locked), it has
+    ///   accepted the credential, and this is not a failure.
     private func save(_ credential: Credential, verified: Bool) async -> CredentialStoreError? {
         let document = credential.serialized()
-        do { try await store.save(document, in: slot) } catch { return error }
+        do {
+            try await store.save(document, in: slot)
+        } catch {
+            return error
+        }
         guard verified else { return nil }
-        do { return try await store.load(slot) == document ? nil : .notVerified } catch { return nil }
+        do {
+            return try await store.load(slot) == document ? nil : .notVerified
+        } catch {
+            return nil
+        }
     }
 }
 
-/// One right to send requests.
+/// A token with which requests may be sent.
 struct AccessToken: Sendable {
     let credential: Credential
     let generation: Int
@@ -383,10 +424,10 @@ struct AccessToken: Sendable {
     var account: ChappieAccountInfo { credential.info }
 }
 
-/// Blocks the calling thread until `work` has ended, `limit` at most; whether it has.
+/// Blocks the calling thread until `work` has ended, `limit` at most. Returns whether it has ended.
 ///
-/// The work runs on the global executor's own threads and needs nothing of the caller's, so it can't wait for the caller in
-/// turn.
+/// The work runs on the global executor's threads and needs no thread of the caller's, so the two can't wait for each
+/// other.
 func blocking(within limit: Duration, _ work: @escaping @Sendable () async -> Void) -> Bool {
     let done = DispatchSemaphore(value: 0)
     Task.detached(priority: .userInitiated) {

@@ -1,24 +1,25 @@
 @_spi(ChappieInternals) import ChappieCore
 import HTTPTypes
 
-/// The device grant once there is a code: asks at once, then after every interval, until the user has decided.
+/// The device grant, from the arrival of the code: polls at once, and then after every interval, until the user has
+/// decided.
 ///
-/// It is made of the answer that brings the code, so that it can't be polled before it was started. Time comes in as an
-/// argument; deadlines are never measured with the wall clock, so setting that changes nothing here.
+/// It is made from the answer that contains the code, so that it can't be polled before it was started. Times are
+/// arguments. The wall clock never measures a deadline, so setting it has no effect here.
 struct DeviceAuthorization: ~Copyable {
-    /// The step that follows an answer.
+    /// The next step after an answer.
     enum Step: Sendable {
         /// Wait this long (never past the deadline), then send ``DeviceAuthorization/request`` again.
         case wait(Duration)
         /// The user approved.
         case approved(AuthorizationCode)
-        /// It is over.
+        /// The sign-in has failed.
         case failed(ChappieAuthError)
     }
 
-    /// This many answers in a row that were no answer end the sign-in: about a minute without a network.
+    /// The sign-in ends after this many failures in a row: about a minute without a network.
     static let maximumConsecutiveFailures = 12
-    /// At most this long, whatever the server says.
+    /// The longest lifetime of a code, whatever the server sets.
     private static let maximumLifetime = Duration.seconds(15 * 60)
     private static let intervals = 1.0...60
 
@@ -26,22 +27,23 @@ struct DeviceAuthorization: ~Copyable {
     let code: ChappieDeviceCode
     private let endpoints: ChappieEndpoints
     private let deviceAuthID: Secret
-    /// In ``ChappieClock/elapsed`` time.
+    /// The deadline in ``ChappieClock/elapsed`` time.
     private let deadline: Duration
     private let lifetimeIsTheServers: Bool
     private var interval: Duration
     private var failures = 0
 
-    /// Asks for a code. Sign-in carries a content type and an accept header, no originator and no user agent.
+    /// The request for a code. Requests of a sign-in have a content type and an accept header, but no originator and no
+    /// user agent.
     static func codeRequest(_ endpoints: ChappieEndpoints) -> HTTPExchangeRequest {
         .json(["client_id": .string(endpoints.registration.clientID)], to: endpoints.profile.deviceUserCodeURL)
     }
 
-    /// Takes the answer to ``codeRequest(_:)``, with more tolerance than the Codex CLI has.
+    /// Reads the answer to ``codeRequest(_:)``, with more tolerance than the Codex CLI.
     ///
-    /// - Parameter now: the wall clock, for ``ChappieDeviceCode/expiresAt`` only.
-    /// - Throws: ``ChappieAuthError``; 404 is ``ChappieAuthError/authorizationDenied(_:)`` with a sentence that says
-    ///   where device sign-in is switched on.
+    /// - Parameter now: The wall clock, for ``ChappieDeviceCode/expiresAt`` only.
+    /// - Throws: ``ChappieAuthError``; for 404 it is ``ChappieAuthError/authorizationDenied(_:)`` with a sentence that
+    ///   explains how to enable device sign-in.
     init(_ endpoints: ChappieEndpoints, _ answer: IssuerAnswer, now: Date, elapsed: Duration) throws(ChappieAuthError) {
         let host = endpoints.profile.issuer.hostAndPort
         if answer.status == 404 { throw .authorizationDenied(Self.switchedOff(host: host)) }
@@ -62,15 +64,15 @@ struct DeviceAuthorization: ~Copyable {
             expiresAt: now.addingTimeInterval(lifetime.seconds), pollInterval: interval)
     }
 
-    /// Asks whether the user has approved.
+    /// The request that asks whether the user has approved.
     var request: HTTPExchangeRequest {
         .json(
             ["device_auth_id": .string(deviceAuthID.text), "user_code": .string(code.userCode)],
             to: endpoints.profile.deviceTokenURL)
     }
 
-    /// Takes an answer. 403 and 404 mean "not yet", whatever the service says with it; a page that keeps requests from the
-    /// service may go away, or stay.
+    /// Takes an answer. 403 and 404 mean "not yet", whatever the body contains. A web page that blocks the service may
+    /// disappear or stay.
     mutating func receivedAnswer(_ answer: IssuerAnswer, elapsed: Duration) -> Step {
         switch answer.status {
         case 200..<300: receivedSuccess(answer, elapsed: elapsed)
@@ -82,7 +84,7 @@ struct DeviceAuthorization: ~Copyable {
         }
     }
 
-    /// Takes a failure to get an answer at all.
+    /// Takes a failure to receive an answer.
     mutating func failedToReceive(_ failure: IssuerClient.Failure, elapsed: Duration) -> Step {
         failure.isTransient ? failed(failure.error, elapsed: elapsed) : .failed(failure.error)
     }
@@ -97,12 +99,12 @@ struct DeviceAuthorization: ~Copyable {
                     code: code, verifier: verifier,
                     redirectURI: endpoints.profile.deviceCallbackURL.absoluteString, grant: .deviceCode))
         }
-        // Not seen on the real service; a success that says "pending" is still not a refusal.
+        // The real service was never seen to send this. A success with the status "pending" is still not a refusal.
         let word = object["status"]?.string?.lowercased() ?? ""
         return word.hasSuffix("pending") ? pending(elapsed: elapsed) : .failed(.invalidResponse)
     }
 
-    /// The words of RFC 8628, 3.5, should they come with another status than this service's own 403.
+    /// Takes the codes of RFC 8628, 3.5, if they come with another status than this service's own 403.
     private mutating func receivedRefusal(_ answer: IssuerAnswer, elapsed: Duration) -> Step {
         let error = answer.issuerError(secrets: [deviceAuthID])
         switch error.code {
@@ -120,7 +122,8 @@ struct DeviceAuthorization: ~Copyable {
         return wait(interval, elapsed: elapsed)
     }
 
-    /// RFC 8628, 3.5: five seconds more from now on; and once as long as the server asks, if that is longer.
+    /// RFC 8628, 3.5: the interval grows by five seconds from now on. The next wait is longer if the server asks for
+    /// that.
     private mutating func slowDown(_ retryAfter: Duration?, elapsed: Duration) -> Step {
         failures = 0
         interval = min(interval + .seconds(5), .seconds(Self.intervals.upperBound))
@@ -144,16 +147,16 @@ struct DeviceAuthorization: ~Copyable {
 
     // MARK: Reading the code's answer
 
-    /// Seconds as a string (what the service sends), as a number, or absent; nonsense counts as absent.
+    /// Seconds as a string (the service's form), as a number, or absent. An invalid value counts as absent.
     private static func interval(_ value: ChappieJSON?) -> Duration {
         guard let number = number(value), number.isFinite, number >= 0 else { return .seconds(5) }
         return .seconds(min(max(number.rounded(.up), intervals.lowerBound), intervals.upperBound))
     }
 
-    /// How long the code is good for, when the server says something believable about it.
+    /// The lifetime of the code, if the server sends a plausible one.
     ///
-    /// `expires_at` counts from the server's own clock where its answer told the time: this machine's wall clock may be
-    /// wrong, and is used as the last resort. A code that seems to have expired before it came is such a wrong clock.
+    /// `expires_at` is compared with the server's own clock if its answer had the date. This machine's wall clock may
+    /// be wrong, and is the last resort. If a code seems to have expired before it arrived, that clock is wrong.
     private static func lifetime(_ object: ChappieJSONObject, serverNow: Date) -> Duration? {
         let expiresAt = object["expires_at"].flatMap { value in
             value.string.flatMap(HTTPDate.rfc3339) ?? value.double.map(Date.init(timeIntervalSince1970:))
@@ -169,22 +172,26 @@ struct DeviceAuthorization: ~Copyable {
     }
 
     private static func switchedOff(host: String) -> String {
-        "Signing in with a device code is switched off. Switch it on in ChatGPT under Settings, Security, \"Enable device "
-            + "code authorization for Codex\" (https://chatgpt.com/#settings/Security), and start again. If it is on "
+        "Signing in with a device code is switched off. Switch it on in ChatGPT under Settings, Security, \"Enable "
+            + "device code authorization for Codex\" (https://chatgpt.com/#settings/Security), and start again. If it is on "
             + "already, check the issuer address: \(host) does not offer device sign-in."
     }
 }
 
 extension IssuerClient {
-    /// Walks the device grant from the first request to the authorization code; calls `onCode` when there is a code to show,
-    /// and `onPolling` when the service is asked for the first time.
+    /// Runs the device grant from the first request to the authorization code. Calls `onCode` when there is a code to
+    /// show, and `onPolling` when the service is asked for the first time.
     @concurrent
     func authorizeDevice(
         _ endpoints: ChappieEndpoints, onCode: @Sendable (ChappieDeviceCode) async -> Void,
         onPolling: @Sendable (ChappieDeviceCode) async -> Void
     ) async throws(ChappieAuthError) -> AuthorizationCode {
         let answer: IssuerAnswer
-        do { answer = try await send(DeviceAuthorization.codeRequest(endpoints)) } catch { throw error.error }
+        do {
+            answer = try await send(DeviceAuthorization.codeRequest(endpoints))
+        } catch {
+            throw error.error
+        }
         var authorization = try DeviceAuthorization(endpoints, answer, now: clock.now, elapsed: clock.elapsed)
         guard !Task.isCancelled else { throw .cancelledSignIn }
         await onCode(authorization.code)
@@ -204,7 +211,11 @@ extension IssuerClient {
             case .approved(let code): return code
             case .failed(let error): throw error
             case .wait(let duration):
-                do { try await clock.sleep(for: duration) } catch { throw .cancelledSignIn }
+                do {
+                    try await clock.sleep(for: duration)
+                } catch {
+                    throw .cancelledSignIn
+                }
             }
         }
     }
@@ -212,6 +223,6 @@ extension IssuerClient {
 }
 
 extension Duration {
-    /// In seconds, as the calendar's types want them.
+    /// The duration in seconds, the unit of `Date`.
     var seconds: TimeInterval { Double(components.seconds) + Double(components.attoseconds) / 1e18 }
 }

@@ -1,15 +1,15 @@
 @_spi(ChappieInternals) import ChappieCore
 import HTTPTypes
 
-/// Talks to the authorization server: one request out, one whole answer back.
+/// Sends requests to the authorization server and reads each answer as a whole.
 struct IssuerClient: Sendable {
     let transport: any HTTPTransport
     let clock: any ChappieClock
 
-    /// Why there is no answer.
+    /// The reason why an answer is missing.
     struct Failure: Error, Sendable {
         let error: ChappieAuthError
-        /// Whether the same request may well succeed in a moment.
+        /// Whether the same request may succeed soon.
         let isTransient: Bool
 
         init(_ reason: any Error) {
@@ -18,17 +18,17 @@ struct IssuerClient: Sendable {
             case is CancellationError: error = .cancelledSignIn
             case let reason as ChappieTransportError:
                 isTransient = [.unknownHost, .connectFailed, .timedOut, .connectionLost].contains(reason.code)
-                // A certificate or a proxy has to be fixed first, so that its advice belongs to the message.
+                // The user has to fix a certificate or a proxy first, so the message includes the advice.
                 let words = [reason.errorDescription, isTransient ? nil : reason.recoverySuggestion]
                 error = .networkFailure(words.compactMap(\.self).joined(separator: " "))
-            // Something a transport should not throw; only its type is safe to name.
+            // A transport should not throw this. Only the type of the error is safe to show.
             default: error = .unknown("The network layer failed in an unexpected way (\(type(of: reason))).")
             }
             self.isTransient = isTransient
         }
     }
 
-    /// Sends `request`, at most `limit` from start to end; `nil` leaves it to the transport's own deadlines.
+    /// Sends `request`. It may take `limit` from start to end; `nil` leaves that to the transport's deadlines.
     func send(_ request: HTTPExchangeRequest, within limit: Duration? = nil) async throws(Failure) -> IssuerAnswer {
         do {
             guard let limit else { return try await exchange(request) }
@@ -49,22 +49,27 @@ struct IssuerClient: Sendable {
         }
     }
 
-    /// The same, where every answer but a success is an error.
+    /// The same, but every answer except a success is an error.
     ///
-    /// - Parameter secrets: the secrets in the request, so that an echo of one is taken out of the error.
+    /// - Parameter secrets: The secrets in the request. They are removed from the error if the answer repeats them.
     func success(
         _ request: HTTPExchangeRequest, secrets: [Secret], within limit: Duration
     ) async throws(ChappieAuthError) -> IssuerAnswer {
         let answer: IssuerAnswer
-        do { answer = try await send(request, within: limit) } catch { throw error.error }
+        do {
+            answer = try await send(request, within: limit)
+        } catch {
+            throw error.error
+        }
         guard answer.isSuccess else { throw answer.authError(host: request.url.hostAndPort, secrets: secrets) }
         return answer
     }
 
-    /// The same for a request that may arrive twice: it is sent once more, over a fresh connection, if its connection failed
-    /// or something before the server had no answer (502, 503, 504).
+    /// The same for a request that may arrive twice. It is sent once more, over a fresh connection, if its connection
+    /// failed or a gateway before the server had no answer (502, 503, 504).
     ///
-    /// - Throws: the first failure, if the server then refuses the request for good: the first one has arrived after all.
+    /// - Throws: The first failure, if the server then refuses the request permanently: the first request has arrived
+    ///   after all.
     func successOfTwo(
         _ request: HTTPExchangeRequest, secrets: [Secret], within limit: Duration
     ) async throws(ChappieAuthError) -> IssuerAnswer {
@@ -88,11 +93,15 @@ struct IssuerClient: Sendable {
         }
     }
 
-    /// An answer, whatever it says, or why there is none.
+    /// The answer, whatever its status, or the failure.
     func result(
         of request: HTTPExchangeRequest, within limit: Duration? = nil
     ) async -> Result<IssuerAnswer, Failure> {
-        do { return .success(try await send(request, within: limit)) } catch { return .failure(error) }
+        do {
+            return .success(try await send(request, within: limit))
+        } catch {
+            return .failure(error)
+        }
     }
 
     private func exchange(_ request: HTTPExchangeRequest) async throws -> IssuerAnswer {
@@ -104,18 +113,18 @@ struct IssuerClient: Sendable {
 
 /// A whole answer of the authorization server, in memory.
 struct IssuerAnswer: Sendable {
-    /// More than any honest answer needs.
+    /// No honest answer is larger than this.
     static let maximumSize = 1 << 20
-    /// How much of an error's body is shown.
+    /// The number of bytes of an error's body that are shown.
     private static let shownSize = 64 << 10
 
     let status: Int
     let body: [UInt8]
-    /// Whether this is a web page: a proxy, a portal or a wrong address speaks, not the token endpoint.
+    /// Whether this is a web page: it comes from a proxy, a portal or a wrong address, not from the token endpoint.
     let isWebPage: Bool
-    /// How long the server asks to wait (RFC 9110, 10.2.3).
+    /// The time that the server asks the client to wait (RFC 9110, 10.2.3).
     let retryAfter: Duration?
-    /// The server's own idea of the time.
+    /// The time by the server's clock.
     let date: Date?
 
     init(status: Int, headerFields: HTTPFields = [:], body: [UInt8] = []) {
@@ -128,15 +137,15 @@ struct IssuerAnswer: Sendable {
 
     var isSuccess: Bool { (200..<300).contains(status) }
 
-    /// The body as a JSON object; `nil` for everything else.
+    /// The body as a JSON object; `nil` if it is anything else.
     var object: ChappieJSONObject? { (try? ChappieJSON(parsing: body))?.object }
 
-    /// The server's words; none on a web page.
+    /// The server's error; empty for a web page.
     func issuerError(secrets: [Secret]) -> IssuerError {
         IssuerError(status: status, body: isWebPage ? "" : text(without: secrets))
     }
 
-    /// This answer as an error in the terms of the public API, without the secrets of the request, should it echo one.
+    /// This answer as a public error. If the answer repeats secrets of the request, they are removed.
     func authError(host: String, secrets: [Secret] = []) -> ChappieAuthError {
         if isWebPage, status == 403 { return .blockedByGateway(host) }
         if isWebPage, (400..<500).contains(status) {
@@ -159,15 +168,15 @@ struct IssuerAnswer: Sendable {
     }
 }
 
-/// The words of an error answer (RFC 6749, 5.2, and the shapes that this server really has).
+/// The content of an error answer (RFC 6749, 5.2, and the forms that this server sends).
 struct IssuerError: Sendable, Hashable {
     let status: Int
-    /// The error code, lower case; absent when there is none, or when it can't be one.
+    /// The error code in lower case; `nil` if it is missing or not valid.
     let code: String?
-    /// The server's sentence, at most 300 characters.
+    /// The server's sentence, 300 characters at most.
     let message: String?
 
-    /// - Parameter body: as in ``ChappieAuthError/tokenExchangeFailed(statusCode:body:)``, without secrets.
+    /// - Parameter body: The body of ``ChappieAuthError/tokenExchangeFailed(statusCode:body:)``, without secrets.
     init(status: Int, body: String) {
         let body = (try? ChappieJSON(parsing: body))?.object
         self.status = status
@@ -177,28 +186,29 @@ struct IssuerError: Sendable, Hashable {
         message = UntrustedText.message(sentences.lazy.compactMap { $0?.string }.first)
     }
 
-    /// Whether the token endpoint itself says that the refresh token, or the grant, is of no more use.
+    /// Whether the token endpoint itself reports that the refresh token or the grant is no longer valid.
     ///
-    /// A 401 always says so. A 400 or 403 may also come from something in between, or be about the place or the client:
-    /// it needs a word about the token.
+    /// A 401 always means that. A 400 or 403 may also come from a proxy on the way, or be about the region or the
+    /// client: the body must contain a code about the token.
     var isPermanent: Bool { status == 401 || code.map(Self.permanentCodes.contains) == true }
 
     private static let permanentCodes: Set = [
         "invalid_grant", "refresh_token_expired", "refresh_token_reused", "refresh_token_invalidated",
     ]
 
-    /// Why a new sign-in is needed, as sentences for the user.
+    /// The reason why a new sign-in is needed, as sentences for the user.
     var reason: String {
         switch code {
         case "refresh_token_expired": "Your sign-in has expired. Please sign in again."
         case "refresh_token_reused":
-            "Your sign-in was already renewed by another copy of it, so this one no longer counts. Please sign in again."
+            "Your sign-in was already renewed by another copy of it, so this one no longer counts. "
+                + "Please sign in again."
         case "refresh_token_invalidated": "Your sign-in was revoked. Please sign in again."
         default: "Your sign-in could not be renewed (\(summary)). Please sign in again."
         }
     }
 
-    /// Status, message and code, as far as there are any.
+    /// The status, with the message and the code if there are any.
     var summary: String {
         let words =
             switch (message, code) {
@@ -217,7 +227,7 @@ struct IssuerError: Sendable, Hashable {
     }
 }
 
-/// Letters, digits and `-._~` (RFC 3986, 2.3).
+/// Whether the byte is a letter, a digit or in `-._~` (RFC 3986, 2.3).
 func isUnreserved(_ byte: UInt8) -> Bool {
     switch byte {
     case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): true
@@ -227,7 +237,7 @@ func isUnreserved(_ byte: UInt8) -> Bool {
 }
 
 extension HTTPExchangeRequest {
-    /// A request of the authorization server's, with the names of the program where it is to be told them.
+    /// A request to the authorization server. It names `program` if that is given.
     static func json(_ body: ChappieJSON, to url: URL, as program: ChappieRegistration? = nil) -> HTTPExchangeRequest {
         var fields: HTTPFields = [.contentType: "application/json"]
         fields[.originator] = program?.originator
@@ -239,14 +249,14 @@ extension HTTPExchangeRequest {
 }
 
 extension HTTPField.Name {
-    // Literals inside the token alphabet (RFC 9110, 5.6.2): the initialiser can't refuse them.
+    // These literals consist of token characters (RFC 9110, 5.6.2), so the initialiser can't refuse them.
     static let originator = HTTPField.Name("originator")!
     static let chatGPTAccountID = HTTPField.Name("chatgpt-account-id")!
     static let fedRAMP = HTTPField.Name("X-OpenAI-Fedramp")!
 }
 
 extension String {
-    /// Without spaces and line ends around it.
+    /// The text without white space at its beginning and end.
     var trimmed: String {
         let head = drop(while: \.isWhitespace)
         return String(head.reversed().drop(while: \.isWhitespace).reversed())
@@ -254,6 +264,6 @@ extension String {
 }
 
 extension URL {
-    /// Host and, where one is written, port: what an error may say about an address.
+    /// The host, and the port if there is one: the part of an address that an error may show.
     var hostAndPort: String { (host() ?? "") + (port.map { ":\($0)" } ?? "") }
 }

@@ -1,21 +1,21 @@
 @_spi(ChappieInternals) import ChappieCore
 
-/// A token's claims about its user and its end (RFC 7519), read without checking the signature.
+/// A token's claims about its user and its expiry (RFC 7519), read without checking the signature.
 ///
-/// The token may be hostile: at most 64 KiB are looked at, in linear time, and whatever is not as expected is absent.
+/// The token may be hostile. At most 64 KiB are read, in linear time, and an unexpected value counts as absent.
 struct JWTClaims: Sendable, Hashable {
     static let maximumSize = 64 << 10
 
     let account: ChappieAccountInfo
-    /// `exp`; absent when it is not a moment between 1970 and the year 10000.
+    /// `exp`; `nil` unless it is a time between 1970 and the year 10000.
     let expiresAt: Date?
 
-    /// - Returns: `nil` when the token is not a JWT with a JSON object as its payload.
+    /// - Returns: `nil` if the token is not a JWT with a JSON object as its payload.
     init?(_ token: Secret) { self.init(bytes: token.withBytes(Array.init)) }
 
     init?(bytes: [UInt8]) {
         guard bytes.count <= Self.maximumSize else { return nil }
-        // Header, payload, signature; the last one is empty, or missing, where a token is not signed.
+        // Header, payload, signature. The signature is empty or missing if a token is not signed.
         let parts = bytes.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         guard (2...3).contains(parts.count), !parts[0].isEmpty,
             let payload = Base64URL.decode(String(decoding: parts[1], as: UTF8.self)),
@@ -44,13 +44,13 @@ struct JWTClaims: Sendable, Hashable {
         UntrustedText.line(value?.string, limit: limit)
     }
 
-    /// Identifiers travel in headers, so they must be fit for one.
+    /// Identifiers travel in headers, so they must be valid header values.
     private static func identifier(_ value: ChappieJSON?) -> String? { UntrustedText.token(value?.string, limit: 256) }
 }
 
-/// A door for fuzzers to what is otherwise internal.
+/// Gives fuzzers access to the internal parser.
 @_spi(Fuzzing)
 public enum JWTClaimsFuzzing {
-    /// Reads `bytes` as a token; whether it was one.
+    /// Whether `bytes` are a token.
     public static func read(_ bytes: [UInt8]) -> Bool { JWTClaims(bytes: bytes) != nil }
 }

@@ -1,12 +1,12 @@
 @_spi(ChappieInternals) import ChappieCore
 import HTTPTypes
 
-/// The token and revocation endpoints, spoken byte for byte as the Codex CLI 0.163.0 does, under our own name where a name
-/// is sent.
+/// The token and revocation endpoints. The requests are the same, byte for byte, as in the Codex CLI 0.163.0, except
+/// that they have our own name if a name is sent.
 struct TokenClient: Sendable {
-    /// From the request to the whole answer; a token endpoint that takes longer is not there.
+    /// From the request to the end of the answer. A token endpoint that takes longer counts as unreachable.
     static let tokenDeadline = Duration.seconds(60)
-    /// As the Codex CLI: signing out never waits longer for a server.
+    /// The same limit as in the Codex CLI: signing out never waits longer for a server.
     static let revocationDeadline = Duration.seconds(10)
 
     let endpoints: ChappieEndpoints
@@ -14,11 +14,12 @@ struct TokenClient: Sendable {
 
     private var clientID: String { endpoints.registration.clientID }
 
-    /// Turns an authorization code into a credential (RFC 6749, 4.1.3), without originator and user agent.
+    /// Exchanges an authorization code for a credential (RFC 6749, 4.1.3), without originator and user agent.
     ///
-    /// The user has approved, and a network that fails just then must not make them begin anew: there is a second try. It
-    /// does no harm when the outcome of the first is unknown, since a code works once: the second one succeeds if the first
-    /// has not arrived, and is otherwise refused with `invalid_grant`, which also ends what the lost answer granted (4.1.2).
+    /// The user has approved, and a network failure at this point must not force a new sign-in, so there is a second
+    /// attempt. It does no harm if the result of the first attempt is unknown, since a code works once. If the first
+    /// request did not arrive, the second one succeeds. Otherwise the server refuses it with `invalid_grant`, and also
+    /// revokes the tokens in the lost answer (4.1.2).
     func exchange(_ code: AuthorizationCode) async throws(ChappieAuthError) -> Credential {
         let form = Self.form([
             ("grant_type", "authorization_code"), ("client_id", clientID), ("code", code.code.text),
@@ -33,9 +34,9 @@ struct TokenClient: Sendable {
             exchanged: TokenAnswer(answer), grant: code.grant, at: issuer.clock.now, from: CredentialOrigin(endpoints))
     }
 
-    /// Renews the tokens (RFC 6749, 6, in JSON, without a scope), in one try: a refresh token that comes a second time ends
-    /// the whole sign-in. The failure is `rejected` when the server no longer takes
-    /// the refresh token; every other failure may pass.
+    /// Renews the tokens (RFC 6749, 6, in JSON, without a scope), in one attempt: a refresh token that is used a second
+    /// time ends the whole sign-in. The failure is `rejected` if the server no longer accepts the refresh token; every
+    /// other failure may pass.
     func refresh(_ refreshToken: Secret) async -> Result<TokenAnswer, CredentialFailure> {
         let body: ChappieJSON = [
             "client_id": .string(clientID), "grant_type": "refresh_token", "refresh_token": .string(refreshToken.text),
@@ -49,9 +50,10 @@ struct TokenClient: Sendable {
         }
     }
 
-    /// Ends the sign-in at the server (RFC 7009, 2.1, in JSON): the refresh token, or without one the access token.
+    /// Ends the sign-in at the server (RFC 7009, 2.1, in JSON). Revokes the refresh token or, if it is missing, the
+    /// access token.
     ///
-    /// - Throws: ``ChappieAuthError``; the caller decides whether that matters.
+    /// - Throws: ``ChappieAuthError``; the caller decides whether it matters.
     func revoke(_ credential: Credential) async throws(ChappieAuthError) {
         var body: ChappieJSON = ["token": .string(credential.accessToken.text), "token_type_hint": "access_token"]
         if let refreshToken = credential.refreshToken {
@@ -63,7 +65,8 @@ struct TokenClient: Sendable {
         _ = try await issuer.success(request, secrets: credential.secrets, within: Self.revocationDeadline)
     }
 
-    /// `application/x-www-form-urlencoded` (RFC 6749, appendix B): everything but letters, digits and `-._~` is escaped.
+    /// Encodes as `application/x-www-form-urlencoded` (RFC 6749, appendix B): escapes all bytes but letters, digits and
+    /// `-._~`.
     static func form(_ fields: [(name: String, value: String)]) -> [UInt8] {
         let digits = Array("0123456789ABCDEF".utf8)
         func escaped(_ text: String) -> [UInt8] {
@@ -76,12 +79,12 @@ struct TokenClient: Sendable {
     }
 }
 
-/// The result of every grant, and all that the token exchange needs to know.
+/// The result of every grant, with all values for the token exchange.
 struct AuthorizationCode: Sendable {
     let code: Secret
     /// The PKCE verifier (RFC 7636, 4.1); the device grant gets it from the server.
     let verifier: Secret
-    /// The redirect address that the grant was asked for with.
+    /// The redirect address in the request for the grant.
     let redirectURI: String
     let grant: ChappieGrant
 }
@@ -91,11 +94,11 @@ struct TokenAnswer: Sendable {
     let idToken: Secret?
     let accessToken: Secret?
     let refreshToken: Secret?
-    /// The server wants no renewal before this moment that the client can do without.
+    /// The server wants no avoidable renewal before this time.
     let earliestRefresh: Date?
 
-    /// - Throws: ``ChappieAuthError/invalidResponse`` when it is not a JSON object with at least one token, or when a
-    ///   token could not travel in a header.
+    /// - Throws: ``ChappieAuthError/invalidResponse`` if the answer is not a JSON object with at least one token, or if
+    ///   a token could not travel in a header.
     init(_ answer: IssuerAnswer) throws(ChappieAuthError) {
         guard let object = answer.object else { throw .invalidResponse }
         idToken = try Self.token("id_token", in: object)

@@ -10,8 +10,8 @@
 
 /// Lets one process at a time change a slot's credential.
 ///
-/// A refresh token works once: two processes that refresh at the same time lose the sign-in. The holder of the lock reads
-/// the store again, and only then asks the server.
+/// A refresh token works once: if two processes refresh at the same time, the sign-in is lost. The holder of the lock
+/// reads the store again, and only then asks the server.
 ///
 /// A complete fake:
 /// ```swift
@@ -20,16 +20,17 @@
 /// }
 /// ```
 public protocol CredentialLock: Sendable {
-    /// Waits until the lock of `slot` is this process's, `limit` at most. It must be free again when its holder dies.
+    /// Waits until this process has the lock of `slot`, `limit` at most. If its holder dies, the lock must become free.
     ///
-    /// - Throws: ``CredentialStoreError/busy(_:)`` past `limit`; ``CredentialStoreError/failed(_:)`` when there can be no
-    ///   lock at all.
+    /// - Throws: ``CredentialStoreError/busy(_:)`` past `limit`; ``CredentialStoreError/failed(_:)`` if no lock is
+    ///   possible here.
     func acquire(
         _ slot: CredentialSlot, within limit: Duration
     ) async throws(CredentialStoreError) -> CredentialLockHold
 
-    /// Keeps a few bytes beside the lock, durable when this returns: a sign-out that the store has not carried out yet.
-    /// `nil` removes them. Default: does nothing. Where it fails, the sign-out is only as durable as the process.
+    /// Keeps a few bytes beside the lock, which are durable when this returns: a sign-out that the store has not
+    /// carried out yet. `nil` removes them. Default: does nothing. If it fails, the sign-out is lost when the process
+    /// ends.
     func setNote(_ note: [UInt8]?, for slot: CredentialSlot)
 
     /// The bytes that ``setNote(_:for:)`` kept, by this process or an earlier one. Default: `nil`.
@@ -40,71 +41,77 @@ extension CredentialLock {
     /// Does nothing.
     public func setNote(_ note: [UInt8]?, for slot: CredentialSlot) {}
 
-    /// No note.
+    /// Returns `nil`.
     public func note(for slot: CredentialSlot) -> [UInt8]? { nil }
 }
 
-/// A lock that is held until it is released or let go of.
+/// A lock that is held until this object is released.
 public final class CredentialLockHold: Sendable {
     private let body: @Sendable () -> Void
 
-    /// - Parameter body: gives the lock back; called once.
+    /// - Parameter body: Releases the lock; called once.
     public init(_ body: @escaping @Sendable () -> Void) { self.body = body }
 
     deinit { body() }
 }
 
-/// No lock: for stores that no other process can see.
+/// Locks nothing: for stores that no other process can see.
 public struct NoCredentialLock: CredentialLock {
-    /// No lock.
+    /// Makes the lock.
     public init() {}
 
     /// Returns at once.
     public func acquire(_ slot: CredentialSlot, within limit: Duration) -> CredentialLockHold { CredentialLockHold {} }
 }
 
-/// ``CredentialLock`` by flock(2) on an empty file, one for each slot: the system lets go of it when the holder dies.
+/// ``CredentialLock`` by flock(2) on an empty file, one for each slot: the system releases the lock when its holder
+/// dies.
 ///
-/// The files stay: removing one would let two processes each lock their own. Their names are digests.
+/// The files are never removed: otherwise two processes could each lock a file of their own. Their names are digests.
 public struct FileCredentialLock: CredentialLock {
     private let directory: String?
     private static let maximumNote = 64 << 10
     private let clock: any ChappieClock
 
     /// - Parameters:
-    ///   - directory: the same for all processes that share the credential, and for them alone, however the user has logged
-    ///     in; made where it is missing. `nil`, where there is no home directory, makes ``acquire(_:within:)`` fail.
-    ///   - clock: for pauses between attempts.
+    ///   - directory: The same for all processes that share the credential, and for no others, however the user has
+    ///     logged in. It is made if it is missing. `nil`, for a user without a home directory, makes
+    ///     ``acquire(_:within:)`` fail.
+    ///   - clock: For pauses between attempts.
     public init(directory: String?, clock: any ChappieClock = SystemClock()) {
         self.directory = directory
         self.clock = clock
     }
 
-    /// Asks for the lock every few milliseconds, so that the wait can be given up.
+    /// Asks for the lock every few milliseconds, so that the caller can stop waiting.
     ///
     /// - Throws: ``CredentialStoreError/busy(_:)``, ``CredentialStoreError/failed(_:)``.
     public func acquire(
         _ slot: CredentialSlot, within limit: Duration
     ) async throws(CredentialStoreError) -> CredentialLockHold {
         let descriptor = try lockFile(of: slot)
-        // Closes the file however this ends.
+        // The file is closed however this ends.
         let hold = CredentialLockHold { close(descriptor) }
         let deadline = clock.elapsed + limit
         var pause = Duration.milliseconds(5)
-        // Asking again and again can be given up at any moment, which a waiting flock can't.
+        // A loop can be interrupted at any time, which a waiting flock can't.
         while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
             let reason = errno
             guard reason == EWOULDBLOCK || reason == EINTR else {
                 throw .failed("the lock can't be taken: \(String(cString: strerror(reason)))")
             }
             guard clock.elapsed < deadline else { throw .busy(limit) }
-            do { try await clock.sleep(for: pause) } catch { throw .cancelled }
+            do {
+                try await clock.sleep(for: pause)
+            } catch {
+                throw .cancelled
+            }
             pause = min(pause * 2, .milliseconds(50))
         }
         return hold
     }
 
-    /// Keeps the note in a file beside the lock's, replaced as a whole.
+    /// Keeps the note in a file beside the lock file, and replaces it as a whole.
     public func setNote(_ note: [UInt8]?, for slot: CredentialSlot) {
         guard let path = try? path(of: slot, "signed-out") else { return }
         guard let note else {
@@ -156,7 +163,7 @@ public struct FileCredentialLock: CredentialLock {
         return descriptor
     }
 
-    /// A digest of what names the slot. Two slots with one digest would share a lock, which does no harm.
+    /// A digest of the slot's names. If two slots have the same digest they share a lock, which does no harm.
     private static func name(of slot: CredentialSlot) -> String {
         FNV1a.hexadecimal([slot.service, slot.account, slot.accessGroup ?? ""] + [slot.issuer].compactMap(\.self))
     }

@@ -1,6 +1,6 @@
 public import ChappieCore
 
-/// Where a credential is stored: one slot, one user's sign-in.
+/// The place of a credential in a store: one slot holds one user's sign-in.
 public struct CredentialSlot: Sendable, Hashable, Codable {
     /// The namespace, in reverse-DNS form. Default `com.chappie.sdk`.
     public let service: String
@@ -8,11 +8,11 @@ public struct CredentialSlot: Sendable, Hashable, Codable {
     public let account: String
     /// Lets several programs share one item. Linux stores it as an attribute and does not enforce it.
     public let accessGroup: String?
-    /// Names the issuer and the backend that the credential is for; `nil` for the default ones. A store must keep slots
-    /// that differ only in this apart.
+    /// Names the issuer and the backend of the credential; `nil` for the default ones. A store must separate slots that
+    /// differ only in this.
     public let issuer: String?
 
-    /// Names a slot.
+    /// Makes a slot with these names.
     public init(
         service: String = "com.chappie.sdk", account: String = "default", accessGroup: String? = nil,
         issuer: String? = nil
@@ -24,14 +24,14 @@ public struct CredentialSlot: Sendable, Hashable, Codable {
     }
 }
 
-/// When a stored credential may be read.
+/// The conditions for reading a stored credential.
 ///
-/// On Linux both ask that the keyring's collection is unlocked, and the first additionally that the login session is
-/// not locked, where there is one.
+/// On Linux both require that the keyring's collection is unlocked. The first also requires that the login session is
+/// not locked, if there is one.
 public enum ChappieKeychainAccessibility: String, Sendable, Hashable, Codable {
     /// Only while the device is unlocked; never moves to another device. The default.
     case whenUnlockedThisDeviceOnly
-    /// Also in the background, once the device has been unlocked since it started.
+    /// Also in the background, after the first unlock since the device started.
     case afterFirstUnlockThisDeviceOnly
 }
 
@@ -49,21 +49,21 @@ public enum ChappieKeychainAccessibility: String, Sendable, Hashable, Codable {
 /// }
 /// ```
 public protocol CredentialStore: Sendable {
-    /// The secret in `slot`; `nil` when there is none (which is not an error).
+    /// The secret in `slot`; `nil` if the slot is empty (which is not an error).
     ///
     /// - Throws: ``CredentialStoreError``. Never waits past the store's own deadline.
     func load(_ slot: CredentialSlot) async throws(CredentialStoreError) -> Secret?
 
-    /// Finds out whether ``save(_:in:)`` can work: before a sign-in asks the user for anything, and before a renewal uses
-    /// up the refresh token. Unlocks what has to be unlocked and asks for a passphrase, if ``load(_:)`` has not done that
+    /// Checks whether ``save(_:in:)`` can work, before a sign-in asks the user for anything and before a renewal uses
+    /// up the refresh token. Unlocks the store if necessary and asks for a passphrase, unless ``load(_:)`` has done so
     /// already. Default: does nothing.
     ///
-    /// - Throws: ``CredentialStoreError``; what is stored is as it was.
+    /// - Throws: ``CredentialStoreError``; the stored secret is unchanged.
     func prepareToSave(in slot: CredentialSlot) async throws(CredentialStoreError)
 
     /// Replaces the secret in `slot`; returns once it has been written, read back and compared.
     ///
-    /// - Throws: ``CredentialStoreError``; the earlier secret is then still there, or nothing is known to be lost.
+    /// - Throws: ``CredentialStoreError``; the earlier secret is then still there, or no loss is known.
     func save(_ secret: Secret, in slot: CredentialSlot) async throws(CredentialStoreError)
 
     /// Removes the secret in `slot`; an empty slot is not an error.
@@ -77,32 +77,32 @@ extension CredentialStore {
     public func prepareToSave(in slot: CredentialSlot) async throws(CredentialStoreError) {}
 }
 
-/// Why a credential store could not do what it was asked; each case is a different thing to tell the user.
+/// The reason why a credential store failed. Each case needs another message for the user.
 public enum CredentialStoreError: Error, Sendable, Hashable {
     /// There is no such store here: no session bus, no keyring service, a missing library.
     case absent(String)
-    /// The keyring is locked, and unlocking it was not possible without asking.
+    /// The keyring is locked, and could not be unlocked without asking the user.
     case locked(String)
     /// The store refused: the user dismissed the prompt, or permissions forbid it.
     case denied(String)
-    /// The store gave no answer within its deadline.
+    /// The store did not answer within its deadline.
     case timedOut(Duration)
     /// The stored bytes are not a credential document.
     case corrupt(String)
-    /// The store gave back other bytes than it was given.
+    /// The store returned other bytes than it was given.
     case notVerified
-    /// Another process held the credential's lock all that time.
+    /// Another process held the credential's lock for all of this time.
     case busy(Duration)
-    /// The passphrase is not the one that the encrypted file at this path was made with. Nothing was changed.
+    /// The passphrase does not fit the encrypted file at this path. The file is unchanged.
     case wrongPassphrase(String)
-    /// An encrypted file needs a passphrase, and none is to be had; why.
+    /// An encrypted file needs a passphrase, and none is available; the string has the reason.
     case noPassphrase(String)
-    /// A file or folder that others could read, change or swap; what is wrong with which, and what to do about it.
+    /// Other users could read, change or replace this file or folder. `remedy` is the advice for the user.
     case unsafeFile(String, remedy: String)
-    /// The stored credential was given by another issuer, or is for another backend, than this program is set up for; the
-    /// string says which. It is left alone.
+    /// The stored credential is from another issuer, or for another backend, than this program is set up for. The
+    /// string names them. The credential is unchanged.
     case foreign(String)
-    /// Anything else, in the store's own words.
+    /// Any other failure, in the store's own words.
     case failed(String)
 }
 
@@ -140,7 +140,7 @@ extension CredentialStoreError: ChappieError {
         case .timedOut:
             "Look for an unanswered keyring prompt or a disk that doesn't answer, or restart the keyring service."
         case .corrupt: "Nothing was deleted. Sign in again to replace it."
-        case .busy: "Try again in a moment; if it stays so, look for a program that hangs."
+        case .busy: "Try again in a moment. If the problem stays, look for a program that hangs."
         case .wrongPassphrase:
             """
             Nothing was changed. Try again with the passphrase the file was made with. If it is lost, sign out, \
@@ -148,14 +148,14 @@ extension CredentialStoreError: ChappieError {
             """
         case .noPassphrase:
             """
-            Name a file that holds it in CHAPPIE_PASSPHRASE_FILE, hand it over as the systemd credential \
+            Put it into a file and set CHAPPIE_PASSPHRASE_FILE to the file's path, pass it as the systemd credential \
             chappie-passphrase, or run the program in a terminal.
             """
         case .unsafeFile(_, let remedy): remedy
         case .foreign:
             "It was left alone. Check the configured addresses, or use another account name for this service."
         case .notVerified, .failed:
-            "Check the keyring service, or the disk that the credential lies on, and try again."
+            "Check the keyring service, or the disk on which the credential is stored, and try again."
         }
     }
 }

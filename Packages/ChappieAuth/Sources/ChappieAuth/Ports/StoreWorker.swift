@@ -2,26 +2,26 @@
 import Dispatch
 import Synchronization
 
-/// Runs the blocking work of a credential store, one piece after the other, on a thread outside of Swift's pool. That
-/// pool has as many threads as there are cores and must never block.
+/// Runs the blocking work of a credential store, one call after the other, on a thread outside of Swift's pool, which
+/// has as many threads as there are cores and must never block.
 @_spi(ChappieInternals)
 public final class StoreWorker: Sendable {
     private let queue: DispatchQueue
     private let clock: any ChappieClock
 
     /// - Parameters:
-    ///   - label: For a debugger.
+    ///   - label: The name of the queue in a debugger.
     ///   - clock: For the deadlines.
     public init(label: String, clock: any ChappieClock = SystemClock()) {
         queue = DispatchQueue(label: label)
         self.clock = clock
     }
 
-    /// Runs `work` when its turn comes. The caller stops waiting at the deadline and when its task is cancelled; work
+    /// Runs `work` when its turn comes. The caller stops waiting at the deadline, or when its task is cancelled. Work
     /// that has not begun by then is not done.
     ///
-    /// - Parameter deadline: Counts from now, so that waiting for the turn is part of it; the work may ask for another.
-    /// - Throws: The errors of `work`; `timedOut`; `failed` when the task is cancelled.
+    /// - Parameter deadline: Starts now, so that it includes the wait for the turn. The work may set another deadline.
+    /// - Throws: The errors of `work`; `timedOut`; `failed` if the task is cancelled.
     public func perform<Output: Sendable>(
         within deadline: Duration,
         _ work: @escaping @Sendable (StoreCall) throws(CredentialStoreError) -> Output
@@ -47,11 +47,11 @@ public final class StoreWorker: Sendable {
         }
     }
 
-    /// Runs `work` after everything that is waiting; no call waits for it.
+    /// Runs `work` after all waiting calls. No caller waits for it.
     public func enqueue(_ work: @escaping @Sendable () -> Void) { queue.async(execute: work) }
 }
 
-/// One call of a ``StoreWorker``, as its work sees it.
+/// One call of a ``StoreWorker``, for use by its work.
 @_spi(ChappieInternals)
 public final class StoreCall: Sendable {
     private struct State {
@@ -72,10 +72,10 @@ public final class StoreCall: Sendable {
     /// Whether the caller has stopped waiting.
     public var isOver: Bool { state.withLock(\.isOver) }
 
-    /// Replaces the call's deadline, from now on: a user takes longer than a program.
+    /// Replaces the call's deadline, which starts now: a user needs more time than a program.
     public func allow(_ limit: Duration) {
         let timer = Task.detached { [self] in
-            // A sleep that was cut short means that the call is over or has another deadline.
+            // If the sleep was interrupted, the call is over or has another deadline.
             guard (try? await clock.sleep(for: limit)) != nil else { return }
             fail(.timedOut(limit))
             end()
@@ -88,7 +88,8 @@ public final class StoreCall: Sendable {
         old?.cancel()
     }
 
-    /// Runs `handler` once when the call ends, however it ends; at once when it is over. Cancels blocking C calls.
+    /// Runs `handler` once when the call ends, for whatever reason; at once if it is over. For cancelling blocking C
+    /// calls.
     public func onEnd(_ handler: @escaping @Sendable () -> Void) {
         let isOver = state.withLock { state in
             if !state.isOver { state.onEnd = handler }
@@ -103,13 +104,13 @@ public final class StoreCall: Sendable {
             return state
         }
         ended.timer?.cancel()
-        // Outside of the lock: the handler runs code of a library.
+        // Outside of the lock, because the handler calls a library.
         ended.onEnd?()
     }
 }
 
 @_spi(ChappieInternals)
 extension CredentialStoreError {
-    /// A call whose task was cancelled.
+    /// The task of a call was cancelled.
     public static let cancelled = CredentialStoreError.failed("the call was cancelled")
 }

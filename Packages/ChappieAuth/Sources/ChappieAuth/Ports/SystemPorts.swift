@@ -2,39 +2,39 @@ public import ChappieCore
 
 /// Shows a web page to the user.
 public protocol Browser: Sendable {
-    /// Opens `url` and returns once the browser has been asked to; it can't be known whether a page appeared.
+    /// Opens `url` and returns once the browser has been started. Whether a page appeared is unknown.
     ///
-    /// - Throws: ``DesktopError`` when there is no way to open a page here.
+    /// - Throws: ``DesktopError`` if no page can be opened here.
     func open(_ url: URL) async throws(DesktopError)
 }
 
-/// Puts text where the user can paste it from.
+/// Copies text to a place from which the user can paste it.
 public protocol Clipboard: Sendable {
     /// Copies `text`.
     ///
-    /// - Throws: ``DesktopError`` when there is no clipboard to reach.
+    /// - Throws: ``DesktopError`` if no clipboard can be reached.
     func copy(_ text: String) async throws(DesktopError) -> ClipboardOutcome
 }
 
-/// The certainty of a copy.
+/// The certainty that a copy has succeeded.
 public enum ClipboardOutcome: Sendable, Hashable {
-    /// The clipboard owner took the text.
+    /// The owner of the clipboard took the text.
     case copied
-    /// The terminal was asked (OSC 52), and terminals don't answer: never tell the user that it was copied.
+    /// The terminal was asked (OSC 52), and terminals don't answer: never report to the user that it was copied.
     case requested
 }
 
 /// Shows a short desktop notification.
 public protocol Notifier: Sendable {
-    /// Asks the user, where the platform wants that, whether this program may show notifications; returns at once where
-    /// the user has answered before. The default asks nothing: a Linux desktop has no such question.
+    /// Asks the user whether this program may show notifications, if the platform requires that. Returns at once if the
+    /// user has answered before. The default asks nothing, since a Linux desktop doesn't require it.
     ///
-    /// - Throws: ``DesktopError`` when the user has refused.
+    /// - Throws: ``DesktopError`` if the user has refused.
     func requestPermission() async throws(DesktopError)
 
     /// Shows `title` and `body` (plain text).
     ///
-    /// - Throws: ``DesktopError`` when nothing here shows notifications.
+    /// - Throws: ``DesktopError`` if notifications can't be shown here.
     func notify(title: String, body: String) async throws(DesktopError)
 }
 
@@ -43,9 +43,9 @@ extension Notifier {
     public func requestPermission() async throws(DesktopError) {}
 }
 
-/// Something the desktop could not do, as a sentence; the work that asked for it goes on without.
+/// A failure of the desktop, as a sentence. The work that asked for it continues without it.
 public struct DesktopError: ChappieError, Hashable {
-    /// A whole sentence: what is missing and what to do instead.
+    /// A whole sentence: the missing part and the alternative.
     public let sentence: String
 
     /// An error with this message.
@@ -55,7 +55,7 @@ public struct DesktopError: ChappieError, Hashable {
     public var errorDescription: String? { sentence }
 }
 
-/// Knows whether the user has locked the login session that this program runs in (the lock screen).
+/// Reports whether the user has locked the login session in which this program runs (the lock screen).
 ///
 /// A complete fake:
 /// ```swift
@@ -64,34 +64,35 @@ public struct DesktopError: ChappieError, Hashable {
 /// }
 /// ```
 public protocol SessionLock: Sendable {
-    /// The lock's state now; not remembered, since it changes at any moment.
+    /// The present state of the lock. It is not cached, since it may change at any time.
     ///
-    /// - Throws: ``CredentialStoreError`` when there is a login session and its state can't be learnt, which is as good
-    ///   as locked: `timedOut` past the adapter's own deadline, `denied`, `failed`. That there is no session is *not* an
-    ///   error: ``SessionLockState/noSession(_:)``.
+    /// - Throws: ``CredentialStoreError`` if there is a login session and its state can't be read, which counts as
+    ///   locked: `timedOut` past the adapter's own deadline, `denied`, `failed`. A missing session is *not* an error:
+    ///   ``SessionLockState/noSession(_:)``.
     func state() async throws(CredentialStoreError) -> SessionLockState
 }
 
 /// The state of a login session's lock.
 public enum SessionLockState: Sendable, Hashable {
-    /// The lock screen is up.
+    /// The lock screen is shown.
     case locked
-    /// The user is at the session, or could be.
+    /// The session is not locked.
     case unlocked
-    /// There is nothing that could be locked (a container, a service, a system without a login manager); why, as the
-    /// middle of a sentence.
+    /// There is no session that could be locked (a container, a service, a system without a login manager). The string
+    /// has the reason, as the middle of a sentence.
     case noSession(String)
 }
 
 /// Unpredictable bytes.
 public protocol Entropy: Sendable {
-    /// `count` bytes fit for keys and verifiers.
+    /// `count` bytes that are good enough for keys and verifiers.
     ///
-    /// - Throws: ``ChappieAuthError/secureRandomFailed(statusCode:)`` when the system has none to give.
+    /// - Throws: ``ChappieAuthError/secureRandomFailed(statusCode:)`` if the system returns none.
     func bytes(_ count: Int) throws -> [UInt8]
 }
 
-/// The system's generator (getrandom(2) on Linux, arc4random on Apple platforms), through Swift's own.
+/// The system's generator (getrandom(2) on Linux, arc4random on Apple platforms), used through Swift's standard
+/// library.
 public struct SystemEntropy: Entropy {
     /// The generator of this system.
     public init() {}

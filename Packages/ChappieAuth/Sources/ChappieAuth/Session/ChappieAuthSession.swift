@@ -6,19 +6,19 @@
     extension ChappieAuthSession: ObservableObject {}
 #endif
 
-/// Signs one user in and out, and reports the state of that.
+/// Signs one user in and out, and reports the state of the sign-in.
 ///
 /// ```swift
 /// let account = try await session.signIn { code in
 ///     print("Open \(code.verificationURL) and type \(code.userCode)")
 /// }
 /// ```
-/// An `ObservableObject` where Combine exists; on every platform the two streams tell of each change. Nothing here gives
-/// out a token.
+/// It is an `ObservableObject` if Combine is available. On every platform the two streams report each change. No method
+/// returns a token.
 @MainActor
 public final class ChappieAuthSession {
     let manager: CredentialManager
-    /// Tells the user to come back once the account is linked.
+    /// Asks the user to come back once the account is linked.
     @_spi(ChappieInternals) public let notifier: (any Notifier)?
     private let states = StatusSubject(ChappieAuthState.signedOut)
     private let linkStates = StatusSubject(ChappieDeviceLinkState.idle)
@@ -27,22 +27,25 @@ public final class ChappieAuthSession {
     /// The running sign-in.
     private var attempt: Attempt?
     private var newestAttempt: Attempt?
-    /// How long the main thread is blocked for the store, at the start and at a sign-out.
+    /// The time for which the main thread waits for the store, at the start and at a sign-out.
     private let storeDeadline: Duration
 
-    /// One try to sign in.
+    /// One attempt to sign in.
     @MainActor private final class Attempt {
-        /// The number of sign-outs when it began; a later one ends it.
+        /// The number of sign-outs when it began; a later sign-out ends it.
         let signOuts: Int
-        /// Whether the session itself tells the user that the account is linked.
+        /// Whether the session itself notifies the user that the account is linked.
         let announces: Bool
-        /// From here on a user who appears as signed in is this attempt's own.
+        /// From here on, a user who appears as signed in comes from this attempt.
         var isSaving = false
         /// The code to show, for the caller who started the attempt.
         let code = Promise<ChappieDeviceCode>()
         let account = Promise<ChappieAccountInfo>()
 
-        init(signOuts: Int, announces: Bool) { (self.signOuts, self.announces) = (signOuts, announces) }
+        init(signOuts: Int, announces: Bool) {
+            self.signOuts = signOuts
+            self.announces = announces
+        }
 
         func fail(_ error: ChappieAuthError) {
             code.fulfil(.failure(error))
@@ -50,30 +53,30 @@ public final class ChappieAuthSession {
         }
     }
 
-    /// The state by the credential alone; ``state`` differs from it while a sign-in runs.
+    /// The state that follows from the credential alone. ``state`` differs from it during a sign-in.
     private var credentialState = ChappieAuthState.signedOut
     private var appliedSequence = -1
 
     /// The account that is signed in, if any.
     public private(set) var accountInfo: ChappieAccountInfo? { willSet { willChange() } }
-    /// The last thing that went wrong here; a new sign-in and a successful refresh clear it. A sign-in that was
-    /// cancelled is nothing that went wrong.
+    /// The last failure. A new sign-in and a successful refresh clear it. A cancelled sign-in is not a failure.
     public private(set) var lastError: ChappieAuthError? { willSet { willChange() } }
-    /// The credential store's part in ``lastError``, when the store is what failed: locked, absent, denied and timed
-    /// out are different things to tell the user.
+    /// The error of the credential store, if the store caused ``lastError``. A locked, an absent, a denied and a slow
+    /// store need different messages for the user.
     public private(set) var lastStoreError: CredentialStoreError? { willSet { willChange() } }
 
-    /// A session over `credentials`, which every client of the slot shares; populated when this returns if the user signed
-    /// in before.
+    /// Makes a session over `credentials`, which every client of the slot shares. If the user signed in before, the
+    /// session is populated when this returns.
     ///
-    /// An initialiser can't suspend, so this one blocks the main thread while another thread reads the store; a keyring
-    /// usually takes a few milliseconds. After `loadDeadline` ``state`` is ``ChappieAuthState/failed(_:)`` with a sentence,
-    /// and the late result still arrives through ``stateUpdates``.
+    /// An initialiser can't suspend, so this one blocks the main thread while another thread reads the store. A keyring
+    /// usually takes a few milliseconds. After `loadDeadline`, ``state`` is ``ChappieAuthState/failed(_:)`` with a
+    /// sentence, and the late result still arrives through ``stateUpdates``.
     ///
     /// - Parameters:
-    ///   - credentials: the manager of the credential slot, shared with its clients.
-    ///   - notifier: tells the user to come back once the account is linked. Default none.
-    ///   - loadDeadline: default 6 s, a little over the deadline of the keyring adapters themselves. Zero does not wait.
+    ///   - credentials: The manager of the credential slot, shared with its clients.
+    ///   - notifier: Asks the user to come back once the account is linked. Default none.
+    ///   - loadDeadline: Default 6 s, a little over the deadline of the keyring adapters themselves. Zero does not
+    ///     wait.
     public convenience init(
         credentials: CredentialManager, notifier: (any Notifier)? = nil, loadDeadline: Duration = .seconds(6)
     ) {
@@ -87,10 +90,10 @@ public final class ChappieAuthSession {
         }
     }
 
-    /// The same for a caller that can suspend: nothing is blocked, and the store, which may ask the user, is read once and
-    /// has the time that it takes.
+    /// The same for a caller that can suspend. It blocks no thread, and the store, which may ask the user, is read once
+    /// and without a time limit.
     ///
-    /// - Throws: `CancellationError`. Not an error: a store that can't be read, which ``lastStoreError`` tells.
+    /// - Throws: `CancellationError`. A store that can't be read is not an error; see ``lastStoreError``.
     public convenience init(loading credentials: CredentialManager, notifier: (any Notifier)? = nil) async throws {
         _ = try? await credentials.ask(.account)
         try Task.checkCancellation()
@@ -104,7 +107,7 @@ public final class ChappieAuthSession {
         storeDeadline = deadline
         self.notifier = notifier
         apply(first)
-        // The current snapshot comes first: nothing that happens in between is missed.
+        // The stream starts with the current snapshot, so no change in between is missed.
         let updates = credentials.status.updates()
         follower = Task { [weak self] in
             for await snapshot in updates { self?.apply(snapshot) }
@@ -116,7 +119,7 @@ public final class ChappieAuthSession {
         signInTask?.cancel()
     }
 
-    /// Where the sign-in stands.
+    /// The state of the sign-in.
     public private(set) var state: ChappieAuthState {
         get { states.value }
         set {
@@ -125,7 +128,7 @@ public final class ChappieAuthSession {
         }
     }
 
-    /// How far the current, or the last, device sign-in has come.
+    /// The progress of the current or the last device sign-in.
     public private(set) var deviceLinkState: ChappieDeviceLinkState {
         get { linkStates.value }
         set {
@@ -134,21 +137,21 @@ public final class ChappieAuthSession {
         }
     }
 
-    /// The current ``state`` first, then every change in order, none left out. Each call gives a stream of its own.
+    /// The current ``state`` first, then every change in order, without gaps. Each call returns a new stream.
     public var stateUpdates: AsyncStream<ChappieAuthState> { states.updates() }
 
-    /// The current ``deviceLinkState`` first, then every change in order, none left out.
+    /// The current ``deviceLinkState`` first, then every change in order, without gaps.
     public var deviceLinkStateUpdates: AsyncStream<ChappieDeviceLinkState> { linkStates.updates() }
 }
 
 // MARK: Signing in
 
 extension ChappieAuthSession {
-    /// Starts a device sign-in and returns as soon as there is a code to show; the rest goes on by itself. A credential
-    /// that is there already stays in use until the new one is stored. A sign-in that is running is cancelled first.
+    /// Starts a device sign-in and returns as soon as there is a code to show; the rest runs in the background. An
+    /// existing credential stays in use until the new one is stored. A running sign-in is cancelled first.
     ///
-    /// - Throws: ``ChappieAuthError``: `cancelledSignIn` when the task, or the sign-in, is cancelled before there is a
-    ///   code; `authorizationDenied` with directions when device sign-in is switched off; `networkFailure`,
+    /// - Throws: ``ChappieAuthError``: `cancelledSignIn` if the task or the sign-in is cancelled before there is a
+    ///   code; `authorizationDenied` with directions if device sign-in is switched off; `networkFailure`,
     ///   `tokenExchangeFailed`, `invalidResponse`.
     @discardableResult
     public func startDeviceCodeSignIn() async throws -> ChappieDeviceCode {
@@ -158,11 +161,12 @@ extension ChappieAuthSession {
 
     /// Signs in from start to end.
     ///
-    /// - Parameter show: shows the code to the user. The service is asked meanwhile whether the user has approved.
-    /// - Returns: the account that is signed in, when `show` has returned as well.
-    /// - Throws: ``ChappieAuthError``: as ``startDeviceCodeSignIn()``, and `expiredDeviceCode`, `pollingTimeout` or
-    ///   `authorizationDenied` when the user has not approved; what `show` throws, which cancels the sign-in. Cancelling the
-    ///   task cancels the sign-in.
+    /// - Parameter show: Shows the code to the user. Meanwhile the session asks the service whether the user has
+    ///   approved.
+    /// - Returns: The account that is signed in, once `show` has returned as well.
+    /// - Throws: ``ChappieAuthError``: the errors of ``startDeviceCodeSignIn()``, and `expiredDeviceCode`,
+    ///   `pollingTimeout` or `authorizationDenied` if the user has not approved; the errors of `show`, which cancel the
+    ///   sign-in. Cancelling the task cancels the sign-in.
     @discardableResult
     public func signIn(
         _ show: @MainActor (ChappieDeviceCode) async throws -> Void
@@ -170,14 +174,16 @@ extension ChappieAuthSession {
         try await signIn(announces: true, show)
     }
 
-    /// The same for a caller that tells the user itself, in its own words, that the account is linked.
+    /// The same for a caller that notifies the user itself, in its own words, that the account is linked.
     @discardableResult
     @_spi(ChappieInternals) public func signIn(
         announces: Bool, _ show: @MainActor (ChappieDeviceCode) async throws -> Void
     ) async throws -> ChappieAccountInfo {
         let attempt = begin(announces: announces)
         let code = try await result(attempt.code, of: attempt)
-        do { try await show(code) } catch {
+        do {
+            try await show(code)
+        } catch {
             if self.attempt === attempt { cancelSignIn() }
             throw error
         }
@@ -187,8 +193,10 @@ extension ChappieAuthSession {
     private func begin(announces: Bool = true) -> Attempt {
         cancelSignIn()
         let attempt = Attempt(signOuts: manager.status.value.signOuts, announces: announces)
-        (self.attempt, newestAttempt) = (attempt, attempt)
-        (lastError, lastStoreError) = (nil, nil)
+        self.attempt = attempt
+        newestAttempt = attempt
+        lastError = nil
+        lastStoreError = nil
         state = .signingIn
         deviceLinkState = .requestingCode
         signInTask = run(attempt)
@@ -204,8 +212,8 @@ extension ChappieAuthSession {
         }
     }
 
-    /// Ends the running sign-in; ``deviceLinkState`` becomes `cancelled` and ``state`` what it was before. Nothing
-    /// happens when none is running.
+    /// Ends the running sign-in. ``deviceLinkState`` becomes `cancelled`, and ``state`` returns to its earlier value.
+    /// Does nothing if no sign-in is running.
     public func cancelSignIn() {
         guard let attempt else { return }
         self.attempt = nil
@@ -246,12 +254,12 @@ extension ChappieAuthSession {
         deviceLinkState = .polling(code)
     }
 
-    /// The credential is stored: this is true even if the caller cancelled in the same moment.
+    /// The credential is stored, even if the caller cancelled in the same moment.
     private func linked(_ snapshot: CredentialSnapshot, _ attempt: Attempt) {
         guard newestAttempt === attempt else { return }
         self.attempt = nil
         apply(snapshot)
-        // The follower may have applied it already, while the attempt still had the word.
+        // The follower may have applied it already, while the attempt still determined `state`.
         state = credentialState
         guard snapshot.signOuts == attempt.signOuts, case .signedIn(let account, let expiresAt) = snapshot.status else {
             deviceLinkState = .cancelled
@@ -273,7 +281,7 @@ extension ChappieAuthSession {
         self.attempt = nil
         let error = note(error)
         deviceLinkState = error == .expiredDeviceCode ? .expired : .failed(error)
-        // A user who is signed in stays so; else the user has to see the sentence.
+        // A user who is signed in stays signed in. Otherwise the user has to see the sentence.
         if credentialState == .signedOut, error != .expiredDeviceCode {
             state = .failed(error.errorDescription ?? "Signing in failed.")
         } else {
@@ -286,9 +294,10 @@ extension ChappieAuthSession {
 // MARK: Signing out and refreshing
 
 extension ChappieAuthSession {
-    /// Signs out and cancels a running sign-in. When this returns, ``state`` is `signedOut`, and the stored credential is
-    /// gone or, where the store takes longer than the initialiser's deadline (the main thread is blocked until then), marked
-    /// as gone for the next start. The server is told in the background. ``lastStoreError`` says so should the store refuse.
+    /// Signs out and cancels a running sign-in. When this returns, ``state`` is `signedOut` and the stored credential
+    /// is deleted. If the store takes longer than the initialiser's deadline, during which the main thread is blocked,
+    /// the credential is marked as deleted for the next start. The server is informed in the background. If the store
+    /// refuses, ``lastStoreError`` is set.
     public func signOut() {
         let signOut = beginSignOut()
         signOut.waitUntilGone(within: storeDeadline)
@@ -298,26 +307,31 @@ extension ChappieAuthSession {
             } catch CredentialFailure.store(let error) {
                 _ = self?.note(CredentialFailure.store(error))
             } catch {
-                // The server could not be told: best effort, and nothing for a user to do.
+                // The server could not be reached. This is best effort, and the user can do nothing about it.
             }
         }
     }
 
     /// Signs out, and waits until the stored credential is deleted and the server has revoked it (10 s at most).
     ///
-    /// - Throws: ``ChappieAuthError`` when the credential could not be deleted, which ``lastStoreError`` explains, and
-    ///   when it is gone from here and only the server could not be told. Not an error: no user was signed in.
+    /// - Throws: ``ChappieAuthError`` if the credential could not be deleted, in which case ``lastStoreError`` has the
+    ///   cause, or if it is deleted here and only the server could not be reached. It is not an error if no user was
+    ///   signed in.
     public func signOutAndRevoke() async throws {
-        do { try await beginSignOut().finish() } catch let error as CancellationError { throw error } catch {
+        do {
+            try await beginSignOut().finish()
+        } catch let error as CancellationError {
+            throw error
+        } catch {
             throw note(error)
         }
     }
 
     /// Renews the tokens now, for instance after a change of plan.
     ///
-    /// - Throws: ``ChappieAuthError``; with `requiresReauthentication` the user has been signed out and ``state`` is
-    ///   ``ChappieAuthState/reauthenticationRequired``, else the credential is as it was. `CancellationError` when the task
-    ///   was cancelled; the refresh, whose token is good for one use, is then finished in the background.
+    /// - Throws: ``ChappieAuthError``; if it has `requiresReauthentication`, the user has been signed out and ``state``
+    ///   is ``ChappieAuthState/reauthenticationRequired``. Otherwise the credential is unchanged. `CancellationError`
+    ///   if the task was cancelled. The refresh, whose token works once, then ends in the background.
     public func refreshAuth() async throws {
         defer { apply(manager.status.value) }
         do {
@@ -329,15 +343,16 @@ extension ChappieAuthSession {
         }
     }
 
-    /// Reads the store again if no credential is known: a keyring that has been unlocked since. The result is ``state``.
+    /// Reads the store again if no credential is known, for instance after the user has unlocked the keyring. The
+    /// result is ``state``.
     public func reload() async {
         _ = try? await manager.ask(.account)
         apply(manager.status.value)
     }
 
-    /// Waits until a renewal, a sign-in or a sign-out that is under way has been stored: for programs that end.
+    /// Waits until a renewal, a sign-in or a sign-out in progress has been stored: for programs that end.
     ///
-    /// - Parameter limit: default 75 seconds: what a token endpoint and a store may take.
+    /// - Parameter limit: Default 75 seconds, the time that a token endpoint and a store may take.
     public func finishPendingWork(within limit: Duration = .seconds(75)) async { await manager.settle(within: limit) }
 
     private func beginSignOut() -> CredentialManager.SignOut {
@@ -348,7 +363,7 @@ extension ChappieAuthSession {
         return signOut
     }
 
-    /// Remembers what went wrong, in the terms of the public API.
+    /// Remembers the failure as a public error.
     private func note(_ error: any Error) -> ChappieAuthError {
         let authError: ChappieAuthError
         lastStoreError = nil
@@ -367,7 +382,7 @@ extension ChappieAuthSession {
 // MARK: Following the credential
 
 extension ChappieAuthSession {
-    /// Takes over what is known about the credential, unless something later has been taken over already.
+    /// Applies a snapshot of the credential, unless a later one has been applied already.
     private func apply(_ snapshot: CredentialSnapshot) {
         guard snapshot.sequence > appliedSequence else { return }
         appliedSequence = snapshot.sequence
@@ -378,13 +393,16 @@ extension ChappieAuthSession {
             accountInfo = nil
             if case .linked = deviceLinkState { deviceLinkState = .idle }
         case .signedIn(let info, let expiresAt):
-            // The store, or the service, has come round: what it said before is over.
-            if case .failed = credentialState { (lastError, lastStoreError) = (nil, nil) }
+            // The store or the service works again, so its earlier error is over.
+            if case .failed = credentialState {
+                lastError = nil
+                lastStoreError = nil
+            }
             if credentialState == .reauthenticationRequired { lastError = nil }
             let isNew = credentialState == .signedOut || credentialState == .reauthenticationRequired
             credentialState = .signedIn(expiresAt: expiresAt)
             accountInfo = info
-            // Another session of this credential was faster: the user has what they wanted.
+            // Another session of this credential was faster, so the user is signed in.
             if isNew, let attempt, !attempt.isSaving {
                 attempt.account.fulfil(.success(info))
                 cancelSignIn()

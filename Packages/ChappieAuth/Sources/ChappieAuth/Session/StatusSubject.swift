@@ -1,9 +1,9 @@
 import Synchronization
 
-/// A value and everyone who watches it.
+/// A value and its watchers.
 @_spi(ChappieInternals) public final class StatusSubject<Value: Sendable & Equatable>: Sendable {
     private struct Watcher {
-        /// Called under the lock, so that all see changes in the order in which they were made.
+        /// Called under the lock, so that all watchers see the changes in the same order.
         let changed: @Sendable (_ earlier: Value, _ now: Value) -> Void
         let finished: @Sendable () -> Void
     }
@@ -20,14 +20,14 @@ import Synchronization
     public init(_ value: Value) { state = Mutex(State(value: value)) }
 
     deinit {
-        // Outside of the lock: finishing calls back into the removal.
+        // Outside of the lock, because finishing calls back into the removal.
         for watcher in state.withLock({ Array($0.watchers.values) }) { watcher.finished() }
     }
 
     /// The value now.
     public var value: Value { state.withLock(\.value) }
 
-    /// Sets the value and tells the watchers; an equal value is no change.
+    /// Sets the value and notifies the watchers. An equal value is not a change.
     public func set(_ value: Value) {
         state.withLock { state in
             let earlier = state.value
@@ -37,11 +37,11 @@ import Synchronization
         }
     }
 
-    /// The current value first, then every change in order. Each call gives a stream of its own, with a buffer that has no
-    /// bound: a slow watcher misses nothing.
+    /// The current value first, then every change in order. Each call returns a new stream. Its buffer has no bound, so
+    /// a slow watcher misses no change.
     public func updates() -> AsyncStream<Value> { changes(startingWith: { $0 }) { _, now in now } }
 
-    /// A stream of what `element` makes of each change.
+    /// A stream of the elements that `element` makes from changes.
     func changes<Element: Sendable>(
         startingWith first: (Value) -> Element? = { _ in nil },
         _ element: @escaping @Sendable (_ earlier: Value, _ now: Value) -> Element?

@@ -1,20 +1,20 @@
 @_spi(ChappieInternals) import ChappieCore
 import Synchronization
 
-/// Bytes that must not show: prints as `‹redacted›`, is not `Codable`, brings a warning where it is put into text, and is wiped
-/// when the last copy goes.
+/// Bytes that must stay secret. A secret prints as `‹redacted›`, is not `Codable`, causes a compiler warning if it is
+/// put into text, and is wiped when its last copy is released.
 ///
-/// Wiping covers the bytes kept here; a string made of them by a caller lives as long as the caller keeps it.
+/// Wiping covers the bytes in this value. A string that a caller makes from them lives as long as the caller keeps it.
 public struct Secret: Sendable {
     private let storage: Storage
 
-    /// Takes over a copy of `bytes`.
+    /// Keeps a copy of `bytes`.
     public init(_ bytes: [UInt8]) { storage = Storage(bytes) }
 
     /// A secret with the bytes of this text.
     public init(_ text: String) { self.init(Array(text.utf8)) }
 
-    /// Lends the bytes to `body`, which must not keep them.
+    /// Calls `body` with the bytes. `body` must not keep them.
     public func withBytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) throws -> Result) rethrows -> Result {
         // The array leaves the lock as a second reference to the same buffer, not as a copy of it.
         try withExtendedLifetime(storage) { try storage.bytes.withLock { $0 }.withUnsafeBufferPointer(body) }
@@ -34,7 +34,7 @@ public struct Secret: Sendable {
     }
 }
 
-/// Kept out of line so that the compiler can't see that the bytes are not read again.
+/// Kept out of line, because the compiler must not see that the bytes are not read again.
 @inline(never)
 private func wipe(_ bytes: inout [UInt8]) {
     for index in bytes.indices { bytes[index] = 0 }
@@ -42,7 +42,7 @@ private func wipe(_ bytes: inout [UInt8]) {
 }
 
 extension Secret: Equatable {
-    /// Compares every byte whatever it finds, so that time tells nothing but the length.
+    /// Compares every byte in any case, so that the time reveals only the length.
     public static func == (left: Secret, right: Secret) -> Bool {
         var copy = left.withBytes(Array.init)
         defer { wipe(&copy) }
@@ -65,17 +65,17 @@ extension Secret: CustomStringConvertible, CustomDebugStringConvertible, CustomR
 }
 
 extension DefaultStringInterpolation {
-    /// Redacted, and a warning of the compiler: text goes to logs and messages. (An unavailable overload would be passed
-    /// over for the general one.)
-    @available(*, deprecated, message: "a secret is not to be put into text")
+    /// Appends the redacted form, and causes a compiler warning, because text goes to logs and messages. (The compiler
+    /// would prefer the general overload to an unavailable one.)
+    @available(*, deprecated, message: "a secret must not be put into text")
     public mutating func appendInterpolation(_ secret: Secret) { appendLiteral(secret.description) }
 }
 
 extension Secret {
-    /// The bytes as text, for the one moment a request or a stored document is put together.
+    /// The bytes as text, only for the moment at which a request or a stored document is built.
     var text: String { withBytes { String(decoding: $0, as: UTF8.self) } }
 
-    /// A token fit for an authorization header: 1 byte to 64 KiB of visible ASCII; `nil` for anything else.
+    /// A token that fits an authorization header: 1 byte to 64 KiB of visible ASCII; `nil` for anything else.
     init?(token: String?) {
         guard let token = UntrustedText.token(token, limit: 64 << 10) else { return nil }
         self.init(token)
