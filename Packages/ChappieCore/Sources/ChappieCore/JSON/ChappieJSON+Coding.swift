@@ -1,7 +1,7 @@
-// MARK: As text
+// MARK: Text
 
 extension ChappieJSON {
-    /// The value as compact JSON, members in their order; the same value always gives the same bytes.
+    /// The value as compact JSON, with members in their order. The same value always gives the same bytes.
     public func serialized() -> String { String(decoding: serializedBytes(), as: UTF8.self) }
 
     /// The value as compact JSON in UTF-8.
@@ -68,8 +68,8 @@ extension ChappieJSON: Codable {
         init?(intValue: Int) { nil }
     }
 
-    /// Decodes any value. Through `JSONDecoder` integers are exact within 64 bits and the order of members is the
-    /// decoder's; for everything else use ``init(parsing:)-([UInt8])``.
+    /// Decodes any value. With `JSONDecoder`, integers are exact within 64 bits, and the members have the decoder's
+    /// order. For exact numbers and the original order use ``init(parsing:)-([UInt8])``.
     public init(from decoder: any Decoder) throws {
         if let container = try? decoder.container(keyedBy: Key.self) {
             let keys = container.allKeys.sorted { $0.stringValue < $1.stringValue }
@@ -98,7 +98,7 @@ extension ChappieJSON: Codable {
         }
     }
 
-    /// Encodes any value; a number beyond 64 bits as the nearest double.
+    /// Encodes any value. A number beyond 64 bits is encoded as the nearest double.
     public func encode(to encoder: any Encoder) throws {
         switch self {
         case .null: try Bool?.none.encode(to: encoder)
@@ -116,17 +116,17 @@ extension ChappieJSON: Codable {
 }
 
 extension ChappieJSONObject: Codable {
-    /// Decodes what ``encode(to:)`` writes, or an object of the decoder's own format, whose members have no order.
+    /// Decodes the output of ``encode(to:)``, or an object in the decoder's own format, whose members have no order.
     public init(from decoder: any Decoder) throws {
         var json = try ChappieJSON(from: decoder)
         if let text = json.string { json = try ChappieJSON(parsing: text) }
         guard let object = json.object else {
             throw DecodingError.typeMismatch(
-                ChappieJSONObject.self, .init(codingPath: decoder.codingPath, debugDescription: "It is no object."))
+                ChappieJSONObject.self, .init(codingPath: decoder.codingPath, debugDescription: "It is not an object."))
         }
         self = object
     }
 
-    /// Encodes the object as its JSON text, since encoders keep no order of members and requests depend on it.
+    /// Encodes the object as its JSON text, since encoders don't keep the order of members and requests depend on it.
     public func encode(to encoder: any Encoder) throws { try ChappieJSON.object(self).serialized().encode(to: encoder) }
 }

@@ -11,7 +11,7 @@ public enum ChappieJSON: Sendable, Hashable {
     case null
     /// `true` or `false`.
     case bool(Bool)
-    /// A number with its digits as written.
+    /// A number with its original digits.
     case number(ChappieJSONNumber)
     /// A string without its escapes.
     case string(String)
@@ -21,7 +21,7 @@ public enum ChappieJSON: Sendable, Hashable {
     case object(ChappieJSONObject)
 }
 
-/// The name that the documents use for ``ChappieJSON``.
+/// The name of ``ChappieJSON`` in the documents.
 public typealias ChappieJSONValue = ChappieJSON
 
 // MARK: Reading
@@ -47,9 +47,9 @@ extension ChappieJSON {
     public var array: [ChappieJSON]? { if case .array(let value) = self { value } else { nil } }
     /// The members of an object.
     public var object: ChappieJSONObject? { if case .object(let value) = self { value } else { nil } }
-    /// The number as an integer, if it is one and fits.
+    /// The number as an integer; `nil` if it is not an integer or does not fit.
     public var int: Int? { if case .number(let value) = self { value.int } else { nil } }
-    /// The number as a double; finite.
+    /// The number as a double, which is always finite.
     public var double: Double? { if case .number(let value) = self { value.double } else { nil } }
 }
 
@@ -64,40 +64,40 @@ extension ChappieJSON: ExpressibleByStringInterpolation, ExpressibleByIntegerLit
     public init(nilLiteral: ()) { self = .null }
     public init(arrayLiteral elements: ChappieJSON...) { self = .array(elements) }
     public init(dictionaryLiteral elements: (String, ChappieJSON)...) { self = .object(ChappieJSONObject(elements)) }
-    /// A number. A value that is not finite becomes `null`, because JSON has no word for it.
+    /// A number. A value that is not finite becomes `null`, because JSON can't express it.
     public init(floatLiteral value: Double) { self = ChappieJSONNumber(value).map(ChappieJSON.number) ?? .null }
 
     /// An integer as a JSON number.
     public static func integer(_ value: Int) -> ChappieJSON { .number(ChappieJSONNumber(value)) }
-    /// A double as a JSON number; `null` when it is not finite.
+    /// A double as a JSON number; `null` if it is not finite.
     public static func double(_ value: Double) -> ChappieJSON { ChappieJSON(floatLiteral: value) }
-    /// The same as ``integer(_:)``, in the words of the case.
+    /// The same as ``integer(_:)``, under the name of the case.
     public static func number(_ value: Int) -> ChappieJSON { integer(value) }
-    /// The same as ``double(_:)``, in the words of the case.
+    /// The same as ``double(_:)``, under the name of the case.
     public static func number(_ value: Double) -> ChappieJSON { double(value) }
 }
 
 // MARK: Objects
 
-/// The members of a JSON object, in the order they were written.
+/// The members of a JSON object, in their original order.
 ///
-/// Look-up is linear: objects on this wire have few members. When a name occurs twice, the last one counts.
+/// Look-up is linear, because objects of this protocol have few members. If a name occurs twice, the last one counts.
 public struct ChappieJSONObject: Sendable, Hashable, ExpressibleByDictionaryLiteral {
     /// One name and its value.
     public struct Member: Sendable, Hashable {
         /// The name, without escapes.
         public var name: String
-        /// The value that the name stands for.
+        /// The value of the member.
         public var value: ChappieJSON
 
-        /// A member of the two.
+        /// A member with this name and value.
         public init(name: String, value: ChappieJSON) {
             self.name = name
             self.value = value
         }
     }
 
-    /// All members, doubled names included.
+    /// All members, including those with a repeated name.
     public private(set) var members: [Member]
 
     /// Members in the order given.
@@ -110,12 +110,12 @@ public struct ChappieJSONObject: Sendable, Hashable, ExpressibleByDictionaryLite
 
     public init(dictionaryLiteral elements: (String, ChappieJSON)...) { self.init(elements) }
 
-    /// Whether there is no member.
+    /// Whether the object has no members.
     public var isEmpty: Bool { members.isEmpty }
-    /// The names in order, doubled ones included.
+    /// The names in order, including repeated ones.
     public var names: [String] { members.map(\.name) }
 
-    /// The value of `name`. Setting replaces in place or appends; setting `nil` removes every occurrence.
+    /// The value of `name`. Setting a value replaces it in place or appends it; setting `nil` removes every occurrence.
     public subscript(name: String) -> ChappieJSON? {
         get { members.last { $0.name == name }?.value }
         set {
@@ -130,15 +130,16 @@ public struct ChappieJSONObject: Sendable, Hashable, ExpressibleByDictionaryLite
 }
 
 extension ChappieJSONObject {
-    /// What the names stand for.
+    /// The value that counts for each name.
     private var values: [String: ChappieJSON] {
         Dictionary(members.map { ($0.name, $0.value) }, uniquingKeysWith: { _, last in last })
     }
 
-    /// Whether both have the same names with the same values. The order does not count: an object is unordered (RFC 8259, 1),
-    /// and `JSONDecoder` keeps none. Compare ``members`` where it matters.
+    /// Whether both have the same names with the same values. The order does not count: an object is unordered (RFC
+    /// 8259, 1), and `JSONDecoder` keeps no order. Compare ``members`` if the order matters.
     ///
-    /// Each value is compared once: twice on each level would be 2^depth for values that differ at the bottom.
+    /// Each value is compared once. Two comparisons on each level would cost 2^depth for values that differ at the
+    /// bottom.
     public static func == (one: ChappieJSONObject, other: ChappieJSONObject) -> Bool {
         guard one.members.count == other.members.count,
             zip(one.members, other.members).allSatisfy({ $0.name == $1.name })
@@ -152,7 +153,7 @@ extension ChappieJSONObject {
         return true
     }
 
-    /// Where the member is that counts for each name.
+    /// The index of the member that counts for each name.
     private var places: [String: Int] {
         Dictionary(members.enumerated().map { ($1.name, $0) }, uniquingKeysWith: { _, last in last })
     }
@@ -162,7 +163,7 @@ extension ChappieJSONObject {
 
 // MARK: Numbers
 
-/// A JSON number, kept as it was written, so that integers of any size survive a round trip.
+/// A JSON number in its original spelling, so that integers of any size survive a round trip.
 public struct ChappieJSONNumber: Sendable, Hashable {
     /// The number in JSON's grammar (RFC 8259, 6).
     public let literal: String
@@ -179,11 +180,11 @@ public struct ChappieJSONNumber: Sendable, Hashable {
     /// Takes text that was checked against the grammar.
     init(checked literal: String) { self.literal = literal }
 
-    /// The value, when it is an integer that fits. One with a fraction or an exponent (`1.0`, `1e3`) is read as a double, and
-    /// counts below 2^53.
+    /// The value, if it is an integer that fits. A number with a fraction or an exponent (`1.0`, `1e3`) is read as a
+    /// double, and counts if it is below 2^53.
     public var int: Int? {
         Int(literal) ?? Double(literal).flatMap { abs($0) < 0x1p53 ? Int(exactly: $0) : nil }
     }
-    /// The nearest double; `nil` when it is out of range.
+    /// The nearest double; `nil` if the number is out of range.
     public var double: Double? { Double(literal).flatMap { $0.isFinite ? $0 : nil } }
 }

@@ -7,10 +7,10 @@
 extension ChappieJSON {
     /// Parses a whole JSON text.
     ///
-    /// Linear in time, at most 256 objects and arrays deep. Strict: RFC 8259's grammar, valid UTF-8, no trailing text.
-    /// The last of two equal names counts, and half a surrogate pair in a string becomes U+FFFD.
+    /// Linear in time; at most 256 nested objects and arrays. Strict: RFC 8259's grammar, valid UTF-8, no trailing
+    /// text. The last of two equal names counts, and half a surrogate pair in a string becomes U+FFFD.
     ///
-    /// - Throws: ``ChappieJSONError`` with the offset of the trouble.
+    /// - Throws: ``ChappieJSONError`` with the offset of the error.
     public init(parsing bytes: [UInt8]) throws(ChappieJSONError) {
         self = try bytes.withUnsafeBufferPointer { bytes throws(ChappieJSONError) in try ChappieJSON(parsing: bytes) }
     }
@@ -27,9 +27,9 @@ extension ChappieJSON {
 
 /// Text that is not JSON, or is nested too deeply.
 public struct ChappieJSONError: ChappieError, Hashable {
-    /// The fault, in a few words; never the text itself.
+    /// The error, in a few words; never the text itself.
     public let reason: String
-    /// Bytes from the start of the text to where it went wrong.
+    /// The number of bytes from the start of the text to the error.
     public let offset: Int
 
     public var errorDescription: String? { "The text is not valid JSON: \(reason) at byte \(offset)." }
@@ -39,7 +39,8 @@ public struct ChappieJSONError: ChappieError, Hashable {
 ///
 /// ``TextDeltaScanner`` uses its tokens without building values.
 struct JSONReader {
-    /// Objects and arrays inside each other: deeper than any real payload, shallow enough for a small thread's stack.
+    /// The limit of nested objects and arrays: deeper than any real payload, and small enough for a small thread's
+    /// stack.
     static let maximumDepth = 256
 
     private let bytes: UnsafeBufferPointer<UInt8>
@@ -99,7 +100,7 @@ struct JSONReader {
 
     // MARK: Tokens
 
-    /// The next character after white space, which is skipped; `nil` at the end.
+    /// Skips white space and returns the next character, without taking it; `nil` at the end.
     @inline(__always)
     mutating func peek() -> Unicode.Scalar? {
         while position < bytes.count {
@@ -112,7 +113,7 @@ struct JSONReader {
         return nil
     }
 
-    /// Takes `character` if it comes next, after white space.
+    /// Skips white space, and takes `character` if it comes next.
     @inline(__always)
     mutating func take(_ character: Unicode.Scalar) -> Bool {
         guard peek() == character else { return false }
@@ -158,7 +159,7 @@ struct JSONReader {
         guard position > start else { throw failure("a digit is missing") }
     }
 
-    /// The bytes of the string that comes next, if it is printable ASCII without escapes.
+    /// The bytes of the next string, if it is printable ASCII without escapes.
     mutating func plainString() -> UnsafeBufferPointer<UInt8>? {
         guard take("\"") else { return nil }
         let start = position
@@ -169,11 +170,11 @@ struct JSONReader {
 
     // MARK: Strings
 
-    /// The string that comes next (RFC 8259, 7).
+    /// The next string (RFC 8259, 7).
     mutating func string() throws(ChappieJSONError) -> String {
         guard take("\"") else { throw failure("a string is missing") }
         let start = position
-        // Text up to `run` has been unescaped.
+        // The text before `run` has been unescaped.
         var unescaped: [UInt8] = []
         var run = start
         var isASCII = true
@@ -184,7 +185,7 @@ struct JSONReader {
             case "\"":
                 let rest = UnsafeBufferPointer(rebasing: bytes[run..<position])
                 position += 1
-                // Measured: validating costs twice as much as decoding, and ASCII needs no validating.
+                // Measured: validating costs twice as much as decoding, and ASCII needs no validation.
                 if run == start, isASCII { return String(decoding: rest, as: UTF8.self) }
                 if run > start { unescaped.append(contentsOf: rest) }
                 let string =
@@ -205,7 +206,7 @@ struct JSONReader {
         }
     }
 
-    /// Appends what an escape stands for, whose backslash has been read.
+    /// Appends the character of an escape, whose backslash has been read.
     private mutating func appendEscaped(to output: inout [UInt8]) throws(ChappieJSONError) {
         guard position < bytes.count else { throw failure("a string does not end") }
         let letter = bytes[position]
@@ -229,7 +230,8 @@ struct JSONReader {
                     position = end
                 }
             }
-            // Half a pair stands for no character. Servers that cut text by UTF-16 units send it, and the rest is good.
+            // Half a pair is not a character. Servers that cut text by UTF-16 units send it, and the rest of the text
+            // is valid.
             output.append(contentsOf: UTF8.encode(Unicode.Scalar(scalar) ?? "\u{FFFD}") ?? .init())
         default: throw failure("an unknown escape")
         }
@@ -250,20 +252,20 @@ struct JSONReader {
     }
 }
 
-/// Searches in runs of bytes for the decoders, eight at a time where that pays.
+/// Searches runs of bytes for the decoders, eight bytes at a time if that is faster.
 enum ByteScanner {
     private static let lanes: UInt64 = 0x0101_0101_0101_0101
     private static let topBits: UInt64 = 0x8080_8080_8080_8080
 
-    /// The offset of the first byte from `start` on that is a quote, a backslash, a control character or not ASCII: the
-    /// bytes of a JSON string that need a closer look. `bytes.count` when there is none.
+    /// The offset of the first byte from `start` on that is a quote, a backslash, a control character or not ASCII:
+    /// these bytes of a JSON string need more work. `bytes.count` if there are none.
     static func endOfPlainText(_ bytes: UnsafeBufferPointer<UInt8>, from start: Int) -> Int {
         guard let base = UnsafeRawPointer(bytes.baseAddress) else { return 0 }
         var index = start
         while bytes.count - index >= 8 {
             let word = UInt64(littleEndian: base.loadUnaligned(fromByteOffset: index, as: UInt64.self))
-            // In each lane the top bit says "below": x - n borrows exactly where x < n, and the first lane that does is
-            // right, since only lanes after it see its borrow.
+            // In each lane the top bit means "below": x - n borrows exactly if x < n. The first lane that borrows is
+            // right, since only the lanes after it are affected by its borrow.
             let quote = (word ^ 0x2222_2222_2222_2222) &- lanes
             let backslash = (word ^ 0x5C5C_5C5C_5C5C_5C5C) &- lanes
             let control = word &- 0x2020_2020_2020_2020

@@ -1,27 +1,27 @@
-/// An image for a model that takes images.
+/// An image for a model that accepts images.
 ///
 /// ```swift
 /// .user("What is this?", images: [try ChappieImage(path: "photo.jpg")])
 /// ```
 ///
-/// PNG, JPEG, GIF and WebP, recognised by their first bytes; a file's name says nothing.
+/// PNG, JPEG, GIF and WebP, recognised by their first bytes, not by a file's name.
 public struct ChappieImage: Sendable, Hashable {
-    /// How closely the model looks; unknown values survive.
+    /// The resolution in which the model sees the image; unknown values survive.
     public struct Detail: RawRepresentable, Sendable, Hashable, Codable {
         public let rawValue: String
         public init(rawValue: String) { self.rawValue = rawValue }
 
         /// The model chooses.
         public static let auto = Detail(rawValue: "auto")
-        /// A small version: quick and cheap.
+        /// A small version: fast and cheap.
         public static let low = Detail(rawValue: "low")
-        /// In tiles of full sharpness.
+        /// Tiles of full resolution.
         public static let high = Detail(rawValue: "high")
-        /// As it is, for models that list it.
+        /// The original resolution, for models that list it.
         public static let original = Detail(rawValue: "original")
     }
 
-    /// The kinds of images that models take.
+    /// The kinds of images that models accept.
     public enum Format: String, Sendable, Hashable, Codable, CaseIterable {
         /// The kind's name in a media type.
         case png, jpeg, gif, webp
@@ -46,34 +46,34 @@ public struct ChappieImage: Sendable, Hashable {
         public var mediaType: String { "image/\(rawValue)" }
     }
 
-    /// Where the model gets the image from.
+    /// The place from which the model gets the image.
     public enum Source: Sendable, Hashable {
-        /// An address: `data:` with the image in it, or one that the backend fetches.
+        /// An address: a `data:` URL with the image in it, or a URL that the backend fetches.
         case url(String)
-        /// An upload that the backend knows.
+        /// The id of an upload at the backend.
         case fileID(String)
     }
 
-    /// 20 MiB, the largest image taken unless a call says otherwise. Over WebSocket a message has 16 MiB in all; a larger one
-    /// travels over HTTP.
+    /// 20 MiB, the limit for an image unless a call sets another. A WebSocket message may have 16 MiB in all; a larger
+    /// message is sent over HTTP.
     public static let defaultLimit = 20 << 20
 
-    /// Where the model gets the image from.
+    /// The place from which the model gets the image.
     public let source: Source
-    /// How closely the model looks.
+    /// The resolution in which the model sees the image.
     public var detail: Detail
 
-    /// An image from a place; nothing is checked.
+    /// An image from a source, which is not checked.
     public init(source: Source, detail: Detail = .high) {
         self.source = source
         self.detail = detail
     }
 
-    /// The image of these bytes.
+    /// An image with these bytes.
     ///
     /// - Parameters:
-    ///   - name: for messages, such as a file's name.
-    ///   - limit: in bytes. Default ``defaultLimit``.
+    ///   - name: For messages, such as a file's name.
+    ///   - limit: In bytes. Default ``defaultLimit``.
     /// - Throws: ``ChappieAttachmentError``.
     public init(
         bytes: [UInt8], name: String? = nil, detail: Detail = .high, limit: Int = ChappieImage.defaultLimit
@@ -85,22 +85,22 @@ public struct ChappieImage: Sendable, Hashable {
         self.init(source: .url(DataURL.make(bytes, format.mediaType)), detail: detail)
     }
 
-    /// The image of these bytes. See ``init(bytes:name:detail:limit:)``.
+    /// An image with these bytes. See ``init(bytes:name:detail:limit:)``.
     public init(
         data: Data, name: String? = nil, detail: Detail = .high, limit: Int = ChappieImage.defaultLimit
     ) throws(ChappieAttachmentError) {
         try self.init(bytes: Array(data), name: name, detail: detail, limit: limit)
     }
 
-    /// Reads the image from a file; blocks as long as the disk does. See ``init(bytes:name:detail:limit:)``.
+    /// Reads the image from a file, and blocks until the disk has answered. See ``init(bytes:name:detail:limit:)``.
     public init(
         path: String, detail: Detail = .high, limit: Int = ChappieImage.defaultLimit
     ) throws(ChappieAttachmentError) {
         try self.init(bytes: DataURL.read(path, limit), name: path, detail: detail, limit: limit)
     }
 
-    /// An image by its address: `file:` is read now, `data:` is checked like bytes, and `https:` or `http:` is fetched by the
-    /// backend. See ``init(bytes:name:detail:limit:)``.
+    /// An image by its address: a `file:` URL is read now, a `data:` URL is checked like bytes, and the backend fetches
+    /// an `https:` or `http:` URL. See ``init(bytes:name:detail:limit:)``.
     public init(
         url: URL, detail: Detail = .high, limit: Int = ChappieImage.defaultLimit
     ) throws(ChappieAttachmentError) {
@@ -117,42 +117,42 @@ public struct ChappieImage: Sendable, Hashable {
     }
 }
 
-/// A file for a model that takes files, such as a PDF document.
+/// A file for a model that accepts files, such as a PDF document.
 ///
 /// ```swift
 /// .user("Summarise this.", files: [try ChappieFile(path: "report.pdf")])
 /// ```
 public struct ChappieFile: Sendable, Hashable {
-    /// Where the model gets the file from.
+    /// The place from which the model gets the file.
     public enum Source: Sendable, Hashable {
         /// A `data:` address with the content in it.
         case data(String)
         /// An address that the backend fetches.
         case url(String)
-        /// An upload that the backend knows.
+        /// The id of an upload at the backend.
         case fileID(String)
     }
 
-    /// 20 MiB, the largest file taken unless a call says otherwise.
+    /// 20 MiB, the limit for a file unless a call sets another.
     public static let defaultLimit = 20 << 20
 
     /// The name that the model sees.
     public var name: String?
-    /// Where the model gets the file from.
+    /// The place from which the model gets the file.
     public let source: Source
 
-    /// A file from a place; nothing is checked.
+    /// A file from a source, which is not checked.
     public init(name: String? = nil, source: Source) {
         self.name = name
         self.source = source
     }
 
-    /// The file of these bytes.
+    /// A file with these bytes.
     ///
     /// - Parameters:
-    ///   - name: the name that the model sees; its ending tells the kind where the first bytes don't.
-    ///   - mediaType: such as `application/pdf`. Default `nil`: recognised.
-    ///   - limit: in bytes. Default ``defaultLimit``.
+    ///   - name: The name that the model sees. Its ending decides the media type if the first bytes don't.
+    ///   - mediaType: For example `application/pdf`. Default `nil`: recognised.
+    ///   - limit: In bytes. Default ``defaultLimit``.
     /// - Throws: ``ChappieAttachmentError``.
     public init(
         bytes: [UInt8], name: String, mediaType: String? = nil, limit: Int = ChappieFile.defaultLimit
@@ -163,14 +163,14 @@ public struct ChappieFile: Sendable, Hashable {
         self.init(name: name, source: .data(DataURL.make(bytes, type)))
     }
 
-    /// The file of these bytes. See ``init(bytes:name:mediaType:limit:)``.
+    /// A file with these bytes. See ``init(bytes:name:mediaType:limit:)``.
     public init(
         data: Data, name: String, mediaType: String? = nil, limit: Int = ChappieFile.defaultLimit
     ) throws(ChappieAttachmentError) {
         try self.init(bytes: Array(data), name: name, mediaType: mediaType, limit: limit)
     }
 
-    /// Reads a file; blocks as long as the disk does. The model sees the last part of its path as its name. See
+    /// Reads a file, and blocks until the disk has answered. The model sees the last part of its path as its name. See
     /// ``init(bytes:name:mediaType:limit:)``.
     public init(
         path: String, mediaType: String? = nil, limit: Int = ChappieFile.defaultLimit
@@ -196,9 +196,9 @@ public struct ChappieFile: Sendable, Hashable {
     }
 }
 
-/// Why an image or a file can't be sent. The strings name it: its path, or what stands for it.
+/// The reason why an image or a file can't be sent. The strings identify it by its path or a description.
 public enum ChappieAttachmentError: ChappieError, Hashable {
-    /// There is no file at the path.
+    /// The path does not exist.
     case notFound(String)
     /// The path leads to a folder.
     case isDirectory(String)
@@ -206,13 +206,13 @@ public enum ChappieAttachmentError: ChappieError, Hashable {
     case notAFile(String)
     /// The file can't be read, with the system's reason.
     case unreadable(String, reason: String)
-    /// More bytes than the limit.
+    /// It has more bytes than the limit.
     case tooLarge(String, limit: Int)
-    /// No bytes at all.
+    /// It has no bytes.
     case empty(String)
-    /// Not an image of a kind that models take.
+    /// It is not an image of a supported kind.
     case unsupportedImage(String)
-    /// An address of a kind that is not taken.
+    /// Its address is not of a supported kind.
     case unsupportedURL(String)
 
     public var errorDescription: String? {
@@ -225,8 +225,8 @@ public enum ChappieAttachmentError: ChappieError, Hashable {
             limit >= 1 << 20 && limit % (1 << 20) == 0
                 ? "\(name) is over \(limit >> 20) MiB." : "\(name) is over \(limit) bytes."
         case .empty(let name): "\(name) is empty."
-        case .unsupportedImage(let name): "\(name) is not an image that models take."
-        case .unsupportedURL(let what): "This kind of address is not taken: \(what)."
+        case .unsupportedImage(let name): "\(name) is not an image that models accept."
+        case .unsupportedURL(let what): "This kind of address is not supported: \(what)."
         }
     }
 
@@ -234,20 +234,21 @@ public enum ChappieAttachmentError: ChappieError, Hashable {
         switch self {
         case .notFound, .isDirectory, .notAFile, .unreadable: "Check the path."
         case .tooLarge: "Make it smaller, or send a part of it."
-        case .empty: "Check what has written it."
+        case .empty: "Check the program that wrote it."
         case .unsupportedImage: "Convert it to PNG, JPEG, GIF or WebP."
         case .unsupportedURL: "Use https:, file: or a Base64 data: address."
         }
     }
 }
 
-/// Addresses that hold what they name (RFC 2397).
+/// URLs that contain their own data (RFC 2397).
 enum DataURL {
     static func make(_ bytes: [UInt8], _ mediaType: String) -> String {
         "data:\(mediaType);base64,\(Data(bytes).base64EncodedString())"
     }
 
-    /// The content of one in Base64; `nil` for others. One that is longer than `limit` bytes gives some bytes more than that.
+    /// The content of a Base64 URL; `nil` for other URLs. If the content is longer than `limit` bytes, the result is
+    /// longer than that, too.
     static func bytes(of url: String, limit: Int) -> [UInt8]? {
         guard let comma = url.utf8.firstIndex(of: UInt8(ascii: ",")), url[..<comma].lowercased().hasSuffix(";base64")
         else { return nil }
@@ -257,7 +258,9 @@ enum DataURL {
     }
 
     static func read(_ path: String, _ limit: Int) throws(ChappieAttachmentError) -> [UInt8] {
-        do { return try RegularFile.contents(of: path, limit: limit) } catch {
+        do {
+            return try RegularFile.contents(of: path, limit: limit)
+        } catch {
             switch error {
             case .missing: throw .notFound(path)
             case .directory: throw .isDirectory(path)

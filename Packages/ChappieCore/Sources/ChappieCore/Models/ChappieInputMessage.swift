@@ -25,7 +25,7 @@ public struct ChappieInputMessage: Sendable, Hashable, Codable {
     public var role: Role
     /// The parts of the message, in order.
     public var parts: [Part]
-    /// How the message is to be answered.
+    /// The options for the answer to the message.
     public var options: ChappieMessageOptions
 
     /// A message of any role and content.
@@ -66,16 +66,16 @@ public struct ChappieInputMessage: Sendable, Hashable, Codable {
 
 /// A turn with more than one message, or with its own options.
 public struct ChappieResponseRequest: Sendable, Hashable, Codable {
-    /// Appended to the conversation in this order; must not be empty.
+    /// The messages are appended to the conversation in this order. Must not be empty.
     public var messages: [ChappieInputMessage]
-    /// Wins over the options of the last message where it says something.
+    /// Overrides the options of the last message, as far as it sets any.
     public var options: ChappieMessageOptions
-    /// The slug of the model for this turn alone; `nil`, the default, means the client's.
+    /// The slug of the model for this turn alone; `nil`, the default, means the client's model.
     public var model: String?
-    /// The JSON that the answer must be, in the backend's strict mode. Default `nil`: text.
+    /// The schema that the answer must match, in the backend's strict mode. Default `nil`: the answer is text.
     public var outputSchema: ChappieJSONSchema?
 
-    /// A turn of these messages.
+    /// A turn with these messages.
     public init(
         messages: [ChappieInputMessage], options: ChappieMessageOptions = ChappieMessageOptions(),
         model: String? = nil, outputSchema: ChappieJSONSchema? = nil
@@ -86,7 +86,7 @@ public struct ChappieResponseRequest: Sendable, Hashable, Codable {
         self.outputSchema = outputSchema
     }
 
-    /// The options of the turn: those of its last message, and over them ``options``.
+    /// The options of the turn: the last message's, overridden by ``options``.
     @_spi(ChappieInternals) public var turnOptions: ChappieMessageOptions {
         var all = messages.last?.options ?? options
         if options.reasoningEffort != .automatic { all.reasoningEffort = options.reasoningEffort }
@@ -97,14 +97,14 @@ public struct ChappieResponseRequest: Sendable, Hashable, Codable {
 
 // MARK: Options
 
-/// How one message is to be answered.
+/// The options for the answer to one message.
 public struct ChappieMessageOptions: Sendable, Hashable, Codable {
-    /// Default `.automatic`: the model's own.
+    /// Default `.automatic`: the model's default.
     public var reasoningEffort: ChappieReasoningEffort
-    /// Default `nil`: the model's own.
+    /// Default `nil`: the model's default.
     public var verbosity: ChappieVerbosity?
 
-    /// - Parameter fastMode: low effort, unless `reasoningEffort` says otherwise. Default `false`.
+    /// - Parameter fastMode: Low effort, unless `reasoningEffort` is set. Default `false`.
     public init(
         fastMode: Bool = false, reasoningEffort: ChappieReasoningEffort = .automatic, verbosity: ChappieVerbosity? = nil
     ) {
@@ -112,56 +112,57 @@ public struct ChappieMessageOptions: Sendable, Hashable, Codable {
         self.verbosity = verbosity
     }
 
-    /// Whether ``reasoningEffort`` is low. Switching it off leaves the effort to the model.
+    /// Whether ``reasoningEffort`` is low. Setting it to `false` leaves the effort to the model.
     public var fastMode: Bool {
         get { reasoningEffort == .low }
         set { if newValue != fastMode { reasoningEffort = newValue ? .low : .automatic } }
     }
 }
 
-/// How hard a model thinks before it answers; unknown values survive.
+/// The amount of reasoning before an answer; unknown values survive.
 ///
-/// ``automatic`` stands where other types have an optional: `.none` is an effort here and must not mean "not given".
+/// Other types would have an optional instead of ``automatic``. Here `.none` is an effort and must not mean "not
+/// given".
 public struct ChappieReasoningEffort: RawRepresentable, Sendable, Hashable, Codable {
     public let rawValue: String
     public init(rawValue: String) { self.rawValue = rawValue }
 
-    /// The model's own; requests don't name it.
+    /// The model's default; requests don't name it.
     public static let automatic = ChappieReasoningEffort(rawValue: "automatic")
     /// No reasoning at all.
     public static let none = ChappieReasoningEffort(rawValue: "none")
-    /// Barely any.
+    /// Almost no reasoning.
     public static let minimal = ChappieReasoningEffort(rawValue: "minimal")
-    /// Little, as in fast mode.
+    /// Little reasoning, as in fast mode.
     public static let low = ChappieReasoningEffort(rawValue: "low")
-    /// Some.
+    /// A medium amount of reasoning.
     public static let medium = ChappieReasoningEffort(rawValue: "medium")
-    /// Much.
+    /// Much reasoning.
     public static let high = ChappieReasoningEffort(rawValue: "high")
-    /// More than much.
+    /// More than ``high``.
     public static let extraHigh = ChappieReasoningEffort(rawValue: "xhigh")
-    /// As much as most models know.
+    /// The highest effort of most models.
     public static let max = ChappieReasoningEffort(rawValue: "max")
-    /// More than ``max``, where a model has it.
+    /// More than ``max``, if a model supports it.
     public static let ultra = ChappieReasoningEffort(rawValue: "ultra")
 }
 
 extension KeyedDecodingContainer {
-    /// Synthesised decoding comes here: documents may leave out an effort that is automatic.
+    /// Synthesised decoding calls this: documents may omit an effort that is automatic.
     func decode(_ type: ChappieReasoningEffort.Type, forKey key: Key) throws -> ChappieReasoningEffort {
         try decodeIfPresent(type, forKey: key) ?? .automatic
     }
 }
 
-/// How much a model writes; unknown values survive.
+/// The length of a model's answers; unknown values survive.
 public struct ChappieVerbosity: RawRepresentable, Sendable, Hashable, Codable {
     public let rawValue: String
     public init(rawValue: String) { self.rawValue = rawValue }
 
-    /// Terse.
+    /// Short answers.
     public static let low = ChappieVerbosity(rawValue: "low")
-    /// Usual.
+    /// Answers of the usual length.
     public static let medium = ChappieVerbosity(rawValue: "medium")
-    /// Wordy.
+    /// Long answers.
     public static let high = ChappieVerbosity(rawValue: "high")
 }

@@ -1,6 +1,6 @@
 extension ChappieInputMessage {
-    /// A piece of a message. Coded as the Responses API writes it, so that parts which are unknown to this version decode
-    /// and encode unchanged.
+    /// A part of a message. It is coded in the form of the Responses API, so that parts that this version does not know
+    /// decode and encode unchanged.
     public enum Part: Sendable, Hashable {
         /// Plain text.
         case text(String)
@@ -8,10 +8,10 @@ extension ChappieInputMessage {
         case image(ChappieImage)
         /// A file.
         case file(ChappieFile)
-        /// Anything else, as it came; it is sent unchanged.
+        /// Any other part. It is sent unchanged.
         case other(ChappieJSON)
 
-        /// An image by its address, `https:` or `data:`; nothing is checked.
+        /// An image by its address, `https:` or `data:`, which is not checked.
         public static func imageURL(_ url: String) -> Part { .image(ChappieImage(source: .url(url))) }
     }
 }
@@ -20,14 +20,14 @@ extension ChappieInputMessage.Part: Codable {
     /// Decodes any JSON.
     public init(from decoder: any Decoder) throws { self.init(try ChappieJSON(from: decoder)) }
 
-    /// Encodes the part as a user's; ``ChappieInputMessage/role`` decides what text is called in a request.
+    /// Encodes the part as a user's. In a request, ``ChappieInputMessage/role`` decides the type of text parts.
     public func encode(to encoder: any Encoder) throws { try json(isAssistant: false).encode(to: encoder) }
 
-    /// A part as the Responses API writes it.
+    /// Reads a part in the form of the Responses API.
     @_spi(ChappieInternals) public init(_ json: ChappieJSON) {
         self = .other(json)
         guard let known = Self.known(json), let object = json.object else { return }
-        // A part with members that the known one would lose is kept as it came.
+        // A part with members that the known case would lose is kept unchanged.
         let own = known.json(isAssistant: json["type"] == "output_text")
         if Set(own.object?.members ?? []) == Set(object.members) { self = known }
     }
@@ -49,7 +49,7 @@ extension ChappieInputMessage.Part: Codable {
         }
     }
 
-    /// The part in a message of the Responses API; the model's own text has a name of its own there.
+    /// The part in the form of the Responses API. The model's own text has another type there.
     func json(isAssistant: Bool) -> ChappieJSON {
         switch self {
         case .text(let text): return ["type": isAssistant ? "output_text" : "input_text", "text": .string(text)]

@@ -1,30 +1,30 @@
-/// A model as the backend lists it.
+/// A model in the backend's list.
 public struct ChappieModel: Sendable, Hashable, Codable, Identifiable {
-    /// The name that requests carry.
+    /// The name of the model in requests.
     public var slug: String
-    /// The name for people.
+    /// The name that users see.
     public var displayName: String
     /// A sentence about the model.
     public var description: String?
     /// Whether requests may name it.
     public var supportedInAPI: Bool
-    /// Lower comes first.
+    /// The rank; a lower number comes first.
     public var priority: Int
-    /// Whether the backend wants it in a list for people.
+    /// Whether the backend lists the model for users.
     public var isListed: Bool
-    /// `text`, `image`, …
+    /// The kinds of input: `text`, `image`, …
     public var inputModalities: [String]
     /// The efforts that requests may name.
     public var supportedReasoningLevels: [ChappieReasoningEffort]
-    /// The effort of a request that names none; `.automatic` when the backend does not say.
+    /// The effort of a request that names none; `.automatic` if the backend does not name it.
     public var defaultReasoningLevel: ChappieReasoningEffort
-    /// The effort that stands for `ultra` on the wire, where the model has one.
+    /// The effort that requests use for `ultra`, if the model has one.
     public var multiAgentReasoningEffort: ChappieReasoningEffort?
-    /// In tokens.
+    /// The context window, in tokens.
     public var contextWindow: Int?
-    /// The largest window that the model can be given, in tokens.
+    /// The largest window that the model supports, in tokens.
     public var maximumContextWindow: Int?
-    /// How much of the window a conversation may fill, in percent; the rest is for the answer. Default 95.
+    /// The part of the window that a conversation may fill, in percent; the rest is for the answer. Default 95.
     public var effectiveContextWindowPercent: Int
     /// The size in tokens at which the backend's own clients compact a conversation; `nil` for 90 % of the window.
     public var autoCompactTokenLimit: Int?
@@ -32,22 +32,22 @@ public struct ChappieModel: Sendable, Hashable, Codable, Identifiable {
     public var supportsSearchTool: Bool
     /// Whether several tools may be called in one round.
     public var supportsParallelToolCalls: Bool
-    /// Whether requests have the lite form: tools travel in the input, and calls come one at a time.
+    /// Whether requests have the lite form: tools are sent in the input, and calls come one at a time.
     public var usesResponsesLite: Bool
-    /// Names the family that can read the model's compactions; those of another family are left out.
+    /// Names the family of models that can read this model's compactions. Compactions of another family are left out.
     public var compactionHash: String?
     /// Whether requests may name a ``ChappieVerbosity``.
     public var supportsVerbosity: Bool
     /// The verbosity of a request that names none.
     public var defaultVerbosity: ChappieVerbosity?
-    /// What the backend wants people to know who may use the model.
+    /// The backend's note for users about the availability of the model.
     public var availabilityNote: String?
-    /// The model that takes this one's place; `nil` for a model that stays.
+    /// The model that replaces this one; `nil` if this model stays.
     public var upgrade: ChappieModelUpgrade?
 
     public var id: String { slug }
 
-    /// When the model goes; `nil` when the backend does not say.
+    /// The time when the model is retired; `nil` if the backend does not name it.
     public var retiresAt: Date? { upgrade?.retirementAt }
 
     /// A model with the given properties.
@@ -88,13 +88,13 @@ public struct ChappieModel: Sendable, Hashable, Codable, Identifiable {
     }
 }
 
-/// The model that takes another one's place.
+/// The model that replaces another one.
 public struct ChappieModelUpgrade: Sendable, Hashable, Codable {
     /// The slug of the model to use instead.
     public var model: String
-    /// What changes, in Markdown, for people.
+    /// The changes, in Markdown, for users.
     public var notes: String?
-    /// When the old model goes; `nil` when the backend does not say.
+    /// The time when the old model is retired; `nil` if the backend does not name it.
     public var retirementAt: Date?
 
     /// An upgrade with the given properties.
@@ -115,7 +115,7 @@ public struct ChappieModelUpgrade: Sendable, Hashable, Codable {
 }
 
 @_spi(ChappieInternals) extension ChappieModel {
-    /// Reads one entry of the model list; `nil` when it has no slug. Everything else has a default.
+    /// Reads one entry of the model list; `nil` if it has no slug. All other members have a default.
     public init?(_ json: ChappieJSON) {
         guard let slug = json["slug"]?.string ?? json["id"]?.string, !slug.isEmpty else { return nil }
         func effort(_ json: ChappieJSON?) -> ChappieReasoningEffort? {
@@ -146,9 +146,9 @@ public struct ChappieModelUpgrade: Sendable, Hashable, Codable {
             upgrade: ChappieModelUpgrade(json["upgrade"]))
     }
 
-    /// Reads the model list, best first; both the backend's `{"models":[…]}` and an OpenAI-style `{"data":[…]}`.
+    /// Reads the model list, best first: the backend's `{"models":[…]}` or an OpenAI-style `{"data":[…]}`.
     ///
-    /// - Returns: `nil` when the body is neither. Entries without a slug are passed over.
+    /// - Returns: `nil` if the body is neither. Entries without a slug are skipped.
     public static func list(_ body: ChappieJSON) -> [ChappieModel]? {
         guard let entries = body["models"]?.array ?? body["data"]?.array else { return nil }
         return entries.compactMap(ChappieModel.init).enumerated()
@@ -162,10 +162,10 @@ public struct ChappieModelUpgrade: Sendable, Hashable, Codable {
         .none, .minimal, .low, .medium, .high, .extraHigh, .max, .ultra,
     ]
 
-    /// The effort that a request for this model names when `wanted` was asked for. `ultra` is a way of working, and never
-    /// goes on the wire; an effort that the model does not have becomes the nearest below it, else the lowest.
+    /// The effort for a request to this model if the caller asked for `wanted`. `ultra` is never sent. An effort that
+    /// the model does not support becomes the nearest below it, or else the lowest.
     ///
-    /// A model that does not say what it supports is taken at its default, or at the caller's word.
+    /// If a model does not list its efforts, the result is its default, or the caller's value.
     public func effort(for wanted: ChappieReasoningEffort) -> ChappieReasoningEffort {
         let supported = supportedReasoningLevels.filter { $0 != .ultra }
         let own = defaultReasoningLevel == .ultra ? effort(for: .ultra) : defaultReasoningLevel
@@ -181,22 +181,22 @@ public struct ChappieModelUpgrade: Sendable, Hashable, Codable {
     }
 }
 
-/// Which models to list. By default: those the backend lists for people.
+/// Selects the models to list. Default: the models that the backend lists for users.
 public struct ChappieModelFilter: Sendable, Hashable, Codable {
-    /// Whether the API supports the model; `nil` takes both.
+    /// Whether the API supports the model; `nil` matches both.
     public var supportedInAPI: Bool?
-    /// An input that the model takes: `text`, `image`, …; `nil` takes all.
+    /// A kind of input that the model supports: `text`, `image`, …; `nil` matches all.
     public var inputModality: String?
-    /// Whether the model can search the web; `nil` takes both.
+    /// Whether the model can search the web; `nil` matches both.
     public var supportsSearchTool: Bool?
-    /// Whether several tools may be called in one round; `nil` takes both.
+    /// Whether several tools may be called in one round; `nil` matches both.
     public var supportsParallelToolCalls: Bool?
-    /// A reasoning effort that requests may name, in the backend's word; `nil` takes all.
+    /// A reasoning effort that requests may name, in the backend's spelling; `nil` matches all.
     public var reasoningLevel: String?
-    /// Also models that the backend hides from lists. Default `false`.
+    /// Whether models that the backend hides from lists match. Default `false`.
     public var includesHidden: Bool
 
-    /// A filter; without arguments, the models that the backend lists for people.
+    /// A filter. Without arguments it matches the models that the backend lists for users.
     public init(
         supportedInAPI: Bool? = nil, inputModality: String? = nil, supportsSearchTool: Bool? = nil,
         supportsParallelToolCalls: Bool? = nil, reasoningLevel: String? = nil, includesHidden: Bool = false

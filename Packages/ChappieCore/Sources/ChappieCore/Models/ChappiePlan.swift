@@ -1,12 +1,12 @@
-/// A ChatGPT plan; unknown ones keep their raw value.
+/// A ChatGPT plan; unknown plans keep their raw value.
 public enum ChappiePlan: Sendable, Hashable {
-    /// A plan of a person.
+    /// A plan for one user.
     case free, go, plus, pro, proLite, proMax
-    /// A plan of a group or a company.
+    /// A plan for a group or a company.
     case team, business, selfServeBusinessUsageBased, enterprise, enterpriseUsageBased
-    /// A plan of a school or a university.
+    /// A plan for a school or a university.
     case edu, eduPro
-    /// A plan this version does not know; the string is the backend's.
+    /// A plan that this version does not know; the string is the backend's.
     case other(String)
 
     private static let known: [(raw: String, plan: ChappiePlan, name: String)] = [
@@ -18,20 +18,20 @@ public enum ChappiePlan: Sendable, Hashable {
         ("enterprise_cbp_usage_based", .enterpriseUsageBased, "Enterprise CBP Usage Based"),
         ("edu", .edu, "Edu"), ("edu_pro", .eduPro, "Edu Pro"),
     ]
-    /// Reads the backend's word for a plan, any case; `hc` is Enterprise and `education` is Edu.
+    /// Reads the backend's name of a plan, in upper or lower case; `hc` is Enterprise and `education` is Edu.
     public init(rawValue: String) {
         let word = rawValue.lowercased()
         let canonical = ["hc": "enterprise", "education": "edu"][word] ?? word
         self = Self.known.first { $0.raw == canonical }?.plan ?? .other(rawValue)
     }
 
-    /// The backend's word for the plan.
+    /// The backend's name of the plan.
     public var rawValue: String {
         if case .other(let raw) = self { return raw }
         return Self.known.first { $0.plan == self }?.raw ?? ""
     }
 
-    /// A name to show a person; an unknown plan shows as the backend spells it.
+    /// A name for users. An unknown plan has the backend's spelling.
     public var displayName: String {
         if case .other(let raw) = self { return raw }
         return Self.known.first { $0.plan == self }?.name ?? ""
@@ -39,7 +39,7 @@ public enum ChappiePlan: Sendable, Hashable {
 }
 
 extension ChappiePlan: Codable {
-    /// Decodes the backend's word.
+    /// Decodes the backend's name.
     public init(from decoder: any Decoder) throws { self.init(rawValue: try String(from: decoder)) }
 
     public func encode(to encoder: any Encoder) throws { try rawValue.encode(to: encoder) }

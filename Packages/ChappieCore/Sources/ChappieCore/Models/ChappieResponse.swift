@@ -1,21 +1,20 @@
-/// A response, whole or as far as it came.
+/// A response, complete or in part.
 public struct ChappieResponse: Sendable, Hashable, Codable {
-    /// The backend's id; empty when it sent none.
+    /// The backend's id; empty if it sent none.
     public var id: String
-    /// How far the response has come.
+    /// The progress of the response.
     public var status: ChappieResponseStatus
-    /// The model that answered, as the backend says.
+    /// The model that answered, according to the backend.
     public var model: String?
-    /// The answer: the text of the messages in ``items``, in order, without commentary. If messages say that they are the
-    /// answer, it is their text alone; if a turn ends with nothing but commentary, that is the answer.
+    /// The answer: the text of the messages in ``items``, in order, without commentary. If some messages are marked as
+    /// the answer, it is their text alone. If a turn ends with commentary only, that is the answer.
     public var outputText: String
-    /// What the model said while it worked, in the whole turn: its messages, with a blank line between two; empty if there
-    /// are none.
+    /// The model's messages about its work, in the whole turn, separated by blank lines; empty if there are none.
     public var commentary: String {
         get { progress ?? "" }
         set { progress = newValue.isEmpty ? nil : newValue }
     }
-    /// The sentences with which the model refused, instead of an answer or beside it; empty as a rule.
+    /// The sentences with which the model refused, instead of an answer or in addition to it; usually empty.
     public var refusals: [String] {
         items.filter { $0.type == "message" }.flatMap { $0.json["content"]?.array ?? [] }.compactMap { part in
             part["type"]?.string == "refusal" ? part["refusal"]?.string : nil
@@ -23,21 +22,21 @@ public struct ChappieResponse: Sendable, Hashable, Codable {
     }
     /// Optional, so that responses without it can be decoded.
     private var progress: String?
-    /// The items that were completed, in order, unknown ones included.
+    /// The completed items, in order, including unknown ones.
     public var items: [ChappieOutputItem]
-    /// The tokens that it took.
+    /// The tokens that the response used.
     public var usage: ChappieTokenUsage?
-    /// Why it failed.
+    /// The reason why the response failed.
     public var error: ChappieResponseError?
-    /// Why an incomplete response ended, in the backend's word: `max_output_tokens`, `content_filter`, …
+    /// The reason why a response is incomplete, in the backend's spelling: `max_output_tokens`, `content_filter`, …
     public var incompleteReason: String?
-    /// The name under which the server knows the exchange (`x-request-id`): for a question to its operator. Over a kept
-    /// WebSocket it is that of the opening handshake.
+    /// The server's id of the exchange (`x-request-id`), for questions to its operator. Over a kept WebSocket it is the
+    /// id of the opening handshake.
     public var requestID: String?
-    /// The response object as it came.
+    /// The response object in its original form.
     public var raw: ChappieJSON
 
-    /// A response with the given properties; its words are those of `items` unless `outputText` says otherwise.
+    /// A response with the given properties. Unless `outputText` is given, the text comes from `items`.
     public init(
         id: String = "", status: ChappieResponseStatus = .completed, model: String? = nil, outputText: String? = nil,
         items: [ChappieOutputItem] = [], usage: ChappieTokenUsage? = nil, error: ChappieResponseError? = nil,
@@ -63,7 +62,7 @@ public struct ChappieResponse: Sendable, Hashable, Codable {
 }
 
 @_spi(ChappieInternals) extension ChappieResponse {
-    /// Reads a response object; `fallback` is its status when it does not say.
+    /// Reads a response object; `fallback` is its status if the object has none.
     public init(_ json: ChappieJSON, _ fallback: ChappieResponseStatus) {
         self.init(
             id: json["id"]?.string ?? "",
@@ -74,8 +73,8 @@ public struct ChappieResponse: Sendable, Hashable, Codable {
             incompleteReason: json["incomplete_details"]?["reason"]?.string, raw: json)
     }
 
-    /// The same response with the items that its stream delivered; those win over the ones in the object, and their words
-    /// over `text` and `commentary`.
+    /// The same response with the items from its stream. They replace the items of the object, and their text replaces
+    /// `text` and `commentary`.
     public func with(items streamed: [ChappieOutputItem], text: String, commentary: String = "") -> ChappieResponse {
         var response = self
         if !streamed.isEmpty { response.items = streamed }
@@ -90,67 +89,68 @@ public struct ChappieResponse: Sendable, Hashable, Codable {
         return response
     }
 
-    /// Whether the model wants to be asked again at once, with what it has said.
+    /// Whether the model wants another request at once, with its output so far.
     public var wantsToGoOn: Bool { status == .completed && raw["end_turn"] == false }
 }
 
 extension [ChappieOutputItem] {
-    /// The text of the messages that say that they are the answer; without one, of those that are no commentary.
+    /// The text of the messages that are marked as the answer. If there are none, the text of the messages that are not
+    /// commentary.
     fileprivate var answer: String {
         let answers = filter { $0.phase == .finalAnswer || $0.phase == .partialAnswer }
         return (answers.isEmpty ? filter { $0.phase != .commentary } : answers).map(\.text).joined()
     }
 
-    /// The text of the messages that say that they are commentary, a blank line between them.
+    /// The text of the messages that are marked as commentary, separated by blank lines.
     @_spi(ChappieInternals) public var commentary: String {
         filter { $0.phase == .commentary }.map(\.text).filter { !$0.isEmpty }.joined(separator: "\n\n")
     }
 }
 
-/// The part that a message has in the model's work; unknown values survive.
+/// The role of a message in the model's work; unknown values survive.
 public struct ChappieMessagePhase: RawRepresentable, Sendable, Hashable, Codable {
     public let rawValue: String
     public init(rawValue: String) { self.rawValue = rawValue }
 
-    /// It says what the model is doing.
+    /// The message describes the model's work.
     public static let commentary = ChappieMessagePhase(rawValue: "commentary")
-    /// It is a part of the answer.
+    /// The message is a part of the answer.
     public static let partialAnswer = ChappieMessagePhase(rawValue: "partial_answer")
-    /// It is the answer.
+    /// The message is the answer.
     public static let finalAnswer = ChappieMessagePhase(rawValue: "final_answer")
 }
 
-/// How far a response has come; unknown values survive.
+/// The progress of a response; unknown values survive.
 public struct ChappieResponseStatus: RawRepresentable, Sendable, Hashable, Codable {
     public let rawValue: String
     public init(rawValue: String) { self.rawValue = rawValue }
 
-    /// The answer is still being written.
+    /// The model is still writing the answer.
     public static let inProgress = ChappieResponseStatus(rawValue: "in_progress")
-    /// The answer is whole.
+    /// The answer is complete.
     public static let completed = ChappieResponseStatus(rawValue: "completed")
-    /// There is no answer; ``ChappieResponse/error`` says why.
+    /// The response failed; see ``ChappieResponse/error``.
     public static let failed = ChappieResponseStatus(rawValue: "failed")
-    /// Ended early, for example at a length limit or a content filter; the text so far is there.
+    /// The answer ended early, for example at a length limit or a content filter. It has the text so far.
     public static let incomplete = ChappieResponseStatus(rawValue: "incomplete")
-    /// Ended by the caller.
+    /// The caller ended the response.
     public static let cancelled = ChappieResponseStatus(rawValue: "cancelled")
 }
 
-/// One item of a response: a message, reasoning, a tool call, or something this version does not know.
+/// One item of a response: a message, reasoning, a tool call, or a kind that this version does not know.
 ///
-/// The JSON is kept whole, so that an item goes back to the backend exactly as it came.
+/// The JSON is kept unchanged, so that an item is sent back to the backend exactly as it was received.
 public struct ChappieOutputItem: Sendable, Hashable, Codable {
-    /// The item as the backend sent it.
+    /// The item in the backend's form.
     public let json: ChappieJSON
 
-    /// An item as the backend sends it.
+    /// An item in the backend's form.
     public init(_ json: ChappieJSON) { self.json = json }
 
-    /// The kind of item: `message`, `reasoning`, `function_call`, `custom_tool_call`, …; empty when it has none.
+    /// The kind of item: `message`, `reasoning`, `function_call`, `custom_tool_call`, …; empty if the item has none.
     public var type: String { json["type"]?.string ?? "" }
     public var id: String? { json["id"]?.string }
-    /// The name of the tool that a call is for.
+    /// The name of the called tool.
     public var name: String? { json["name"]?.string }
     /// The id that a tool's result must name.
     public var callID: String? { json["call_id"]?.string }
@@ -163,13 +163,13 @@ public struct ChappieOutputItem: Sendable, Hashable, Codable {
         }
     }
 
-    /// The part that a message has in the model's work; `nil` for other items, and where the backend does not say.
+    /// The role of a message in the model's work; `nil` for other items, and if the backend does not mark it.
     public var phase: ChappieMessagePhase? {
         guard type == "message" else { return nil }
         return json["phase"]?.string.map(ChappieMessagePhase.init(rawValue:))
     }
 
-    /// Whether the model asks the host to run something.
+    /// Whether the item asks the host to run a tool.
     public var isToolCall: Bool { type == "function_call" || type == "custom_tool_call" }
 
     /// Decodes the bare JSON of the item.
@@ -177,20 +177,20 @@ public struct ChappieOutputItem: Sendable, Hashable, Codable {
     public func encode(to encoder: any Encoder) throws { try json.encode(to: encoder) }
 }
 
-/// Tokens that one response took; zero where the backend says nothing.
+/// The tokens that one response used; a count is zero if the backend does not report it.
 public struct ChappieTokenUsage: Sendable, Hashable, Codable {
-    /// Tokens of the input, cached ones included.
+    /// The tokens of the input, including cached ones.
     public var inputTokens: Int
-    /// Of the input: read from the prompt cache.
+    /// The input tokens that were read from the prompt cache.
     public var cachedInputTokens: Int
-    /// Tokens of the output, reasoning included.
+    /// The tokens of the output, including reasoning.
     public var outputTokens: Int
-    /// Of the output: reasoning.
+    /// The output tokens of reasoning.
     public var reasoningTokens: Int
-    /// Input and output together.
+    /// The tokens of input and output together.
     public var totalTokens: Int
 
-    /// The given counts.
+    /// Token counts with these values.
     public init(
         inputTokens: Int = 0, cachedInputTokens: Int = 0, outputTokens: Int = 0, reasoningTokens: Int = 0,
         totalTokens: Int = 0
@@ -214,25 +214,25 @@ public struct ChappieTokenUsage: Sendable, Hashable, Codable {
     }
 }
 
-/// The error that a response, an error event or an HTTP error body carries. Every field may be missing.
+/// The error in a response, an error event or an HTTP error body. Every field may be missing.
 public struct ChappieResponseError: Sendable, Hashable, Codable {
-    /// The backend's word for the kind of error.
+    /// The backend's name for the kind of error.
     public var type: String?
-    /// The backend's word for the error.
+    /// The backend's code for the error.
     public var code: String?
-    /// The backend's sentence; may be shown to a person: without control characters, and not longer than
+    /// The backend's sentence. It is safe to show to the user: it has no control characters and at most
     /// ``messageLimit`` Unicode scalars.
     public var message: String?
     /// The account's plan.
     public var plan: ChappiePlan?
-    /// When a limit that was reached starts anew.
+    /// The time when a limit that was reached resets.
     public var resetsAt: Date?
-    /// How long until then, as the backend said when it answered.
+    /// The time until the reset, from the moment of the backend's answer.
     public var resetsInSeconds: Double?
-    /// The object as it came.
+    /// The object in its original form.
     public var raw: ChappieJSON
 
-    /// How much of a message is kept, in Unicode scalars.
+    /// The longest message that is kept, in Unicode scalars.
     public static let messageLimit = 1000
 
     /// An error with the given properties.
@@ -251,16 +251,15 @@ public struct ChappieResponseError: Sendable, Hashable, Codable {
 }
 
 @_spi(ChappieInternals) extension ChappieResponseError {
-    /// Reads the object under `error`, or a bare string there.
+    /// Reads the value of `error`, an object or a string.
     public init(_ json: ChappieJSON) { self.init(json, message: json["message"]?.string ?? json.string) }
 
-    /// Reads an error body in any of the shapes seen: `{"error":{…}}`, `{"error":"…"}`, `{"detail":"…"}`, or the bare
-    /// object.
+    /// Reads an error body in any known form: `{"error":{…}}`, `{"error":"…"}`, `{"detail":"…"}`, or the bare object.
     public init(body: ChappieJSON) {
         let error = body["error"].flatMap { $0.isNull ? nil : $0 }
         let beside = body["error_description"]?.string ?? body["message"]?.string ?? body["detail"]?.string
         if let word = error?.string {
-            // OAuth's shape (RFC 6749, 5.2): the word is a code, and the sentence stands beside it.
+            // OAuth's form (RFC 6749, 5.2): the string is a code, and the sentence is a member beside it.
             self.init(.string(word), message: beside ?? word)
             code = word
         } else {

@@ -1,4 +1,4 @@
-/// An event of a stream while a turn runs. New cases may come: switch with a `default`.
+/// An event of a stream while a turn runs. New cases may be added: switch with a `default`.
 ///
 /// The large, rare cases are indirect, so that the thousands of text deltas stay small.
 public enum ChappieStreamEvent: Sendable, Hashable {
@@ -6,31 +6,31 @@ public enum ChappieStreamEvent: Sendable, Hashable {
     case created(String)
     /// A piece of the answer; never empty. Pieces that arrive together may be joined.
     case textDelta(String)
-    /// A piece of what the model says while it works; never empty, and no part of the answer. The message is over with its
-    /// ``item(_:)``.
+    /// A piece of the model's text about its work; never empty, and not a part of the answer. ``item(_:)`` ends the
+    /// message.
     case commentaryDelta(String)
     /// A piece of the summary of the model's reasoning; never empty.
     case reasoningSummaryDelta(String)
-    /// The account's limits, as the answer's headers or an event say.
+    /// The account's limits, from the headers of the answer or from an event.
     indirect case usageLimits(ChappieUsageLimitSnapshot)
-    /// The model has called a tool of the host's; its turn to run has come.
+    /// The model has called a tool of the host, which runs now.
     indirect case toolCallRequested(ChappieToolExecutionRequest)
     /// The call waits for the user's approval.
     indirect case approvalRequested(ChappieApprovalRequest)
-    /// The call is over, and the model will be told.
+    /// The call has ended, and the model will get its result.
     indirect case toolCallCompleted(ChappieToolExecutionResult)
-    /// A change on the wire below.
+    /// A change of the connection below the stream.
     case transport(ChappieTransportEvent)
-    /// The turn goes on otherwise than it was asked for: with another model, another effort. Told once.
+    /// The turn differs from the request, for instance in its model or its effort. Each difference is reported once.
     case notice(ChappieNotice)
-    /// An item is complete; unknown kinds included.
+    /// An item is complete; unknown kinds are included.
     case item(ChappieOutputItem)
     /// The turn is over; always the last event of a stream that did not throw.
     indirect case completed(ChappieResponse)
 }
 
 extension AsyncSequence where Element == ChappieStreamEvent {
-    /// The answer's text alone, piece by piece. It ends, and fails, like the stream itself.
+    /// The answer's text alone, piece by piece. It ends and fails like the stream itself.
     ///
     /// ```swift
     /// for try await text in client.stream("Hello").text { print(text, terminator: "") }
@@ -40,38 +40,38 @@ extension AsyncSequence where Element == ChappieStreamEvent {
     }
 }
 
-/// A sentence for the user about a turn that goes on otherwise than it was asked for.
+/// A sentence for the user about a turn that differs from the request.
 public struct ChappieNotice: Sendable, Hashable, Codable {
     /// The kinds of notices; unknown values survive.
     public struct Kind: RawRepresentable, Sendable, Hashable, Codable {
         public let rawValue: String
         public init(rawValue: String) { self.rawValue = rawValue }
 
-        /// The conversation's model is retired or refused; another one answers.
+        /// The conversation's model is retired or was refused; another model answers.
         public static let modelReplaced = Kind(rawValue: "model_replaced")
-        /// The list of models can't be had; the model is a guess.
+        /// The list of models is not available; the model is a guess.
         public static let modelGuessed = Kind(rawValue: "model_guessed")
-        /// The model does not have the effort that was asked for.
+        /// The model does not support the requested effort.
         public static let effortChanged = Kind(rawValue: "effort_changed")
         /// An image of the conversation can't be sent any more.
         public static let imageLeftOut = Kind(rawValue: "image_left_out")
     }
 
-    /// What has changed.
+    /// The kind of change.
     public var kind: Kind
-    /// A sentence for people.
+    /// A sentence for the user.
     public var message: String
 
-    /// A notice of these parts.
+    /// A notice with this kind and message.
     public init(_ kind: Kind, _ message: String) {
         self.kind = kind
         self.message = message
     }
 }
 
-/// An event on the wire below a stream.
+/// An event of the connection below a stream.
 public enum ChappieTransportEvent: Sendable, Hashable {
-    /// How an answer travels.
+    /// The transport of an answer.
     public enum Kind: String, Sendable, Hashable, Codable {
         /// Server-sent events over HTTP.
         case serverSentEvents = "sse"
@@ -81,11 +81,11 @@ public enum ChappieTransportEvent: Sendable, Hashable {
 
     /// The answer has begun to arrive.
     case connected(Kind)
-    /// Waiting before another try after a rate limit: try `attempt` of `maximum`, `delay` from now.
+    /// The client waits before another attempt after a rate limit: attempt `attempt` of `maximum`, `delay` from now.
     case waiting(attempt: Int, maximum: Int, delay: Duration)
-    /// The connection broke, or would not open: attempt `attempt` of `maximum` follows, `delay` from now. What has been
-    /// shown of the answer is not shown again.
+    /// The connection broke or could not be opened. Attempt `attempt` of `maximum` follows, `delay` from now. The part
+    /// of the answer that was delivered is not delivered again.
     case reconnecting(attempt: Int, maximum: Int, delay: Duration)
-    /// The answer comes another way from here on.
+    /// From here on the answer uses another transport.
     case fellBack(Kind)
 }

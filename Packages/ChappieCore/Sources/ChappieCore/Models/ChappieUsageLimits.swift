@@ -1,12 +1,12 @@
 public import HTTPTypes
 
-/// The backend's last word on an account's limits.
+/// The latest state of an account's limits, according to the backend.
 public struct ChappieUsageLimitSnapshot: Sendable, Hashable, Codable {
-    /// The family of limits, `codex` for the usual one.
+    /// The family of limits; `codex` is the usual one.
     public var limitID: String
-    /// A name for it, when the backend gives one.
+    /// A name of the family, if the backend sends one.
     public var limitName: String?
-    /// The model whose reserve these limits are; `nil` if they are no reserve's.
+    /// The model for which these limits are a reserve; `nil` for other limits.
     public var normalModel: String?
     /// The short window, five hours at the time of writing.
     public var primary: ChappieUsageWindow?
@@ -16,18 +16,18 @@ public struct ChappieUsageLimitSnapshot: Sendable, Hashable, Codable {
     public var credits: ChappieUsageCredits?
     /// The account's plan.
     public var plan: ChappiePlan?
-    /// Limits of other families, each with its own ``limitID``, such as those of one feature.
+    /// Limits of other families, each with its own ``limitID``, for instance the limits of one feature.
     public var additional: [ChappieUsageLimitSnapshot]
-    /// What a workspace lets this person spend.
+    /// The user's spending limit in a workspace.
     public var spendControl: ChappieSpendControl?
-    /// Which limit was reached; `nil` while none is.
+    /// The limit that was reached; `nil` if none was.
     public var reachedType: ReachedType?
-    /// How often the windows may be started anew for free; `nil` when the backend does not say.
+    /// The number of free resets of the windows; `nil` if the backend does not report it.
     public var availableResets: Int?
-    /// The backend's sentence about more quota; may be shown to a person.
+    /// The backend's sentence about additional quota, which is safe to show to the user.
     public var promotion: String?
 
-    /// Which limit was reached; unknown values survive.
+    /// The kinds of limits that can be reached; unknown values survive.
     public struct ReachedType: RawRepresentable, Sendable, Hashable, Codable {
         public let rawValue: String
         public init(rawValue: String) { self.rawValue = rawValue }
@@ -66,7 +66,7 @@ public struct ChappieUsageLimitSnapshot: Sendable, Hashable, Codable {
         self.promotion = promotion
     }
 
-    /// Decodes also what earlier versions have written.
+    /// Decodes also the form that earlier versions wrote.
     public init(from decoder: any Decoder) throws {
         let values = try decoder.container(keyedBy: CodingKeys.self)
         func value<Value: Decodable>(_ key: CodingKeys) throws -> Value? {
@@ -81,10 +81,10 @@ public struct ChappieUsageLimitSnapshot: Sendable, Hashable, Codable {
             promotion: try value(.promotion))
     }
 
-    /// Whether it says nothing at all.
+    /// Whether the snapshot has no limits at all.
     public var isEmpty: Bool { isSilent && additional.isEmpty && spendControl == nil && reachedType == nil }
 
-    /// Whether it says nothing about its own family.
+    /// Whether the snapshot has no limits of its own family.
     private var isSilent: Bool { primary == nil && secondary == nil && credits == nil }
 }
 
@@ -106,7 +106,7 @@ public struct ChappieUsageLimitSnapshot: Sendable, Hashable, Codable {
 
     /// Reads the body of the usage endpoint.
     ///
-    /// - Returns: `nil` when it is not an object with a `plan_type` or a `rate_limit`.
+    /// - Returns: `nil` if it is not an object with a `plan_type` or a `rate_limit`.
     public init?(usageBody json: ChappieJSON) {
         let plan = json["plan_type"]?.string
         guard plan != nil || json["rate_limit"]?.object != nil else { return nil }
@@ -134,8 +134,9 @@ public struct ChappieUsageLimitSnapshot: Sendable, Hashable, Codable {
 
     /// Reads the `x-codex-*` headers of a response.
     ///
-    /// - Parameter family: `codex`, or another that the headers name, such as `codex-bengalfox`.
-    /// - Returns: `nil` when the headers say nothing about that family. Other families that they name are ``additional``.
+    /// - Parameter family: `codex`, or another family in the headers, such as `codex-bengalfox`.
+    /// - Returns: `nil` if the headers have no limits of that family. Other families in the headers become
+    ///   ``additional``.
     public init?(headerFields: HTTPFields, family: String = "codex") {
         self.init(headerFields: headerFields, onlyFamily: family)
         if isSilent { return nil }
@@ -182,11 +183,11 @@ public struct ChappieUsageLimitSnapshot: Sendable, Hashable, Codable {
 
 /// One window of a usage limit.
 public struct ChappieUsageWindow: Sendable, Hashable, Codable {
-    /// 0…100; more when the backend says so, up to a million.
+    /// 0…100; more if the backend sends more, up to a million.
     public var usedPercent: Double
-    /// The window's length; `nil` when unknown.
+    /// The window's length; `nil` if it is unknown.
     public var windowMinutes: Int?
-    /// When the window starts anew, from 1970 to 9999; `nil` when unknown.
+    /// The time when the window resets, from 1970 to 9999; `nil` if it is unknown.
     public var resetsAt: Date?
 
     /// A window with the given properties.
@@ -209,15 +210,17 @@ public struct ChappieUsageWindow: Sendable, Hashable, Codable {
 
 /// Credits beyond the plan's windows.
 public struct ChappieUsageCredits: Sendable, Hashable, Codable {
-    /// Whether the account has any.
+    /// Whether the account has credits.
     public var hasCredits: Bool
-    /// Whether they never run out.
+    /// Whether the credits never run out.
     public var isUnlimited: Bool
-    /// In the backend's spelling.
+    /// The balance in the backend's spelling.
     public var balance: String?
-    /// How many messages on the user's machine they are good for, from … to; `nil` when the backend does not say.
+    /// The lowest and the highest number of messages on the user's machine that they pay for; `nil` if the backend does
+    /// not report it.
     public var approximateLocalMessages: [Int]?
-    /// How many messages in the cloud they are good for, from … to; `nil` when the backend does not say.
+    /// The lowest and the highest number of messages in the cloud that they pay for; `nil` if the backend does not
+    /// report it.
     public var approximateCloudMessages: [Int]?
 
     /// Credits with the given properties.
@@ -242,19 +245,19 @@ public struct ChappieUsageCredits: Sendable, Hashable, Codable {
     }
 }
 
-/// What a workspace lets one person spend. Amounts are in the backend's spelling.
+/// The spending limit of one user in a workspace. Amounts are in the backend's spelling.
 public struct ChappieSpendControl: Sendable, Hashable, Codable {
-    /// Whether nothing more may be spent.
+    /// Whether the limit is reached.
     public var isReached: Bool
-    /// How much may be spent.
+    /// The amount that the user may spend.
     public var limit: String?
-    /// How much is spent.
+    /// The amount that is spent.
     public var used: String?
-    /// How much is left.
+    /// The amount that is left.
     public var remaining: String?
     /// 0…100, as in ``ChappieUsageWindow/usedPercent``.
     public var usedPercent: Double?
-    /// When spending starts anew.
+    /// The time when the limit resets.
     public var resetsAt: Date?
 
     /// Spending with the given properties.
@@ -287,13 +290,13 @@ public struct ChappieSpendControl: Sendable, Hashable, Codable {
 public struct ChappieUsageCrossing: Sendable, Hashable, Codable {
     /// The family of the limit.
     public var limitID: String
-    /// A name for it, when the backend gives one.
+    /// A name of the family, if the backend sends one.
     public var limitName: String?
-    /// Whether it is the short window of the two.
+    /// Whether it is the short window.
     public var isPrimary: Bool
-    /// The window as it is.
+    /// The window in its present state.
     public var window: ChappieUsageWindow
-    /// The highest threshold that it has reached, in percent.
+    /// The highest threshold that the window has reached, in percent.
     public var threshold: Double
 
     /// A crossing with the given properties.
@@ -309,15 +312,15 @@ public struct ChappieUsageCrossing: Sendable, Hashable, Codable {
 }
 
 extension ChappieUsageLimitSnapshot {
-    /// When to warn a person: at 80 and at 95 percent.
+    /// The thresholds for a warning to the user: 80 and 95 percent.
     public static let warningThresholds: [Double] = [80, 95]
 
-    /// The windows that have reached a threshold, each with the highest one; additional limits included.
+    /// The windows that have reached a threshold, each with the highest one. Additional limits are included.
     ///
     /// - Parameters:
-    ///   - earlier: the snapshot shown before: a window that had reached the threshold then is left out. Default `nil`: none
-    ///     is left out.
-    ///   - thresholds: in percent. Default ``warningThresholds``.
+    ///   - earlier: The snapshot that was shown before. A window that had reached the threshold then is left out.
+    ///     Default `nil`: no window is left out.
+    ///   - thresholds: In percent. Default ``warningThresholds``.
     public func crossings(
         since earlier: ChappieUsageLimitSnapshot? = nil, thresholds: [Double] = warningThresholds
     ) -> [ChappieUsageCrossing] {
@@ -343,17 +346,17 @@ extension ChappieUsageLimitSnapshot {
 
 /// A usage limit that was reached.
 public struct ChappieUsageLimit: Sendable, Hashable, Codable {
-    /// The backend's word for the error; typically `usage_limit_reached`.
+    /// The backend's name for the error; usually `usage_limit_reached`.
     public var type: String
-    /// Safe to show to a person: see ``ChappieResponseError/message``.
+    /// Safe to show to the user: see ``ChappieResponseError/message``.
     public var message: String?
     /// The account's plan.
     public var plan: ChappiePlan?
-    /// When the limit starts anew.
+    /// The time when the limit resets.
     public var resetsAt: Date?
-    /// As the backend said when it answered; not a countdown.
+    /// The time until the reset, from the moment of the backend's answer; not a countdown.
     public var resetsInSeconds: TimeInterval?
-    /// All limits, when the answer named them.
+    /// All limits, if the answer contained them.
     public var rateLimit: ChappieUsageLimitSnapshot?
     /// See ``ChappieResponse/requestID``.
     public var requestID: String?
@@ -373,22 +376,22 @@ public struct ChappieUsageLimit: Sendable, Hashable, Codable {
     }
 }
 
-/// Numbers of a peer, held to what can be shown, added to a date and turned into an integer.
+/// Limits the numbers of a peer to values that can be shown, added to a date and converted to an integer.
 @_spi(ChappieInternals) public enum PeerNumber {
-    /// Where the year 10000 begins, in seconds after 1970 began.
+    /// The start of the year 10000, in seconds since 1970.
     static let end = 253_402_300_800.0
 
-    /// `seconds` after 1970 began; `nil` when that is not before the year 10000.
+    /// `seconds` since 1970 as a date; `nil` unless it is before the year 10000.
     public static func date(_ seconds: Double?) -> Date? {
         seconds.flatMap { (0..<end).contains($0) ? Date(timeIntervalSince1970: $0) : nil }
     }
 
-    /// An amount, which comes as a string or as a number.
+    /// An amount, which is sent as a string or as a number.
     static func text(_ json: ChappieJSON?) -> String? {
         if case .number(let number)? = json { number.literal } else { json?.string }
     }
 
-    /// A percentage; one beyond a million either way is cut there.
+    /// A percentage, limited to a million in both directions.
     static func percent(_ number: Double?) -> Double? {
         number.flatMap { $0.isNaN || $0.isInfinite ? nil : min(max($0, -1_000_000), 1_000_000) }
     }

@@ -6,16 +6,16 @@
     import Darwin
 #endif
 
-/// Time as an adapter: the wall clock, the time that has passed, and waiting.
+/// Time as an adapter: the wall clock, the elapsed time, and waiting.
 ///
-/// The two readings differ on purpose: people set the wall clock, nothing sets ``elapsed``. Deadlines use `elapsed`;
+/// The two readings differ on purpose: users set the wall clock, but nothing sets ``elapsed``. Deadlines use `elapsed`;
 /// token expiry uses `now`.
 public protocol ChappieClock: Sendable {
     /// The wall clock.
     var now: Date { get }
-    /// Time since some fixed start, running on while the machine sleeps, never backwards.
+    /// The time since a fixed start. It also runs while the machine sleeps, and never goes backwards.
     var elapsed: Duration { get }
-    /// Waits. - Throws: `CancellationError` at once when the task is cancelled.
+    /// Waits. - Throws: `CancellationError` as soon as the task is cancelled.
     func sleep(for duration: Duration) async throws
 }
 

@@ -1,16 +1,16 @@
-/// How the program reaches the network: one policy for OAuth, HTTP and WebSocket alike.
+/// The way in which the program reaches the network: one policy for OAuth, HTTP and WebSocket.
 ///
-/// TLS is 1.2 or newer, as ``minimumTLS`` says, and verified against the system's trust; plain `http` goes to loopback
+/// TLS is 1.2 or newer (see ``minimumTLS``), and verified against the system's trust. Plain `http` goes to loopback
 /// hosts only. Neither can be switched off.
 public struct ChappieNetworkPolicy: Sendable, Hashable, Codable {
-    /// Which proxy to use.
+    /// The choice of a proxy.
     public enum Proxy: Sendable, Hashable, Codable {
-        /// `HTTPS_PROXY`, `HTTP_PROXY` (lower-case spelling only for the latter), `ALL_PROXY` and `NO_PROXY`, as curl
-        /// reads them.
+        /// `HTTPS_PROXY`, `HTTP_PROXY` (the latter in lower case only), `ALL_PROXY` and `NO_PROXY`, with the same rules
+        /// as in curl.
         case environment
-        /// No proxy, whatever the environment says.
+        /// No proxy, whatever the environment contains.
         case none
-        /// This proxy (`http://user:password@host:port`, `socks5h://host:port`) for every host but those in
+        /// This proxy (`http://user:password@host:port`, `socks5h://host:port`) for every host except the hosts in
         /// `excluding` (curl's NO_PROXY syntax).
         case url(String, excluding: String = "")
     }
@@ -25,13 +25,13 @@ public struct ChappieNetworkPolicy: Sendable, Hashable, Codable {
 
     /// Default: `.environment`.
     public var proxy: Proxy
-    /// A PEM file of certificate authorities to trust beside the system's. Default `nil`. A file that can't be read or
-    /// holds no certificate is an error that names it, before anything is sent.
+    /// A PEM file of certificate authorities to trust in addition to the system's. Default `nil`. If the file can't be
+    /// read or contains no certificate, requests fail before they are sent, with an error that names it.
     public var extraCAFile: String?
-    /// The oldest version of TLS to speak, with the server and with a proxy that is reached over https. Default 1.2. A
-    /// peer that has none so new is refused before anything is sent.
+    /// The oldest version of TLS that is allowed with the server, and with a proxy that is reached over https. Default
+    /// 1.2. If a peer supports older versions only, requests fail before they are sent.
     public var minimumTLS: TLSVersion
-    /// How long each stage may take.
+    /// The time limits of the stages.
     public var deadlines: ChappieDeadlines
 
     /// A policy with the given properties.
@@ -49,23 +49,23 @@ public struct ChappieNetworkPolicy: Sendable, Hashable, Codable {
     public static let `default` = ChappieNetworkPolicy()
 }
 
-/// How long each stage of an exchange may take. None of them bounds a stream as a whole.
+/// The time limits of the stages of an exchange. They don't limit a stream as a whole.
 ///
-/// Over a WebSocket, ``upgrade`` bounds the answer to the handshake, ``firstByte`` the first message after a request and
-/// ``idle`` each further one; ``liveness`` alone speaks of the connection, whether messages are due or not.
+/// Over a WebSocket, ``upgrade`` limits the answer to the handshake, ``firstByte`` the first message after a request
+/// and ``idle`` each further message. ``liveness`` applies to the connection, whether messages are due or not.
 public struct ChappieDeadlines: Sendable, Hashable, Codable {
     /// Resolving, connecting, and the TLS and proxy handshakes together. Default 15 s.
     public var connect: Duration
-    /// From the request sent to the complete response head. Default 60 s.
+    /// From the end of the request to the complete response head. Default 60 s.
     public var responseHead: Duration
     /// From the head to the first byte of the body. Default 120 s.
     public var firstByte: Duration
-    /// Between two reads of a body that has begun. Default 300 s, as the Codex CLI's stream idle time-out.
+    /// Between two reads of a body that has begun. Default 300 s, the stream idle time-out of the Codex CLI.
     public var idle: Duration
-    /// From the opening handshake of a WebSocket to its answer, which no model has to think about. Default 15 s.
+    /// From the opening handshake of a WebSocket to its answer, which needs no model. Default 15 s.
     public var upgrade: Duration
-    /// How long a WebSocket may be silent altogether. Half-way a ping goes out (RFC 6455, 5.5.2), so that a living peer is
-    /// never silent that long; one that is has gone. Default 60 s.
+    /// The longest silence of a WebSocket. After half of it a ping is sent (RFC 6455, 5.5.2), so that a living peer is
+    /// never silent for so long. A peer that stays silent counts as gone. Default 60 s.
     public var liveness: Duration
 
     /// Values below one millisecond become one millisecond.
@@ -81,6 +81,6 @@ public struct ChappieDeadlines: Sendable, Hashable, Codable {
         self.liveness = max(liveness, .milliseconds(1))
     }
 
-    /// The defaults that the properties name.
+    /// The defaults of all properties.
     public static let `default` = ChappieDeadlines()
 }

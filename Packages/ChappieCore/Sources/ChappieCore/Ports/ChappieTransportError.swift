@@ -1,58 +1,58 @@
-/// An exchange that ended without a complete response: where it broke, with whom, and why.
+/// An exchange that ended without a complete response: the stage, the host and the reason.
 ///
-/// Never holds a header, a body, a query or the user part of a URL.
+/// It never contains a header, a body, a query or the user part of a URL.
 public struct ChappieTransportError: Error, Sendable, Hashable {
     /// The kind of failure.
     public enum Code: String, Sendable, Hashable, Codable {
-        /// The URL can't be used: no host, an unknown scheme.
+        /// The URL can't be used: it has no host or an unknown scheme.
         case invalidURL
         /// Plain `http` to a host that is not loopback.
         case insecureURL
-        /// The extra CA file is missing, unreadable, or holds no certificate.
+        /// The extra CA file is missing, unreadable, or contains no certificate.
         case invalidCAFile
         /// The proxy setting can't be used, or the proxy refused (wrong credentials, CONNECT denied).
         case proxyFailed
-        /// The name doesn't resolve.
+        /// The host name doesn't resolve.
         case unknownHost
-        /// Nothing listens there, or the network is unreachable.
+        /// No server listens there, or the network is unreachable.
         case connectFailed
         /// The certificate is not trusted, expired, or for another host.
         case certificateRejected
         /// The TLS handshake failed for another reason (version, alert).
         case tlsFailed
-        /// A deadline passed; ``ChappieTransportError/stage`` says which.
+        /// A deadline passed; ``ChappieTransportError/stage`` names it.
         case timedOut
-        /// The connection broke, or closed before the response was whole.
+        /// The connection broke, or closed before the response was complete.
         case connectionLost
         /// The peer does not speak HTTP, or broke its rules.
         case protocolViolation
-        /// A redirect led to another origin, or there were too many.
+        /// A redirect led to another origin, or too many redirects followed each other.
         case redirectRefused
-        /// A body that had to fit into memory did not.
+        /// A body that must fit into memory was too large.
         case bodyTooLarge
         /// The adapter could not start or has been shut down.
         case unavailable
     }
 
-    /// How far the exchange had come.
+    /// The stage that the exchange had reached.
     public enum Stage: String, Sendable, Hashable, Codable {
-        /// Before anything was sent, or while connecting.
+        /// Before the request was sent, or while connecting.
         case configuration, connect, tls
-        /// While an HTTP exchange ran.
+        /// During an HTTP exchange.
         case request, responseHead, firstByte, responseBody
-        /// Waiting for the next message of a WebSocket.
+        /// While waiting for the next message of a WebSocket.
         case message
-        /// A WebSocket's peer was silent, pings included.
+        /// While the peer of a WebSocket was silent, even after a ping.
         case liveness
     }
 
     /// The kind of failure.
     public let code: Code
-    /// How far the exchange had come.
+    /// The stage that the exchange had reached.
     public let stage: Stage
-    /// Host and, where it is not the scheme's own, port; empty when there was none to name.
+    /// The host, with the port if it is not the scheme's default; empty if no host is known.
     public let host: String
-    /// One clause in plain words, without a final stop.
+    /// One clause in plain words, without a full stop.
     public let reason: String
 
     /// An error with the given properties.
@@ -79,8 +79,8 @@ extension ChappieTransportError: ChappieError {
         case .proxyFailed: "Check the proxy address and its credentials, or unset the proxy variables."
         case .unknownHost, .connectFailed: "Check the network connection and the address."
         case .certificateRejected:
-            "If your network inspects TLS, add its certificate authority as the extra CA file; otherwise do not go on."
-        case .tlsFailed: "The server must speak TLS 1.2 or newer, or 1.3 where the settings ask for that."
+            "If your network inspects TLS, add its certificate authority as the extra CA file; otherwise stop here."
+        case .tlsFailed: "The server must speak TLS 1.2 or newer, or 1.3 if the settings require it."
         case .timedOut, .connectionLost: "Try again; if it keeps happening, check the network and any proxy."
         case .protocolViolation, .redirectRefused, .bodyTooLarge: "Check that the address is the right service."
         case .unavailable: "Create a new client."
@@ -89,7 +89,7 @@ extension ChappieTransportError: ChappieError {
 }
 
 extension ChappieTransportError.Stage {
-    /// What went on, and the word before the host it went on with.
+    /// The activity of the stage, and the preposition before the host.
     fileprivate var phrase: (activity: String, preposition: String) {
         switch self {
         case .configuration: ("preparing a request", "to")

@@ -1,9 +1,9 @@
 import Synchronization
 
-/// A response body: chunks of bytes, pulled one at a time by a single reader.
+/// A response body: a single reader pulls chunks of bytes one at a time.
 ///
-/// Nothing is read from the network beyond a small buffer until ``next()`` is called, so a slow reader slows the sender.
-/// Letting go of the last copy, or calling ``cancel()``, ends the transfer.
+/// Before ``next()`` is called, at most a small buffer is read from the network, so a slow reader slows the sender.
+/// Releasing the last copy or calling ``cancel()`` ends the transfer.
 public struct HTTPBody: AsyncSequence, AsyncIteratorProtocol, Sendable {
     /// One chunk, never empty.
     public typealias Element = [UInt8]
@@ -13,21 +13,21 @@ public struct HTTPBody: AsyncSequence, AsyncIteratorProtocol, Sendable {
     /// A body over a source of chunks.
     ///
     /// - Parameters:
-    ///   - next: gives the next chunk (never empty), `nil` at the end; throws ``ChappieTransportError`` or
-    ///     `CancellationError`. Never called by two tasks at once, nor again after it gave `nil` or threw.
-    ///   - cancel: ends the transfer; may be called at any time, more than once, from any thread.
+    ///   - next: Returns the next chunk (never empty), or `nil` at the end. Throws ``ChappieTransportError`` or
+    ///     `CancellationError`. Never called by two tasks at once, nor again after it returned `nil` or threw.
+    ///   - cancel: Ends the transfer. May be called at any time, more than once, from any thread.
     public init(
         next: @escaping @Sendable () async throws -> [UInt8]?, cancel: @escaping @Sendable () -> Void
     ) {
         source = Source(next: next, cancel: cancel)
     }
 
-    /// A body that is already there, as one chunk.
+    /// A body in memory, as one chunk.
     public init(bytes: [UInt8]) {
         self.init(chunks: bytes.isEmpty ? [] : [bytes])
     }
 
-    /// A body that is already there, in the chunks given (empty ones are left out); for fakes and tests.
+    /// A body in memory, in the given chunks (empty ones are left out); for fakes and tests.
     public init(chunks: [[UInt8]]) {
         let rest = Source.Chunks(chunks.filter { !$0.isEmpty })
         self.init(next: { rest.list.withLock { $0.popFirst() } }, cancel: {})
@@ -35,18 +35,18 @@ public struct HTTPBody: AsyncSequence, AsyncIteratorProtocol, Sendable {
 
     /// The next chunk, or `nil` at the end of the body.
     ///
-    /// - Throws: ``ChappieTransportError`` when the body ends early or a deadline passes; `CancellationError`.
+    /// - Throws: ``ChappieTransportError`` if the body ends early or a deadline passes; `CancellationError`.
     public func next() async throws -> [UInt8]? { try await source.next() }
 
-    /// The body itself: it has one reader.
+    /// Returns the body itself, since it has one reader.
     public func makeAsyncIterator() -> HTTPBody { self }
 
-    /// Ends the transfer now. Reading on throws `CancellationError` or gives `nil`.
+    /// Ends the transfer now. The next read throws `CancellationError` or returns `nil`.
     public func cancel() { source.cancel() }
 
     /// The whole body, up to `limit` bytes.
     ///
-    /// - Throws: ``ChappieTransportError`` with code `.bodyTooLarge` past `limit`, and what ``next()`` throws.
+    /// - Throws: ``ChappieTransportError`` with code `.bodyTooLarge` past `limit`, and the errors of ``next()``.
     public func collect(upTo limit: Int, host: String = "") async throws -> [UInt8] {
         var whole: [UInt8] = []
         while let chunk = try await next() {
@@ -60,12 +60,12 @@ public struct HTTPBody: AsyncSequence, AsyncIteratorProtocol, Sendable {
         return whole
     }
 
-    /// The beginning of the body of an error: what comes within `allowance`, up to `limit` bytes. Ends the transfer.
+    /// The beginning of an error's body: the bytes that arrive within `allowance`, up to `limit`. Ends the transfer.
     ///
-    /// A body's own deadlines are for a model that thinks. A page that never ends must hold nothing up, and a connection
-    /// that breaks behind an error does not make it another one.
+    /// The body's own deadlines allow for a model that thinks. A page without an end must not delay the caller, and a
+    /// connection that breaks after the error's head does not change the error.
     ///
-    /// - Throws: `CancellationError`. A body that breaks off is not an error.
+    /// - Throws: `CancellationError`. A body that is cut off is not an error.
     @_spi(ChappieInternals) public func beginning(
         upTo limit: Int = 1 << 20, within allowance: Duration = .seconds(5), clock: any ChappieClock = SystemClock()
     ) async throws -> [UInt8] {
@@ -80,7 +80,7 @@ public struct HTTPBody: AsyncSequence, AsyncIteratorProtocol, Sendable {
         var bytes: [UInt8] = []
         do {
             while bytes.count < limit, let chunk = try await next() { bytes += chunk.prefix(limit - bytes.count) }
-        } catch {}  // It broke off, or ran out of time.
+        } catch {}  // The body was cut off, or the time is over.
         try Task.checkCancellation()
         return bytes
     }
@@ -96,7 +96,7 @@ public struct HTTPBody: AsyncSequence, AsyncIteratorProtocol, Sendable {
 
         deinit { cancel() }
 
-        /// Chunks that are there already.
+        /// The chunks of a body in memory.
         final class Chunks: Sendable {
             let list: Mutex<ArraySlice<[UInt8]>>
 

@@ -2,8 +2,8 @@ public import HTTPTypes
 
 /// Performs one HTTP exchange: a request goes in, a head and a back-pressured body come out.
 ///
-/// A status of 400 or more is a response, not an error: what it means is decided above. Adapters follow redirects only
-/// within the origin of the request, never retry, and leave `Retry-After` alone.
+/// A status of 400 or more is a response, not an error: the caller decides about it. Adapters follow redirects only
+/// within the origin of the request, never retry, and ignore `Retry-After`.
 ///
 /// A complete fake:
 /// ```swift
@@ -16,21 +16,21 @@ public import HTTPTypes
 public protocol HTTPTransport: Sendable {
     /// Sends `request` and returns as soon as the final response head is known; the body follows on demand.
     ///
-    /// - Throws: ``ChappieTransportError`` when there is no response; `CancellationError` when the task was cancelled
-    ///   (within 100 ms, the connection closed). Not an error: any status code.
+    /// - Throws: ``ChappieTransportError`` if there is no response; `CancellationError` if the task was cancelled
+    ///   (within 100 ms, with the connection closed). No status code is an error.
     func send(_ request: HTTPExchangeRequest) async throws -> HTTPExchangeResponse
 }
 
 /// The request of one HTTP exchange, whole in memory.
 public struct HTTPExchangeRequest: Sendable, Hashable {
-    /// A request body and how it travels.
+    /// A request body and its coding.
     public struct Body: Sendable, Hashable {
         /// The body before any content coding.
         public var bytes: [UInt8]
-        /// `.zstd` asks the adapter to compress and to add `content-encoding: zstd`. Default `.identity`.
+        /// With `.zstd` the adapter compresses the body and adds `content-encoding: zstd`. Default `.identity`.
         public var coding: Coding
 
-        /// The content codings an adapter must know (RFC 9110, 8.4.1; zstd: RFC 8878).
+        /// The content codings that an adapter must support (RFC 9110, 8.4.1; zstd: RFC 8878).
         public enum Coding: String, Sendable, Hashable, Codable { case identity, zstd }
 
         /// A body that travels in `coding`.
@@ -44,12 +44,13 @@ public struct HTTPExchangeRequest: Sendable, Hashable {
     public var method: HTTPRequest.Method
     /// An absolute `https` URL, or `http` to a loopback host; adapters refuse everything else.
     public var url: URL
-    /// Sent as given. The adapter adds `host`, `content-length`, and `content-encoding` where the body asks for it, and
-    /// nothing else: no user agent, no accept of its own.
+    /// Sent unchanged. The adapter adds only `host`, `content-length` and, if the body's coding requires it,
+    /// `content-encoding`: no user agent, no accept of its own.
     public var headerFields: HTTPFields
     /// Default `nil`: no body.
     public var body: Body?
-    /// Deadlines for this exchange only; `nil` (the default) takes those of the adapter's ``ChappieNetworkPolicy``.
+    /// Deadlines for this exchange only; `nil` (the default) means the deadlines of the adapter's
+    /// ``ChappieNetworkPolicy``.
     public var deadlines: ChappieDeadlines?
 
     /// A request with the given properties.
@@ -65,13 +66,14 @@ public struct HTTPExchangeRequest: Sendable, Hashable {
     }
 }
 
-/// The response of one HTTP exchange: the final head (informational and redirect heads are gone) and the body to come.
+/// The response of one HTTP exchange: the final head (informational and redirect heads are dropped) and the body, which
+/// follows.
 public struct HTTPExchangeResponse: Sendable {
     /// The final status.
     public var status: HTTPResponse.Status
     /// All fields in order.
     public var headerFields: HTTPFields
-    /// The body, to be pulled.
+    /// The body, which the caller pulls.
     public var body: HTTPBody
 
     /// A response with the given properties.
@@ -86,10 +88,10 @@ public struct HTTPExchangeResponse: Sendable {
 
 /// A layer between a caller and an ``HTTPTransport``: adds headers, retries, logs.
 ///
-/// `next` is `@concurrent` so that a program in Swift's default mode writes it without that word; one that is built with
-/// `NonisolatedNonsendingByDefault` spells it out.
+/// `next` is `@concurrent` so that a program in Swift's default mode can omit that word. A program that is built with
+/// `NonisolatedNonsendingByDefault` must write it.
 ///
-/// A complete one:
+/// A complete example:
 /// ```swift
 /// struct Named: HTTPMiddleware {
 ///     func intercept(
@@ -103,20 +105,20 @@ public struct HTTPExchangeResponse: Sendable {
 /// }
 /// ```
 public protocol HTTPMiddleware: Sendable {
-    /// Handles `request`, calling `next` as often as it needs: not at all, once, or again after a refresh. Throws what
-    /// `next` throws, and the middleware's own documented errors.
+    /// Handles `request`. May call `next` any number of times: not at all, once, or again after a refresh. Throws the
+    /// errors of `next`, and the middleware's own documented errors.
     func intercept(
         _ request: HTTPExchangeRequest,
         next: @concurrent @Sendable (HTTPExchangeRequest) async throws -> HTTPExchangeResponse
     ) async throws -> HTTPExchangeResponse
 }
 
-/// An ``HTTPTransport`` that passes every request through a list of middleware, first one outermost.
+/// An ``HTTPTransport`` that passes every request through a list of middleware, the first one outermost.
 public struct MiddlewareTransport: HTTPTransport {
     private let transport: any HTTPTransport
     private let middleware: [any HTTPMiddleware]
 
-    /// Wraps `transport`; `middleware[0]` sees the request first and the response last.
+    /// Wraps `transport`. `middleware[0]` gets the request first and the response last.
     public init(_ transport: any HTTPTransport, middleware: [any HTTPMiddleware]) {
         self.transport = transport
         self.middleware = middleware

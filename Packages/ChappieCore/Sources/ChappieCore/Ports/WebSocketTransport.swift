@@ -6,15 +6,15 @@ public protocol WebSocketTransport: Sendable {
     ///
     /// - Parameters:
     ///   - url: `https` or `wss`; `http` or `ws` to a loopback host only.
-    ///   - headerFields: sent as given, beside the fields of the handshake itself.
-    /// - Throws: ``ChappieTransportError`` when there is no answer or a wrong one; `CancellationError` within 100 ms. An
-    ///   answer other than 101 is not an error: it is ``WebSocketOpening/refused(_:)`` with its head and body.
+    ///   - headerFields: Sent unchanged, in addition to the fields of the handshake itself.
+    /// - Throws: ``ChappieTransportError`` if there is no answer or an invalid one; `CancellationError` within 100 ms.
+    ///   An answer other than 101 is not an error: it is ``WebSocketOpening/refused(_:)`` with its head and body.
     func open(_ url: URL, headerFields: HTTPFields) async throws -> WebSocketOpening
 }
 
-/// How an opening handshake ended.
+/// The result of an opening handshake.
 public enum WebSocketOpening: Sendable {
-    /// The server switched protocols; the fields are those of its 101 answer.
+    /// The server switched protocols. The fields are from its 101 answer.
     case opened(any WebSocketConnection, headerFields: HTTPFields)
     /// The server answered with another status.
     case refused(HTTPExchangeResponse)
@@ -22,29 +22,32 @@ public enum WebSocketOpening: Sendable {
 
 /// One open WebSocket, for one sender and one receiver at a time.
 ///
-/// Pings are answered, and sent where the peer is silent, whether anybody receives or not. Letting go of the connection
-/// drops it without a closing handshake.
+/// The connection answers pings, and sends them while the peer is silent, whether a task receives or not. Releasing the
+/// connection drops it without a closing handshake.
 public protocol WebSocketConnection: Sendable {
-    /// Whether no close, no error and no silence beyond the liveness deadline is known yet. `true` is no promise.
+    /// Whether no close, no error and no silence beyond the liveness deadline is known yet. `true` is not a guarantee.
     var isOpen: Bool { get }
 
-    /// Sends one message and waits until the network has taken it, so that a deadline for the answer does not count a long
-    /// upload. It waits no longer when the connection ends, the network takes nothing for as long as a peer may be silent,
-    /// or so much has arrived that it has to be received first; ``receive(within:)`` tells what became of the connection.
+    /// Sends one message and waits until the network has taken it, so that a deadline for the answer does not include a
+    /// long upload. It stops waiting if the connection ends, if the network takes nothing for as long as a peer may be
+    /// silent, or if so many messages have arrived that they must be received first. ``receive(within:)`` reports the
+    /// state of the connection.
     ///
-    /// - Throws: ``ChappieTransportError`` when the connection has ended; `CancellationError`, and the message may be sent.
+    /// - Throws: ``ChappieTransportError`` if the connection has ended; `CancellationError`, in which case the message
+    ///   may have been sent.
     func send(_ message: WebSocketMessage) async throws
 
-    /// All messages that have arrived since the last call, in order; waits for one when there is none. Once the
-    /// connection has ended, what had arrived before is delivered first, and then its end, at every further call.
+    /// All messages that have arrived since the last call, in order. Waits for one if none has arrived. After the end
+    /// of the connection, this returns the messages that arrived before it, and then its end on every further call.
     ///
-    /// - Parameter deadline: how long to wait for a message; `nil` waits forever. Pings are no messages.
-    /// - Throws: ``ChappieTransportError``: `.timedOut` at stage `.message` when the deadline has passed (the connection
-    ///   stays usable) or `.liveness` (it does not), `.connectionLost` when the peer went without a close frame,
-    ///   `.protocolViolation` when it broke the rules. `CancellationError`; the connection stays usable.
+    /// - Parameter deadline: The time to wait for a message; `nil` waits forever. Pings don't count as messages.
+    /// - Throws: ``ChappieTransportError``: `.timedOut` at stage `.message` if the deadline has passed (the connection
+    ///   stays usable) or at `.liveness` (it doesn't), `.connectionLost` if the peer left without a close frame,
+    ///   `.protocolViolation` if it broke the rules. `CancellationError`; the connection stays usable.
     func receive(within deadline: Duration?) async throws -> WebSocketInbound
 
-    /// Sends what is queued, closes with a handshake (RFC 6455, 7.1.2), and returns when it is over, or some seconds later.
+    /// Sends the queued messages, closes with a handshake (RFC 6455, 7.1.2), and returns when it is complete, or after
+    /// a few seconds.
     func close(_ closure: WebSocketCloseReason) async
 
     /// Drops the connection at once. May be called at any time, from any thread, more than once.
@@ -53,7 +56,7 @@ public protocol WebSocketConnection: Sendable {
 
 /// A whole WebSocket message, defragmented and decompressed.
 public enum WebSocketMessage: Sendable, Hashable {
-    /// UTF-8, checked.
+    /// UTF-8 that was checked.
     case text(String)
     /// Bytes of any kind.
     case binary([UInt8])
@@ -67,19 +70,19 @@ public enum WebSocketMessage: Sendable, Hashable {
     }
 }
 
-/// A message or the end, as a receiver gets it.
+/// The next messages, or the end.
 public enum WebSocketInbound: Sendable, Hashable {
     /// One or more, in order.
     case messages([WebSocketMessage])
-    /// The peer has closed, properly. Nothing follows.
+    /// The peer has closed with a handshake. Nothing follows.
     case closed(WebSocketCloseReason)
 }
 
-/// Why a WebSocket was closed (RFC 6455, 7.1.5 and 7.1.6).
+/// The reason why a WebSocket was closed (RFC 6455, 7.1.5 and 7.1.6).
 public struct WebSocketCloseReason: Sendable, Hashable {
-    /// 1000 is normal, 1001 going away, 1002 a protocol error, …; `nil` when the peer gave none.
+    /// 1000 is normal, 1001 going away, 1002 a protocol error, …; `nil` if the peer sent none.
     public var code: UInt16?
-    /// For logs, not for people; at most 123 bytes of UTF-8.
+    /// For logs, not for users; at most 123 bytes of UTF-8.
     public var reason: String
 
     /// A reason with the given code and text.

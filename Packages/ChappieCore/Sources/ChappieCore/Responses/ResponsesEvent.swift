@@ -1,20 +1,21 @@
 /// One event of a Responses stream, over server-sent events or WebSocket.
 ///
-/// Everything that the backend sends arrives here: what is not listed, or does not have the expected shape, is ``other``.
+/// Everything that the backend sends arrives here. Events that are not listed, or have an unexpected form, are
+/// ``other``.
 public enum ResponsesEvent: Sendable, Hashable {
     // The rare, large payloads are indirect, so that the thousands of deltas are small to move.
 
-    /// `response.created`; followed by anything.
+    /// `response.created`; any event may follow.
     indirect case created(ChappieResponse)
     /// `response.output_item.added`: the item that begins, with the phase of a message.
     case outputItemAdded(ChappieOutputItem, outputIndex: Int?)
-    /// `response.output_item.done`: the item as it is to be kept.
+    /// `response.output_item.done`: the final form of the item.
     case outputItemDone(ChappieOutputItem, outputIndex: Int?)
     /// `response.output_text.delta`; never empty.
     case outputTextDelta(String, itemID: String?)
     /// `response.reasoning_summary_text.delta`; never empty.
     case reasoningSummaryTextDelta(String, itemID: String?, summaryIndex: Int)
-    /// `codex.response.metadata` or `response.metadata`: header-like values that came late, and notes.
+    /// `codex.response.metadata` or `response.metadata`: late values that resemble headers, and notes.
     case metadata(headers: ChappieJSON, metadata: ChappieJSON)
     /// `codex.rate_limits`.
     indirect case rateLimits(ChappieUsageLimitSnapshot)
@@ -26,10 +27,10 @@ public enum ResponsesEvent: Sendable, Hashable {
     indirect case incomplete(ChappieResponse)
     /// `error`: the request failed as a whole. Terminal.
     indirect case error(ResponsesErrorEvent)
-    /// Every other event, whole.
+    /// Any other event, whole.
     case other(type: String, ChappieJSON)
 
-    /// Whether nothing of the response follows.
+    /// Whether the response ends with this event.
     public var isTerminal: Bool {
         switch self {
         case .completed, .failed, .incomplete, .error: true
@@ -37,10 +38,10 @@ public enum ResponsesEvent: Sendable, Hashable {
         }
     }
 
-    /// Reads one event from its JSON text, as a WebSocket message brings it.
+    /// Reads one event from its JSON text, the payload of a WebSocket message.
     ///
     /// - Returns: `nil` for an event without content: an empty delta.
-    /// - Throws: ``ChappieJSONError`` when the payload is not JSON or not an object with a `type`.
+    /// - Throws: ``ChappieJSONError`` if the payload is not JSON or not an object with a `type`.
     public static func parse(_ payload: String) throws(ChappieJSONError) -> ResponsesEvent? {
         var payload = payload
         let result = payload.withUTF8 { buffer in
@@ -93,9 +94,9 @@ public enum ResponsesEvent: Sendable, Hashable {
     }
 }
 
-/// An `error` event: the HTTP error that the request would have had.
+/// An `error` event: an error of the whole request, which HTTP would report by its status.
 public struct ResponsesErrorEvent: Sendable, Hashable {
-    /// `status`, else `status_code`; `nil` when the event has neither.
+    /// `status`, or else `status_code`; `nil` if the event has neither.
     public var status: Int?
     /// The error that the backend reports.
     public var error: ChappieResponseError
@@ -112,7 +113,7 @@ public struct ResponsesErrorEvent: Sendable, Hashable {
             self.error = ChappieResponseError(error)
         } else {
             error = ChappieResponseError(json)
-            // `error` is the type of the event, not of what went wrong.
+            // `error` is the type of the event, not of the failure.
             error.type = nil
         }
     }

@@ -1,6 +1,6 @@
-/// Decodes a Responses stream over server-sent events: bytes in, events out, done at the terminal event.
+/// Decodes a Responses stream over server-sent events: bytes go in, events come out, until the terminal event.
 ///
-/// `[DONE]` and payloads that are not JSON are passed over (``skippedPayloads`` counts the latter). After a terminal event
+/// `[DONE]` and payloads that are not JSON are skipped (``skippedPayloads`` counts the latter). After a terminal event
 /// everything else is ignored, so that no caller waits for the end of the connection.
 public struct ResponsesEventDecoder: Sendable {
     private var decoder: ServerSentEventDecoder
@@ -8,25 +8,26 @@ public struct ResponsesEventDecoder: Sendable {
 
     /// Whether the terminal event has been delivered.
     public private(set) var isFinished = false
-    /// Payloads that were neither JSON objects with a type nor `[DONE]`; one that the end of the body cut off is not
-    /// among them.
+    /// The number of payloads that were neither JSON objects with a type nor `[DONE]`. A payload that was cut off by
+    /// the end of the body does not count.
     public private(set) var skippedPayloads = 0
 
-    /// - Parameter maximumEventBytes: bound for one event; default 64 MiB.
+    /// - Parameter maximumEventBytes: The limit for one event; default 64 MiB.
     public init(maximumEventBytes: Int = 64 << 20) {
         decoder = ServerSentEventDecoder(maximumEventBytes: maximumEventBytes)
     }
 
-    /// Takes the next bytes of the body and gives the events that they complete.
+    /// Takes the next bytes of the body and returns the events that they complete.
     ///
-    /// - Throws: ``ResponsesStreamError/eventTooLarge(limitBytes:)``. Not an error: unknown events, malformed payloads.
+    /// - Throws: ``ResponsesStreamError/eventTooLarge(limitBytes:)``. Unknown events and malformed payloads are not
+    ///   errors.
     public mutating func receivedBytes(_ bytes: [UInt8]) throws(ResponsesStreamError) -> [ResponsesEvent] {
         try events { decoder, take throws(ResponsesStreamError) in try decoder.receivedBytes(bytes, deliver: take) }
     }
 
     /// Ends the body.
     ///
-    /// - Throws: ``ResponsesStreamError/endedEarly(eventsReceived:)`` when no terminal event has come.
+    /// - Throws: ``ResponsesStreamError/endedEarly(eventsReceived:)`` if no terminal event has come.
     public mutating func connectionClosed() throws(ResponsesStreamError) -> [ResponsesEvent] {
         let skipped = skippedPayloads
         let events = try events { decoder, take throws(ResponsesStreamError) in
@@ -59,16 +60,17 @@ public struct ResponsesEventDecoder: Sendable {
                 }
             }
         } catch {
-            // Events that came whole go out first; the next call throws again.
+            // Complete events are returned first; the next call throws again.
             if events.isEmpty { throw error }
         }
         return events
     }
 }
 
-/// A Responses stream that ended, or went wrong, before its terminal event.
+/// A Responses stream that ended or failed before its terminal event.
 public enum ResponsesStreamError: Error, Sendable, Hashable {
-    /// The stream ended before `response.completed`, `.failed` or `.incomplete`. `eventsReceived` counts what came.
+    /// The stream ended before `response.completed`, `.failed` or `.incomplete`. `eventsReceived` is the number of
+    /// events before.
     case endedEarly(eventsReceived: Int)
     /// One event is over the limit.
     case eventTooLarge(limitBytes: Int)

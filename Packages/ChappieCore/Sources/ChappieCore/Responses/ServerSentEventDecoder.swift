@@ -1,33 +1,33 @@
 /// Decodes an event stream (WHATWG HTML, 9.2.6 "Interpreting an event stream") from bytes in any chunking.
 ///
-/// Only `data` is read: the Responses API repeats everything else inside of it. Lines end in CR, LF or CRLF; a byte order
-/// mark at the start is dropped; the `data` lines of an event are joined by line feeds. One departure from the standard: an
-/// event whose closing blank line is missing at the end of the stream is delivered, because servers do leave it out.
-/// Linear in time; keeps at most one event in memory.
+/// Only `data` is read, because the Responses API repeats everything else in it. Lines end in CR, LF or CRLF; a byte
+/// order mark at the start is dropped; the `data` lines of an event are joined by line feeds. One deviation from the
+/// standard: if the closing blank line of an event is missing at the end of the stream, the event is delivered, because
+/// some servers omit it. Linear in time; keeps at most one event in memory.
 @_spi(ChappieInternals) public struct ServerSentEventDecoder: Sendable {
-    /// Takes the data of one event, which is valid only inside.
+    /// Takes the data of one event, which is valid only during the call.
     public typealias Delivery = (UnsafeBufferPointer<UInt8>) -> Void
 
     private let limit: Int
-    /// The first line may begin with a byte order mark.
+    /// Whether the next line is the first, which may begin with a byte order mark.
     private var isFirstLine = true
-    /// The beginning of a line whose end has not been received.
+    /// The bytes of a line whose end has not been received.
     private var pendingLine: [UInt8] = []
-    /// The last line ended in CR, so that a LF right after it belongs to that ending.
+    /// Whether the last line ended in CR, so that a LF right after it belongs to the same line end.
     private var skipsLineFeed = false
     private var data: [UInt8] = []
     private var hasData = false
     private var hasFailed = false
 
-    /// A line may be longer than the limit by a byte order mark, a field's name, its colon and its space.
+    /// A line may exceed the limit by a byte order mark, the name of a field, its colon and its space.
     private static let lineAllowance = 11
-    /// A buffer larger than this is given back after the event that needed it.
+    /// A buffer larger than this is released after the event that needed it.
     private static let keptCapacity = 1 << 20
 
-    /// - Parameter maximumEventBytes: bound for the data of one event, line feeds between its lines included. Any other
-    ///   line may be 11 bytes longer. At least 1.
+    /// - Parameter maximumEventBytes: The limit for the data of one event, including the line feeds between its lines.
+    ///   Any other line may be 11 bytes longer. At least 1.
     public init(maximumEventBytes: Int) {
-        // The upper end leaves room for sums.
+        // The upper bound leaves room for sums.
         limit = min(max(maximumEventBytes, 1), .max / 2)
     }
 
@@ -39,7 +39,7 @@
         try bytes.withUnsafeBufferPointer { bytes throws(ResponsesStreamError) in try readLines(bytes, deliver) }
     }
 
-    /// Ends the stream and delivers the event that was left without its blank line, if there is one.
+    /// Ends the stream, and delivers an event whose blank line is missing, if there is one.
     public mutating func connectionClosed(deliver: Delivery) throws(ResponsesStreamError) {
         guard !hasFailed else { throw tooLarge() }
         if !pendingLine.isEmpty { try readPendingLine(deliver) }
@@ -55,7 +55,8 @@
         guard let first = bytes.first else { return }
         var position = skipsLineFeed && first == UInt8(ascii: "\n") ? 1 : 0
         skipsLineFeed = false
-        // Where the next LF is, looked up once per LF: a stream of bare CRs must not scan its rest again for each line.
+        // The position of the next LF, searched once per LF: a stream of bare CRs must not scan its rest again for each
+        // line.
         var feed = -1
         while position < bytes.count {
             if feed < position {
@@ -94,7 +95,7 @@
         if isFirstLine, line.starts(with: [0xEF, 0xBB, 0xBF]) { line = line.dropFirst(3) }
         isFirstLine = false
         if line.isEmpty { return dispatch(deliver) }
-        // Comments and other fields say nothing here. Reconnecting is decided above, by policy.
+        // Comments and other fields are not used here. The caller's policy decides about reconnecting.
         guard ByteScanner.equal(UnsafeBufferPointer(rebasing: line.prefix(4)), "data") else { return }
         var value = line.dropFirst(4)
         if let colon = value.popFirst() {

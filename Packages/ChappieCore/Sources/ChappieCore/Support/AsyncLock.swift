@@ -1,21 +1,21 @@
 import Synchronization
 
-/// Lets one task in at a time, in the order in which places were drawn.
+/// Lets one task in at a time, in the order of their tickets.
 @_spi(ChappieInternals) public final class AsyncLock: Sendable {
-    /// A place in the line of one lock.
+    /// A place in the queue of one lock.
     public final class Ticket: Sendable, Equatable {
         fileprivate let turn = Promise<Void>()
 
         public static func == (left: Ticket, right: Ticket) -> Bool { left === right }
     }
 
-    /// Tickets that were not handed back, oldest first. The first one is inside or may enter.
+    /// The tickets that were not returned, oldest first. The first one is inside or may enter.
     private let line = Mutex<[Ticket]>([])
 
-    /// A lock that is free.
+    /// Makes a free lock.
     public init() {}
 
-    /// Draws a place now, after all places drawn before. Every ticket must be handed back by ``leave(_:)``.
+    /// Draws a ticket now, after all earlier tickets. Every ticket must be returned by ``leave(_:)``.
     public func reserve() -> Ticket {
         let ticket = Ticket()
         let first = line.withLock { line in
@@ -28,8 +28,8 @@ import Synchronization
 
     /// Waits for the ticket's turn.
     ///
-    /// - Throws: `CancellationError` when the task is cancelled before, or the ticket was handed back; the ticket's place
-    ///   is then free for the next one.
+    /// - Throws: `CancellationError` if the task is cancelled before, or the ticket was returned. The ticket's place is
+    ///   then free for the next one.
     public func enter(_ ticket: Ticket) async throws {
         do {
             try await ticket.turn.value()
@@ -40,7 +40,7 @@ import Synchronization
         }
     }
 
-    /// Hands the ticket back, whether its turn had come or not, and lets the next one in. A second call does nothing.
+    /// Returns the ticket, whether its turn had come or not, and lets the next one in. A second call does nothing.
     public func leave(_ ticket: Ticket) {
         let first = line.withLock { line in
             line.removeAll { $0 == ticket }
@@ -50,9 +50,9 @@ import Synchronization
         first?.turn.fulfil(.success(()))
     }
 
-    /// Does `work` alone, after everything that drew its place before.
+    /// Runs `work` alone, after all tasks that drew their ticket before.
     ///
-    /// - Throws: what `work` throws; `CancellationError` when the task is cancelled before its turn.
+    /// - Throws: The errors of `work`; `CancellationError` if the task is cancelled before its turn.
     public func alone<Value>(_ work: () async throws -> Value) async throws -> Value {
         let ticket = reserve()
         defer { leave(ticket) }

@@ -1,19 +1,19 @@
-/// A web page in the place of a service's answer: a gateway, a portal or a proxy speaks, and not the service.
+/// A web page instead of a service's answer: it comes from a gateway, a portal or a proxy, not from the service.
 @_spi(ChappieInternals) public enum BlockingPage {
-    /// Whether an answer is a page that keeps requests from the service. It says nothing of a credential or a model.
+    /// Whether an answer is a page that blocks the service. It does not concern a credential or a model.
     public static func isOne(status: Int, contentType: String?, body: [UInt8]) -> Bool {
         status == 403 && isWebPage(contentType: contentType, body: body)
     }
 
-    /// Whether an answer is a page for people. Portals name their type wrongly, so that the first character counts, too.
+    /// Whether an answer is a web page. Some portals send a wrong content type, so the first character counts, too.
     public static func isWebPage(contentType: String?, body: [UInt8]) -> Bool {
         let firstByte = body.first { ![0x20, 0x09, 0x0A, 0x0D, 0xEF, 0xBB, 0xBF].contains($0) }
         return contentType?.lowercased().hasPrefix("text/html") == true || firstByte == UInt8(ascii: "<")
     }
 
-    /// What happened, for the user.
+    /// The failure, as a sentence for the user.
     public static func sentence(host: String) -> String {
-        "A web page answered with status 403 in the place of \(host): what protects the service, or a network on the way, "
+        "A web page answered with status 403 instead of \(host): a protection of the service, or a network on the way, "
             + "stopped the request."
     }
 

@@ -6,11 +6,11 @@
     import Darwin
 #endif
 
-/// Writes all of `bytes`, over signals and short writes. It waits for a descriptor that would block: another program may
-/// have set that mode on a shared one.
+/// Writes all of `bytes`, even after signals and short writes. Waits for a descriptor that would block: another program
+/// may have set that mode on a shared descriptor.
 ///
-/// - Returns: 0, or the `errno` of the write that failed; a part may have been written then. A descriptor that takes
-///   nothing counts as full (`ENOSPC`).
+/// - Returns: 0, or the `errno` of the write that failed, in which case a part may have been written. A descriptor that
+///   takes nothing counts as full (`ENOSPC`).
 @_spi(ChappieInternals) public func writeAll(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> Int32 {
     var rest = bytes[...]
     while !rest.isEmpty {
@@ -36,7 +36,7 @@
         Data(bytes).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
     }
 
-    /// The bytes that `text` stands for, with padding or without; `nil` where it is not base64url.
+    /// The bytes that `text` encodes, with padding or without; `nil` if it is not base64url.
     public static func decode(_ text: String) -> [UInt8]? {
         guard !text.contains(where: { $0 == "+" || $0 == "/" }) else { return nil }
         let padding = text.contains("=") ? 0 : (4 - text.utf8.count % 4) % 4
@@ -45,9 +45,9 @@
     }
 }
 
-/// FNV-1a with 64 bits, for file names; nothing secret hangs on it, and two texts may share a digest.
+/// FNV-1a with 64 bits, for file names. It protects no secret, and two texts may share a digest.
 @_spi(ChappieInternals) public enum FNV1a {
-    /// The digest of `parts`, which must not hold a NUL character, in 16 digits.
+    /// The digest of `parts`, which must not contain a NUL character, in 16 digits.
     public static func hexadecimal(_ parts: [String]) -> String {
         var digest: UInt64 = 0xcbf2_9ce4_8422_2325
         for byte in parts.joined(separator: "\0").utf8 { digest = (digest ^ UInt64(byte)) &* 0x100_0000_01b3 }

@@ -1,4 +1,4 @@
-/// What all of Chappie's errors have in common: a sentence for people, and their next step.
+/// The common interface of Chappie's errors: a sentence for the user, and the next step.
 ///
 /// ```swift
 /// do {
@@ -7,16 +7,16 @@
 ///     print(error.explanation)
 /// }
 /// ```
-/// Besides these, only `CancellationError` is thrown, and what a closure of the program's own throws.
+/// All other errors are `CancellationError`, and the errors of the program's own closures.
 public protocol ChappieError: LocalizedError, Sendable {
-    /// What happened, as a sentence.
+    /// The failure, as a sentence.
     var errorDescription: String? { get }
-    /// What to do next, as a sentence; `nil` if there is nothing to advise.
+    /// The user's next step, as a sentence; `nil` if no advice helps.
     var recoverySuggestion: String? { get }
 }
 
 extension ChappieError {
-    /// What happened and what to do next. Advice that the first sentence ends with already is not repeated.
+    /// The failure and the next step. The advice is left out if the first sentence already ends with it.
     public var explanation: String {
         let words = errorDescription ?? "Something went wrong: \(self)"
         guard let advice = recoverySuggestion, !words.lowercased().hasSuffix(advice.lowercased()) else { return words }

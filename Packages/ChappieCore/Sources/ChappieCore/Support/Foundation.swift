@@ -1,5 +1,5 @@
-// The one place that chooses between FoundationEssentials, which keeps programs small on Linux, and Foundation, which is
-// all there is on Apple platforms. Every file of this module, and every file that imports ChappieCore, gets it from here.
+// This file alone chooses between FoundationEssentials, which keeps programs small on Linux, and Foundation, the only
+// choice on Apple platforms. Every file of this module, and every file that imports ChappieCore, gets it from here.
 #if canImport(FoundationEssentials) && !CHAPPIE_FULL_FOUNDATION
     @_exported public import FoundationEssentials
 #else

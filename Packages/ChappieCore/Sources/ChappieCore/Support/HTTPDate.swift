@@ -1,4 +1,4 @@
-/// The two spellings of a moment on this wire.
+/// The two formats of a time in this protocol.
 @_spi(ChappieInternals) public enum HTTPDate {
     /// `2026-11-20T23:42:00Z`, with an optional fraction and offset (RFC 3339, 5.6).
     public static func rfc3339(_ text: String) -> Date? {
@@ -19,7 +19,7 @@
 extension Duration {
     /// The duration for a sentence: `250 ms`, `2 s`, `1.5 s`, `3 min`. Rounded to milliseconds.
     ///
-    /// Whole minutes are named from two on, since `60 s` is how limits are written.
+    /// Whole minutes are used from two minutes on, because limits are written as `60 s`.
     @_spi(ChappieInternals) public var words: String {
         let (seconds, attoseconds) = components
         let milliseconds = attoseconds / 1_000_000_000_000_000

@@ -10,11 +10,12 @@
 @_spi(ChappieInternals) public enum PrivateFile {
     /// Replaces the file at `path` in one step, and makes the folders above it.
     ///
-    /// The new content is written to a draft beside it first. Its name is random, because process ids repeat: the next
-    /// container on the same home has the same one. Drafts that a crash has left are removed after a minute.
+    /// The new content is first written to a draft beside the file. The draft's name is random, because process ids
+    /// repeat: the next container with the same home has the same one. Drafts that a crash has left are removed after a
+    /// minute.
     ///
-    /// - Parameter isDurable: whether the file is on the disk when this returns. Default `true`.
-    /// - Returns: whether that worked; `errno` says why not, and the earlier file is then unchanged.
+    /// - Parameter isDurable: Whether the file is on the disk when this returns. Default `true`.
+    /// - Returns: Whether that worked. If not, `errno` has the reason, and the earlier file is unchanged.
     public static func replace(_ path: String, with bytes: [UInt8], isDurable: Bool = true) -> Bool {
         let folder = folder(of: path)
         try? FileManager.default.createDirectory(
@@ -44,7 +45,7 @@
             return false
         }
         guard isDurable else { return true }
-        // The name as well: an export may be the only copy from now on.
+        // The name must be durable as well: an export may be the only copy from now on.
         let folder = open(folder(of: path), O_RDONLY | O_CLOEXEC)
         guard folder >= 0 else { return true }
         fsync(folder)
@@ -67,7 +68,7 @@
         }
     }
 
-    /// With its slash; `./` for a bare name.
+    /// The folder with its final slash; `./` for a bare name.
     private static func folder(of path: String) -> String {
         path.lastIndex(of: "/").map { String(path[...$0]) } ?? "./"
     }

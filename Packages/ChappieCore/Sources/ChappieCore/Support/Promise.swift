@@ -1,8 +1,8 @@
 import Synchronization
 
-/// One result that many tasks wait for.
+/// A result that many tasks can wait for.
 ///
-/// A waiter that is cancelled leaves with `CancellationError`; the work goes on for the others.
+/// A cancelled waiter stops waiting with `CancellationError`; the work continues for the others.
 @_spi(ChappieInternals) public final class Promise<Value: Sendable>: Sendable {
     private enum State {
         case pending([Int: CheckedContinuation<Value, any Error>], nextID: Int)
@@ -11,7 +11,7 @@ import Synchronization
 
     private let state = Mutex(State.pending([:], nextID: 0))
 
-    /// A promise without a result yet.
+    /// Makes a promise without a result.
     public init() {}
 
     /// Whether there is a result.
@@ -21,7 +21,7 @@ import Synchronization
         }
     }
 
-    /// Hands `result` to everyone who waits or will ask; only the first call counts.
+    /// Gives `result` to all present and later waiters. Only the first call counts.
     public func fulfil(_ result: Result<Value, any Error>) {
         let waiters = state.withLock { state -> [CheckedContinuation<Value, any Error>] in
             guard case .pending(let waiters, _) = state else { return [] }
@@ -31,9 +31,9 @@ import Synchronization
         for waiter in waiters { waiter.resume(with: result) }
     }
 
-    /// The result, as soon as it is there.
+    /// The result, as soon as it is available.
     ///
-    /// - Throws: what the work threw; `CancellationError` as soon as the waiting task is cancelled.
+    /// - Throws: The error of the work; `CancellationError` as soon as the waiting task is cancelled.
     public func value() async throws -> Value {
         let id = state.withLock { state in
             guard case .pending(let waiters, let id) = state else { return 0 }
@@ -48,7 +48,8 @@ import Synchronization
     }
 
     private func wait(_ continuation: CheckedContinuation<Value, any Error>, as id: Int) {
-        // The cancelled flag is set before `leave` runs, and both look under the lock: neither can miss it.
+        // The task is marked as cancelled before `leave` runs, and both functions look under the lock: so no
+        // cancellation is missed.
         let result = state.withLock { state -> Result<Value, any Error>? in
             switch state {
             case .fulfilled(let result): return result

@@ -8,9 +8,9 @@
 
 /// Reads whole files of bounded size.
 @_spi(ChappieInternals) public enum RegularFile {
-    /// Why a file could not be read.
+    /// The reason why a file could not be read.
     public enum Failure: Error, Sendable, Hashable {
-        /// There is no such file.
+        /// The file does not exist.
         case missing
         /// The path leads to a folder.
         case directory
@@ -22,10 +22,10 @@
         case system(String)
     }
 
-    /// The bytes of the file at `path`; blocks as long as the disk does.
+    /// The bytes of the file at `path`. Blocks until the disk has answered.
     public static func contents(of path: String, limit: Int) throws(Failure) -> [UInt8] {
         guard !path.utf8.contains(0) else { throw .missing }
-        // Opening a pipe that nothing writes into would block.
+        // Opening a pipe without a writer would block.
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
         guard descriptor >= 0 else { throw errno == ENOENT || errno == ENOTDIR ? .missing : failure() }
         defer { close(descriptor) }
@@ -37,7 +37,7 @@
         var bytes: [UInt8] = []
         bytes.reserveCapacity(Int(facts.st_size))
         var piece = [UInt8](repeating: 0, count: 64 << 10)
-        // The file may grow while it is read, and files of /proc say that they have no bytes.
+        // The file may grow while it is read, and files in /proc report a size of 0.
         while true {
             let count = read(descriptor, &piece, piece.count)
             if count == 0 { return bytes }

@@ -1,35 +1,36 @@
 import Synchronization
 
-/// Carries out turns one at a time, in the order in which they were asked for.
+/// Runs turns one at a time, in the order in which they were requested.
 @_spi(ChappieInternals) public final class TurnQueue: Sendable {
-    /// A turn that was asked for: what its reader sees, and its end.
+    /// A requested turn: the stream of its events, and its task.
     public typealias Turn = (
         events: AsyncThrowingStream<ChappieStreamEvent, any Error>, task: Task<ChappieResponse, any Error>
     )
-    /// Carries a turn out, and tells its events.
+    /// Runs a turn, and emits its events.
     public typealias Work =
         @Sendable (
             _ emit: @escaping @Sendable (ChappieStreamEvent) -> Void
         ) async throws -> ChappieResponse
 
     private let lock = AsyncLock()
-    /// The turns that are not over, in the order in which they were asked for.
+    /// The turns that have not ended, in the order in which they were requested.
     private let turns = Mutex<[(ticket: AsyncLock.Ticket, task: Task<ChappieResponse, any Error>)]>([])
 
-    /// A queue without turns.
+    /// Makes a queue without turns.
     public init() {}
 
-    /// Whether no turn runs or waits.
+    /// Whether no turn is running or waiting.
     public var isEmpty: Bool { turns.withLock(\.isEmpty) }
 
-    /// Starts a turn, which waits for those before it. Its events wait in the stream, unbounded: at most one decoded
-    /// answer, and a turn must be able to finish (and let the next one start) although its reader has stopped reading.
+    /// Starts a turn, which waits for earlier turns. The stream buffers its events without a bound: they are one
+    /// decoded answer at most, and a turn must be able to end (and let the next one start) even if its reader has
+    /// stopped reading.
     ///
-    /// - Parameter endsWithItsStream: whether letting go of the stream ends the turn; cancelling its reader always does.
+    /// - Parameter endsWithItsStream: Whether releasing the stream ends the turn. Cancelling its reader always does.
     public func begin(_ work: @escaping Work, endsWithItsStream: Bool) -> Turn {
         let (events, continuation) = AsyncThrowingStream<ChappieStreamEvent, any Error>.makeStream()
-        // A stream that ends with its last owner ends the turn. One that is owned by the turn as well ends early only
-        // where its reader was cancelled.
+        // A stream whose last owner releases it ends the turn. If the turn owns the stream as well, the stream only
+        // ends early if its reader was cancelled.
         let owned = endsWithItsStream ? nil : events
         let task = turns.withLock { turns in
             let ticket = lock.reserve()
@@ -55,14 +56,14 @@ import Synchronization
         }
         continuation.onTermination = { reason in
             guard case .cancelled = reason else { return }
-            // A reader whose task is cancelled would otherwise see the stream end as if the answer were whole.
+            // Otherwise a reader whose task is cancelled would see the stream end as if the answer were complete.
             continuation.finish(throwing: CancellationError())
             task.cancel()
         }
         return (events, task)
     }
 
-    /// Carries a turn out; cancelling the waiting task ends it.
+    /// Runs a turn; cancelling the waiting task ends it.
     public func response(of work: @escaping Work) async throws -> ChappieResponse {
         let task = begin(work, endsWithItsStream: false).task
         return try await withTaskCancellationHandler {
@@ -72,10 +73,10 @@ import Synchronization
         }
     }
 
-    /// Does `work` between two turns.
+    /// Runs `work` between two turns.
     public func alone<Value>(_ work: () async throws -> Value) async throws -> Value { try await lock.alone(work) }
 
-    /// Ends the newest turn; a further call ends the newest of those before it.
+    /// Ends the newest turn; a further call ends the newest of the remaining ones.
     public func cancelNewest() {
         turns.withLock { $0.last { !$0.task.isCancelled } }?.task.cancel()
     }

@@ -1,35 +1,35 @@
-/// Text from a peer, made fit to be shown, logged or put into a header.
+/// Text from a peer, made safe to be shown, logged or put into a header.
 @_spi(ChappieInternals) public enum UntrustedText {
-    /// `text` if it is 1 to `limit` characters of visible ASCII: what a header value or a code may be.
+    /// `text` if it is 1 to `limit` characters of visible ASCII, which fits a header value or a code.
     public static func token(_ text: String?, limit: Int) -> String? {
         guard let text, !text.isEmpty, text.utf8.count <= limit, text.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
         else { return nil }
         return text
     }
 
-    /// `text` if it is at most `limit` bytes and holds nothing that moves a cursor or hides other text.
+    /// `text` if it has at most `limit` bytes and no character that moves a cursor or hides other text.
     public static func line(_ text: String?, limit: Int) -> String? {
         guard let text, !text.isEmpty, text.utf8.count <= limit, !text.unicodeScalars.contains(where: isInvisible)
         else { return nil }
         return text
     }
 
-    /// `text` as a sentence: with a stop at its end where it has none.
+    /// `text` as a sentence: a missing full stop is added at its end.
     public static func sentence(_ text: String) -> String {
         text.last.map { ".!?…".contains($0) } == false ? text + "." : text
     }
 
-    /// The mark in the place of a secret.
+    /// Replaces a secret in a text.
     public static let redacted = "‹redacted›"
 
-    /// A sentence of a peer with everything that looks like a secret, and everything invisible, taken out.
+    /// A sentence from a peer, without invisible characters and without everything that looks like a secret.
     ///
-    /// - Parameter secrets: exact strings that must not appear, whatever they look like.
+    /// - Parameter secrets: Exact strings that must not appear, whatever they look like.
     public static func message(_ text: String?, without secrets: [String] = [], limit: Int = 300) -> String? {
         guard let text else { return nil }
         var clean = String(
             String.UnicodeScalarView(text.unicodeScalars.prefix(max(4096, limit)).map { isInvisible($0) ? " " : $0 }))
-        // A secret of a letter or two would hide everything.
+        // A secret of one or two letters would hide everything.
         for secret in secrets where secret.utf8.count >= 4 { clean = clean.replacing(secret, with: redacted) }
         clean = mapWords(in: clean) { word, _ in looksSecret(Substring(word)) ? redacted : String(Substring(word)) }
         clean = clean.split(separator: " ").joined(separator: " ")
@@ -37,13 +37,13 @@
         return clean.count <= limit ? clean : clean.prefix(limit - 1) + "…"
     }
 
-    /// `text` without control characters, for a terminal, which obeys what is written to it, and without what turns text
-    /// around or hides it.
+    /// `text` without control characters, which a terminal would obey, and without characters that reverse or hide
+    /// text.
     ///
-    /// U+FFFD stands for each of C0, DEL and C1, for the characters that embed, override or isolate a direction
-    /// (https://www.unicode.org/reports/tr9/#Directional_Formatting_Characters), and for tags. Line feed and tab stay;
-    /// carriage return goes, since it would let a line write over itself, and so do the marks U+200E, U+200F and U+061C.
-    /// Text without any, which is nearly all, is returned as it is.
+    /// U+FFFD replaces C0, DEL and C1, the characters that embed, override or isolate a direction
+    /// (https://www.unicode.org/reports/tr9/#Directional_Formatting_Characters), and tags. Line feed and tab stay.
+    /// Carriage return is removed, since it would let a line overwrite itself, and so are the marks U+200E, U+200F and
+    /// U+061C. Text without such characters, which is nearly all, is returned unchanged.
     public static func forTerminal(_ text: String) -> String {
         guard text.unicodeScalars.contains(where: { isObeyed($0) || isDropped($0) }) else { return text }
         var safe = String.UnicodeScalarView()
@@ -68,8 +68,8 @@
         }
     }
 
-    /// `text` with each run of the characters that tokens are made of (`b64token` of RFC 6750, 2.1, but for the padding)
-    /// as `replacement` wants it.
+    /// `text` with each run of token characters (`b64token` of RFC 6750, 2.1, without the padding) replaced by the
+    /// result of `replacement`.
     private static func mapWords(
         in text: String, _ replacement: (_ word: Substring.UTF8View, _ before: Substring.UTF8View) -> String
     ) -> String {
@@ -93,7 +93,7 @@
         }
     }
 
-    /// Tokens are long, or have the prefixes that this service gives them; words and error codes are neither.
+    /// Tokens are long, or have prefixes that this service uses. Words and error codes are neither.
     private static func looksSecret(_ word: Substring) -> Bool {
         let prefixes = ["eyJ", "rt_", "rt.", "ac_", "at_", "sk-", "sess-"]
         if word.utf8.count >= 6, prefixes.contains(where: word.hasPrefix) { return true }
@@ -103,8 +103,8 @@
         return isMixed || word.utf8.count >= 64
     }
 
-    /// `text` for a person who has to judge it: everything that moves a cursor, or turns or hides text, is written out, as
-    /// `\u{202E}`. Line feed and tab stay.
+    /// `text` for a user who has to judge it: every character that moves a cursor, or reverses or hides text, is
+    /// written as an escape like `\u{202E}`. Line feed and tab stay.
     public static func writtenOut(_ text: String) -> String {
         guard text.unicodeScalars.contains(where: isInvisible) else { return text }
         return text.unicodeScalars.reduce(into: "") { safe, scalar in
@@ -116,7 +116,8 @@
         }
     }
 
-    /// Controls, and the characters that turn or hide text (bidirectional marks, zero-width and tag characters).
+    /// Whether the character is a control, or reverses or hides text (bidirectional marks, zero-width and tag
+    /// characters).
     private static func isInvisible(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.properties.generalCategory {
         case .control, .format, .lineSeparator, .paragraphSeparator, .privateUse, .unassigned: true
@@ -124,10 +125,11 @@
         }
     }
 
-    /// `text` without anything that looks like a JSON Web Token (RFC 7519) or stands after "Bearer" (RFC 6750, 2.1), and
-    /// otherwise as it is.
+    /// `text` without JSON Web Tokens (RFC 7519) and without tokens after "Bearer" (RFC 6750, 2.1). The rest is
+    /// unchanged.
     ///
-    /// A service, or a proxy before it, may repeat the request in its error. Shorter runs are words: "Bearer token missing".
+    /// A service, or a proxy before it, may repeat the request in its error. Shorter runs are words: "Bearer token
+    /// missing".
     public static func withoutTokens(_ text: String) -> String {
         mapWords(in: text) { word, before in
             let isAfterBearer = before.suffix(7).elementsEqual("bearer ".utf8) { $0 | 0x20 == $1 }

@@ -1,7 +1,10 @@
 extension ChappieJSONSchemaProviding where Self: Decodable {
-    /// ``ChappieJSONSchema/derived(from:)``. Where that fails, a schema whose ``ChappieJSONSchema/check()`` says why.
+    /// ``ChappieJSONSchema/derived(from:)``. If that fails, a schema whose ``ChappieJSONSchema/check()`` throws the
+    /// reason.
     public static var jsonSchema: ChappieJSONSchema {
-        do { return try .derived(from: Self.self) } catch {
+        do {
+            return try .derived(from: Self.self)
+        } catch {
             let place = error.path.isEmpty ? "" : ", at \(error.path)"
             return [SchemaCompiler.failure: .string(error.reason + place)]
         }
@@ -9,7 +12,7 @@ extension ChappieJSONSchemaProviding where Self: Decodable {
 }
 
 extension ChappieJSONSchema {
-    /// The schema of what `type` is decoded from, learnt by decoding a sample of it.
+    /// The schema of the JSON that `type` is decoded from. It is found by decoding a sample.
     ///
     /// ```swift
     /// struct Trip: Decodable {
@@ -21,14 +24,16 @@ extension ChappieJSONSchema {
     /// try ChappieJSONSchema.derived(from: Trip.self)
     /// ```
     ///
-    /// The result is strict, as the service's strict mode wants it: an object has no other members, and every member is
-    /// required. An optional one may be `null` instead, which decodes to the same `nil`. Enums of raw values become an
-    /// `enum` where they are `CaseIterable`; `Date`, `URL`, `UUID` and `Data` are strings, dates in ISO 8601 and data in
-    /// base64; a nested ``ChappieJSONSchemaProviding`` is asked for its own. A dictionary is an object with any names, which
-    /// strict mode does not know. What a custom `init(from:)` reads is learnt as it reads it.
+    /// The result is strict, as the service's strict mode requires: an object has no other members, and every member is
+    /// required. An optional member may be `null` instead, which decodes to the same `nil`. Enums of raw values become
+    /// an `enum` if they are `CaseIterable`. `Date`, `URL`, `UUID` and `Data` are strings, dates in ISO 8601 and data
+    /// in base64. A nested ``ChappieJSONSchemaProviding`` supplies its own schema. A dictionary is an object with any
+    /// names, which strict mode does not support. The members that a custom `init(from:)` reads are found while it
+    /// reads them.
     ///
-    /// - Throws: ``ChappieJSONSchemaError`` where nothing can be learnt: from types that contain themselves, from enums that
-    ///   are not `CaseIterable` or have payloads, and from an initialiser that refuses a sample (empty text, 0, `false`).
+    /// - Throws: ``ChappieJSONSchemaError`` for types without a derivable schema: types that contain themselves, enums
+    ///   that are not `CaseIterable` or have payloads, and types whose initialiser refuses a sample (empty text, 0,
+    ///   `false`).
     public static func derived<T: Decodable>(from type: T.Type) throws(ChappieJSONSchemaError) -> ChappieJSONSchema {
         let shape = Shape()
         do {
@@ -43,8 +48,8 @@ extension ChappieJSONSchema {
 }
 
 extension ChappieJSONSchema {
-    /// A decoder of what a derived schema describes. Its dates are in ISO 8601, such as `2026-11-24T08:00:00Z`, with fractions
-    /// of a second or without. A day without a time, which models answer readily, is its midnight in UTC.
+    /// A decoder for JSON that fits a derived schema. Its dates are in ISO 8601, such as `2026-11-24T08:00:00Z`, with
+    /// or without fractions of a second. A day without a time, which models often write, means midnight in UTC.
     public static var decoder: JSONDecoder {
         let decoder = JSONDecoder()
         decoder.dateDecodingStrategy = .custom { decoder in
@@ -62,7 +67,7 @@ extension ChappieJSONSchema {
             return date
         }
         let day = Date.ISO8601FormatStyle.iso8601.year().month().day()
-        // The parser takes a day with any text behind it, and a day that its month does not have.
+        // The parser accepts a day with any text after it, and a day that its month does not have.
         guard let date = try? Date(text, strategy: day), date.formatted(day) == text else {
             return try? Date(text, strategy: .iso8601)
         }
@@ -70,12 +75,12 @@ extension ChappieJSONSchema {
     }
 }
 
-/// What a probe has learnt about a value.
+/// The facts that a probe has found about a value.
 private final class Shape {
-    /// Of a value whose schema is known as a whole.
+    /// The whole schema, if it is known.
     var known: ChappieJSON?
     var isNullable = false
-    /// In the order of decoding.
+    /// In the order in which they were decoded.
     var members: [(name: String, shape: Shape)]?
     /// The values of a dictionary, whatever their names.
     var others: Shape?
@@ -125,15 +130,16 @@ private final class Shape {
     }
 }
 
-/// A decoder of nothing: it gives samples, and notes what is asked for.
+/// A decoder without input. It returns samples, and records the requests.
 private struct Probe: Decoder {
-    /// The types that are being decoded around this one, over calls of other types' `jsonSchema`.
+    /// The types that are being decoded around this one, including those of other types' `jsonSchema`.
     @TaskLocal static var around: [ObjectIdentifier] = []
-    /// The name that stands for all names of a dictionary; a number, so that it is one for those with numbers too.
+    /// The name that stands for all names of a dictionary. It is a number, so that it also fits dictionaries with
+    /// numbers as keys.
     static let anyName = "0"
 
     let shape: Shape
-    /// Where in the schema.
+    /// The place in the schema.
     let place: [String]
 
     var codingPath: [any CodingKey] { [] }
@@ -159,7 +165,8 @@ private struct Probe: Decoder {
 
     /// A sample of `type`, whose schema becomes the shape's.
     ///
-    /// - Parameter asksType: whether a type that has a jsonSchema is asked for it; that asks here most often.
+    /// - Parameter asksType: Whether a type's own jsonSchema is used if it has one. It is `false` for the outermost
+    ///   type, whose jsonSchema usually calls this function.
     func value<T: Decodable>(_ type: T.Type, asksType: Bool = true) throws -> T {
         if let (schema, sample) = Self.known(type), let sample = sample as? T {
             shape.known = schema
@@ -184,12 +191,12 @@ private struct Probe: Decoder {
         } catch {
             throw Self.fault(
                 place,
-                "\(type) can't be decoded from a sample; an enum becomes derivable as CaseIterable, any type has the choice of "
-                    + "a jsonSchema of its own")
+                "\(type) can't be decoded from a sample; make an enum CaseIterable, or give the type a jsonSchema "
+                    + "of its own")
         }
     }
 
-    /// A sample of a type that says by itself what its JSON looks like.
+    /// A sample of a type that supplies its own schema.
     private func provided<T: ChappieJSONSchemaProviding & Decodable>(by type: T.Type) throws -> T {
         let around = Self.around.dropLast()
         let schema = Self.$around.withValue(Array(around)) { T.jsonSchema.json }
@@ -229,14 +236,14 @@ private struct Probe: Decoder {
         }
     }
 
-    /// Schema and sample of the types that every decoder knows, and of enums that list their cases.
+    /// Schema and sample of types that every decoder knows, and of enums that list their cases.
     private static func known(_ type: any Decodable.Type) -> (ChappieJSON, Any)? {
         switch type {
         case is Bool.Type: return (["type": "boolean"], false)
         case is String.Type: return (["type": "string"], "")
         case is Date.Type: return (["type": "string", "format": "date-time"], Date(timeIntervalSinceReferenceDate: 0))
         case is UUID.Type: return (["type": "string", "format": "uuid"], UUID())
-        // Strict mode knows neither the format of addresses nor `contentEncoding`.
+        // Strict mode supports neither the format of URLs nor `contentEncoding`.
         case is URL.Type: return (["type": "string", "description": "A URL."], URL(filePath: "/"))
         case is Data.Type: return (["type": "string", "description": "In base64."], Data())
         case is Decimal.Type: return (["type": "number"], Decimal())
@@ -265,13 +272,13 @@ private struct Probe: Decoder {
 
     // MARK: Containers
 
-    // One generic method stands for the dozen that the protocols demand.
+    // One generic method replaces the dozen that the protocols require.
 
     private struct Members<Key: CodingKey>: KeyedDecodingContainerProtocol {
         let probe: Probe
         var codingPath: [any CodingKey] { [] }
 
-        /// Asked for by dictionaries, and by enums with payloads, which find none among their names.
+        /// Dictionaries read this, and so do enums with payloads, which don't find the name among their cases.
         var allKeys: [Key] {
             guard let key = Key(stringValue: Probe.anyName) else { return [] }
             probe.shape.others = probe.shape.others ?? Shape()
@@ -309,7 +316,7 @@ private struct Probe: Decoder {
         var codingPath: [any CodingKey] { [] }
         var count: Int? { nil }
         private(set) var currentIndex = 0
-        /// One element shows what they are like.
+        /// One element is enough to show their type.
         var isAtEnd: Bool { currentIndex > 0 }
 
         init(probe: Probe) { self.probe = probe }
@@ -321,7 +328,7 @@ private struct Probe: Decoder {
             return Probe(shape: shape, place: probe.place + ["items"])
         }
 
-        /// The element is asked for again when it is not `null`; the note is made by then.
+        /// The caller then decodes the element itself, which records whether it is optional.
         mutating func decodeNil() -> Bool { false }
         mutating func decode<T: Decodable>(_ type: T.Type) throws -> T { try next().value(type) }
         mutating func nestedContainer<Nested>(keyedBy type: Nested.Type) -> KeyedDecodingContainer<Nested> {

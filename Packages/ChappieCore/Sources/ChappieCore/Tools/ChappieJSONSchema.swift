@@ -10,56 +10,59 @@
 /// Supported are: `type`, `enum`, `const`; `properties`, `required`, `additionalProperties`, `patternProperties`,
 /// `propertyNames`, `minProperties`, `maxProperties`, `dependentRequired`, `dependentSchemas`; `items`, `prefixItems`,
 /// `contains`, `minContains`, `maxContains`, `minItems`, `maxItems`, `uniqueItems`; `minimum`, `maximum`,
-/// `exclusiveMinimum`, `exclusiveMaximum`, `multipleOf`; `minLength`, `maxLength`, `pattern`; `allOf`, `anyOf`, `oneOf`,
-/// `not`, `if`, `then`, `else`; `$ref` within the schema, `$anchor`, `$defs`, `definitions`; `true` and `false`.
+/// `exclusiveMinimum`, `exclusiveMaximum`, `multipleOf`; `minLength`, `maxLength`, `pattern`; `allOf`, `anyOf`,
+/// `oneOf`, `not`, `if`, `then`, `else`; `$ref` within the schema, `$anchor`, `$defs`, `definitions`; `true` and
+/// `false`.
 ///
-/// These say nothing about what fits: `title`, `description`, `default`, `examples`, `deprecated`, `readOnly`, `writeOnly`,
-/// `$comment`, `format`, `contentEncoding`, `contentMediaType`, `contentSchema`, `$schema`, the root's `$id`, and every word
-/// that begins with `x-`. Any other word is refused, so that nothing is silently ignored: `unevaluatedProperties`,
-/// `unevaluatedItems`, `$dynamicRef`, `$dynamicAnchor`, `$vocabulary`, a `$ref` to another document, a `$id` inside.
+/// These don't restrict values: `title`, `description`, `default`, `examples`, `deprecated`, `readOnly`, `writeOnly`,
+/// `$comment`, `format`, `contentEncoding`, `contentMediaType`, `contentSchema`, `$schema`, the root's `$id`, and every
+/// keyword that begins with `x-`. Any other keyword is refused, so that no keyword is silently ignored:
+/// `unevaluatedProperties`, `unevaluatedItems`, `$dynamicRef`, `$dynamicAnchor`, `$vocabulary`, a `$ref` to another
+/// document, a `$id` inside.
 public struct ChappieJSONSchema: Sendable, Hashable, ExpressibleByDictionaryLiteral {
     /// The schema itself.
     public let json: ChappieJSONValue
 
-    /// Takes any JSON; ``check()`` tells whether it is a schema.
+    /// Takes any JSON; ``check()`` decides whether it is a schema.
     public init(_ json: ChappieJSONValue) { self.json = json }
     public init(dictionaryLiteral elements: (String, ChappieJSONValue)...) {
         json = .object(ChappieJSONObject(elements))
     }
 
-    /// A schema of these members, keywords and their values.
+    /// A schema with these members: keywords and their values.
     public static func object(_ members: ChappieJSONObject) -> ChappieJSONSchema { ChappieJSONSchema(.object(members)) }
 
-    /// Refuses what is no schema and keywords that are not supported.
+    /// Throws if the JSON is not a schema, or has keywords that are not supported.
     ///
-    /// A schema that would go round in circles is refused too: one that refers to itself without going deeper into the value.
+    /// A circular schema is refused, too: a schema that refers to itself without going deeper into the value.
     ///
     /// - Throws: ``ChappieJSONSchemaError``.
     public func check() throws(ChappieJSONSchemaError) { _ = try SchemaCompiler.compile(json) }
 
-    /// What is wrong with `instance`, first things first; empty when it fits.
+    /// The violations of the schema in `instance`, in order; empty if it fits.
     ///
-    /// Numbers are compared by their meaning, exactly, strings by their code points. At most 20 violations are told. The work
-    /// is bounded, whatever schema and value are: where the bound is reached, the value counts as one that does not fit. So
-    /// does a value that holds two members of the same name, since decoders differ about which of them counts.
+    /// Numbers are compared exactly, by their value, and strings by their code points. At most 20 violations are
+    /// reported. The work is bounded for any schema and value: if the bound is reached, the value counts as a
+    /// violation. So does a value that has two members of the same name, since decoders differ about which of them
+    /// counts.
     ///
-    /// - Throws: ``ChappieJSONSchemaError``, as ``check()``.
+    /// - Throws: The errors of ``check()``.
     public func violations(in instance: ChappieJSONValue) throws(ChappieJSONSchemaError) -> [ChappieSchemaViolation] {
         SchemaValidator.violations(in: instance, of: try SchemaCompiler.compile(json))
     }
 }
 
 extension ChappieJSONSchema: Codable {
-    /// Reads any JSON; ``check()`` tells whether it is a schema.
+    /// Reads any JSON; ``check()`` decides whether it is a schema.
     public init(from decoder: any Decoder) throws { json = try ChappieJSON(from: decoder) }
     public func encode(to encoder: any Encoder) throws { try json.encode(to: encoder) }
 }
 
-/// A schema that can't be used: where in it, and why.
+/// The reason why a schema can't be used, and the place in it.
 public struct ChappieJSONSchemaError: ChappieError, Hashable {
     /// The place in the schema, as a JSON Pointer (RFC 6901).
     public var path: String
-    /// A sentence.
+    /// The reason, as a clause.
     public var reason: String
 
     /// An error with the given properties.
@@ -73,11 +76,11 @@ public struct ChappieJSONSchemaError: ChappieError, Hashable {
     }
 }
 
-/// What does not fit a schema.
+/// A part of a value that does not fit a schema.
 public struct ChappieSchemaViolation: ChappieError, Hashable, Codable, CustomStringConvertible {
     /// The place in the instance, as a JSON Pointer (RFC 6901); empty for the whole.
     public var path: String
-    /// A sentence about it.
+    /// The violation, as a clause.
     public var message: String
 
     /// A violation with the given properties.
@@ -91,9 +94,9 @@ public struct ChappieSchemaViolation: ChappieError, Hashable, Codable, CustomStr
     public var errorDescription: String? { UntrustedText.sentence("This does not fit, \(description)") }
 }
 
-/// A type that says by itself what its JSON looks like.
+/// A type that supplies its own JSON schema.
 ///
-/// A `Decodable` type needs to write nothing: its schema is ``ChappieJSONSchema/derived(from:)``'s.
+/// A `Decodable` type needs no code for this: its schema is the result of ``ChappieJSONSchema/derived(from:)``.
 public protocol ChappieJSONSchemaProviding {
     /// The schema of the type's JSON.
     static var jsonSchema: ChappieJSONSchema { get }

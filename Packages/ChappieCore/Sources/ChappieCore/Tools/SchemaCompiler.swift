@@ -1,10 +1,10 @@
-/// Turns a JSON schema into lists of rules, one for each schema in it; the first is the whole.
+/// Compiles a JSON schema to lists of rules, one list for each schema in it; the first list is the whole schema.
 ///
-/// Linear in the schema. Everything that can't be used is found here, so that validating has no errors.
+/// Linear in the schema. All errors of a schema are found here, so that validating can't fail.
 struct SchemaCompiler {
     private typealias Fault = ChappieJSONSchemaError
 
-    /// Words that say nothing about what fits.
+    /// Keywords that don't restrict values.
     private static let annotations: Set<String> = [
         "title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$comment", "format",
         "contentEncoding", "contentMediaType", "contentSchema",
@@ -16,16 +16,18 @@ struct SchemaCompiler {
         "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "pattern", "allOf", "anyOf", "oneOf", "not", "if",
         "then", "else", "$ref", "$anchor", "$defs", "definitions", "$id", "$schema",
     ]
-    /// Dialects in which the keywords above mean the same; what differs in the older ones is refused where it is met.
+    /// Dialects in which the keywords above have the same meaning. Differences of the older ones are refused where they
+    /// occur.
     private static let dialects: Set<String> = [
         "https://json-schema.org/draft/2020-12/schema", "https://json-schema.org/draft/2019-09/schema",
         "http://json-schema.org/draft-07/schema", "https://json-schema.org/draft-07/schema",
     ]
-    /// Under this name a schema says that it is not one, and why.
+    /// A member with this name marks a schema as invalid; its value is the reason.
     static let failure = "chappie-failure"
-    /// Schemas applied to one value by way of each other: deeper than any real schema, shallow enough for a thread's stack.
+    /// The limit for schemas that are applied to the same value through each other: more than any real schema needs,
+    /// and small enough for a thread's stack.
     private static let longestChain = 64
-    /// What all patterns may take together.
+    /// The limit for the steps of all patterns together.
     private static let mostPatternSteps = 100_000
 
     /// A step of a JSON pointer into the schema.
@@ -36,14 +38,14 @@ struct SchemaCompiler {
 
     private var schemas: [[SchemaRule]] = []
     private var steps: [Step] = []
-    /// The place that a step leads to, and the number of the schema that is there.
+    /// The place that a step leads to, and the index of the schema there.
     private var places: [Step: Int] = [:]
     private var schemaAt: [Int: Int] = [:]
     private var anchors: [SchemaName: Int] = [:]
     private var references: [(schema: Int, rule: Int, target: String, place: Int)] = []
     private var patternSteps = 0
     private var base: String?
-    /// Before 2019-09 a `$ref` hid its neighbours.
+    /// Before 2019-09, a `$ref` hid its neighbours.
     private var refHidesNeighbours = false
 
     static func compile(_ json: ChappieJSON) throws(ChappieJSONSchemaError) -> [[SchemaRule]] {
@@ -137,7 +139,7 @@ struct SchemaCompiler {
                 throw fault(place, "$anchor", "an anchor is a name")
             }
             guard anchors.updateValue(index, forKey: SchemaName(name)) == nil else {
-                throw fault(place, "$anchor", "the anchor \(Quoted.name(name)) is there twice")
+                throw fault(place, "$anchor", "the anchor \(Quoted.name(name)) appears twice")
             }
         }
     }
@@ -261,7 +263,8 @@ struct SchemaCompiler {
         if let schemas = try list(members, "oneOf", at: place) { self.schemas[index].append(.one(schemas)) }
         if let schema = try single(members, "not", at: place) { schemas[index].append(.not(schema)) }
         let test = try single(members, "if", at: place)
-        let (then, otherwise) = (try single(members, "then", at: place), try single(members, "else", at: place))
+        let then = try single(members, "then", at: place)
+        let otherwise = try single(members, "else", at: place)
         if let test, then != nil || otherwise != nil {
             schemas[index].append(.condition(test, then: then, else: otherwise))
         }
@@ -335,7 +338,11 @@ struct SchemaCompiler {
 
     private mutating func pattern(_ text: String, at place: Int) throws(ChappieJSONSchemaError) -> SchemaPattern {
         let pattern: SchemaPattern
-        do { pattern = try SchemaPattern(text) } catch { throw fault(place, "the pattern \(error.reason)") }
+        do {
+            pattern = try SchemaPattern(text)
+        } catch {
+            throw fault(place, "the pattern \(error.reason)")
+        }
         patternSteps += pattern.steps
         guard patternSteps <= Self.mostPatternSteps else { throw fault(place, "the patterns are too large together") }
         return pattern
@@ -369,7 +376,7 @@ struct SchemaCompiler {
         return schemaAt[place]
     }
 
-    /// Refuses schemas that are applied to the same value by themselves, again and again, or by very many in a row.
+    /// Refuses schemas that are applied to the same value in a circle, or in a chain that is too long.
     private func refuseCircles() throws(ChappieJSONSchemaError) {
         let next = schemas.map { $0.flatMap(\.inPlace) }
         var open = Array(repeating: 0, count: schemas.count)
@@ -386,7 +393,7 @@ struct SchemaCompiler {
             }
         }
         if done < schemas.count {
-            // Each of the rest is referred to by one of the rest; going back that often leads into the circle.
+            // Another of the rest refers to each of the rest. Going back that often leads into the circle.
             var before: [Int: Int] = [:]
             for schema in open.indices where open[schema] > 0 { for target in next[schema] { before[target] = schema } }
             var culprit = open.firstIndex { $0 > 0 } ?? 0

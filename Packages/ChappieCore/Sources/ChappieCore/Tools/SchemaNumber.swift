@@ -1,11 +1,12 @@
-/// A JSON number by its meaning: `1`, `1.0` and `10e-1` are equal, and digits that a double would lose count.
+/// A JSON number compared by its value: `1`, `1.0` and `10e-1` are equal, and digits that a double would lose count.
 ///
-/// Every operation is linear in the digits, whatever the exponent. An exponent of more than 18 digits counts as one of 18.
+/// Every operation is linear in the digits, whatever the exponent. An exponent of more than 18 digits counts as the
+/// largest of 18 digits.
 struct SchemaNumber: Hashable, Comparable {
     private let isNegative: Bool
-    /// From the first to the last that is not 0; none for zero.
+    /// The digits from the first to the last that is not 0; empty for zero.
     private let digits: [UInt8]
-    /// The power of ten that the last digit stands for.
+    /// The power of ten of the last digit.
     private let exponent: Int
 
     init(_ number: ChappieJSONNumber) {
@@ -47,7 +48,7 @@ struct SchemaNumber: Hashable, Comparable {
     var isInteger: Bool { exponent >= 0 }
     var isPositive: Bool { !isNegative && !digits.isEmpty }
 
-    /// An integer of 0 or more, or the largest `Int` where it is larger; `nil` for everything else.
+    /// The number if it is an integer of 0 or more, at most `Int.max`; `nil` for other numbers.
     var count: Int? {
         guard isInteger, !isNegative else { return nil }
         guard digits.count + exponent < 19 else { return Int.max }
@@ -61,7 +62,8 @@ struct SchemaNumber: Hashable, Comparable {
 
     private func isCloserToZero(than other: SchemaNumber) -> Bool {
         if digits.isEmpty || other.digits.isEmpty { return digits.isEmpty && !other.digits.isEmpty }
-        let (order, otherOrder) = (exponent + digits.count, other.exponent + other.digits.count)
+        let order = exponent + digits.count
+        let otherOrder = other.exponent + other.digits.count
         return order == otherOrder ? digits.lexicographicallyPrecedes(other.digits) : order < otherOrder
     }
 
@@ -70,13 +72,13 @@ struct SchemaNumber: Hashable, Comparable {
     /// Whether the number has few enough digits for ``isMultiple(of:)``.
     var isDivisor: Bool { isPositive && digits.count <= 19 }
 
-    /// Exact, unlike a division of doubles.
+    /// Whether the number is a multiple of `divisor`. Exact, unlike a division of doubles.
     func isMultiple(of divisor: SchemaNumber) -> Bool {
-        // The last digit is not 0, so that no power of ten divides the number.
+        // The last digit is not 0, so no power of ten divides the number.
         guard exponent >= divisor.exponent || digits.isEmpty else { return false }
         let modulus = divisor.digits.reduce(UInt64(0)) { $0 * 10 + UInt64($1) }
         func product(_ left: UInt64, _ right: UInt64) -> UInt64 {
-            // Both are smaller than the modulus, so that the quotient fits.
+            // Both are smaller than the modulus, so the quotient fits.
             modulus.dividingFullWidth(left.multipliedFullWidth(by: right)).remainder
         }
         var rest = digits.reduce(UInt64(0)) { (product($0, 10 % modulus) + UInt64($1)) % modulus }
@@ -90,7 +92,7 @@ struct SchemaNumber: Hashable, Comparable {
         return rest == 0
     }
 
-    /// Appends bytes that are the same for equal numbers alone.
+    /// Appends bytes that only equal numbers share.
     func append(to output: inout [UInt8]) {
         output.append(UInt8(ascii: isNegative ? "-" : "+"))
         output.append(contentsOf: String(exponent).utf8)
@@ -100,12 +102,12 @@ struct SchemaNumber: Hashable, Comparable {
     }
 }
 
-/// A JSON value as bytes that are the same for equal values alone: numbers by meaning, members without their order, strings
-/// by their code points, unlike Swift's `==`.
+/// A JSON value as bytes that only equal values share. Numbers are compared by value, members without their order, and
+/// strings by their code points, unlike Swift's `==`.
 struct SchemaIdentity: Hashable {
     private(set) var bytes: [UInt8] = []
 
-    /// - Precondition: The value is nested no deeper than JSON may be.
+    /// - Precondition: The value is not nested more deeply than JSON may be.
     init(_ value: ChappieJSON) { append(value) }
 
     private mutating func append(_ value: ChappieJSON) {
@@ -136,7 +138,7 @@ struct SchemaIdentity: Hashable {
     }
 }
 
-/// A string that is equal to another one when the code points are, unlike Swift's, whose é may be one or two of them.
+/// A string that is compared by its code points. Swift's own equality ignores whether é is one or two of them.
 struct SchemaName: Hashable {
     let text: String
 

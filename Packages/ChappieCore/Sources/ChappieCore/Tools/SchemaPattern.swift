@@ -1,29 +1,29 @@
-/// A regular expression as ECMA-262 writes it (with its flag `u`), matched in time linear in text × pattern.
+/// A regular expression in ECMA-262's syntax (with its flag `u`). Matching is linear in text × pattern.
 ///
-/// The standard library's `Regex` backtracks, and patterns come from servers that may mean harm. This one runs an automaton
-/// from the end of the text to its beginning, so that every look-ahead is known where it is asked for. Back references,
-/// look-behind and scripts (`\p{Script=…}`) are refused.
+/// The standard library's `Regex` backtracks, and patterns come from servers that may be hostile. This type runs an
+/// automaton from the end of the text to its beginning, so that the result of every look-ahead is known when it is
+/// needed. Back references, look-behind and scripts (`\p{Script=…}`) are refused.
 struct SchemaPattern: Sendable {
     /// A pattern that can't be used.
     struct Fault: Error {
         let reason: String
     }
 
-    /// How a state is entered without a character.
+    /// The condition for entering a state without a character.
     enum Condition: Sendable {
         case none, start, end, wordBoundary, noWordBoundary
-        /// Whether the look-ahead of that number matches here.
+        /// The look-ahead of this number matches here, or does not if `isNegative`.
         case ahead(Int, isNegative: Bool)
     }
 
     let source: String
-    /// For each state: the states before it, and the character between the two.
+    /// For each state: the states before it, and the characters between the two.
     private var consuming: [[(state: Int, characters: Int)]] = []
     private var free: [[(state: Int, condition: Condition)]] = []
     private var characters: [SchemaCharacters] = []
-    /// The states at which each look-ahead ends and begins, inner ones first; the last is the whole pattern.
+    /// The states at which each look-ahead ends and begins, inner ones first. The last program is the whole pattern.
     private var programs: [(end: Int, start: Int)] = []
-    /// Repetitions are unrolled: counts steps of that.
+    /// The size of the pattern. Repetitions are unrolled, and each copy counts.
     private(set) var steps = 0
 
     /// - Throws: ``Fault``.
@@ -43,7 +43,7 @@ struct SchemaPattern: Sendable {
         return free.count - 1
     }
 
-    /// The state from which `syntax`, then `next`, is matched.
+    /// Builds the states for `syntax`, followed by `next`, and returns the first of them.
     private mutating func build(_ syntax: SchemaPatternSyntax, before next: Int) throws(Fault) -> Int {
         steps += 1
         guard steps <= 20_000 else { throw Fault(reason: "is too large, with its repetitions") }
@@ -64,7 +64,7 @@ struct SchemaPattern: Sendable {
         case .repetition(let part, let minimum, let maximum):
             var next = next
             if let maximum {
-                // Every optional copy may be followed by the end of the repetition.
+                // The end of the repetition may follow every optional copy.
                 let after = next
                 for _ in minimum..<maximum {
                     let state = state()
@@ -85,7 +85,8 @@ struct SchemaPattern: Sendable {
             free[next].append((state, condition))
             return state
         case .ahead(let body, let isNegative):
-            let (end, state) = (state(), state())
+            let end = self.state()
+            let state = self.state()
             programs.append((end, try build(body, before: end)))
             free[next].append((state, .ahead(programs.count - 1, isNegative: isNegative)))
             return state
@@ -94,18 +95,18 @@ struct SchemaPattern: Sendable {
 
     // MARK: Matching
 
-    /// Whether the pattern matches somewhere in `text`; `nil` when `fuel`, which every step takes from, is used up.
+    /// Whether the pattern matches somewhere in `text`; `nil` if `fuel`, from which every step takes some, is used up.
     func matches(_ text: String, fuel: inout Int) -> Bool? {
         let scalars = Array(text.unicodeScalars)
         var marks = Array(repeating: -1, count: free.count)
         var reached = Array(repeating: [Int](), count: programs.count)
         var isMatched = Array(repeating: false, count: programs.count)
-        // A list that is no longer needed, for its memory.
+        // An unused list, kept for its memory.
         var spare: [Int] = []
         fuel -= free.count
         for position in stride(from: scalars.count, through: 0, by: -1) {
             for (index, program) in programs.enumerated() {
-                // A state is in the list when the end of the program can be reached from it, here.
+                // A state is in the list if the end of the program can be reached from it here.
                 var states = spare
                 spare = []
                 states.removeAll(keepingCapacity: true)
@@ -160,7 +161,7 @@ struct SchemaPattern: Sendable {
 /// A set of characters.
 struct SchemaCharacters: Sendable {
     private var ranges: [ClosedRange<UInt32>]
-    /// Properties beside the ranges, and whether each is negated.
+    /// Properties in addition to the ranges, and whether each is negated.
     private var properties: [(SchemaCharacterProperty, isNegated: Bool)] = []
     private var isNegated = false
 
@@ -203,7 +204,7 @@ struct SchemaCharacters: Sendable {
         return copy
     }
 
-    /// The ranges, without a negation; only sets without properties are negated before they join a union.
+    /// The ranges without a negation. Only sets without properties are negated before they join a union.
     private var positiveRanges: [ClosedRange<UInt32>] {
         guard isNegated else { return ranges }
         var gaps: [ClosedRange<UInt32>] = []
@@ -217,7 +218,8 @@ struct SchemaCharacters: Sendable {
     }
 
     func contains(_ scalar: Unicode.Scalar) -> Bool {
-        var (low, high) = (0, ranges.count)
+        var low = 0
+        var high = ranges.count
         while low < high {
             let middle = (low + high) / 2
             if ranges[middle].upperBound < scalar.value { low = middle + 1 } else { high = middle }
@@ -229,7 +231,7 @@ struct SchemaCharacters: Sendable {
     }
 }
 
-/// A property of characters, as `\p{…}` names it.
+/// A property of characters, named by `\p{…}`.
 enum SchemaCharacterProperty: Sendable, Hashable {
     case categories(Set<Unicode.GeneralCategory>)
     case any, ascii, alphabetic, uppercase, lowercase, whiteSpace, emoji, identifierStart, identifierContinue
@@ -255,7 +257,7 @@ enum SchemaCharacterProperty: Sendable, Hashable {
         "digit": "Nd", "punct": "P", "cntrl": "Cc", "Combining_Mark": "M",
     ]
 
-    /// `nil` for names that are not known.
+    /// `nil` for unknown names.
     init?(_ name: String) {
         switch name {
         case "Any": self = .any

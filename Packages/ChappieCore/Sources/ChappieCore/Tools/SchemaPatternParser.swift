@@ -1,4 +1,4 @@
-/// What a ``SchemaPattern`` is made of.
+/// The syntax tree of a ``SchemaPattern``.
 indirect enum SchemaPatternSyntax {
     case characters(SchemaCharacters)
     case sequence([SchemaPatternSyntax])
@@ -8,8 +8,8 @@ indirect enum SchemaPatternSyntax {
     case ahead(SchemaPatternSyntax, isNegative: Bool)
 }
 
-/// Reads ECMA-262's regular expressions (22.2.1), with the liberties of its annex B that patterns in the wild take: any
-/// punctuation may be escaped, and a brace or a bracket that opens nothing stands for itself.
+/// Reads ECMA-262's regular expressions (22.2.1), with the extensions of its annex B that real patterns use: any
+/// punctuation may be escaped, and an unmatched brace or bracket stands for itself.
 struct SchemaPatternParser {
     private typealias Fault = SchemaPattern.Fault
 
@@ -18,7 +18,7 @@ struct SchemaPatternParser {
 
     init(_ source: String) { scalars = Array(source.unicodeScalars) }
 
-    /// The whole pattern.
+    /// Reads the whole pattern.
     mutating func pattern() throws(SchemaPattern.Fault) -> SchemaPatternSyntax {
         guard scalars.count <= 10_000 else { throw Fault(reason: "is longer than 10000 characters") }
         let syntax = try choice(depth: 0)
@@ -81,7 +81,7 @@ struct SchemaPatternParser {
         case nil: return .sequence([])
         }
         guard let (minimum, maximum) = try bounds() else { return atom }
-        // Whether it is lazy makes no difference to whether it matches.
+        // A lazy repetition matches the same texts.
         _ = take("?")
         if position < scalars.count, ["*", "+", "?"].contains(scalars[position]) {
             throw Fault(reason: "repeats a repetition, at character \(position + 1)")
@@ -89,7 +89,7 @@ struct SchemaPatternParser {
         return .repetition(atom, minimum: minimum, maximum: maximum)
     }
 
-    /// The quantifier that comes next, if one does.
+    /// The next quantifier, if there is one.
     private mutating func bounds() throws(SchemaPattern.Fault) -> (Int, Int?)? {
         if take("*") { return (0, nil) }
         if take("+") { return (1, nil) }
@@ -130,7 +130,7 @@ struct SchemaPatternParser {
                 if take("=") || take("!") { throw Fault(reason: "looks behind, which is not supported") }
                 while let scalar = next(), scalar != ">" {
                     guard scalar.properties.isIDContinue || scalar == "$" else {
-                        throw Fault(reason: "has a group whose name is not one")
+                        throw Fault(reason: "has a group with an invalid name")
                     }
                 }
             } else if !take(":") {
@@ -149,7 +149,7 @@ struct SchemaPatternParser {
         var sets: [SchemaCharacters] = []
         while !take("]") {
             let (first, value) = try member()
-            // A hyphen at an end, or beside a class such as \w, stands for itself.
+            // A hyphen at the end of a set, or beside a class such as \w, stands for itself.
             guard position + 1 < scalars.count, scalars[position] == "-", scalars[position + 1] != "]", let value else {
                 sets.append(first)
                 continue
@@ -166,7 +166,7 @@ struct SchemaPatternParser {
         return SchemaCharacters(union: sets, isNegated: isNegated)
     }
 
-    /// One member of a set, and its value where it is a single character.
+    /// One member of a set, and its value if it is a single character.
     private mutating func member() throws(SchemaPattern.Fault) -> (SchemaCharacters, UInt32?) {
         guard let scalar = next() else { throw Fault(reason: "has a set of characters that does not end") }
         guard let value = scalar == "\\" ? try escapedCharacter(inSet: true) : scalar.value else {
@@ -175,7 +175,7 @@ struct SchemaPatternParser {
         return (SchemaCharacters([value...value]), value)
     }
 
-    /// What an escape stands for, whose backslash has been read.
+    /// The characters of an escape, whose backslash has been read.
     private mutating func escape(inSet: Bool) throws(SchemaPattern.Fault) -> SchemaCharacters {
         if let value = try escapedCharacter(inSet: inSet) { return SchemaCharacters([value...value]) }
         switch next() {
@@ -206,7 +206,7 @@ struct SchemaPatternParser {
         return SchemaCharacters(property, isNegated: isNegated)
     }
 
-    /// The single character that the escape stands for; `nil`, with nothing read, for the other escapes.
+    /// The single character of the escape; `nil`, with nothing read, for other escapes.
     private mutating func escapedCharacter(inSet: Bool) throws(SchemaPattern.Fault) -> UInt32? {
         let start = position
         guard let scalar = next() else { return nil }
@@ -221,18 +221,18 @@ struct SchemaPatternParser {
             if position == scalars.count || SchemaCharacters.digit.contains(scalars[position]) == false { return 0 }
         case "c":
             guard let letter = next(), letter.isASCII, letter.properties.isAlphabetic else {
-                throw Fault(reason: "has a control character that is not one")
+                throw Fault(reason: "has an invalid control character")
             }
             return letter.value & 0x1F
         case "x": return try hexadecimal(2)
         case "u":
             if take("{") {
                 guard let end = scalars[position...].firstIndex(of: "}"), 1...8 ~= end - position else {
-                    throw Fault(reason: "has a code point that is not one")
+                    throw Fault(reason: "has an invalid code point")
                 }
                 let value = try hexadecimal(end - position)
                 position += 1
-                guard value <= 0x10FFFF else { throw Fault(reason: "has a code point that is not one") }
+                guard value <= 0x10FFFF else { throw Fault(reason: "has an invalid code point") }
                 return value
             }
             let high = try hexadecimal(4)

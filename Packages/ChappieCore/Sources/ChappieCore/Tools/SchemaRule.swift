@@ -1,9 +1,9 @@
-/// One thing that a schema demands. Other schemas are named by their numbers in the compiled list.
+/// One condition of a schema. It refers to other schemas by their index in the compiled list.
 enum SchemaRule: Sendable {
-    /// Nothing fits: the schema `false`.
+    /// No value fits: the schema `false`.
     case never
     case types(SchemaTypes)
-    /// `enum` and `const`, and how a message names the values.
+    /// `enum` and `const`, and the list of values for messages.
     case values(Set<SchemaIdentity>, list: String)
     case limit(SchemaLimit, SchemaNumber, literal: String)
     case multiple(of: SchemaNumber, literal: String)
@@ -38,7 +38,7 @@ enum SchemaRule: Sendable {
     }
 }
 
-/// The bounds of numbers.
+/// The limits of numbers.
 enum SchemaLimit: String, Sendable, CaseIterable {
     case minimum, exclusiveMinimum, maximum, exclusiveMaximum
 
@@ -61,7 +61,7 @@ enum SchemaLimit: String, Sendable, CaseIterable {
     }
 }
 
-/// The types of JSON values; every integer is a number too.
+/// The types of JSON values. Every integer is a number, too.
 struct SchemaTypes: OptionSet, Sendable {
     let rawValue: Int
 
@@ -70,13 +70,13 @@ struct SchemaTypes: OptionSet, Sendable {
 
     init(rawValue: Int) { self.rawValue = rawValue }
 
-    /// The type of that name.
+    /// The type with this name.
     init?(_ name: String) {
         guard let index = Self.names.firstIndex(of: name) else { return nil }
         rawValue = 1 << index
     }
 
-    /// The types of `value`: two for an integer.
+    /// The types of `value`; an integer has two.
     init(of value: ChappieJSON) {
         switch value {
         case .null: rawValue = 1
@@ -88,7 +88,7 @@ struct SchemaTypes: OptionSet, Sendable {
         }
     }
 
-    /// As a message names them: "a string or null".
+    /// The types in the words of a message: "a string or null".
     var sentence: String {
         let articles = ["null", "a boolean", "an integer", "a number", "a string", "an array", "an object"]
         return articles.indices.filter { rawValue & 1 << $0 != 0 }.map { articles[$0] }.joined(separator: " or ")

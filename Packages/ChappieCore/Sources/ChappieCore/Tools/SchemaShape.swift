@@ -1,9 +1,10 @@
-/// What is wrong with JSON before any schema is asked.
+/// Finds errors in JSON that are independent of a schema.
 enum SchemaShape {
-    /// As deep as JSON may be that is parsed.
+    /// The same limit as for parsed JSON.
     private static let deepest = JSONReader.maximumDepth
 
-    /// Values nested too deeply, and objects with two members of the same name, of which decoders take one or the other.
+    /// Reports values that are nested too deeply, and objects with two members of the same name: decoders differ about
+    /// which of the two counts.
     static func trouble(in json: ChappieJSON) -> ChappieSchemaViolation? {
         var path: [String] = []
         guard let message = trouble(in: json, at: &path) else { return nil }
@@ -22,7 +23,8 @@ enum SchemaShape {
         case .object(let object):
             var names: Set<String> = []
             for member in object.members {
-                // Swift's equality takes more names for the same than the code points do, and so do decoders in Swift.
+                // Swift's equality treats more names as equal than a comparison of code points, and so do decoders in
+                // Swift.
                 guard names.insert(member.name).inserted else { return "has two members \(Quoted.name(member.name))" }
                 path.append(member.name)
                 if let message = trouble(in: member.value, at: &path) { return message }
@@ -66,7 +68,7 @@ enum JSONPointer {
         }
     }
 
-    /// The text of a URI's fragment; `nil` where it is not UTF-8, or a digit is missing.
+    /// The text of a URI's fragment; `nil` if it is not UTF-8, or a digit is missing.
     static func withoutPercents(_ fragment: Substring) -> String? {
         var bytes: [UInt8] = []
         var rest = fragment.utf8[...]
@@ -84,23 +86,23 @@ enum JSONPointer {
     }
 }
 
-/// Pieces of messages, short whatever they are made of.
+/// Parts of messages, with a bounded length.
 enum Quoted {
     static func short(_ text: String) -> String {
         text.unicodeScalars.count <= 80 ? text : String(String.UnicodeScalarView(text.unicodeScalars.prefix(79))) + "…"
     }
 
-    /// A name in quotes, control characters escaped.
+    /// A name in quotes, with escaped control characters.
     static func name(_ name: String) -> String { ChappieJSON.string(short(name)).serialized() }
 
-    /// A pattern as it is, where it is printable: escapes would double its backslashes.
+    /// A printable pattern is shown unchanged: escapes would double its backslashes.
     static func pattern(_ source: String) -> String {
         UntrustedText.line(source, limit: .max) == nil ? name(source) : short(source)
     }
 
     static func value(_ value: ChappieJSON) -> String { short(value.serialized()) }
 
-    /// What must be one of `values`.
+    /// The words for a value that must be in `values`.
     static func list(_ values: [ChappieJSON]) -> String {
         guard values.count != 1 else { return "must be \(value(values[0]))" }
         let shown = values.prefix(10).map(value).joined(separator: ", ")

@@ -1,19 +1,19 @@
-/// Holds a value against a compiled schema.
+/// Checks a value against a compiled schema.
 struct SchemaValidator {
-    /// The value is too much trouble: it is taken for one that does not fit, whatever a `not` would make of that.
+    /// The check is too expensive. The value then counts as a violation, even inside a `not`.
     private struct Stop: Error {
         let violation: ChappieSchemaViolation
     }
 
     private static let mostViolations = 20
-    /// Schemas that are being applied inside each other: shallow enough for a small thread's stack.
+    /// The limit for schemas that are applied inside each other: small enough for a small thread's stack.
     private static let deepest = 256
-    /// Roughly one for each step that a byte takes: some tenths of a second.
+    /// About one unit for each step per byte: some tenths of a second in all.
     private static let allFuel = 10_000_000
 
     private let schemas: [[SchemaRule]]
     private var violations: [ChappieSchemaViolation] = []
-    /// Whether violations are wanted, or only whether there are any.
+    /// Whether violations are collected. Otherwise only the answer counts.
     private var isCollecting = true
     private var path: [String] = []
     private var depth = 0
@@ -22,7 +22,11 @@ struct SchemaValidator {
     static func violations(in value: ChappieJSON, of schemas: [[SchemaRule]]) -> [ChappieSchemaViolation] {
         if let trouble = SchemaShape.trouble(in: value) { return [trouble] }
         var validator = SchemaValidator(schemas: schemas)
-        do throws(Stop) { _ = try validator.fits(value, 0) } catch { return [error.violation] }
+        do throws(Stop) {
+            _ = try validator.fits(value, 0)
+        } catch {
+            return [error.violation]
+        }
         return validator.violations
     }
 
@@ -39,7 +43,7 @@ struct SchemaValidator {
         for rule in schemas[schema] where try !obeys(rule, value) {
             isFit = false
             if !isCollecting { break }
-            // What else is wrong with a value of the wrong type is no news.
+            // If a value has the wrong type, further violations are of no interest.
             if case .types = rule { break }
         }
         return isFit
@@ -53,7 +57,7 @@ struct SchemaValidator {
         return try fits(value, schema)
     }
 
-    /// The same without a word about why not.
+    /// The same without collecting violations.
     private mutating func fitsQuietly(_ value: ChappieJSON, _ schema: Int) throws(Stop) -> Bool {
         let wasCollecting = isCollecting
         isCollecting = false
@@ -63,10 +67,10 @@ struct SchemaValidator {
 
     private mutating func charge(_ steps: Int) throws(Stop) {
         fuel -= steps
-        if fuel < 0 { throw stop("takes too long to be held against its schema") }
+        if fuel < 0 { throw stop("takes too long to check against its schema") }
     }
 
-    /// Numbers are read anew for each rule, all of their digits.
+    /// Each rule reads numbers again, with all of their digits.
     private mutating func charge(for value: ChappieJSON) throws(Stop) {
         if case .number(let number) = value { try charge(number.literal.utf8.count) }
     }
@@ -75,7 +79,7 @@ struct SchemaValidator {
         Stop(violation: ChappieSchemaViolation(path: "", message: message))
     }
 
-    /// Notes a violation where `isFit` is false.
+    /// Records a violation if `isFit` is false.
     private mutating func expect(_ isFit: Bool, _ message: @autoclosure () -> String) -> Bool {
         if !isFit, isCollecting {
             violations.append(ChappieSchemaViolation(path: JSONPointer.text(path), message: message()))
@@ -288,7 +292,8 @@ struct SchemaValidator {
         }
     }
 
-    /// Tells why `value` fits none of the alternatives: by the one that is meant, where the type leaves only that.
+    /// Explains why `value` fits none of the alternatives. If only one alternative allows the value's type, reports the
+    /// violations of that one.
     private mutating func explain(_ value: ChappieJSON, _ alternatives: [Int]) throws(Stop) -> Bool {
         guard isCollecting else { return false }
         let types = SchemaTypes(of: value)
@@ -302,7 +307,7 @@ struct SchemaValidator {
         return expect(false, "fits none of \(alternatives.count) alternatives")
     }
 
-    /// The types that a schema admits at first sight; `nil` for one that names none.
+    /// The types that a schema allows at first sight; `nil` if the schema names none.
     private func types(of schema: Int) -> SchemaTypes? {
         var schema = schema
         while true {
