@@ -13,7 +13,7 @@ import Testing
         if case .reauthenticationRequired? = error as? AuthorizationError { true } else { false }
     }
 
-    // MARK: What is sent where
+    // MARK: Requests and their addresses
 
     @Test(arguments: [true, false])
     func addsTheHeadersOfTheSignIn(_ isFedRAMP: Bool) async throws {

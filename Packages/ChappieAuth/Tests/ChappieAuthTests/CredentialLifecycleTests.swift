@@ -8,7 +8,7 @@ import Testing
 @Suite struct CredentialLifecycleTests {
     typealias Input = CredentialLifecycle.Input
 
-    /// One life, told input by input.
+    /// The life of a credential, input by input.
     struct Story {
         var lifecycle = CredentialLifecycle()
         var elapsed = Duration.zero

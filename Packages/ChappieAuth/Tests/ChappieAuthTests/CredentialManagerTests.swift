@@ -127,7 +127,7 @@ import Testing
 
     // MARK: The store
 
-    /// A token that still holds goes on being used; one that has ended waits for a store that can save.
+    /// A valid token stays in use; an expired token waits for a store that can save.
     @Test(arguments: [200.0, -10])
     func aStoreThatCanNotSaveKeepsTheRefreshToken(_ seconds: Double) async throws {
         let stand = due(.tokens(renewed), endingIn: seconds)
@@ -332,7 +332,7 @@ import Testing
         }
     }
 
-    // MARK: Where a credential comes from
+    // MARK: The origin of a credential
 
     /// A store that keeps only one secret, whatever the slot.
     private struct OneSecret: CredentialStore {

@@ -37,7 +37,7 @@ import Testing
         let file = directory + "/" + (try #require(files.first))
         let holder = Process()
         holder.executableURL = URL(fileURLWithPath: "/usr/bin/flock")
-        // Without a fork, one process holds it: the one that is killed below.
+        // Without a fork, one process holds it, which is killed below.
         holder.arguments = ["--no-fork", file, "sh", "-c", "echo locked; exec sleep 60"]
         let output = Pipe()
         holder.standardOutput = output

@@ -6,8 +6,8 @@ import Testing
 
 @testable import ChappieAuth
 
-/// The sign-in service adds members, takes some away, and empties lists: nothing of that traps, and what is still said is
-/// understood.
+/// The sign-in service adds members, takes some away, and empties lists: nothing of that traps, and what is still said
+/// is understood.
 @Suite struct GrownAnswerTests {
     /// An answer, how it is read (`nil` for an error of the service's own), and the members that it can't do without.
     struct Answer: Sendable, CustomTestStringConvertible {

@@ -14,7 +14,7 @@ struct Harness: Sendable {
     var slot: CredentialSlot { manager.slot }
     let manager: CredentialManager
 
-    /// - Parameter seed: who is signed in; `nil` for nobody.
+    /// - Parameter seed: The user who is signed in; `nil` if no user is.
     init(_ seed: SeededAuth?, _ answers: [String: [ScriptedHTTPAnswer]] = [:]) {
         service = Service(answers)
         let slot = CredentialSlot(issuer: Service.endpoints.credentialIssuer)
@@ -51,7 +51,7 @@ struct Harness: Sendable {
 /// The reference moment of ``ManualClock``.
 let start = Date(timeIntervalSince1970: 1_795_176_000)
 
-/// A person whose access token ends `seconds` after the start.
+/// A user whose access token ends `seconds` after the start.
 func person(endingIn seconds: TimeInterval?, serial: Int = 1) -> SeededAuth {
     var auth = SeededAuth(expiresAt: seconds.map { start.addingTimeInterval($0) })
     auth.serial = serial
@@ -225,7 +225,7 @@ extension ScriptedHTTPAnswer {
 }
 
 extension AsyncStream where Element: Sendable {
-    /// Every element up to the first one that `isLast`.
+    /// Every element up to the first for which `isLast` is true.
     func all(until isLast: @Sendable (Element) -> Bool) async -> [Element] {
         var seen: [Element] = []
         for await element in self {

@@ -86,7 +86,7 @@ private func answer(_ status: Int, _ body: String = "", fields: HTTPFields = [:]
             (#","expires_in":"60""#, nil, 60, "expiredDeviceCode"),
             (#","expires_in":1e308"#, nil, 900, "pollingTimeout"),
             (#","expires_in":-5"#, nil, 900, "pollingTimeout"),
-            // This machine's clock is wrong by years, and the server's answer tells.
+            // This machine's clock is wrong by years, which the server's answer shows.
             (#","expires_at":"2031-01-01T00:10:00Z""#, "Wed, 01 Jan 2031 00:00:00 GMT", 600, "expiredDeviceCode"),
         ] as [(String, String?, Int, String)])
     func endsWithTheCodeOrAfterFifteenMinutes(

@@ -271,7 +271,7 @@ import Testing
 
     // MARK: Cancelling
 
-    /// Where a sign-in can be when it is cancelled.
+    /// The points at which a sign-in can be cancelled.
     enum Moment: CaseIterable {
         case requestingCode, asleepBetweenPolls, polling, exchanging, savingTheCredential
     }

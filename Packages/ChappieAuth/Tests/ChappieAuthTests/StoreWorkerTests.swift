@@ -10,7 +10,7 @@ struct StoreWorkerTests {
 
     init() { worker = StoreWorker(label: "test", clock: clock) }
 
-    /// Work that blocks until it is told to go on, and whether its caller was still waiting then.
+    /// Work that blocks until the test lets it end, and whether its caller was still waiting then.
     private struct Blocker: Sendable {
         private let disk = DispatchSemaphore(value: 0)
         private let begun = AsyncStream.makeStream(of: Void.self)
@@ -27,7 +27,7 @@ struct StoreWorkerTests {
 
         func goOn() { disk.signal() }
 
-        /// Lets the work end, and tells whether its caller had left.
+        /// Lets the work end, and returns whether its caller had left.
         func end() async -> Bool? {
             goOn()
             var iterator = ended.stream.makeAsyncIterator()

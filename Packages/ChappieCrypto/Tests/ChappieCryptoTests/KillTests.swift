@@ -23,14 +23,16 @@ struct KillTests {
         return parts[2] == String(repeating: "L", count: 1 + number * 997 % 6000) ? number : nil
     }
 
-    /// How often the old and the new credential were there, unfinished files beside them, and everything that was wrong.
+    /// How often the old and the new credential were there, unfinished files beside them, and everything that was
+    /// wrong.
     private static func killAtRandom(_ rounds: Int, in directory: String) throws -> [String: Int] {
         var counts: [String: Int] = [:]
         for round in 0..<rounds {
             let before = try stored(in: directory).flatMap(number(of:)) ?? 0
             let writer = try startWriter(["endless", directory])
             guard writer.output?.line() == "ready" else { throw FixtureFailure("the writer does not begin") }
-            // The random moment; a writer needs some ten milliseconds for a save on a disk, and less than one in memory.
+            // The random moment; a writer needs some ten milliseconds for a save on a disk, and less than one in
+            // memory.
             var moment = timespec(tv_sec: 0, tv_nsec: Int.random(in: 0..<(round % 2 == 0 ? 30_000_000 : 2_000_000)))
             nanosleep(&moment, nil)
             writer.end()
@@ -90,7 +92,8 @@ struct KillTests {
         print("two writers, 40 saves each: \(reads) reads in between")
     }
 
-    /// Also with the signal that usually ends a program that writes beyond its limit: the store's thread doesn't get it.
+    /// Also with the signal that usually ends a program that writes beyond its limit: the store's thread doesn't get
+    /// it.
     @Test(arguments: ["ignored", "default"])
     func aFullDiskIsFoundOutBeforeASaveAndLeavesTheOldCredential(signal: String) async throws {
         let it = try await PrivateStore()

@@ -8,7 +8,7 @@ import Testing
 @testable import ChappieCrypto
 
 struct PassphraseTests {
-    /// Answers when it is told to, or stops when it is no longer waited for.
+    /// Answers when the test lets it, or stops when its caller stops waiting.
     private final class Person: PassphraseSource {
         private let state = Mutex<(purposes: [PassphrasePurpose], answers: [String?])>(([], []))
         private let gate = AsyncStream.makeStream(of: Void.self)
@@ -100,7 +100,7 @@ struct PassphraseTests {
         #expect(person.purposes.count == 3)
     }
 
-    /// The one that asks, which takes its question back, and one that waits for the answer; the next one asks again.
+    /// The first caller asks and is cancelled, which withdraws the question; the second waits; the next one asks again.
     @Test func aCancelledCallAnswersAtOnceAndTheNextOneAsks() async throws {
         let it = try await PrivateStore(saving: "x")
         let person = Person(["correct horse"])

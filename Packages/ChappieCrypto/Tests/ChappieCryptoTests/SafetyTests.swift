@@ -48,7 +48,7 @@ struct SafetyTests {
         await refusal("unsafeFile", saying: "/some/file belongs to user \(status.st_uid)") {
             try OpenFile.check(status, for: .credential, path: "/some/file")
         }
-        // For real: root gives its folder away, anybody else looks into one of root's.
+        // With real owners: root gives its folder away; another user tries a folder of root.
         var foreign = "/usr"
         if geteuid() == 0 {
             #expect(chown(it.credentials, 65534, 65534) == 0)

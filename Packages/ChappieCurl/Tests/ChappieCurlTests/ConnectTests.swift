@@ -26,8 +26,8 @@ extension OverTheWire {
             #expect(refused.reason.contains("connection refused"))
         }
 
-        /// A listener that never accepts has room for few connections: the one past those is never answered. Where there
-        /// is room, the kernel accepts, and nothing answers the ClientHello.
+        /// A listener that never accepts has room for few connections, and a further one is never answered. If there is
+        /// room, the kernel accepts, and nothing answers the ClientHello.
         @Test(arguments: Adapter.allCases, [true, false])
         func silenceEndsAtTheConnectDeadline(_ adapter: Adapter, _ inHandshake: Bool) async throws {
             let listener = try await SilentListener(backlog: inHandshake ? 8 : 0, filled: !inHandshake)
@@ -46,7 +46,7 @@ extension OverTheWire {
             #expect(time >= deadline - .milliseconds(2) && time < .seconds(4), "after \(time)")
         }
 
-        /// Long before the deadline the task is told, and the attempt is given up.
+        /// Long before the deadline the task gets its error, and the attempt ends.
         @Test(arguments: Adapter.allCases, [true, false])
         func aCancelledTaskStopsConnecting(_ adapter: Adapter, _ inHandshake: Bool) async throws {
             let listener = try await SilentListener(backlog: inHandshake ? 8 : 0, filled: !inHandshake)

@@ -69,8 +69,8 @@ extension OverTheWire {
             #expect(line.connections == 1)
         }
 
-        /// The kernel ends a connection whose peer acknowledges nothing for half a minute; by itself it tries for a quarter
-        /// of an hour.
+        /// The kernel ends a connection whose peer acknowledges nothing for half a minute; by itself it tries for a
+        /// quarter of an hour.
         @Test(arguments: Adapter.allCases)
         func theKernelIsToldHowLongToWaitForAnAcknowledgement(_ adapter: Adapter) async throws {
             let limits = Mutex<[CUnsignedInt]>([])

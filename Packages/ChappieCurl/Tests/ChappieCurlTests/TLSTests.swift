@@ -67,7 +67,7 @@ extension OverTheWire {
             #expect(plain.code == .tlsFailed)
         }
 
-        /// The bundle of the system stays in force beside the extra file: here it is the one that is needed.
+        /// The system's bundle stays in force beside the extra file: this connection needs it.
         @Test(arguments: Adapter.allCases)
         func anExtraAuthorityVouchesForItsOwnCertificatesOnly(_ adapter: Adapter) async throws {
             let there = try Counterparts.current

@@ -4,8 +4,8 @@ import FoundationEssentials
 import Glibc
 import HTTPTypes
 
-// `ExitWhileConnecting URL CAFILE MICROSECONDS`: opens WebSockets one after the other in several tasks, and exits in the
-// middle of that, that long after it has begun.
+// `ExitWhileConnecting URL CAFILE MICROSECONDS`: opens WebSockets one after the other in several tasks, and exits in
+// the middle of that, that long after it has begun.
 
 let arguments = CommandLine.arguments
 guard arguments.count == 4, let url = URL(string: arguments[1]), let microseconds = useconds_t(arguments[3]) else {

@@ -48,7 +48,8 @@ extension OverTheWire {
             try await expectQuickCancellation {
                 try await connection.send(.text("small, but behind the large one"))
             } when: {
-                // A measured window: nothing shows that a sender waits, but one that needn't would be done by then.
+                // A measured window: nothing shows that a sender waits, but a sender that needn't would be done by
+                // then.
                 try await Task.sleep(for: .milliseconds(100))
                 return true
             }

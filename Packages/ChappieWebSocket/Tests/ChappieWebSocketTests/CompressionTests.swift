@@ -5,7 +5,8 @@ import Testing
 
 @testable import ChappieWebSocket
 
-/// permessage-deflate (RFC 7692). The bytes in these tables are the RFC's, or made with zlib at level 9 by another program.
+/// permessage-deflate (RFC 7692). The bytes in these tables are the RFC's, or made with zlib at level 9 by another
+/// program.
 @Suite(.byItself) struct CompressionTests {
     @Test(arguments: examples + context + violations)
     func decompresses(_ example: CodecCase) { example.verify() }
@@ -159,7 +160,7 @@ import Testing
 
     // MARK: Sending
 
-    /// What messages of ours hold, all of one connection together.
+    /// The content of all our messages on one connection.
     private func contents(of frames: [UInt8], windowBits: Int = 15) throws -> [UInt8] {
         let inflater = try Inflater(windowBits: windowBits)
         var contents: [UInt8] = []

@@ -102,7 +102,7 @@ extension OverTheWire {
             WebSocketFrames.text("one") + WebSocketFrames.ping("p")
             + WebSocketFrames.frame(1, Array("tw".utf8), isFinal: false)
             + WebSocketFrames.frame(0, Array("o".utf8)) + WebSocketFrames.frame(2, [UInt8](repeating: 9, count: 300))
-        /// Where each message ends.
+        /// The position at which each message ends.
         private static let ends = [5, 5 + 3 + 4 + 3, frames.count]
         private static let headBytes = 129
 

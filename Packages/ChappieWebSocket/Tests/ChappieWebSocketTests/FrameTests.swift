@@ -5,7 +5,7 @@ import Testing
 
 @testable import ChappieWebSocket
 
-/// What a server sends without compression (RFC 6455, 5 and 7.4), each case in every chunking.
+/// Frames of a server without compression (RFC 6455, 5 and 7.4), each case in every chunking.
 @Suite(.byItself) struct FrameTests {
     private typealias Wire = WebSocketFrames
 

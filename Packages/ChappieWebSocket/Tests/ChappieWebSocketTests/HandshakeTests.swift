@@ -6,14 +6,14 @@ import Testing
 @_spi(ChappieInternals) @testable import ChappieCurl
 @testable import ChappieWebSocket
 
-/// What came of an answer to the opening handshake, however that was cut.
+/// The result of an answer to the opening handshake, which is the same for every chunking.
 private struct HandshakeRun: Hashable {
     var answer: WebSocketHandshake.Answer?
-    /// What came behind the head of an accepted handshake.
+    /// The bytes after the head of an accepted handshake.
     var behind: [UInt8] = []
     var error: String?
 
-    /// "the sample nonce", that of RFC 6455, 1.3, and the answer to it.
+    /// "the sample nonce" of RFC 6455, 1.3, and the answer to it.
     static let nonce: UInt128 = 0x7468_6520_7361_6D70_6C65_206E_6F6E_6365
     static let good = [
         "HTTP/1.1 101 Switching Protocols", "Upgrade: websocket", "Connection: Upgrade",

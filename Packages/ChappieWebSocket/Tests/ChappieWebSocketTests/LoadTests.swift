@@ -105,7 +105,7 @@ extension OverTheWire {
             #expect(try ProcessThreads.names().count < 30)
             #expect(idle.allSatisfy { $0.isOpen })
             #expect(try await eventually { server.record.openConnectionCount == idleCount })
-            // One of them still works.
+            // The remaining connections still work.
             try await idle[500].send(.text("here"))
             #expect(try await idle[500].messages(1) == [.text("here")])
             idle = []
@@ -114,8 +114,8 @@ extension OverTheWire {
             server.stop()
         }
 
-        /// Before curl opens a connection it closes those that their peers have ended, and the number of such a socket is
-        /// the next one's.
+        /// Before curl opens a connection it closes others that their peers have ended, and the new socket gets the
+        /// number of an old one.
         @Test func aConnectionThatEndedUnreadTakesNothingFromTheNext() async throws {
             let large = [UInt8](repeating: 1, count: 5 << 20)
             let ending = try ScriptedWebSocketServer.start {

@@ -17,7 +17,7 @@ private final class SessionRun {
         session = WebSocketSession(handshake, host: "host.test", deadlines: deadlines, startedAt: 0)
     }
 
-    /// One that has been opened at second 0.
+    /// A session that was opened at second 0.
     static func opened() throws -> SessionRun {
         let run = try SessionRun()
         run.session.connected(at: 0)
@@ -55,14 +55,14 @@ private final class SessionRun {
         }
     }
 
-    /// What it waits for after a visit.
+    /// The events that it waits for after a visit.
     func waits(at time: Duration, deadline: Duration? = nil) -> (reads: Bool, until: Duration?) {
         let verdict = session.verdict(at: time.nanoseconds, deadline: deadline?.nanoseconds)
         guard case .stay(let reads, _, let until, _) = verdict else { return (false, nil) }
         return (reads, until.map { .nanoseconds($0) })
     }
 
-    /// What it wants to send, taken by the socket at once.
+    /// The bytes that it wants to send; the socket takes them at once.
     func takeOutput(at time: Duration = .zero) -> [UInt8] {
         var output: [UInt8] = []
         while let (bytes, range) = session.outbox.nextPiece {
@@ -197,13 +197,13 @@ private final class SessionRun {
         #expect(run.session.deadline == nil)
         #expect(!run.receive([], at: .seconds(400)))
         #expect(try run.take(at: .seconds(500)) != nil)
-        // What TLS holds the socket doesn't tell of.
+        // The socket doesn't report bytes that TLS holds.
         #expect(run.session.shouldReadOn(at: Duration.seconds(500).nanoseconds))
         #expect(run.session.deadline == Duration.seconds(530).nanoseconds)
         #expect(run.session.isOpen)
     }
 
-    /// Behind TLS the socket does not tell of it again.
+    /// With TLS the socket does not report it again.
     @Test func anInboxThatFillsTwiceInARowIsReadOn() throws {
         let run = try SessionRun.opened()
         let frames = megabyte + megabyte + megabyte + megabyte

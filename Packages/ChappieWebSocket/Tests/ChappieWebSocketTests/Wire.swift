@@ -6,7 +6,8 @@ import HTTPTypes
 import TestFixtures
 import Testing
 
-/// Everything that measures time, counts threads or starts programs: one after the other, so that none disturbs another.
+/// Everything that measures time, counts threads or starts programs: one after the other, so that none disturbs
+/// another.
 @Suite(.serialized, .byItself) enum OverTheWire {}
 
 /// A transport that the environment of the machine has no say in.
@@ -22,17 +23,17 @@ func makeURL(_ text: String) throws -> URL { try #require(URL(string: text)) }
 extension ScriptedWebSocketServer {
     func url(_ path: String = "/") throws -> URL { try makeURL("ws://127.0.0.1:\(port)\(path)") }
 
-    /// One that answers every request with these bytes and nothing more.
+    /// A server that answers every request with these bytes only.
     static func stalling(after answer: String) throws -> ScriptedWebSocketServer {
         try start { _ in .init(steps: [.send(Array(answer.utf8)), .stall]) }
     }
 
-    /// One that reads nothing from its clients until the gate is open.
+    /// A server that reads nothing from its clients until the gate is open.
     static func reading(after gate: ScriptedGate) throws -> ScriptedWebSocketServer {
         try start { .upgrade($0, then: [.stopReading, .wait(until: gate), .startReading]) }
     }
 
-    /// One that sends every message back.
+    /// A server that sends every message back.
     static func echo() throws -> ScriptedWebSocketServer {
         try start(reply: { message, _ in [.send(WebSocketFrames.message(message))] })
     }

@@ -29,7 +29,7 @@ import Testing
 
     @Test func findsTheFirstOfMany() {
         var random = SplitMix64(seed: 3)
-        // Neighbours of every bound, where a borrow from one byte into the next would show.
+        // Neighbours of every bound, at which a borrow from one byte into the next would show.
         let bytes: [UInt8] = [
             0x00, 0x01, 0x1F, 0x20, 0x21, 0x22, 0x23, 0x5B, 0x5C, 0x5D, 0x7E, 0x7F, 0x80, 0x81, 0xA2, 0xDC, 0xFF,
         ]

@@ -1,7 +1,7 @@
 @_spi(ChappieInternals) import ChappieCore
 import Testing
 
-/// One text, and what it comes out as when it is parsed and written again; `nil` where it is to be refused.
+/// One text, and its form after it is parsed and written again; `nil` if it must be refused.
 struct JSONTextCase: Sendable, CustomTestStringConvertible {
     let name: String
     let input: [UInt8]

@@ -8,7 +8,7 @@ import Testing
     private static let unknownItem =
         #"{"type":"hologram_call","id":"hc_1","beams":[1,{"colour":"green"}],"n":12345678901234567890}"#
 
-    /// Payloads and the events that they are; `nil` for one that says nothing.
+    /// Payloads and their events; `nil` for a payload without content.
     static let table: [(String, ResponsesEvent?)] = [
         (
             #"{"type":"response.output_text.delta","item_id":"msg_b49e","output_index":0,"content_index":0,"delta":"Hello","logprobs":[],"sequence_number":4}"#,
@@ -75,7 +75,7 @@ import Testing
         #expect(event?.isTerminal != true)
     }
 
-    /// What is unknown, of no use to a reader, or not of the shape expected is kept whole, with every digit.
+    /// Events that are unknown, useless to a reader, or in an unexpected form are kept whole, with every digit.
     @Test(arguments: [
         #"{"type":"response.output_text.delta","item_id":"msg_1"}"#,
         #"{"type":"response.output_text.delta","delta":7}"#,

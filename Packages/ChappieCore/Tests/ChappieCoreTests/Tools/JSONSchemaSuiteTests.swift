@@ -11,7 +11,7 @@ import Testing
     private static let outOfScope: Set<String> = [
         "unevaluatedProperties", "unevaluatedItems", "$dynamicRef", "$dynamicAnchor", "$vocabulary", "$id", "$ref",
         "$schema", "dependencies",
-        // The suite's own names for words that nobody knows.
+        // The suite's own names for unknown keywords.
         "unknown-keyword", "array_of_schemas",
     ]
     /// The tests of one schema.

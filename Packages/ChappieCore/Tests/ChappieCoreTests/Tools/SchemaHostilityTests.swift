@@ -3,7 +3,7 @@ import Testing
 
 /// Schemas come from servers, values from models: neither may cost much, or trap.
 ///
-/// The bound is on steps, so that the answer tells whether it was reached; the limit of time is there for a hang.
+/// The bound is on steps, so that the answer shows whether it was reached; the time limit is for a hang.
 @Suite(.timeLimit(.minutes(5))) struct SchemaHostilityTests {
     private static func chain(_ count: Int, _ link: (_ next: ChappieJSON) -> ChappieJSON) -> ChappieJSON {
         let links = (0..<count).map { ("d\($0)", link(.string("#/$defs/d\($0 + 1)"))) }
@@ -85,7 +85,7 @@ import Testing
         #expect(usable > 100 && fitting > 100 && fitting < usable * 5, "\(usable) \(fitting) \(total)")
     }
 
-    /// The schema with its references leading where it is after it has moved behind a `not`.
+    /// The schema, with its references changed to the place that it has behind a `not`.
     private static func moved(_ json: ChappieJSON) -> ChappieJSON {
         switch json {
         case .array(let elements): return .array(elements.map(moved))

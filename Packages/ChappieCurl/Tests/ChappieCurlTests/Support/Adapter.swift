@@ -8,7 +8,7 @@ import HTTPTypes
 import TestFixtures
 import Testing
 
-/// The two adapters: what the network does to a connection, both have to tell in the same way.
+/// The two adapters. Both must report the same failure of the network in the same way.
 enum Adapter: String, CaseIterable, CustomTestStringConvertible {
     case http, webSocket
 

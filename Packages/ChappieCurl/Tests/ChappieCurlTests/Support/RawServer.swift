@@ -45,7 +45,7 @@ final class RawServer: Sendable {
 
     /// A SOCKS5 proxy (RFC 1928) without credentials that reaches nothing but ports of this machine.
     ///
-    /// - Parameter asked: is told each name that is asked for.
+    /// - Parameter asked: Called with each name in a query.
     static func socksProxy(asked: @escaping @Sendable (String) -> Void) throws -> RawServer {
         try RawServer { client in
             guard let greeting = read(2, from: client), read(Int(greeting[1]), from: client) != nil,
@@ -154,8 +154,8 @@ final class RawServer: Sendable {
     }
 }
 
-/// A line to a server of this machine that can be held up: what is sent on the connections that it has then is acknowledged
-/// and goes no further, as after a change of network. Later connections are passed on.
+/// A line to a server of this machine that can be held up: what is sent on the connections that it has then is
+/// acknowledged and goes no further, as after a change of network. Later connections are passed on.
 final class HeldLine: Sendable {
     private final class Traffic: Sendable {
         let state = Mutex((connections: 0, ended: 0, held: 0))

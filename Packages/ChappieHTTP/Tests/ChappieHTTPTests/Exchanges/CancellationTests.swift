@@ -6,7 +6,8 @@ import TestFixtures
 import Testing
 
 extension OverTheWire {
-    /// That the task is told within 100 ms shows the contract; here, that the connection goes as well.
+    /// The contract shows that the task gets its error within 100 ms. These tests show that the connection closes as
+    /// well.
     @Suite struct CancellationTests {
         @Test func endsARequestThatIsGoingOut() async throws {
             let listener = try await SilentListener(backlog: 8, filled: false)

@@ -8,7 +8,7 @@ extension OverTheWire {
     @Suite struct HostileServerTests {
         private static let kilobyte = String(repeating: "a", count: 1000)
 
-        /// What a peer may send that isn't an HTTP response.
+        /// Bytes from a peer that aren't an HTTP response.
         static let nonsense = [
             "another protocol": "SSH-2.0-OpenSSH_9.2\r\n",
             "no head": "<html>no head at all</html>\r\n\r\n",

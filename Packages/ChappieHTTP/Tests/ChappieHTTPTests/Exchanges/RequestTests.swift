@@ -7,7 +7,7 @@ import TestFixtures
 import Testing
 
 extension OverTheWire {
-    /// What goes over the wire.
+    /// The bytes that go over the wire.
     @Suite struct RequestTests {
         @Test func addsNothingButHostAndLength() async throws {
             let get = try await received(.get)
@@ -79,7 +79,7 @@ extension OverTheWire {
             await other.stop()
         }
 
-        /// What a server received of a request.
+        /// The part of a request that a server received.
         private func received(
             _ method: HTTPRequest.Method, _ path: String = "/", _ fields: HTTPFields = [:],
             body: HTTPExchangeRequest.Body? = nil
