@@ -130,7 +130,7 @@ def test_every_form_of_the_sdk_and_its_testing_product_compiles_and_runs_outside
 
     # A program that puts a secret into text gets a warning, and one that encodes it doesn't compile.
     assert compile(write('let secret = Secret("a"); print(secret.count)')).returncode == 0
-    assert "not to be put into text" in compile(write('let secret = Secret("a"); print("\\(secret)")')).stderr
+    assert "must not be put into text" in compile(write('let secret = Secret("a"); print("\\(secret)")')).stderr
     assert "does not conform to protocol 'Encodable'" in compile(write('struct Note: Encodable { let secret = Secret("a") }')).stderr
 
 
