@@ -51,7 +51,7 @@ def counted(user, words, prints_to, report):
     ours, theirs = pty.openpty() if prints_to == "terminal" else os.pipe()
     if prints_to == "terminal":
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
-    tool = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={report}"]
+    tool = ["valgrind", "--tool=cachegrind", "--cache-sim=no", f"--cachegrind-out-file={report}"]
     with user.start(*words, prefix=tool, stdout=theirs) as process, os.fdopen(ours, "rb", buffering=0) as screen:
         os.close(theirs)
         printed = 0

@@ -125,7 +125,7 @@ def test_each_interruption_ends_the_program(store, simulate, front, user, passph
                 process.kill()
 
     with concurrent.futures.ThreadPoolExecutor(PARALLEL) as pool:
-        ends = list(pool.map(interrupt, range(1000 if full else 100)))
+        ends = list(pool.map(interrupt, range(1000 if full else 30)))
     counted = collections.Counter(end for _, end in ends)
     print(f"{store}: {dict(counted)}")
     expected = {(0, INTERRUPTED), (0, -signal.SIGINT), (1, INTERRUPTED)}

@@ -57,7 +57,7 @@ def test_the_next_process_goes_on_after_one_that_was_killed(simulate, signed_in,
     whole of what one takes that is not killed. Where the server had changed the token already, a new sign-in is needed."""
     simulator = simulate(**SETTINGS, firstAccessTokenLifetime=60)
     whole = max(signed_in(simulator).ask("reply: here").seconds for _ in range(3))
-    for kill in range(200 if full else 15):
+    for kill in range(200 if full else 8):
         user = signed_in(simulator)
         with start(user) as victim:
             time.sleep(random.uniform(0, whole))  # The random moment.

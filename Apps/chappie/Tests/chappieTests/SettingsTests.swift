@@ -54,6 +54,10 @@ import Testing
         #expect(settings.givenURLs.count == 2)
     }
 
+    @Test func withoutATimeoutTheDeadlinesAreTheDefaults() throws {
+        #expect(try settings([:]).configuration.network.deadlines == .default)
+    }
+
     @Test(arguments: [
         ("0.5", Duration.milliseconds(500), Duration.milliseconds(500)), ("86400", .seconds(86_400), .seconds(15)),
     ])

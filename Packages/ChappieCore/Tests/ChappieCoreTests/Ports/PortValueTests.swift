@@ -3,6 +3,13 @@ import FoundationEssentials
 import Testing
 
 @Suite struct PortValueTests {
+    @Test func theDefaultDeadlinesAreThoseThatAreDocumented() {
+        let deadlines = ChappieDeadlines.default
+        #expect(deadlines.connect == .seconds(15) && deadlines.upgrade == .seconds(15))
+        #expect(deadlines.responseHead == .seconds(60) && deadlines.firstByte == .seconds(120))
+        #expect(deadlines.idle == .seconds(300) && deadlines.liveness == .seconds(60))
+    }
+
     @Test func deadlinesAreAtLeastAMillisecond() {
         let deadlines = ChappieDeadlines(
             connect: .zero, responseHead: .seconds(-5), firstByte: .microseconds(1), idle: .milliseconds(2))
