@@ -1,6 +1,7 @@
 """The servers that the program meets in these tests, all on loopback. `with` ends each by its own process."""
 
 import contextlib
+import itertools
 import json
 import os
 import pathlib
@@ -304,6 +305,18 @@ class Keyring(Session):
     def lock(self):
         self.call("dbus-send", "--session", "--print-reply", "--dest=org.freedesktop.secrets", "/org/freedesktop/secrets",
                   "org.freedesktop.Secret.Service.Lock", "array:objpath:/org/freedesktop/secrets/aliases/default").check_returncode()
+
+    def reads(self, work):
+        """How many secrets are read from the keyring while `work` runs."""
+        rules = ["type='method_call',member='GetSecret'", "interface='chappie.test'"]
+        monitor = self.start("dbus-monitor", "--session", *rules, env=self.environment, stdout=subprocess.PIPE, text=True)
+        # With this the bus lets it listen.
+        next(line for line in monitor.stdout if "member=NameLost" in line)
+        work()
+        self.call("dbus-send", "--session", "/", "chappie.test.End").check_returncode()
+        heard = list(itertools.takewhile(lambda line: "member=End" not in line, monitor.stdout))
+        end(monitor)
+        return sum("member=GetSecret" in line for line in heard)
 
     def secret(self, account):
         """What is stored for an account, as text; empty for nothing."""

@@ -49,6 +49,11 @@ def test_a_conversation_goes_on_in_another_process(person):
     ask(person, "x", "--thread", "nothing", status=USAGE, says="There is no thread nothing")
 
 
+def test_a_kept_question_reads_the_sign_in_and_the_key_once_each(person, keyring):
+    ask(person, "reply: the key is there")
+    assert keyring.reads(lambda: ask(person, "reply: a question")) == 2
+
+
 def test_nothing_is_kept_where_nothing_is_to_be_kept(person):
     ask(person, "reply: forget this", "--ephemeral")
     person.run("--simulate", "ask", "reply: and this")

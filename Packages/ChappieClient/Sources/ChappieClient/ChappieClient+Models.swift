@@ -87,10 +87,9 @@ extension ChappieClient {
     @_spi(ChappieInternals) public func finishRenewingList() async { await listing?.value }
 
     /// Says of a refusal what the account's list says now. A list that had the model was out of date.
-    func explain(_ refusal: ChappieModelRefusal) async -> ChappieModelRefusal {
+    func explain(_ refusal: ChappieModelRefusal, of account: ChappieAccountInfo) async -> ChappieModelRefusal {
         var refusal = refusal
         let before = modelList
-        guard let account = try? await accountInfo() else { return refusal }
         let list = (try? await askedList(of: account, within: Self.patience)) ?? before
         refusal.suggestion = list?.replacement(of: refusal.slug, at: clock.now)?.slug
         let wasListed = before?[refusal.slug] != nil && list?[refusal.slug] == nil

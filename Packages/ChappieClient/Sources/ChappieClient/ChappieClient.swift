@@ -15,7 +15,7 @@ public import Logging
 /// conversation as it was before. The conversation belongs to the account that began it: when another one signs in to the
 /// slot, the next turn begins a new conversation, with ids and a connection of its own. A turn that was running is not
 /// continued in the new account's name.
-public actor ChappieClient {
+public actor ChappieClient: ChappieConversation {
     let configuration: ChappieConfiguration
     /// Without authorization, like ``webSocket``.
     let transport: any HTTPTransport
@@ -34,7 +34,8 @@ public actor ChappieClient {
     /// The tools as the last turn declared them.
     private var checkedTools: [Toolbox.Key: ChappieHarnessTool] = [:]
 
-    private let queue = TurnQueue()
+    /// A runtime has its turns wait here too.
+    @_spi(ChappieInternals) public nonisolated let queue = TurnQueue()
     private var prewarming: Task<Void, Never>?
     /// Retires connections that were authorized by a sign-in that is gone.
     private let signOutWatcher: Task<Void, Never>
@@ -108,80 +109,11 @@ public actor ChappieClient {
         listing?.cancel()
     }
 
-    // MARK: Asking
+    // MARK: Turns
 
-    /// Asks and gives the answer's text.
-    ///
-    /// - Throws: ``ChappieClientError``, ``ChappieClientError/responseFailed(_:)`` for an answer that ended early among
-    ///   them: the text so far is in its response, and in the conversation; `CancellationError`.
-    public func send(_ text: String) async throws -> String { try await send(.user(text)) }
-
-    /// Asks and gives the answer's text. See ``send(_:)-(String)``.
-    public func send(_ message: ChappieInputMessage) async throws -> String {
-        let response = try await response(ChappieResponseRequest(messages: [message]))
-        guard response.status != .incomplete else { throw ChappieClientError.responseFailed(response) }
-        return response.outputText
-    }
-
-    /// Asks and gives the whole response. One that ended early (`status` is `.incomplete`, with an `incompleteReason`) is
-    /// not an error: its text is there.
-    ///
-    /// - Throws: ``ChappieClientError``; `CancellationError`.
-    public func response(_ request: ChappieResponseRequest) async throws -> ChappieResponse {
-        try await queue.response(of: work(.new(request)))
-    }
-
-    /// Asks and streams the answer. The turn starts now; letting go of the stream ends it.
-    ///
-    /// The stream throws ``ChappieClientError``, or `CancellationError` when the reading task is cancelled, within 100 ms.
-    public nonisolated func stream(_ text: String) -> AsyncThrowingStream<ChappieStreamEvent, any Error> {
-        stream(.user(text))
-    }
-
-    /// Asks and streams the answer. See ``stream(_:)-(String)``.
-    public nonisolated func stream(
-        _ message: ChappieInputMessage
-    ) -> AsyncThrowingStream<ChappieStreamEvent, any Error> {
-        streamResponse(ChappieResponseRequest(messages: [message]))
-    }
-
-    /// Asks and streams the answer. See ``stream(_:)-(String)``.
-    public nonisolated func streamResponse(
-        _ request: ChappieResponseRequest
-    ) -> AsyncThrowingStream<ChappieStreamEvent, any Error> {
-        queue.begin(work(.new(request)), endsWithItsStream: true).events
-    }
-
-    /// Asks and gives a handle on the running turn, which goes on when its events are not read.
-    public nonisolated func startStream(_ message: ChappieInputMessage) -> ChappieStreamHandle {
-        startStream(.new(ChappieResponseRequest(messages: [message]))) { _ in }
-    }
-
-    /// Asks, or goes on with a turn, and has every step recorded before the next one begins. An error of the recorder ends
-    /// the turn.
-    @_spi(ChappieInternals) public nonisolated func startStream(
-        _ job: TurnJob, recorder: @escaping TurnRecorder
-    ) -> ChappieStreamHandle {
-        let (events, task) = queue.begin(work(job, recorder), endsWithItsStream: false)
-        return ChappieStreamHandle(events: events, task: task)
-    }
-
-    /// Goes on with a turn that waited for approval, in this process or in another.
-    ///
-    /// - Parameters:
-    ///   - pending: what `approvalPending` brought.
-    ///   - decisions: the user's answers by call id. A question without one is asked of the approval handler.
-    /// - Throws: as ``response(_:)``; `approvalPending` again where an answer is deferred once more. A turn that fails may be
-    ///   resumed again by this client: calls that ran are not repeated.
-    public func resume(
-        _ pending: ChappiePendingTurn, decisions: [String: ChappieApprovalDecision] = [:]
-    ) async throws -> ChappieResponse { try await queue.response(of: work(.resumed(pending, decisions))) }
-
-    /// The same as a stream.
-    public nonisolated func streamResuming(
-        _ pending: ChappiePendingTurn, decisions: [String: ChappieApprovalDecision] = [:]
-    ) -> AsyncThrowingStream<ChappieStreamEvent, any Error> {
-        queue.begin(work(.resumed(pending, decisions)), endsWithItsStream: true).events
+    /// Starts a turn. See ``ChappieConversation/begin(_:endsWithItsStream:)``.
+    public nonisolated func begin(_ work: ChappieTurnWork, endsWithItsStream: Bool) -> ChappieStreamHandle {
+        queue.begin(endsWithItsStream: endsWithItsStream) { [self] emit in try await carryOut(work, emit: emit) }
     }
 
     /// Ends the newest turn, whether it runs, waits, or was asked for a moment ago. Those before it go on; a further call
@@ -291,7 +223,7 @@ public actor ChappieClient {
     /// - Throws: ``ChappieClientError``; `CancellationError`. The conversation is then as it was.
     @discardableResult
     public func compactContext() async throws -> ChappieClientContext {
-        _ = try await queue.response(of: work(.compaction))
+        try await compact()
         return context()
     }
 
@@ -300,15 +232,16 @@ public actor ChappieClient {
     /// Opens the conversation's WebSocket and sends what every turn begins with, so that the next turn is quick. For the
     /// moment in which the user begins to type.
     ///
-    /// Does nothing while a turn runs or waits, where the connection of the last turn serves the next one too, and where the policy or
-    /// the backend is for server-sent events. A prewarm that fails is no error: the next turn does without it. A turn that
-    /// is asked for meanwhile ends it.
+    /// Does nothing while a turn runs or waits, if the connection of the last turn serves the next one too, and if the
+    /// policy or the backend is for server-sent events. A prewarm that fails is no error: the next turn does without it. A
+    /// turn that is asked for meanwhile ends it.
     public func prewarm() async {
         guard prewarming == nil, queue.isEmpty else { return }
         let task = Task { @concurrent in
             // Without a sign-in there is nothing to warm.
-            let frame = RequestFrame()
-            guard let turn = try? await prepare([], frame, wish()) else { return }
+            guard let account = try? await turnAccount(),
+                let turn = try? await prepare([], RequestFrame(), wish(), in: account)
+            else { return }
             await turn.prewarm()
         }
         prewarming = task
@@ -324,7 +257,7 @@ public actor ChappieClient {
     ///
     /// - Throws: ``ChappieClientError`` if no account is known; `CancellationError`.
     @_spi(ChappieInternals) public func webSocketOpening() async throws -> HTTPExchangeRequest {
-        let conversation = try await currentConversation()
+        let conversation = currentConversation(of: try await turnAccount())
         return conversation.opening(for: ["model": .string(try await model.slug)])
     }
 
@@ -341,42 +274,71 @@ public actor ChappieClient {
 
     // MARK: A turn
 
-    private nonisolated func work(
-        _ job: TurnJob, _ recorder: @escaping TurnRecorder = { _ in }
-    ) -> TurnQueue.Work {
-        { [self] emit in
-            do { return try await run(job, recorder, emit: emit) } catch { throw ChappieClientError.wrapping(error) }
+    /// Carries a turn out, and has every step recorded before the next one begins. An error of the recorder ends the turn.
+    ///
+    /// - Parameter account: ``turnAccount()`` as it was before the turn, for a caller that had to know it.
+    @_spi(ChappieInternals) public nonisolated func carryOut(
+        _ work: ChappieTurnWork, in account: ChappieAccountInfo? = nil, recorder: @escaping TurnRecorder = { _ in },
+        emit: @escaping @Sendable (ChappieStreamEvent) -> Void
+    ) async throws -> ChappieResponse {
+        do { return try await run(work, in: account, recorder, emit: emit) } catch {
+            throw ChappieClientError.wrapping(error)
+        }
+    }
+
+    /// What a turn begins with.
+    private struct Beginning {
+        let account: ChappieAccountInfo
+        let items: [ChappieJSON]
+        let frame: RequestFrame
+        let wish: ModelWish
+        var round = 0
+        /// The calls that wait, and the user's answers.
+        var resuming: (ChappiePendingTurn, [String: ChappieApprovalDecision])?
+        /// Whether the model is for this turn alone.
+        var isForOneTurn = false
+    }
+
+    /// - Returns: `nil` for work that is done, and has no answer.
+    private func beginning(
+        of work: ChappieTurnWork, in known: ChappieAccountInfo?, _ recorder: TurnRecorder
+    ) async throws -> Beginning? {
+        await endPrewarm()
+        if case .clearing = work {
+            clearContext()
+            return nil
+        }
+        let account = if let known { known } else { try await turnAccount() }
+        switch work {
+        case .new(let request):
+            try await compactIfDue(in: account, recorder)
+            return Beginning(
+                account: account, items: request.messages.map(\.inputItem), frame: RequestFrame(of: request),
+                wish: wish(request.model), isForOneTurn: request.model != nil)
+        case .resumption(let waiting, let decisions):
+            goOn(with: waiting)
+            let progress = waiting.progress
+            return Beginning(
+                account: account, items: progress.items, frame: progress.frame,
+                wish: ModelWish(conversation: progress.frame.model), round: progress.round,
+                resuming: (waiting, decisions))
+        case .compaction, .clearing:
+            try await compact(in: account, recorder)
+            return nil
         }
     }
 
     /// Not on this actor: it stays free for others while the answer comes in.
     @concurrent
     private nonisolated func run(
-        _ job: TurnJob, _ recorder: @escaping TurnRecorder, emit: @escaping @Sendable (ChappieStreamEvent) -> Void
+        _ work: ChappieTurnWork, in known: ChappieAccountInfo?, _ recorder: @escaping TurnRecorder,
+        emit: @escaping @Sendable (ChappieStreamEvent) -> Void
     ) async throws -> ChappieResponse {
-        await endPrewarm()
-        var resuming: (ChappiePendingTurn, [String: ChappieApprovalDecision])?
-        var (items, frame, wish, round): ([ChappieJSON], RequestFrame, ModelWish, Int)
-        var isForOneTurn = false
-        switch job {
-        case .new(let request):
-            try await compactIfDue(recorder)
-            (items, frame, round) = (request.messages.map(\.inputItem), RequestFrame(of: request), 0)
-            wish = await self.wish(request.model)
-            isForOneTurn = request.model != nil
-        case .resumed(let waiting, let decisions):
-            await goOn(with: waiting)
-            let progress = waiting.progress
-            (items, frame, round) = (progress.items, progress.frame, progress.round)
-            wish = ModelWish(conversation: progress.frame.model)
-            resuming = (waiting, decisions)
-        case .compaction:
-            try await compact(recorder)
-            let response = ChappieResponse()
-            emit(.completed(response))
-            return response
-        }
-        var turn = try await prepare(items, frame, wish, round: round, recorder, emit: emit)
+        guard let start = try await beginning(of: work, in: known, recorder) else { return ChappieResponse() }
+        let account = start.account
+        var (frame, wish, resuming) = (start.frame, start.wish, start.resuming)
+        var turn = try await prepare(
+            start.items, frame, wish, round: start.round, in: account, recorder, emit: emit)
         let response: ChappieResponse
         var hasCompacted = false
         while true {
@@ -387,9 +349,9 @@ public actor ChappieClient {
                 where configuration.automaticCompaction != nil && !hasCompacted
             {
                 hasCompacted = true
-                guard try await compact(recorder) else { throw ChappieClientError.contextWindowExceeded }
+                guard try await compact(in: account, recorder) else { throw ChappieClientError.contextWindowExceeded }
             } catch ChappieClientError.modelUnavailable(let refusal) {
-                let explained = await explain(refusal)
+                let explained = await explain(refusal, of: account)
                 wish.refused.insert(refusal.slug)
                 guard wish.named == nil, wish.refused.count < Self.modelsTried, explained.suggestion != nil else {
                     throw ChappieClientError.modelUnavailable(explained)
@@ -398,14 +360,15 @@ public actor ChappieClient {
             // The turn goes on from its own items: tools that have run are not run again.
             resuming = nil
             frame.model = turn.frame.model
-            var next = try await prepare(turn.items, frame, wish, round: turn.round, recorder, emit: emit)
+            var next = try await prepare(
+                turn.items, frame, wish, round: turn.round, in: account, recorder, emit: emit)
             next.goOn(from: turn)
             turn = next
         }
-        if case .resumed = job { toolLedger.forgetResults() }
+        if start.resuming != nil { toolLedger.forgetResults() }
         try Task.checkCancellation()
         try await recorder(.finished(turn.finished(with: response)))
-        await keep(turn, isForOneTurn: isForOneTurn)
+        await keep(turn, isForOneTurn: start.isForOneTurn)
         await note(turn.routing.modelsETag)
         emit(.completed(response))
         return response
@@ -433,12 +396,13 @@ public actor ChappieClient {
     /// The parts of a turn: its request, and a runner that sends it in the conversation's account alone.
     private func prepare(
         _ items: [ChappieJSON], _ frame: RequestFrame, _ wish: ModelWish, round: Int = 0,
-        _ recorder: @escaping TurnRecorder = { _ in }, emit: (@Sendable (ChappieStreamEvent) -> Void)? = nil
+        in account: ChappieAccountInfo, _ recorder: @escaping TurnRecorder = { _ in },
+        emit: (@Sendable (ChappieStreamEvent) -> Void)? = nil
     ) async throws -> Turn {
         let available = try await availableTools()
         let toolbox = try Toolbox(harness: configuration.harness, tools: available, checked: checkedTools)
         checkedTools = toolbox.declarations
-        var conversation = try await currentConversation()
+        var conversation = currentConversation(of: account)
         let list = try await listForTurn(of: conversation.account)
         let choice = wish.choice(from: list, at: clock.now)
         if let notice = choice.notice { tell(notice, emit) }
@@ -508,14 +472,19 @@ public actor ChappieClient {
             connection: connection, clock: clock, entropy: entropy, log: log)
     }
 
-    /// The conversation to go on with: a new one at first, and when another account has signed in.
-    private func currentConversation() async throws -> Conversation {
-        let account: ChappieAccountInfo
-        do { account = try await accountInfo() } catch {
+    /// The account that a turn is asked in.
+    ///
+    /// - Throws: ``ChappieClientError`` if none is signed in; `CancellationError`.
+    @_spi(ChappieInternals) public func turnAccount() async throws -> ChappieAccountInfo {
+        do { return try await accountInfo() } catch {
             // No account is left that the connection could belong to.
             connection.retire()?.cancel()
             throw error
         }
+    }
+
+    /// The conversation to go on with: a new one at first, and when another account has signed in.
+    private func currentConversation(of account: ChappieAccountInfo) -> Conversation {
         if let conversation {
             guard !conversation.account.isSameAccount(as: account) else { return conversation }
             // Whichever transport the new one takes, the earlier account's connection is of no more use.
@@ -534,20 +503,22 @@ public actor ChappieClient {
 
     // MARK: Compaction
 
-    private func compactIfDue(_ recorder: TurnRecorder) async throws {
+    private func compactIfDue(in account: ChappieAccountInfo, _ recorder: TurnRecorder) async throws {
         guard let share = configuration.automaticCompaction, let conversation, !conversation.items.isEmpty else {
             return
         }
         let window = knownModel.flatMap { modelList?[$0]?.contextWindow } ?? Compaction.usualWindow
         guard Double(conversation.context().estimatedTokens) >= share * Double(window) else { return }
         // A conversation that can't be compacted just now may still be answered.
-        do { _ = try await compact(recorder) } catch is CancellationError { throw CancellationError() } catch {}
+        do { _ = try await compact(in: account, recorder) } catch is CancellationError {
+            throw CancellationError()
+        } catch {}
     }
 
     /// - Returns: whether the conversation is shorter now.
     @discardableResult
-    private func compact(_ recorder: TurnRecorder) async throws -> Bool {
-        let turn = try await prepare([], RequestFrame(), wish())
+    private func compact(in account: ChappieAccountInfo, _ recorder: TurnRecorder) async throws -> Bool {
+        let turn = try await prepare([], RequestFrame(), wish(), in: account)
         guard let before = conversation, !before.items.isEmpty else { return false }
         let (items, summary) = try await Compaction(turn: turn, conversation: before).run()
         try Task.checkCancellation()
@@ -560,26 +531,4 @@ public actor ChappieClient {
         conversation = after
         return after.items != before.items
     }
-}
-
-/// A turn in progress: read it, wait for it, or end it.
-///
-/// ```swift
-/// let handle = client.startStream(.user("Hello"))
-/// for try await event in handle.events { … }
-/// let response = try await handle.response()
-/// ```
-public struct ChappieStreamHandle: Sendable {
-    /// The turn's events, for one reader. Not reading them does not hold the turn up; cancelling the task that reads them
-    /// ends it, like ``cancel()``.
-    public let events: AsyncThrowingStream<ChappieStreamEvent, any Error>
-    fileprivate let task: Task<ChappieResponse, any Error>
-
-    /// Ends the turn: ``events`` and ``response()`` throw `CancellationError`, and the transcript stays without it.
-    public func cancel() { task.cancel() }
-
-    /// The whole response, once the turn is over.
-    ///
-    /// - Throws: ``ChappieClientError``; `CancellationError`. Cancelling the waiting task does not end the turn.
-    public func response() async throws -> ChappieResponse { try await task.value }
 }

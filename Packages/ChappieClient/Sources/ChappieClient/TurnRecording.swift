@@ -18,16 +18,6 @@
 /// Keeps the steps of a turn.
 @_spi(ChappieInternals) public typealias TurnRecorder = @Sendable (TurnStep) async throws -> Void
 
-/// The work that waits in a client's queue.
-@_spi(ChappieInternals) public enum TurnJob: Sendable {
-    /// A turn from its beginning.
-    case new(ChappieResponseRequest)
-    /// A turn that waited, or was cut, with what the user has decided since.
-    case resumed(ChappiePendingTurn, [String: ChappieApprovalDecision])
-    /// A compaction of the conversation.
-    case compaction
-}
-
 /// How far a turn has come when the model calls tools.
 @_spi(ChappieInternals) public struct TurnProgress: Sendable, Hashable, Codable {
     /// The calls of the round.

@@ -1,3 +1,4 @@
+@_spi(ChappieInternals) import ChappieClient
 @_spi(ChappieInternals) import ChappieCore
 
 // Looking after threads; what needs no client is the store's (ThreadCare.swift).

@@ -20,12 +20,13 @@ import Synchronization
 /// conversation. One that was cut, waits for an approval, or failed after tools were called, is gone on with by
 /// ``resumeTurn(decisions:)``. Calls of tools are recorded before they run and after: what may have run already is not run
 /// again, and the model is told so.
-public actor ChappieRuntime {
+public actor ChappieRuntime: ChappieConversation {
     private let client: ChappieClient
     let store: any ChappieThreadStore
     let clock: any ChappieClock
     let entropy: any Entropy
-    let queue = TurnQueue()
+    /// The client's: one turn at a time.
+    nonisolated var queue: TurnQueue { client.queue }
     private let writing = AsyncLock()
     private let listeners = Mutex<[UUID: AsyncStream<ChappieThreadEvent>.Continuation]>([:])
 
@@ -55,68 +56,11 @@ public actor ChappieRuntime {
 
     deinit { listeners.withLock { $0.values.forEach { $0.finish() } } }
 
-    // MARK: Asking
+    // MARK: Turns
 
-    /// Asks in the open thread, or in a new one, and gives the answer's text. The turn is kept when this returns.
-    ///
-    /// - Throws: `ChappieClientError`, as the client's `send`; ``ChappieThreadStoreError`` when the turn can't be kept;
-    ///   `CancellationError`.
-    @discardableResult
-    public func send(_ text: String) async throws -> String { try await send(.user(text)) }
-
-    /// Asks and gives the answer's text. See ``send(_:)-(String)``.
-    @discardableResult
-    public func send(_ message: ChappieInputMessage) async throws -> String {
-        let response = try await response(ChappieResponseRequest(messages: [message]))
-        guard response.status != .incomplete else { throw ChappieClientError.responseFailed(response) }
-        return response.outputText
-    }
-
-    /// Asks in the open thread for an answer of a type's form, which is checked against `schema`, as the client's
-    /// `send(_:as:schema:)` does. The turn is kept when this returns, and also when its answer does not fit.
-    ///
-    /// - Throws: as ``send(_:)-(String)``; `ChappieClientError.invalidStructuredOutput` names the place that does not fit;
-    ///   `ChappieJSONSchemaError` for a schema that can't be used: nothing is sent or kept then.
-    public func send<Output: Decodable & Sendable>(
-        _ text: String, as type: Output.Type, schema: ChappieJSONSchema
-    ) async throws -> Output {
-        try schema.check()
-        return try await response(ChappieResponseRequest(messages: [.user(text)], outputSchema: schema))
-            .value(type, schema: schema)
-    }
-
-    /// The same for a type that knows its schema.
-    ///
-    /// ```swift
-    /// struct Town: Decodable, ChappieJSONSchemaProviding { var name: String; var people: Int }
-    /// let town = try await runtime.send("The capital of France?", as: Town.self)
-    /// ```
-    public func send<Output: Decodable & ChappieJSONSchemaProviding & Sendable>(
-        _ text: String, as type: Output.Type
-    ) async throws -> Output { try await send(text, as: type, schema: Output.jsonSchema) }
-
-    /// Asks and gives the whole response. See ``send(_:)-(String)``.
-    public func response(_ request: ChappieResponseRequest) async throws -> ChappieResponse {
-        try await queue.response(of: work(.new(request)))
-    }
-
-    /// Asks and streams the answer; letting go of the stream ends the turn. See ``send(_:)-(String)``.
-    public nonisolated func stream(_ text: String) -> AsyncThrowingStream<ChappieStreamEvent, any Error> {
-        stream(.user(text))
-    }
-
-    /// Asks and streams the answer. See ``stream(_:)-(String)``.
-    public nonisolated func stream(
-        _ message: ChappieInputMessage
-    ) -> AsyncThrowingStream<ChappieStreamEvent, any Error> {
-        streamResponse(ChappieResponseRequest(messages: [message]))
-    }
-
-    /// Asks and streams the answer. See ``stream(_:)-(String)``.
-    public nonisolated func streamResponse(
-        _ request: ChappieResponseRequest
-    ) -> AsyncThrowingStream<ChappieStreamEvent, any Error> {
-        queue.begin(work(.new(request)), endsWithItsStream: true).events
+    /// Starts a turn in the open thread, or in a new one. The turn is kept before anything is asked.
+    public nonisolated func begin(_ work: ChappieTurnWork, endsWithItsStream: Bool) -> ChappieStreamHandle {
+        start(.asked(work), endsWithItsStream: endsWithItsStream)
     }
 
     /// Goes on with the open thread's last turn, which waits for an approval or was cut.
@@ -128,18 +72,15 @@ public actor ChappieRuntime {
     ///   ``ChappieThreadStoreError/conflict(thread:expected:actual:)`` when another process was faster.
     @discardableResult
     public func resumeTurn(decisions: [String: ChappieApprovalDecision] = [:]) async throws -> ChappieResponse {
-        try await queue.response(of: work(.rest(decisions)))
+        try await start(.rest(decisions), endsWithItsStream: false).responseOrCancel()
     }
 
     /// The same, streamed. See ``resumeTurn(decisions:)``.
     public nonisolated func streamResumingTurn(
         decisions: [String: ChappieApprovalDecision] = [:]
     ) -> AsyncThrowingStream<ChappieStreamEvent, any Error> {
-        queue.begin(work(.rest(decisions)), endsWithItsStream: true).events
+        start(.rest(decisions), endsWithItsStream: true).events
     }
-
-    /// Makes the open thread's conversation shorter, as the client's `compactContext()` does; the thread keeps everything.
-    public func compact() async throws { _ = try await queue.response(of: work(.compaction)) }
 
     /// Opens the conversation's connection, so that the next turn is quick; see the client's `prewarm()`.
     public func prewarm() async {
@@ -183,33 +124,47 @@ public actor ChappieRuntime {
     // MARK: A turn
 
     private enum Job: Sendable {
-        case new(ChappieResponseRequest)
+        case asked(ChappieTurnWork)
+        /// The rest of the thread's last turn.
         case rest([String: ChappieApprovalDecision])
-        case compaction
     }
 
-    private nonisolated func work(_ job: Job) -> TurnQueue.Work {
-        { [self] emit in try await run(job, emit: emit) }
+    private nonisolated func start(_ job: Job, endsWithItsStream: Bool) -> ChappieStreamHandle {
+        queue.begin(endsWithItsStream: endsWithItsStream) { [self] emit in try await run(job, emit: emit) }
     }
 
     private func run(
         _ job: Job, emit: @escaping @Sendable (ChappieStreamEvent) -> Void
     ) async throws -> ChappieResponse {
+        if case .asked(.clearing) = job {
+            newThreadHere()
+            return ChappieResponse()
+        }
+        // Without a sign-in nothing is begun.
+        let account = try await client.turnAccount()
         let id: String
-        let work: TurnJob
+        let work: ChappieTurnWork
         switch job {
-        case .new(let request): (id, work) = try await started(request)
+        case .asked(.new(let request)): (id, work) = try await started(request)
+        case .asked(.resumption(let pending, let decisions)): (id, work) = try await resumed(decisions, of: pending)
         case .rest(let decisions): (id, work) = try await resumed(decisions)
-        case .compaction:
+        case .asked(.compaction), .asked(.clearing):
             if thread == nil { newThreadHere() }
             if thread?.records.isEmpty == false { try await readOn(to: .max) }
             await makeClientReady()
             (id, work) = ("", .compaction)
         }
+        let threadID = thread?.id ?? ""
         do {
             try Task.checkCancellation()
-            return try await carryOut(work, of: id, emit: emit)
+            return try await client.carryOut(work, in: account) { step in
+                try await self.record(step, of: id)
+            } emit: { event in
+                emit(event)
+                self.tell(.progressed(event), id, in: threadID)
+            }
         } catch {
+            let error = Task.isCancelled ? CancellationError() : error
             guard !id.isEmpty else { throw error }
             // The end of a turn is kept although its task is cancelled.
             try await Task { try await self.ended(id, error) }.value
@@ -217,29 +172,8 @@ public actor ChappieRuntime {
         }
     }
 
-    private func carryOut(
-        _ work: TurnJob, of id: String, emit: @escaping @Sendable (ChappieStreamEvent) -> Void
-    ) async throws -> ChappieResponse {
-        let handle = client.startStream(work) { [weak self] step in try await self?.record(step, of: id) }
-        do {
-            return try await withTaskCancellationHandler {
-                for try await event in handle.events {
-                    emit(event)
-                    tell(.progressed(event), id)
-                }
-                return try await handle.response()
-            } onCancel: {
-                handle.cancel()
-            }
-        } catch {
-            // The client's last records belong to this turn, and to this thread.
-            _ = try? await handle.response()
-            throw error
-        }
-    }
-
     /// A new turn, kept. What was cut before is settled: it is no part of what the model sees.
-    private func started(_ request: ChappieResponseRequest) async throws -> (id: String, work: TurnJob) {
+    private func started(_ request: ChappieResponseRequest) async throws -> (id: String, work: ChappieTurnWork) {
         if thread == nil { newThreadHere() }
         let id = makeID()
         while true {
@@ -264,10 +198,14 @@ public actor ChappieRuntime {
     }
 
     /// The last turn, taken over by this process.
-    private func resumed(_ decisions: [String: ChappieApprovalDecision]) async throws -> (
-        id: String, work: TurnJob
-    ) {
-        guard let thread, let turn = thread.resumableTurn else { throw ChappieRuntimeError.nothingToResume }
+    ///
+    /// - Parameter pending: the turn that it has to be.
+    private func resumed(
+        _ decisions: [String: ChappieApprovalDecision], of pending: ChappiePendingTurn? = nil
+    ) async throws -> (id: String, work: ChappieTurnWork) {
+        guard let thread, let turn = thread.resumableTurn,
+            pending.map({ $0.approvals.map(\.id) == turn.approvals.map(\.id) }) ?? true
+        else { throw ChappieRuntimeError.nothingToResume }
         let context = thread.context
         let work = try turn.remainder(in: context, decisions)
         await makeClientReady(context)
@@ -397,8 +335,12 @@ public actor ChappieRuntime {
     }
 
     private func tell(_ event: ChappieTurnEvent, _ turn: String) {
-        guard let thread, !turn.isEmpty else { return }
-        let event = ChappieThreadEvent(threadID: thread.id, turnID: turn, event: event)
+        if let thread { tell(event, turn, in: thread.id) }
+    }
+
+    private nonisolated func tell(_ event: ChappieTurnEvent, _ turn: String, in thread: String) {
+        guard !turn.isEmpty else { return }
+        let event = ChappieThreadEvent(threadID: thread, turnID: turn, event: event)
         for listener in listeners.withLock({ Array($0.values) }) { listener.yield(event) }
     }
 }

@@ -170,7 +170,7 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
     /// - Throws: where the calls can't be read, because a newer version wrote them: to ask anew might repeat them.
     func remainder(
         in context: ChappieClientContext, _ decisions: [String: ChappieApprovalDecision]
-    ) throws(ChappieRuntimeError) -> TurnJob {
+    ) throws(ChappieRuntimeError) -> ChappieTurnWork {
         guard let round else { return .new(request) }
         let calls: [ChappieToolCall] = Records.values(round["calls"])
         guard calls.count == round["calls"]?.array?.count, let number = round["round"]?.int,
@@ -189,9 +189,9 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
                         again.
                         """, isError: true))
         }
-        return .resumed(
+        return .resumption(
             ChappiePendingTurn(approvals: approvals, completed: completed, context: context, progress: progress),
-            decisions)
+            decisions: decisions)
     }
 }
 

@@ -32,15 +32,15 @@ struct Chat: ProgramCommand {
         let reader: any LineReader = editor.map { EditorLineReader(console: console, editor: $0) } ?? terminalReader
         let approval = ToolApproval(approvesAll: answerOptions.approveTools, reader: reader)
         let client = try program.client(answerOptions, approval: approval)
-        let dialogue = try await threadOptions.dialogue(with: client, in: program)
+        let kept = try await threadOptions.kept(by: client, in: program, early: true)
+        var session = await ChatSession(client, kept, program, answerOptions, approval, isInteractive: isInteractive)
         // Connects while the user types.
-        let prewarm = Task { await dialogue.prewarm() }
+        let prewarm = Task { [conversation = session.conversation] in await conversation.prewarm() }
         defer { prewarm.cancel() }
-        var session = await ChatSession(dialogue, program, answerOptions, approval, isInteractive: isInteractive)
         // A simulation leaves the user's files alone.
         let oldLines = options.simulate ? [] : ChatHistory.takeOldLines(program.environment, console)
         if let editor {
-            let history = ChatHistory(store: dialogue.store, oldLines: oldLines)
+            let history = ChatHistory(store: kept?.store, oldLines: oldLines)
             try await edit(with: editor, history, &session, program)
         } else {
             try await read(&session, program, isInteractive: isInteractive)

@@ -8,7 +8,9 @@ import Synchronization
 
 /// A conversation on the command line: what becomes of a line.
 struct ChatSession: Sendable {
-    private let dialogue: Dialogue
+    private let client: ChappieClient
+    /// Where the conversation is kept; `nil` if nothing is kept.
+    private let kept: KeptConversation?
     private let program: Program
     private let options: AnswerOptions
     /// Whether a person sits at it: an error does not end it then, and Ctrl-C ends the turn.
@@ -22,18 +24,21 @@ struct ChatSession: Sendable {
     private var transcript = ChatTranscript()
     private var transport: TransportSummary?
 
-    private var client: ChappieClient { dialogue.client }
+    var conversation: any ChappieConversation { kept?.runtime ?? client }
     private var console: Console { program.console }
 
     init(
-        _ dialogue: Dialogue, _ program: Program, _ options: AnswerOptions, _ approval: ToolApproval,
-        isInteractive: Bool
+        _ client: ChappieClient, _ kept: KeptConversation?, _ program: Program, _ options: AnswerOptions,
+        _ approval: ToolApproval, isInteractive: Bool
     ) async {
+        self.client = client
+        self.kept = kept
+        self.program = program
+        self.options = options
         self.approval = approval
-        (self.dialogue, self.program, self.options) = (dialogue, program, options)
         self.isInteractive = isInteractive
         if isInteractive { Interruption.takesCtrlC.withLock { [running] in $0 = { running.stop() } } }
-        let thread = await dialogue.thread
+        let thread = await kept?.runtime.currentThread
         chosenModel = options.model
         threadModel = thread.flatMap { $0.summary.model.isEmpty ? nil : $0.summary.model }
         for turn in thread?.turns ?? [] where turn.status == .finished {
@@ -73,15 +78,15 @@ struct ChatSession: Sendable {
 
     /// Asks, and prints the answer.
     mutating func ask(_ text: String) async throws {
-        let (dialogue, program, options) = (dialogue, program, options)
+        let (conversation, kept, program, options) = (conversation, kept, program, options)
         let request = ChappieResponseRequest(messages: [options.message(text)], model: chosenModel)
         let printed = try await stoppable { [isInteractive, approval] in
             var printer = AnswerPrinter(
                 program.console, program.options, markdown: options.markdown.stream(on: program.console),
                 showsTools: isInteractive, onApproval: approval.announce)
-            printer.keeping = await dialogue.keeping
+            printer.keeping = await kept?.next
             defer { program.lastAnswer?.keep(printer.transport) }
-            try await printer.print(dialogue.stream(request))
+            try await printer.print(conversation.streamResponse(request))
             return printer
         }
         transport = printed.transport
@@ -127,7 +132,7 @@ struct ChatSession: Sendable {
         case .usage: try await showUsage()
         case .compact: try await compact()
         case .clear:
-            try await dialogue.clear()
+            try await conversation.clear()
             transcript = ChatTranscript()
             console.note("A new conversation begins.")
         case .save(let path): try save(to: path)
@@ -150,9 +155,12 @@ struct ChatSession: Sendable {
     }
 
     private func compact() async throws {
-        let dialogue = dialogue
+        let (conversation, client) = (conversation, client)
         guard !transcript.isEmpty else { return console.note("There is nothing to sum up yet.") }
-        let context = try await stoppable { try await dialogue.compact() }
+        let context = try await stoppable {
+            try await conversation.compact()
+            return await client.context()
+        }
         console.note("The conversation is summed up; it takes about \(context.estimatedTokens) tokens now.")
     }
 

@@ -205,11 +205,12 @@ struct Ask: ProgramCommand {
         let approval = ToolApproval(
             approvesAll: answerOptions.approveTools, reader: TerminalLineReader(console: program.console))
         let client = try program.client(answerOptions, approval: approval)
-        let dialogue = try await threadOptions.dialogue(with: client, in: program)
+        let kept = try await threadOptions.kept(by: client, in: program)
+        let conversation: any ChappieConversation = kept?.runtime ?? client
         let showsText = target == nil && !extract
         guard
             let response = try await answerOptions.show(
-                dialogue.stream(request), program, approval, keeping: dialogue.keeping, showsText: showsText)
+                conversation.streamResponse(request), program, approval, keeping: kept?.next, showsText: showsText)
         else { return }
         if let schema { try Self.check(response.outputText, against: schema) }
         try deliver(response.outputText, to: target, program)

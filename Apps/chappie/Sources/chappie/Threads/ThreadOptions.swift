@@ -23,36 +23,35 @@ struct ThreadOptions: ParsableArguments {
         if ephemeral, goesOn || thread != nil { throw ValidationError("--ephemeral keeps nothing that could go on.") }
     }
 
-    /// The conversation to ask in.
+    /// The conversation to ask in, if it is kept; without one it is the client's.
     ///
+    /// - Parameter early: whether the user hears at once that there is no sign-in, or that nothing can be kept, and not
+    ///   from the first turn.
     /// - Throws: where a thread is asked for: what keeps it from being opened. What can be answered and not kept goes on
     ///   without being kept, and a line says so.
-    func dialogue(with client: ChappieClient, in program: Program) async throws -> Dialogue {
+    func kept(by client: ChappieClient, in program: Program, early: Bool = false) async throws -> KeptConversation? {
         let isAsked = goesOn || thread != nil
-        guard !ephemeral, let store = isAsked ? try Threads.store(program) : try? program.threads() else {
-            return Dialogue(client: client, runtime: nil)
-        }
-        // Without a sign-in nothing is begun.
-        _ = try await client.accountInfo()
+        guard !ephemeral, let store = isAsked ? try Threads.store(program) : try? program.threads() else { return nil }
+        if isAsked || early { _ = try await client.accountInfo() }
         let lenient = LenientThreadStore(store)
-        let runtime = program.runtime(client, lenient)
+        let kept = KeptConversation(runtime: program.runtime(client, lenient), store: lenient)
         if isAsked {
-            try await runtime.openThread(try await store.thread(named: thread).id)
-            return Dialogue(client: client, runtime: runtime, store: lenient)
+            try await kept.runtime.openThread(try await store.thread(named: thread).id)
+            return kept
         }
-        let id = try await runtime.newThread()
-        let dialogue = Dialogue(client: client, runtime: runtime, store: lenient)
+        let id = try await kept.runtime.newThread()
+        guard early else { return kept }
         do {
             try await store.prepare()
         } catch {
             try Task.checkCancellation()
             lenient.giveUp(id, error)
-            if let notice = await dialogue.keeping?.news() {
+            if let notice = await kept.next?.news() {
                 program.console.note("chappie: \(notice.message)")
                 if program.options.json { program.console.json(ChappieStreamEvent.notice(notice).json) }
             }
         }
-        return dialogue
+        return kept
     }
 }
 
@@ -68,40 +67,14 @@ final class Runtimes: Sendable {
     }
 }
 
-/// A conversation, kept or not.
-struct Dialogue: Sendable {
-    let client: ChappieClient
-    /// Keeps the turns; `nil` where nothing is kept.
-    let runtime: ChappieRuntime?
-    /// Where it keeps them.
-    var store: LenientThreadStore?
-
-    func stream(_ request: ChappieResponseRequest) -> AsyncThrowingStream<ChappieStreamEvent, any Error> {
-        runtime?.streamResponse(request) ?? client.streamResponse(request)
-    }
-
-    /// Connects while the user types.
-    func prewarm() async {
-        if let runtime { await runtime.prewarm() } else { await client.prewarm() }
-    }
-
-    /// The thread that the turns go to.
-    var thread: ChappieThread? { get async { await runtime?.currentThread } }
+/// A conversation that is kept, and where.
+struct KeptConversation: Sendable {
+    let runtime: ChappieRuntime
+    let store: LenientThreadStore
 
     /// How the answer that is asked for next is kept.
-    var keeping: AnswerKeeping? {
-        get async { await thread.map { AnswerKeeping(thread: $0.id, store: store) } }
-    }
-
-    func clear() async throws {
-        _ = try await runtime?.newThread()
-        if runtime == nil { await client.clearContext() }
-    }
-
-    func compact() async throws -> ChappieClientContext {
-        guard let runtime else { return try await client.compactContext() }
-        try await runtime.compact()
-        return await client.context()
+    var next: AnswerKeeping? {
+        get async { await runtime.currentThread.map { AnswerKeeping(thread: $0.id, store: store) } }
     }
 }
 

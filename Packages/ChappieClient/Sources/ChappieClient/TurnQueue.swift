@@ -1,0 +1,47 @@
+@_spi(ChappieInternals) public import ChappieCore
+import Synchronization
+
+/// Runs turns one at a time, in the order in which they were requested.
+@_spi(ChappieInternals) public final class TurnQueue: Sendable {
+    /// Runs a turn, and emits its events.
+    public typealias Work =
+        @Sendable (
+            _ emit: @escaping @Sendable (ChappieStreamEvent) -> Void
+        ) async throws -> ChappieResponse
+
+    private let lock = AsyncLock()
+    /// The turns that have not ended, in the order in which they were requested.
+    private let turns = Mutex<[(ticket: AsyncLock.Ticket, task: Task<ChappieResponse, any Error>)]>([])
+
+    /// Makes a queue without turns.
+    init() {}
+
+    /// Whether no turn is running or waiting.
+    var isEmpty: Bool { turns.withLock(\.isEmpty) }
+
+    /// Starts a turn, which waits for earlier turns.
+    public func begin(endsWithItsStream: Bool, _ work: @escaping Work) -> ChappieStreamHandle {
+        turns.withLock { turns in
+            let ticket = lock.reserve()
+            let handle = ChappieStreamHandle(endsWithItsStream: endsWithItsStream) { emit in
+                defer {
+                    self.lock.leave(ticket)
+                    self.turns.withLock { $0.removeAll { $0.ticket == ticket } }
+                }
+                try await self.lock.enter(ticket)
+                return try await work(emit)
+            }
+            // The queue does not hold the handle: its stream may need to have one owner.
+            turns.append((ticket, handle.task))
+            return handle
+        }
+    }
+
+    /// Runs `work` between two turns.
+    public func alone<Value>(_ work: () async throws -> Value) async throws -> Value { try await lock.alone(work) }
+
+    /// Ends the newest turn; a further call ends the newest of the remaining ones.
+    public func cancelNewest() {
+        turns.withLock { $0.last { !$0.task.isCancelled } }?.task.cancel()
+    }
+}
