@@ -228,7 +228,7 @@ let package = Package(
             "IntegrationTests",
             [
                 "ChappieCore", "ChappieAuth", "ChappieClient", "ChappieCurl", "ChappieHTTP", "ChappieWebSocket",
-                "ChappieTesting", "ChappieSimulator", httpTypes,
+                "ChappieTesting", "ChappieSimulator", "TestFixtures", httpTypes,
             ]),
     ],
     swiftLanguageModes: [.v6],

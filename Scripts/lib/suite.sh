@@ -1,8 +1,8 @@
 # The parts of Scripts/test: source it after common.sh and setup.sh.
 # shellcheck shell=bash
 
-# Builds everything, and the tests with `--build-tests`; options go to SwiftPM.
-build() { attempt "Building" swift build --package-path "$root" --explicit-target-dependency-import-check error "$@"; }
+# Builds everything, with the tests; options go to SwiftPM.
+build() { attempt "Building" swift build --package-path "$root" --build-tests --explicit-target-dependency-import-check error "$@"; }
 
 # The program that the acceptance tests drive is built as users build it: an optimiser's mistakes are in no other.
 build_release() { attempt "Building the program as it is released" build_chappie release; }
@@ -15,31 +15,50 @@ attempt() {
     return 1
 }
 
-# `run_suite PATTERN FOLDER` runs what was built into a folder below .build. A process for each target: a test that measures time
-# or counts threads must not meet another target's. A pattern selects tests of all of them. The bundle is started by itself:
-# `swift test` takes five seconds to find out each time that nothing is to be built.
+# `run_suite LANE LANES OPTION…` runs what was built, a part of the targets if there are several lanes. A process for each target: a
+# test that counts threads must not meet another target's. The bundle is started by itself: `swift test` takes five seconds to
+# find out each time that nothing is to be built.
 run_suite() {
-    local pattern=${1:-} bundle=$root/.build${2:+/$2}/debug/chappiePackageTests.xctest target begin status
-    for target in ${pattern:-$(python3 "$lib/tree.py" test-targets)}; do
-        begin=$SECONDS status=0
-        [ -n "$pattern" ] || target="^$target\\."
-        (
-            private_environment
-            # Swift's own backtracer was seen to hang on a crash with many threads. The first report of a sanitizer ends the process.
-            export SWIFT_BACKTRACE=enable=no ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=halt_on_error=1 NO_COLOR=1
-            [ ! -e "$work/mutex.so" ] || export LD_PRELOAD=$work/mutex.so
-            cd "$root" && "$bundle" --testing-library swift-testing --xunit-output "$work/swift.xml" --filter "$target"
-        ) >"$work/test.log" 2>&1 </dev/null || status=$?
-        if [ "$status" -ne 0 ]; then
-            grep -E '^(✘|.*(error:|recorded an issue|Fatal error|ERROR: AddressSanitizer|WARNING: ThreadSanitizer))' "$work/test.log" |
-                head -n 60 >&2 || :
-            tail -n 40 "$work/test.log" >&2
-        fi
-        # What tests have counted or measured, and why some were skipped.
-        grep -E '^measured: | skipped: ' "$work/test.log" | sed 's/^/        /' >&2 || :
-        count_results "${target//[^A-Za-z|]/}" "$status" "$begin" "$work/swift.xml"
-        rm -f "$work/swift.xml"
+    local target
+    for target in $(test_targets | awk -v lane="$1" -v lanes="$2" 'NR % lanes == lane'); do
+        run_bundle "$target" --filter "^$target\\." "${@:3}"
     done
+}
+
+# They are asked for once, before a build that SwiftPM would wait for.
+test_targets() {
+    [ -s "$work/targets" ] || python3 "$lib/tree.py" test-targets >"$work/targets"
+    cat "$work/targets"
+}
+
+# Tests of times, which other work changes, run alone.
+run_measured() {
+    local pattern
+    for pattern in $(measured_tests); do run_bundle "Measured: $(tr -cs A-Za-z0-9 " " <<<"$pattern" | xargs)" --filter "$pattern"; done
+}
+
+# A pattern for each target that has some.
+measured_tests() { python3 "$lib/tree.py" measured-tests; }
+
+# `run_bundle NAME OPTION…`
+run_bundle() {
+    local begin=$SECONDS status=0 file=$work/swift-$BASHPID.xml log=$work/swift-$BASHPID.log
+    (
+        private_environment "$BASHPID"
+        # Swift's own backtracer was seen to hang on a crash with many threads. The first report of a sanitizer ends the process.
+        export SWIFT_BACKTRACE=enable=no ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=halt_on_error=1 NO_COLOR=1
+        [ ! -e "$work/mutex.so" ] || export LD_PRELOAD=$work/mutex.so
+        # A shell lets what it starts in the background ignore signals that tests send.
+        cd "$root" && env --default-signal=INT,QUIT ".build/${FOLDER:-.}/debug/chappiePackageTests.xctest" --testing-library swift-testing --xunit-output "$file" "${@:2}"
+    ) >"$log" 2>&1 </dev/null || status=$?
+    if [ "$status" -ne 0 ]; then
+        grep -E '^(✘|.*(error:|recorded an issue|Fatal error|ERROR: AddressSanitizer|WARNING: ThreadSanitizer))' "$log" | head -n 60 >&2 || :
+        tail -n 40 "$log" >&2
+    fi
+    # What tests have counted or measured, and why some were skipped.
+    grep -E '^measured: | skipped: ' "$log" | sed 's/^/        /' >&2 || :
+    count_results "$1" "$status" "$begin" "$file"
+    rm -f "$file" "$log"
 }
 
 run_sanitized() {
@@ -48,24 +67,58 @@ run_sanitized() {
     # Bounds in time are for the program as people run it.
     export TEST_PATIENCE=10
     rm -f "$work/mutex.so"
-    build --build-tests --scratch-path "$root/.build/$1" --sanitize="$1" || return 0
+    attempt "Building" swift build --package-path "$root" --scratch-path "$root/.build/$1" --build-tests --sanitize="$1" || return 0
     if [ "$1" = thread ]; then
         # What ThreadSanitizer has to be told: see the file. The compiler is the one that comes with Swift.
         clang=$(dirname "$(readlink -f "$(command -v swift)")")/clang
         "$clang" -O1 -fPIC -shared -Wall -Werror -o "$work/mutex.so" "$lib/thread-sanitizer-mutex.c"
     fi
-    run_suite "" "$1"
+    FOLDER=$1 run_suite 0 1
 }
 
-# `acceptance NAME OPTION…` runs Tests/Acceptance; options go to pytest. Most of a test is waiting for polls and deadlines.
+# `acceptance OPTION…` runs Tests/Acceptance; options go to pytest. Most of a test is waiting for polls and deadlines.
 acceptance() {
+    local begin=$SECONDS
     (cd "$root/Tests/Acceptance" && TEST_PATIENCE=${TEST_PATIENCE:-3} "$python" -m pytest -q -n "${ACCEPTANCE_WORKERS:-4}" --dist loadgroup \
-        -p no:cacheprovider --basetemp "$work/pytest-$1" --junitxml "$work/$1.xml" "${@:2}") >&2 </dev/null
+        -p no:cacheprovider --basetemp "$work/pytest" --junitxml "$work/acceptance.xml" "$@") >&2 </dev/null || :
+    count_results "Acceptance" 0 "$begin" "$work/acceptance.xml"
 }
 
-# A user's own settings must not reach the tests, nor the tests a user's files.
+run_checks() {
+    local line
+    line=$(nice "$root/Scripts/check" | tail -n 1) || :
+    if [[ $line =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed$ ]]; then
+        passed=$((passed + BASH_REMATCH[1])) failed=$((failed + BASH_REMATCH[2]))
+    else
+        failed=$((failed + 1))
+    fi
+}
+
+# `beside NAME COMMAND…` starts a part in the background. `gather` waits for all parts, shows what they said, and counts.
+parts=()
+beside() {
+    parts+=("$1")
+    {
+        passed=0 failed=0
+        "${@:2}"
+        printf '%d %d\n' "$passed" "$failed" >"$work/$1.counts"
+    } >"$work/$1.log" 2>&1 </dev/null &
+}
+
+gather() {
+    local part line
+    wait
+    for part in "${parts[@]}"; do
+        cat "$work/$part.log" >&2
+        # A part that broke down has counted nothing.
+        line=$(cat "$work/$part.counts") || line="0 1"
+        passed=$((passed + ${line% *})) failed=$((failed + ${line#* }))
+    done
+}
+
+# A user's own settings must not reach the tests, nor the tests a user's files. The home has a name.
 private_environment() {
-    local home=$work/home demanded=$CHAPPIE_REQUIRE_COUNTERPARTS packaged=$CHAPPIE_TEST_PYTHON schemas
+    local home=$work/home-$1 demanded=$CHAPPIE_REQUIRE_COUNTERPARTS packaged=$CHAPPIE_TEST_PYTHON schemas
     schemas=$(echo "${XDG_CACHE_HOME:-$HOME/.cache}"/chappie-tests/python/jsonschema-*/json/tests/draft2020-12)
     mkdir -p -m 700 "$home" "$home"/{config,cache,data,state,run}
     unset DBUS_SESSION_BUS_ADDRESS DISPLAY WAYLAND_DISPLAY TMUX SSL_CERT_FILE SSL_CERT_DIR

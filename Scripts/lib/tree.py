@@ -1,6 +1,7 @@
-"""What the manifests and the imports say: tree.py test-targets|layers|manifests|walks
+"""What the manifests and the imports say: tree.py test-targets|measured-tests|layers|manifests|walks
 
 test-targets   prints the names of the root manifest's test targets
+measured-tests prints, for each target with suites and tests that carry the tag `.measured`, a pattern that selects them
 layers         checks imports against the table in ARCHITECTURE.md and against what each target declares; the table's columns
                `module` and `may import` hold names of modules
 manifests      checks that the root manifest and the nested manifests say the same of every target's sources, and that the root
@@ -212,9 +213,19 @@ def walks():
     report(problems, f"{count} steps of walks are where the page says")
 
 
-def test_targets():
-    print("\n".join(target["name"] for target in manifest(ROOT)["targets"] if target["type"] == "test"))
+def tests():
+    """test target -> the names of its suites and tests with the tag `.measured`"""
+    pattern = re.compile(r"\.tags\([^)]*\.measured\b.*?\b(?:struct|enum|func) (\w+)", re.S)
+    return {target["name"]: [name for path in sorted(glob.glob(f"{ROOT}/{target['path']}/**/*.swift", recursive=True)) for name in pattern.findall(read(path))]
+            for target in manifest(ROOT)["targets"] if target["type"] == "test"}
+
+
+def measured_tests():
+    for target, names in tests().items():
+        if names:
+            print(rf"^{target}\..*[./]({'|'.join(names)})[/(]")
 
 
 if __name__ == "__main__":
-    {"test-targets": test_targets, "layers": layers, "manifests": manifests, "walks": walks}[sys.argv[1]]()
+    {"test-targets": lambda: print(*tests(), sep="\n"),
+     "measured-tests": measured_tests, "layers": layers, "manifests": manifests, "walks": walks}[sys.argv[1]]()

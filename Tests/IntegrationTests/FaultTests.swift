@@ -2,6 +2,7 @@ import ChappieClient
 import ChappieCore
 import ChappieSimulator
 import ChappieTesting
+import TestFixtures
 import Testing
 
 /// Faults over real sockets: each ends in the right text or in the right typed error, within its deadline.
@@ -140,7 +141,7 @@ import Testing
     // MARK: A turn's cost
 
     /// A busy machine may miss the limit once, not three times.
-    @Test func aCancelledStreamFreesItsSocketWithin100Milliseconds() async throws {
+    @Test(.tags(.measured)) func aCancelledStreamFreesItsSocketWithin100Milliseconds() async throws {
         var times: [Duration] = []
         for _ in 0..<3 {
             try await Loopback.run(try SimulatorScenario(named: "stall")) { loopback in

@@ -373,13 +373,14 @@ import Testing
 
     @Test func eachServiceHasASlotOfItsOwnAndADocumentWithoutAnIssuerIsTheDefaultOnes() async throws {
         let old = Secret(#"{"version":1,"tokens":{"access_token":"a","account_id":"acc"}}"#)
+        let transport = ScriptedHTTPTransport { _ in .response(status: .internalServerError) }
         for (endpoints, issuer, isRead) in [
             (ChappieEndpoints.chatGPT, nil, true),
             (Service.endpoints, "https://issuer.test https://backend.test", false),
         ] as [(ChappieEndpoints, String?, Bool)] {
             let slot = CredentialSlot(issuer: issuer)
             let manager = CredentialManager(
-                slot: CredentialSlot(), store: InMemoryCredentialStore([slot: old]), transport: Service().transport,
+                slot: CredentialSlot(), store: InMemoryCredentialStore([slot: old]), transport: transport,
                 endpoints: endpoints, lock: NoCredentialLock())
             #expect(manager.slot == slot)
             #expect((try? await manager.accountInfo()?.accountID) == (isRead ? "acc" : nil))

@@ -7,7 +7,7 @@ import TestFixtures
 import Testing
 
 extension OverTheWire {
-    @Suite struct CancellationTests {
+    @Suite(.tags(.measured)) struct CancellationTests {
         static let limit = Duration.milliseconds(100)
 
         @Test(arguments: [false, true])

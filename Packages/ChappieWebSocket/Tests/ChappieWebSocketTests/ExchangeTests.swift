@@ -8,7 +8,7 @@ import Testing
 
 extension OverTheWire {
     @Suite struct ExchangeTests {
-        @Test(arguments: WebSocketTransportContract.cases)
+        @Test(.tags(.measured), arguments: WebSocketTransportContract.cases)
         func theCurlTransportKeepsTheContract(_ contractCase: WebSocketTransportContract.Case) async throws {
             let server = try WebSocketTransportContract.startServer()
             let transport = makeTransport(offersCompression: true)

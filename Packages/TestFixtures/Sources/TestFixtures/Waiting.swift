@@ -11,6 +11,8 @@ public enum Patience {
 extension Tag {
     /// A test that takes seconds on an idle machine.
     @Tag public static var slow: Self
+    /// A test of times that other work on the machine changes. `Scripts/test` runs it alone, before the others.
+    @Tag public static var measured: Self
 }
 
 /// Waits until `condition` holds, looking every few milliseconds; whether it came to hold in time.

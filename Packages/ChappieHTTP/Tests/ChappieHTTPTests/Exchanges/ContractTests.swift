@@ -4,11 +4,12 @@ import ChappieSimulator
 import ChappieTesting
 import FoundationEssentials
 import HTTPTypes
+import TestFixtures
 import Testing
 
 extension OverTheWire {
     @Suite struct ContractTests {
-        @Test(arguments: HTTPTransportContract.cases)
+        @Test(.tags(.measured), arguments: HTTPTransportContract.cases)
         func theCurlTransportKeepsTheContract(_ contractCase: HTTPTransportContract.Case) async throws {
             let server = try await HTTPTransportContract.startServer()
             let transport = CurlHTTPTransport(policy: ChappieNetworkPolicy(proxy: .none))
