@@ -1,8 +1,13 @@
 # The parts of Scripts/test: source it after common.sh and setup.sh.
 # shellcheck shell=bash
 
-# Builds everything, with the tests; options go to SwiftPM.
-build() { attempt "Building" swift build --package-path "$root" --build-tests --explicit-target-dependency-import-check error "$@"; }
+# Builds everything, with the tests; options go to SwiftPM. Continuous integration does without debug information, since backtraces
+# are off: `swift build` on a contributor's machine makes it, and other options would have all of it compiled anew.
+build() {
+    local options=()
+    [ -z "${CI:-}" ] || options=(-debug-info-format none)
+    attempt "Building" swift build --package-path "$root" --build-tests "${options[@]}" --explicit-target-dependency-import-check error "$@"
+}
 
 # The program that the acceptance tests drive is built as users build it: an optimiser's mistakes are in no other.
 build_release() { attempt "Building the program as it is released" build_chappie release; }
