@@ -69,6 +69,7 @@ let package = Package(
         .library(name: "ChappieMCP", targets: ["ChappieMCP"]),
         .library(name: "ChappieThreadsPostgres", targets: ["ChappieThreadsPostgres"]),
         .library(name: "ChappieSimulator", targets: ["ChappieSimulator"]),
+        .library(name: "ChappieSimulatorServer", targets: ["ChappieSimulatorServer"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
@@ -124,11 +125,17 @@ let package = Package(
             "ChappieSDKRuntime", in: "ChappieSDK",
             ["ChappieAuth", "ChappieRuntime", "ChappieThreadsSQLite", "ChappieSDK"]),
         // Tools
-        module("ChappieSimulator", ["ChappieCore", "CZstd", "CZlib"] + nio),
+        module("ChappieSimulator", ["ChappieCore", "CZstd"]),
+        module(
+            "ChappieSimulatorServer", in: "ChappieSimulator",
+            ["ChappieCore", "ChappieSimulator", "CZlib"] + nio),
         module(
             "ChappieTesting",
-            ["ChappieCore", "ChappieAuth", "ChappieClient", "ChappieRuntime", "ChappieSimulator", httpTypes] + nio),
-        module("ChappieSDKTesting", in: "ChappieTesting", ["ChappieTesting", "ChappieSimulator"]),
+            [
+                "ChappieCore", "ChappieAuth", "ChappieClient", "ChappieRuntime", "ChappieSimulator",
+                "ChappieSimulatorServer", httpTypes,
+            ]),
+        module("ChappieSDKTesting", in: "ChappieTesting", ["ChappieTesting", "ChappieSimulatorServer"]),
         // Test support (no product: for our own tests)
         module("TestFixtures", ["ChappieCore"]),
         // Programs (no product: see CONTRIBUTING.md, "Facts about SwiftPM")
@@ -138,7 +145,8 @@ let package = Package(
                 "ChappieSDK", "ChappieCore", "ChappieAuth", "ChappieClient", "ChappieCurl", "ChappieHTTP",
                 "ChappieWebSocket", "ChappieKeychainLinux", "ChappieCrypto", "ChappieDesktopLinux", "ChappieProcess",
                 "ChappieMCP", "ChappieRuntime", "ChappieThreadsSQLite", "ChappieSignInUI", "CSpawn", "CSQLite",
-                "ChappieMarkdown", "ChappieLineEditor", "CQRencode", "ChappieSimulator", httpTypes, argumentParser,
+                "ChappieMarkdown", "ChappieLineEditor", "CQRencode", "ChappieSimulator", "ChappieSimulatorServer",
+                httpTypes, argumentParser,
             ],
             path: "Apps/chappie/Sources/chappie"),
         // Programs that tests kill
@@ -164,28 +172,28 @@ let package = Package(
         tests(of: "ChappieCore", ["TestFixtures", httpTypes]),
         tests(
             of: "ChappieAuth",
-            ["ChappieCore", "ChappieHTTP", "ChappieTesting", "ChappieSimulator", "TestFixtures", httpTypes]),
+            ["ChappieCore", "ChappieHTTP", "ChappieTesting", "ChappieSimulatorServer", "TestFixtures", httpTypes]),
         tests(
             of: "ChappieClient",
             ["ChappieCore", "ChappieAuth", "ChappieTesting", "TestFixtures", httpTypes, logging, inMemoryLogging]),
         tests(
             of: "ChappieCurl",
             [
-                "ChappieCore", "CCurl", "ChappieHTTP", "ChappieWebSocket", "ChappieTesting", "ChappieSimulator",
+                "ChappieCore", "CCurl", "ChappieHTTP", "ChappieWebSocket", "ChappieTesting", "ChappieSimulatorServer",
                 "TestFixtures", "ExitWhileConnecting", httpTypes,
             ]),
         tests(
             of: "ChappieHTTP",
-            ["ChappieCore", "ChappieTesting", "ChappieSimulator", "TestFixtures", "CZstd", httpTypes]),
+            ["ChappieCore", "ChappieTesting", "ChappieSimulatorServer", "TestFixtures", "CZstd", httpTypes]),
         tests(
             of: "ChappieWebSocket",
-            ["ChappieCore", "ChappieTesting", "ChappieSimulator", "TestFixtures", "CZlib", httpTypes]),
+            ["ChappieCore", "ChappieTesting", "ChappieSimulatorServer", "TestFixtures", "CZlib", httpTypes]),
         tests(
             of: "ChappieRuntime",
-            ["ChappieCore", "ChappieAuth", "ChappieClient", "ChappieTesting", "ChappieSimulator", httpTypes]),
+            ["ChappieCore", "ChappieAuth", "ChappieClient", "ChappieTesting", "ChappieSimulatorServer", httpTypes]),
         tests(
             of: "ChappieSignInUI",
-            ["ChappieCore", "ChappieAuth", "ChappieHTTP", "ChappieTesting", "ChappieSimulator", httpTypes]),
+            ["ChappieCore", "ChappieAuth", "ChappieHTTP", "ChappieTesting", "ChappieSimulatorServer", httpTypes]),
         tests(of: "ChappieProcess", ["ChappieCore", "TestFixtures"]),
         tests(of: "ChappieDesktopLinux", ["ChappieAuth", "ChappieProcess", "TestFixtures"]),
         tests(of: "ChappieMCP", ["ChappieCore", "ChappieClient", "TestFixtures"]),
@@ -209,10 +217,11 @@ let package = Package(
             of: "ChappieSDK",
             [
                 "ChappieSDKRuntime",
-                "ChappieCore", "ChappieAuth", "ChappieClient", "ChappieTesting", "ChappieSimulator", "TestFixtures",
+                "ChappieCore", "ChappieAuth", "ChappieClient", "ChappieTesting", "ChappieSimulatorServer",
+                "TestFixtures",
                 httpTypes, logging, inMemoryLogging,
             ]),
-        tests(of: "ChappieSimulator", ["ChappieCore", "CZlib", "TestFixtures"]),
+        tests(of: "ChappieSimulator", ["ChappieCore", "ChappieSimulatorServer", "CZlib", "TestFixtures"]),
         tests(of: "TestFixtures"),
         // Tests of the program
         .testTarget(
@@ -228,7 +237,7 @@ let package = Package(
             "IntegrationTests",
             [
                 "ChappieCore", "ChappieAuth", "ChappieClient", "ChappieCurl", "ChappieHTTP", "ChappieWebSocket",
-                "ChappieTesting", "ChappieSimulator", "TestFixtures", httpTypes,
+                "ChappieTesting", "ChappieSimulatorServer", "TestFixtures", httpTypes,
             ]),
     ],
     swiftLanguageModes: [.v6],

@@ -1,11 +1,14 @@
 // swift-tools-version: 6.2
-// Tool: a loopback ChatGPT backend.
+// Tools: a ChatGPT backend in memory, and the same behind sockets.
 import PackageDescription
 
 let package = Package(
     name: "ChappieSimulator",
     platforms: [.macOS(.v15), .iOS(.v18)],
-    products: [.library(name: "ChappieSimulator", targets: ["ChappieSimulator"])],
+    products: [
+        .library(name: "ChappieSimulator", targets: ["ChappieSimulator"]),
+        .library(name: "ChappieSimulatorServer", targets: ["ChappieSimulatorServer"]),
+    ],
     dependencies: [
         .package(path: "../ChappieCore"),
         .package(path: "../CZstd"),
@@ -18,13 +21,19 @@ let package = Package(
             dependencies: [
                 "ChappieCore",
                 "CZstd",
+            ]),
+        .target(
+            name: "ChappieSimulatorServer",
+            dependencies: [
+                "ChappieCore",
+                "ChappieSimulator",
                 "CZlib",
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOEmbedded", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOWebSocket", package: "swift-nio"),
-            ])
+            ]),
     ],
     swiftLanguageModes: [.v6],
     cLanguageStandard: .c11

@@ -13,7 +13,6 @@ let package = Package(
         .package(path: "../ChappieRuntime"),
         .package(path: "../ChappieSimulator"),
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
-        .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
     ],
     targets: [
         .target(
@@ -24,14 +23,14 @@ let package = Package(
                 "ChappieClient",
                 "ChappieRuntime",
                 "ChappieSimulator",
+                .product(name: "ChappieSimulatorServer", package: "ChappieSimulator"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOEmbedded", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
-                .product(name: "NIOHTTP1", package: "swift-nio"),
-                .product(name: "NIOWebSocket", package: "swift-nio"),
             ]),
-        .target(name: "ChappieSDKTesting", dependencies: ["ChappieTesting", "ChappieSimulator"]),
+        .target(
+            name: "ChappieSDKTesting",
+            dependencies: [
+                "ChappieTesting", .product(name: "ChappieSimulatorServer", package: "ChappieSimulator"),
+            ]),
     ],
     swiftLanguageModes: [.v6],
     cLanguageStandard: .c11

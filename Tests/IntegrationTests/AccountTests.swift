@@ -2,7 +2,7 @@ import ChappieAuth
 import ChappieClient
 import ChappieCore
 import ChappieHTTP
-import ChappieSimulator
+import ChappieSimulatorServer
 import ChappieTesting
 import HTTPTypes
 import Testing

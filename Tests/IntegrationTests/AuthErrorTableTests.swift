@@ -1,7 +1,7 @@
 import ChappieAuth
 import ChappieClient
 import ChappieCore
-import ChappieSimulator
+import ChappieSimulatorServer
 import ChappieTesting
 import Foundation
 import Testing

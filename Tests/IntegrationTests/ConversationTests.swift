@@ -1,6 +1,6 @@
 import ChappieClient
 @_spi(ChappieInternals) import ChappieCore
-import ChappieSimulator
+import ChappieSimulatorServer
 import Testing
 
 /// Long conversations with tools, compactions and answers of a given form, over real sockets against the simulator.

@@ -1,7 +1,7 @@
 @_spi(ChappieInternals) import ChappieAuth
 import ChappieClient
 @_spi(ChappieInternals) import ChappieCore
-import ChappieSimulator
+import ChappieSimulatorServer
 import ChappieTesting
 import Foundation
 import Testing

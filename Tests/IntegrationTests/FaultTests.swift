@@ -1,6 +1,6 @@
 import ChappieClient
 import ChappieCore
-import ChappieSimulator
+import ChappieSimulatorServer
 import ChappieTesting
 import TestFixtures
 import Testing

@@ -3,7 +3,7 @@ import ChappieClient
 @_spi(ChappieInternals) import ChappieCore
 import ChappieCurl
 import ChappieHTTP
-import ChappieSimulator
+import ChappieSimulatorServer
 import ChappieTesting
 import ChappieWebSocket
 import Foundation

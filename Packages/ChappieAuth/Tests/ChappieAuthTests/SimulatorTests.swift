@@ -1,7 +1,7 @@
 @_spi(ChappieInternals) import ChappieAuth
 import ChappieCore
 import ChappieHTTP
-import ChappieSimulator
+import ChappieSimulatorServer
 import ChappieTesting
 import FoundationEssentials
 import HTTPTypes

@@ -1,6 +1,6 @@
 import ChappieAuth
 import ChappieCore
-import ChappieSimulator
+import ChappieSimulatorServer
 import ChappieTesting
 import Foundation
 import HTTPTypes

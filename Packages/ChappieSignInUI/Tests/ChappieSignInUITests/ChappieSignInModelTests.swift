@@ -2,7 +2,7 @@ import ChappieAuth
 import ChappieCore
 import ChappieHTTP
 import ChappieSignInUI
-import ChappieSimulator
+import ChappieSimulatorServer
 import ChappieTesting
 import FoundationEssentials
 import HTTPTypes

@@ -140,7 +140,7 @@ extension SimulatorConfiguration {
     /// With the scenario's settings, which win.
     ///
     /// - Throws: ``SimulatorError`` for the first setting that is out of bounds.
-    func validated() throws(SimulatorError) -> SimulatorConfiguration {
+    package func validated() throws(SimulatorError) -> SimulatorConfiguration {
         let result = scenario?.settings.applied(to: self) ?? self
         try result.validate()
         return result

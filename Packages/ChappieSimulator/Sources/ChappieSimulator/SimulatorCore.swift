@@ -1,20 +1,44 @@
 @_spi(ChappieInternals) import ChappieCore
 import Synchronization
 
+/// The answer to a request, before it takes a form.
+package struct SimulatorAnswer: Sendable {
+    private let response: BackendResponse
+    private let renderer: AnswerRenderer
+    /// Whether the connection can't be used for another request.
+    private let isLast: Bool
+    /// The behaviour of the connection after a handshake that succeeds; `nil` for every other answer.
+    package let terms: WebSocketTerms?
+
+    init(_ response: BackendResponse, _ renderer: AnswerRenderer, isLast: Bool = false, terms: WebSocketTerms? = nil) {
+        self.response = response
+        self.renderer = renderer
+        self.isLast = isLast
+        self.terms = terms
+    }
+
+    /// As HTTP/1.1.
+    package var onTheWire: ScriptedAnswer {
+        if terms != nil { return renderer.renderHandshake(response) }
+        let answer = renderer.render(response)
+        return isLast ? answer.finishing() : answer
+    }
+}
+
 /// The backend behind its lock, and the scenario it plays.
-final class SimulatorCore: Sendable {
+package final class SimulatorCore: Sendable {
     private struct State {
         var backend: Backend
         var progress: ScenarioProgress
     }
 
-    let log: AsyncStream<String>
+    package let log: AsyncStream<String>
     private let logged: AsyncStream<String>.Continuation
     private let configuration: SimulatorConfiguration
     private let state: Mutex<State>
 
     /// - Parameter configuration: with the scenario's settings applied.
-    init(_ configuration: SimulatorConfiguration) {
+    package init(_ configuration: SimulatorConfiguration) {
         self.configuration = configuration
         let backend = Backend(configuration, issuer: "http://\(configuration.host)")
         state = Mutex(State(backend: backend, progress: ScenarioProgress(configuration.scenario)))
@@ -22,11 +46,11 @@ final class SimulatorCore: Sendable {
     }
 
     /// The address is known: what is issued from now on names it.
-    func opened(issuer: String) {
+    package func opened(issuer: String) {
         state.withLock { $0.backend = Backend(configuration, issuer: issuer) }
     }
 
-    func closed() { logged.finish() }
+    package func closed() { logged.finish() }
 
     /// Does something with the backend; `now` is in Unix seconds.
     func withBackend<Value>(_ body: (_ backend: inout Backend, _ now: Int) -> Value) -> Value {
@@ -34,12 +58,27 @@ final class SimulatorCore: Sendable {
         return state.withLock { body(&$0.backend, now) }
     }
 
+    /// What the user does on the page of a sign-in.
+    ///
+    /// - Throws: ``SimulatorError``: `.unknownAccount`, `.unknownUserCode`.
+    package func decide(_ code: String, approves: Bool, as accountID: String? = nil) throws(SimulatorError) {
+        let (isAccount, isKnown) = withBackend { backend, now in
+            let isAccount = accountID.map { backend.configuration.account(id: $0) != nil } ?? true
+            return (
+                isAccount, isAccount && backend.authorizations.decide(code, approves: approves, as: accountID, now: now)
+            )
+        }
+        guard isAccount else { throw SimulatorError(.unknownAccount, reason: "There is no account of this id") }
+        guard isKnown else { throw SimulatorError(.unknownUserCode, reason: "No sign-in waits under this code") }
+    }
+
     /// Unix seconds.
     private var now: Int { Int(configuration.clock.now.timeIntervalSince1970.rounded(.down)) }
 
     // MARK: Requests
 
-    func answer(_ received: ReceivedRequest) -> ServerReply {
+    /// - Parameter accepting: makes `Sec-WebSocket-Accept` from the key of a handshake.
+    package func answer(_ received: ReceivedRequest, accepting: (_ key: String) -> String) -> SimulatorAnswer {
         let request = BackendRequest(received)
         let owner = withBackend { backend, _ in backend.owner(of: request) }
         let (answered, effect) = play(request, owner) { backend, now, effect in
@@ -50,21 +89,22 @@ final class SimulatorCore: Sendable {
         let renderer = AnswerRenderer(
             deltasPerSecond: configuration.deltasPerSecond, effect: effect ?? ScenarioEffect())
         // A scenario can't answer 101 by itself, so this is the backend's own.
-        if answered.status == 101 { return upgrade(request, answered, owner, caller, renderer) }
+        if answered.status == 101 {
+            return upgrade(request, answered, accepting, owner, caller, renderer)
+        }
         var response = answered
         // The bytes after an upgrade request are no longer HTTP, so the connection can't be used again.
         let isLast = request.header("upgrade") != nil
         if isLast { response.setHeader("connection", "close") }
         // The client takes the bytes after an answer to HEAD for the next answer (RFC 9112, 6.3).
         if request.method == "HEAD" { response.body = .bytes([]) }
-        let answer = renderer.render(response)
-        return .answer(isLast ? answer.finishing() : answer)
+        return SimulatorAnswer(response, renderer, isLast: isLast)
     }
 
     private func upgrade(
-        _ request: BackendRequest, _ answered: BackendResponse, _ owner: SimulatorAccount?, _ caller: String,
-        _ renderer: AnswerRenderer
-    ) -> ServerReply {
+        _ request: BackendRequest, _ answered: BackendResponse, _ accepting: (String) -> String,
+        _ owner: SimulatorAccount?, _ caller: String, _ renderer: AnswerRenderer
+    ) -> SimulatorAnswer {
         let handshake = renderer.effect.handshake ?? HandshakeFaults()
         let wish = handshake.deflate ?? (configuration.webSocketDeflate ? DeflateWish() : nil)
         let offers = request.received.headerFields.filter { $0.name.lowercased() == "sec-websocket-extensions" }
@@ -77,13 +117,13 @@ final class SimulatorCore: Sendable {
             deflate: deflate, pingInterval: pingInterval == .zero ? nil : pingInterval, handshake: handshake,
             conversation: WebSocketConversation(
                 turnState: turnState, clientVersion: request.clientVersion, requestLimit: handshake.requestLimit),
-            deltasPerSecond: configuration.deltasPerSecond,
-            answer: { [self] message, conversation in
+            reply: { [self] message, conversation in
                 answer(message, path: request.path, owner, caller, &conversation)
             })
         var response = answered
+        response.setHeader("sec-websocket-accept", accepting(request.header("sec-websocket-key") ?? ""))
         if let deflate { response.setHeader("sec-websocket-extensions", deflate.words) }
-        return .upgrade(renderer.renderHandshake(renderer.effect.changing(response)), terms)
+        return SimulatorAnswer(renderer.effect.changing(response), renderer, terms: terms)
     }
 
     private func answer(
@@ -100,7 +140,9 @@ final class SimulatorCore: Sendable {
             backend.responseCreate(body, for: owner, now: now, conversation: &remembered, effect: effect)
         }
         conversation = remembered
-        let answer = MessageAnswer(response, effect: effect ?? ScenarioEffect())
+        let renderer = AnswerRenderer(
+            deltasPerSecond: configuration.deltasPerSecond, effect: effect ?? ScenarioEffect())
+        let answer = MessageAnswer(response, renderer)
         let form = body["previous_response_id"]?.isNull == false ? "incremental" : "whole"
         let count = body["input"]?.array?.count ?? 0
         let size = "\(message.body.count) bytes" + (message.isCompressed ? " as \(message.wireByteCount)" : "")

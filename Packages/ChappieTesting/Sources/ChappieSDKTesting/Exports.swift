@@ -1,4 +1,4 @@
 // `import ChappieSDKTesting` brings the kit and the simulator in one line.
 
-@_exported import ChappieSimulator
+@_exported import ChappieSimulatorServer
 @_exported import ChappieTesting

@@ -1,4 +1,6 @@
 import ChappieCore
+// The scripted servers, answers and gates are part of the kit.
+@_exported import ChappieSimulatorServer
 public import FoundationEssentials
 
 /// An adapter did not keep the contract of its port.

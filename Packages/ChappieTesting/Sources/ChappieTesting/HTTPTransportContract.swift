@@ -1,5 +1,5 @@
 public import ChappieCore
-public import ChappieSimulator
+public import ChappieSimulatorServer
 public import FoundationEssentials
 import HTTPTypes
 

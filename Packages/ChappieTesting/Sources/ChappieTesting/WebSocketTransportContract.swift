@@ -1,5 +1,5 @@
 public import ChappieCore
-import ChappieSimulator
+public import ChappieSimulatorServer
 public import FoundationEssentials
 import HTTPTypes
 
@@ -265,8 +265,8 @@ extension ScriptedWebSocketOpening {
         case .opened(let fields, let greeting, _):
             .upgrade(
                 request, headers: fields.map { ($0.name.rawName, $0.value) }, then: greeting.compactMap(\.onTheWire))
-        case .refused(let answer): .init(answer.onTheWire)
-        case .failed: .init(steps: [.finish])
+        case .refused(let answer): answer.onTheWire
+        case .failed: ScriptedAnswer(steps: [.finish])
         }
     }
 }

@@ -1,6 +1,6 @@
 import ArgumentParser
 import ChappieSDK
-import ChappieSimulator
+import ChappieSimulatorServer
 import FoundationEssentials
 import Glibc
 

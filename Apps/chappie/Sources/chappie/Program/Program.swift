@@ -7,7 +7,7 @@ import ChappieHTTP
 import ChappieKeychainLinux
 import ChappieRuntime
 import ChappieSDK
-import ChappieSimulator
+import ChappieSimulatorServer
 import ChappieThreadsSQLite
 import ChappieWebSocket
 import FoundationEssentials

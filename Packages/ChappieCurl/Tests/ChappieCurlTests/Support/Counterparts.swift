@@ -1,4 +1,4 @@
-import ChappieSimulator
+import ChappieSimulatorServer
 import ChappieTesting
 import TestFixtures
 import Testing
@@ -31,7 +31,7 @@ struct CounterpartsTrait: SuiteTrait, TestScoping {
     ) async throws {
         let server = try ScriptedWebSocketServer.start(
             opening: {
-                $0.target == "/no" ? .init(.response(status: 403, body: Array("not you".utf8))) : .upgrade($0)
+                $0.target == "/no" ? .response(status: 403, body: Array("not you".utf8)) : .upgrade($0)
             },
             reply: { message, _ in [.send(WebSocketFrames.message(message))] })
         defer { server.stop() }

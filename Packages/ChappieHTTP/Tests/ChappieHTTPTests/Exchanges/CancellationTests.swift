@@ -1,6 +1,6 @@
 import ChappieCore
 import ChappieHTTP
-import ChappieSimulator
+import ChappieSimulatorServer
 import HTTPTypes
 import TestFixtures
 import Testing

@@ -1,6 +1,6 @@
 import ChappieCore
 import ChappieHTTP
-import ChappieSimulator
+import ChappieSimulatorServer
 import ChappieTesting
 import FoundationEssentials
 import HTTPTypes

@@ -1,4 +1,4 @@
-@_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) package import ChappieCore
 import FoundationEssentials
 
 /// The Responses endpoint: turns over server-sent events, handshakes, and turns over WebSocket.
@@ -70,15 +70,12 @@ extension Backend {
                 ["detail": "WebSocket is not offered; use POST and server-sent events."], status: 426,
                 headers: [("upgrade", "websocket")])
         }
-        guard let key = request.header("sec-websocket-key"), request.header("sec-websocket-version") == "13" else {
+        guard request.header("sec-websocket-key") != nil, request.header("sec-websocket-version") == "13" else {
             let version = ("sec-websocket-version", "13")
             return .json(["detail": "This is no handshake of version 13."], status: 400, headers: [version])
         }
         if let refusal = refusal(ofHeadersOf: request, model: nil) { return refusal }
-        let own = [
-            ("upgrade", "websocket"), ("connection", "Upgrade"),
-            ("sec-websocket-accept", ScriptedAnswer.webSocketAccept(key: key)),
-        ]
+        let own = [("upgrade", "websocket"), ("connection", "Upgrade")]
         return BackendResponse(status: 101, headers: own + turnHeaders(request, for: account, now: now))
     }
 
@@ -200,32 +197,75 @@ struct WebSocketConversation: Sendable {
     var isOverLimit: Bool { turnCount >= requestLimit.map(Int.init) ?? .max }
 }
 
-/// The answer to a message, before it becomes frames.
-struct MessageAnswer: Sendable {
-    let events: [StreamedEvent]
-    let effect: ScenarioEffect
-    /// The close frame behind them.
-    let close: ScenarioClose?
+/// The answer to a message, before it takes a form.
+package struct MessageAnswer: Sendable {
+    private let events: [StreamedEvent]
+    private let renderer: AnswerRenderer
+    private let closing: ScenarioClose?
 
-    init(_ response: BackendResponse, effect: ScenarioEffect) {
-        self.effect = effect
+    init(_ response: BackendResponse, _ renderer: AnswerRenderer) {
+        let effect = renderer.effect
+        self.renderer = renderer
         switch response.body {
         case .events(let list):
             // This event only ends a stream of server-sent events.
             events = list.filter { $0.name != "done" }
-            close = effect.frames?.close
+            closing = effect.frames?.close
         case .bytes(let bytes) where response.status < 300:
             // No stream of events: sent as it is, and then the end, as an HTTP answer would have one.
             events = [StreamedEvent(name: "", data: bytes)]
-            close = effect.frames?.close ?? ScenarioClose(code: 1000)
+            closing = effect.frames?.close ?? ScenarioClose(code: 1000)
         case .bytes:
             events = [StreamedEvent("error", response.message(statusMember: effect.frames?.statusMember ?? .status))]
-            close = effect.frames?.close
+            closing = effect.frames?.close
         }
     }
 
     /// Whether nothing of it is sent.
-    var isSilent: Bool { effect.isSilent || close?.afterEvents == 0 }
+    var isSilent: Bool { renderer.effect.isSilent || closing?.afterEvents == 0 }
+
+    /// How its messages become frames.
+    package var frames: FrameFaults? { renderer.effect.frames }
+    /// Messages that follow when the client may already ask again.
+    package var after: [[UInt8]] { frames?.after?.map { $0.serializedBytes() } ?? [] }
+    /// The close frame behind them.
+    package var close: WebSocketCloseReason? { closing?.reasonToClose }
+
+    /// Its events, message by message: control frames may come between two of them.
+    ///
+    /// - Parameter frames: the frames of a message.
+    package func render(frames: ([UInt8]) -> [UInt8]) -> [ScriptedAnswer] {
+        let extra = self.frames?.bytes?.bytes ?? []
+        return renderer.render(sentEvents) { event, index in (index == 2 ? extra : []) + frames(event.data) }
+    }
+
+    private var sentEvents: [StreamedEvent] { Array(events.prefix(closing?.afterEvents.map(Int.init) ?? .max)) }
+
+    /// A message that refuses one before the backend sees it.
+    package static func refusal(code: String, message: String) -> [UInt8] {
+        BackendResponse.error(400, code: code, message: message).message().serializedBytes()
+    }
+}
+
+/// The terms agreed on when a connection became a WebSocket, and its behaviour.
+package struct WebSocketTerms: Sendable {
+    /// `nil` when messages are not compressed.
+    package let deflate: DeflateTerms?
+    /// Time between the server's own pings; `nil` for none.
+    package let pingInterval: Duration?
+    let handshake: HandshakeFaults
+    var conversation: WebSocketConversation
+    let reply: @Sendable (ReceivedMessage, inout WebSocketConversation) -> MessageAnswer
+
+    /// Whether pings are answered.
+    package var answersPings: Bool { handshake.pongs != false }
+    /// A close that has nothing to do with a message, counted from the handshake on.
+    package var close: (reason: WebSocketCloseReason, delay: Duration)? {
+        handshake.close.map { ($0.reasonToClose, ($0.after ?? 0).seconds) }
+    }
+
+    /// The answer to a message of this connection.
+    package mutating func answer(_ message: ReceivedMessage) -> MessageAnswer { reply(message, &conversation) }
 }
 
 extension BackendResponse {

@@ -112,6 +112,8 @@ struct ScenarioClose: Codable, Sendable, Hashable {
     var after: Double?
     /// Events that are sent before it; `nil` for all.
     var afterEvents: UInt32?
+
+    var reasonToClose: WebSocketCloseReason { WebSocketCloseReason(code: code, reason: reason ?? "") }
 }
 
 /// How the connection behaves that a WebSocket handshake opens.
@@ -154,7 +156,7 @@ struct DeflateWish: Codable, Sendable, Hashable {
 }
 
 /// How the messages of one answer are put into frames.
-struct FrameFaults: Codable, Sendable, Hashable {
+package struct FrameFaults: Codable, Sendable, Hashable {
     /// The name of the member that holds an error message's status.
     enum StatusMember: String, Codable {
         case status
@@ -181,10 +183,10 @@ struct FrameFaults: Codable, Sendable, Hashable {
 
     var statusMember: StatusMember?
     var close: ScenarioClose?
-    var compress: Bool?
+    package var compress: Bool?
     /// Payload bytes of each frame; `nil` for whole messages.
-    var fragmentBytes: UInt32?
-    var pingsInside: Bool?
+    package var fragmentBytes: UInt32?
+    package var pingsInside: Bool?
     /// Put on the wire before the third message.
     var bytes: Hexadecimal?
     var after: [ChappieJSON]?

@@ -1,6 +1,7 @@
 import Testing
 
 @testable import ChappieSimulator
+@testable import ChappieSimulatorServer
 
 struct DeflateTests {
     @Test(arguments: [

@@ -4,6 +4,7 @@ import Synchronization
 import TestFixtures
 
 @testable import ChappieSimulator
+@testable import ChappieSimulatorServer
 
 extension Simulator {
     static let clientID = "app_EMoamEEZ73f0CkXaXp7hrann"
@@ -11,6 +12,11 @@ extension Simulator {
     var base: String { "http://127.0.0.1:\(port)" }
     /// The header field of a new sign-in.
     var bearer: String { "authorization: Bearer \(signIn().accessToken)" }
+
+    /// Signs in without any request: for tests that are about something else.
+    func signIn(clientID: String = clientID) -> IssuedTokens {
+        core.withBackend { backend, now in backend.tokens.signIn(clientID: clientID, now: now) }
+    }
 
     /// A simulator that lives as long as `body` runs, on a thread of its own: what it does blocks.
     @discardableResult

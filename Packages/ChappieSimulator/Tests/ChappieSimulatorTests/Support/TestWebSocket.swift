@@ -1,6 +1,7 @@
 import ChappieCore
 
 @testable import ChappieSimulator
+@testable import ChappieSimulatorServer
 
 /// A WebSocket client in its plainest form, that shares nothing with the server it talks to: it blocks, masks with a
 /// fixed key, and shows every frame.

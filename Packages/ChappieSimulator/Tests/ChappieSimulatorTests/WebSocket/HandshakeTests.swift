@@ -1,4 +1,5 @@
 import ChappieCore
+import ChappieSimulatorServer
 import Testing
 
 @testable import ChappieSimulator

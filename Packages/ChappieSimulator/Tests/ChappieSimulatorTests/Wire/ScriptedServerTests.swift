@@ -1,4 +1,4 @@
-import ChappieSimulator
+import ChappieSimulatorServer
 import Testing
 
 @Suite(.timeLimit(.minutes(3)))

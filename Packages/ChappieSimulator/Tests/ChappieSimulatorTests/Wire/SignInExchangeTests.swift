@@ -1,5 +1,5 @@
 import ChappieCore
-import ChappieSimulator
+import ChappieSimulatorServer
 import FoundationEssentials
 import Testing
 

@@ -1,4 +1,4 @@
-import ChappieSimulator
+import ChappieSimulatorServer
 import FoundationEssentials
 import TestFixtures
 import Testing

@@ -1,3 +1,4 @@
+@_exported public import ChappieSimulator
 public import FoundationEssentials
 
 /// A ChatGPT backend on this machine, for development, demonstrations and tests: device sign-in with a page to approve
@@ -22,7 +23,7 @@ public final class Simulator: Sendable {
     /// it. Ends when the simulator stops.
     public let log: AsyncStream<String>
 
-    private let core: SimulatorCore
+    let core: SimulatorCore
     private let listener: LoopbackListener
 
     private init(issuer: URL, core: SimulatorCore, listener: LoopbackListener) {
@@ -41,10 +42,13 @@ public final class Simulator: Sendable {
         _ configuration: SimulatorConfiguration = SimulatorConfiguration()
     ) async throws(SimulatorError) -> Simulator {
         let core = SimulatorCore(try configuration.validated())
-        let listener = try await LoopbackListener.start(
+        let listener = try LoopbackListener.start(
             host: configuration.host, port: configuration.port,
             ledger: ConnectionLedger(recordLimit: configuration.recordedRequestLimit),
-            answer: { core.answer($0) })
+            answer: { request in
+                let answer = core.answer(request, accepting: webSocketAccept)
+                return answer.terms.map { .upgrade(answer.onTheWire, $0) } ?? .answer(answer.onTheWire)
+            })
         let authority = configuration.host.contains(":") ? "[\(configuration.host)]" : configuration.host
         guard let issuer = URL(string: "http://\(authority):\(listener.port)") else {
             await listener.stop()
@@ -75,29 +79,13 @@ public final class Simulator: Sendable {
     /// - Throws: ``SimulatorError`` with code `.unknownUserCode` when none waits under that code, `.unknownAccount` when
     ///   there is no such account.
     public func approve(userCode: String, as accountID: String? = nil) throws(SimulatorError) {
-        try decide(userCode, approves: true, as: accountID)
+        try core.decide(userCode, approves: true, as: accountID)
     }
 
     /// Refuses a sign-in, as the user does on the page.
     ///
     /// - Throws: ``SimulatorError`` with code `.unknownUserCode` when none waits under that code.
-    public func refuse(userCode: String) throws(SimulatorError) { try decide(userCode, approves: false) }
-
-    private func decide(_ code: String, approves: Bool, as accountID: String? = nil) throws(SimulatorError) {
-        let (isAccount, isKnown) = core.withBackend { backend, now in
-            let isAccount = accountID.map { backend.configuration.account(id: $0) != nil } ?? true
-            return (
-                isAccount, isAccount && backend.authorizations.decide(code, approves: approves, as: accountID, now: now)
-            )
-        }
-        guard isAccount else { throw SimulatorError(.unknownAccount, reason: "There is no account of this id") }
-        guard isKnown else { throw SimulatorError(.unknownUserCode, reason: "No sign-in waits under this code") }
-    }
-
-    /// Signs in without any request: for tests that are about something else.
-    func signIn(clientID: String = "app_EMoamEEZ73f0CkXaXp7hrann") -> IssuedTokens {
-        core.withBackend { backend, now in backend.tokens.signIn(clientID: clientID, now: now) }
-    }
+    public func refuse(userCode: String) throws(SimulatorError) { try core.decide(userCode, approves: false) }
 
     /// Closes every connection and the socket, and returns when they are gone. Calling it again does nothing.
     public func stop() async {

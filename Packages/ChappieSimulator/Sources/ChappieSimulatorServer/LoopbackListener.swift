@@ -1,3 +1,4 @@
+import ChappieSimulator
 import Glibc
 import NIOCore
 import NIOHTTP1
@@ -11,9 +12,11 @@ enum ServerReply: Sendable {
     case answer(ScriptedAnswer)
     /// Plays the handshake's answer; what comes after it is WebSocket.
     case upgrade(ScriptedAnswer, WebSocketTerms)
+    /// Plays the answer; what comes after the request goes to the script as frames.
+    case frames(ScriptedAnswer, ScriptedFrames.Reaction)
 }
 
-/// The socket side of both servers: accepts on a loopback address, reads whole requests, plays the answers.
+/// The socket side of every server: accepts on a loopback address, reads whole requests, plays the answers.
 ///
 /// One event-loop thread for each listener: a server starts in well under a millisecond, and stopping it leaves nothing
 /// behind.
@@ -34,12 +37,12 @@ final class LoopbackListener: Sendable {
     ///   - port: 0 for any free port.
     ///   - answer: called on the event loop for each whole request.
     static func start(
-        host: String, port: Int, ledger: ConnectionLedger = ConnectionLedger(),
+        host: String = "127.0.0.1", port: Int = 0, ledger: ConnectionLedger = ConnectionLedger(),
         answer: @escaping @Sendable (ReceivedRequest) -> ServerReply
-    ) async throws(SimulatorError) -> LoopbackListener {
+    ) throws(SimulatorError) -> LoopbackListener {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let bootstrap = ServerBootstrap(group: group)
-            .serverChannelOption(.backlog, value: 256)
+            .serverChannelOption(.backlog, value: 1024)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             // Every step of a script leaves as its own segment.
             .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
@@ -54,22 +57,30 @@ final class LoopbackListener: Sendable {
                 }
             }
         do {
-            let channel = try await bootstrap.bind(host: host, port: port).get()
+            let channel = try bootstrap.bind(host: host, port: port).wait()
             return LoopbackListener(port: channel.localAddress?.port ?? port, ledger: ledger, group: group)
         } catch {
-            try? await group.shutdownGracefully()
+            try? group.syncShutdownGracefully()
             throw SimulatorError(listening: error, host: host, port: port)
         }
     }
 
+    /// Closes the listening socket and every connection, and ends the thread.
     func stop() async {
-        // An event loop that has shut down takes no more work: a second attempt would wait forever.
-        let isFirst = isStopped.withLock { isStopped in
+        if stopsNow() { try? await group.shutdownGracefully() }
+    }
+
+    /// The same for a caller that may block.
+    func stopAndWait() {
+        if stopsNow() { try? group.syncShutdownGracefully() }
+    }
+
+    /// An event loop that has shut down takes no more work: a second attempt would wait forever.
+    private func stopsNow() -> Bool {
+        isStopped.withLock { isStopped in
             defer { isStopped = true }
             return !isStopped
         }
-        // Closes the listening socket and every connection, and ends the thread.
-        if isFirst { try? await group.shutdownGracefully() }
     }
 }
 
@@ -134,13 +145,21 @@ final class ConnectionHandler: ChannelInboundHandler, RemovableChannelHandler {
         ledger.received(request)
         switch answer(request) {
         case .answer(let answer): player.enqueue(head.isKeepAlive ? answer : answer.finishing())
-        case .upgrade(let answer, let terms): upgrade(answer, terms: terms, context: context)
+        case .upgrade(let answer, let terms):
+            let handler = WebSocketHandler(player: player, ledger: ledger, terms: terms)
+            upgrade(context, to: handler, frameLimit: MessageCodec.frameLimit) { handler.start(answer) }
+        case .frames(let answer, let reaction):
+            let handler = ScriptedFrames(player: player, reaction: reaction)
+            upgrade(context, to: handler, frameLimit: 1 << 30) { [player] in player.enqueue(answer) }
         }
     }
 
     /// Puts the handlers for frames in the place of those for HTTP. The decoder leaves before the handshake is answered,
     /// so that it can't swallow a frame, and before the other handlers come, so that it can't hand them a request.
-    private func upgrade(_ answer: ScriptedAnswer, terms: WebSocketTerms, context: ChannelHandlerContext) {
+    private func upgrade(
+        _ context: ChannelHandlerContext, to handler: some ChannelInboundHandler, frameLimit: Int,
+        start: @escaping () -> Void
+    ) {
         isUpgraded = true
         let pipeline = context.pipeline.syncOperations
         do {
@@ -148,13 +167,10 @@ final class ConnectionHandler: ChannelInboundHandler, RemovableChannelHandler {
             pipeline.removeHandler(decoder).assumeIsolated().whenComplete { [self] _ in
                 guard !player.isParted else { return }
                 do {
-                    let frames = WebSocketFrameDecoder(maxFrameSize: MessageCodec.frameLimit)
-                    let handler = WebSocketHandler(player: player, ledger: ledger, terms: terms)
-                    try pipeline.addHandlers([
-                        WebSocketFrameEncoder(), ByteToMessageHandler(frames), handler,
-                    ])
+                    let frames = WebSocketFrameDecoder(maxFrameSize: frameLimit)
+                    try pipeline.addHandlers([ByteToMessageHandler(frames), handler])
                     pipeline.removeHandler(self, promise: nil)
-                    handler.start(answer)
+                    start()
                 } catch {
                     player.finish()
                 }

@@ -1,3 +1,4 @@
+import ChappieSimulator
 import NIOCore
 import NIOWebSocket
 
@@ -14,7 +15,7 @@ struct WebSocketViolation: Error {
 /// A client's message or frame.
 enum WebSocketInput {
     case message(ReceivedMessage)
-    case ping(ByteBuffer)
+    case ping([UInt8])
     /// `code` is `nil` when the close frame has no body.
     case close(code: UInt16?)
 }
@@ -54,9 +55,9 @@ final class MessageCodec {
             throw .protocolError("a reserved bit is set")
         }
         switch frame.opcode {
-        case .ping: return .ping(frame.unmaskedData)
+        case .ping: return .ping(frame.payload)
         case .pong: return nil
-        case .connectionClose: return try readClose(Array(frame.unmaskedData.readableBytesView))
+        case .connectionClose: return try readClose(frame.payload)
         case .continuation where partial == nil: throw .protocolError("there is nothing to continue")
         case .text, .binary:
             guard partial == nil else { throw .protocolError("the last message is not finished") }
@@ -71,7 +72,7 @@ final class MessageCodec {
         guard (partial?.payload.count ?? 0) + frame.length <= Self.messageLimit else {
             throw .tooBig("a message is over \(Self.messageLimit) bytes")
         }
-        partial?.payload.append(contentsOf: frame.unmaskedData.readableBytesView)
+        partial?.payload += frame.payload
         partial?.wireSize += frame.length + (frame.length < 126 ? 6 : frame.length < 65_536 ? 8 : 14)
         guard frame.fin, let message = partial else { return nil }
         partial = nil
@@ -109,31 +110,36 @@ final class MessageCodec {
     // MARK: Out
 
     /// The frames of a text message.
-    func frames(of text: [UInt8], faults: FrameFaults?) -> [WebSocketFrame] {
+    func frames(of text: [UInt8], faults: FrameFaults?) -> [UInt8] {
         let compressed = faults?.compress == false ? nil : try? deflate?.compress(text)
         let payload = compressed ?? text
         let size = max(1, faults?.fragmentBytes.map(Int.init) ?? .max)
-        var frames: [WebSocketFrame] = []
+        var frames: [UInt8] = []
         for start in stride(from: 0, to: max(1, payload.count), by: size) {
             let end = payload.count - start > size ? start + size : payload.count
-            if start > 0, faults?.pingsInside == true {
-                frames.append(WebSocketFrame(fin: true, opcode: .ping, data: ByteBuffer(string: "inside")))
-            }
-            frames.append(
-                WebSocketFrame(
-                    fin: end == payload.count, rsv1: start == 0 && compressed != nil,
-                    opcode: start == 0 ? .text : .continuation, data: ByteBuffer(bytes: payload[start..<end])))
+            if start > 0, faults?.pingsInside == true { frames += WebSocketFrames.ping("inside") }
+            frames += WebSocketFrames.frame(
+                start == 0 ? 1 : 0, Array(payload[start..<end]), isFinal: end == payload.count,
+                reserved: start == 0 && compressed != nil ? 4 : 0)
         }
         return frames
     }
+}
 
-    /// - Parameter code: `nil` for a close frame without a body.
-    static func close(_ code: UInt16?, reason: String = "") -> WebSocketFrame {
-        var data = ByteBuffer()
-        if let code {
-            data.writeInteger(code)
-            data.writeString(reason)
+extension WebSocketFrame {
+    /// The payload unmasked. In words: swift-nio goes byte by byte, which takes it seconds for megabytes in a debug build.
+    var payload: [UInt8] {
+        let key = maskKey.map { Array($0) } ?? [0, 0, 0, 0]
+        let word = (key + key).withUnsafeBytes { $0.loadUnaligned(as: UInt64.self) }
+        var payload = [UInt8](data.readableBytesView)
+        payload.withUnsafeMutableBytes { bytes in
+            let tail = bytes.count & ~7
+            for index in stride(from: 0, to: tail, by: 8) {
+                let masked = bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+                bytes.storeBytes(of: masked ^ word, toByteOffset: index, as: UInt64.self)
+            }
+            for index in tail..<bytes.count { bytes[index] ^= key[index & 3] }
         }
-        return WebSocketFrame(fin: true, opcode: .connectionClose, data: data)
+        return payload
     }
 }

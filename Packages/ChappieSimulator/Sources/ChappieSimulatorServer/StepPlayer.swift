@@ -1,3 +1,4 @@
+import ChappieSimulator
 import Glibc
 import NIOCore
 
@@ -5,9 +6,8 @@ import NIOCore
 ///
 /// It stands next to the socket, so that it decides alone which bytes are written and when; the handlers above it only
 /// make them. Only ever touched on its channel's event loop.
-final class StepPlayer: ChannelInboundHandler, ChannelOutboundHandler {
+final class StepPlayer: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
-    typealias OutboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 
     /// Bytes handed to the socket at a time, so that the ledger follows what the kernel takes.
@@ -39,10 +39,9 @@ final class StepPlayer: ChannelInboundHandler, ChannelOutboundHandler {
     private var state = State.playing
     private var batches = CircularBuffer<Batch>()
     private var timer: Scheduled<Void>?
-    private var isWriting = false
+    /// A step is under way: the kernel takes bytes, or a gate is closed.
+    private var isBusy = false
     private var isAdvancing = false
-    /// The bytes that the handlers above write, while they are collected.
-    private var collected: [UInt8]?
     private var controlFrames: [UInt8] = []
     private var finishesAfterwards = false
 
@@ -94,23 +93,12 @@ final class StepPlayer: ChannelInboundHandler, ChannelOutboundHandler {
     func finish() {
         guard !isParted else { return }
         part()
+        // Bytes that nothing reads would turn it into a reset as well.
+        reads(true)
         channel.close(mode: .output, promise: nil)
         timer = channel.eventLoop.assumeIsolated().scheduleTask(in: .seconds(5)) { [channel] in
             channel.close(promise: nil)
         }
-    }
-
-    /// The bytes that the handlers above make of what they write in `body`.
-    func collecting(_ body: () -> Void) -> [UInt8] {
-        collected = []
-        body()
-        defer { collected = nil }
-        return collected ?? []
-    }
-
-    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
-        collected?.append(contentsOf: unwrapOutboundIn(data).readableBytesView)
-        promise?.succeed()
     }
 
     // MARK: Playing
@@ -119,7 +107,7 @@ final class StepPlayer: ChannelInboundHandler, ChannelOutboundHandler {
     private func advance() {
         guard !isAdvancing else { return }
         isAdvancing = true
-        while state == .playing, timer == nil, !isWriting, !batches.isEmpty {
+        while state == .playing, timer == nil, !isBusy, !batches.isEmpty {
             if let step = batches[batches.startIndex].steps.popFirst() {
                 play(step)
             } else {
@@ -135,23 +123,34 @@ final class StepPlayer: ChannelInboundHandler, ChannelOutboundHandler {
         switch step {
         case .send(let bytes):
             guard !bytes.isEmpty else { return }
-            isWriting = true
+            isBusy = true
             batches[batches.startIndex].hasBegun = true
-            write(bytes) { [self] in
-                isWriting = false
-                advance()
-            }
+            write(bytes) { self.stepEnded() }
+        case .drip(let bytes):
+            let drops = bytes.flatMap { [ScriptedAnswer.Step.send([$0]), .wait(.microseconds(50))] }
+            batches[batches.startIndex].steps = drops[...] + batches[batches.startIndex].steps
         case .wait(let duration):
             timer = channel.eventLoop.assumeIsolated().scheduleTask(in: TimeAmount(duration)) { [self] in
                 timer = nil
                 advance()
             }
+        case .gate(let gate):
+            isBusy = true
+            let opened = channel.eventLoop.makeFutureWithTask { try await gate.pass() }
+            opened.assumeIsolated().whenComplete { _ in self.stepEnded() }
+        case .stopReading: reads(false)
+        case .startReading: reads(true)
         case .finish: finish()
         case .reset: reset()
         case .stall:
             state = .stalled
             openGate()
         }
+    }
+
+    private func stepEnded() {
+        isBusy = false
+        advance()
     }
 
     private func openGate() {
@@ -175,6 +174,8 @@ final class StepPlayer: ChannelInboundHandler, ChannelOutboundHandler {
         }
         context.flush()
     }
+
+    private func reads(_ reads: Bool) { try? channel.syncOptions?.setOption(.autoRead, value: reads) }
 
     // MARK: Parting
 

@@ -1,26 +1,12 @@
-import ChappieCore
+import ChappieSimulator
 import NIOCore
 import NIOWebSocket
-
-/// The terms agreed on when a connection became a WebSocket, and its behaviour.
-struct WebSocketTerms: Sendable {
-    /// `nil` when messages are not compressed.
-    var deflate: DeflateTerms?
-    /// Time between the server's own pings; `nil` for none.
-    var pingInterval: Duration?
-    var handshake: HandshakeFaults
-    var conversation: WebSocketConversation
-    /// Pieces of text for each second; `nil` for as fast as it goes.
-    var deltasPerSecond: Double?
-    var answer: @Sendable (ReceivedMessage, inout WebSocketConversation) -> MessageAnswer
-}
 
 /// One connection after its upgrade: answers messages and control frames, sends pings, and closes.
 ///
 /// Only ever touched on its channel's event loop.
 final class WebSocketHandler: ChannelInboundHandler {
     typealias InboundIn = WebSocketFrame
-    typealias OutboundOut = WebSocketFrame
 
     private enum State {
         /// The handshake is still being answered.
@@ -58,9 +44,9 @@ final class WebSocketHandler: ChannelInboundHandler {
         player.enqueue(handshake) { [self] in
             state = .open
             schedulePing()
-            guard let close = terms.handshake.close else { return }
-            closeTimer = schedule(in: (close.after ?? 0).seconds) { handler in
-                handler.player.letIn(handler.bytes([MessageCodec.close(close.code, reason: close.reason ?? "")]))
+            guard let close = terms.close else { return }
+            closeTimer = schedule(in: close.delay) { handler in
+                handler.player.letIn(WebSocketFrames.close(close.reason))
                 handler.awaitClose()
             }
         }
@@ -94,8 +80,8 @@ final class WebSocketHandler: ChannelInboundHandler {
             switch try codec.read(unwrapInboundIn(data)) {
             case .close(let code): end(code)
             case .message(let message) where state == .open: answer(message)
-            case .ping(let payload) where state == .open && terms.handshake.pongs != false:
-                player.letIn(bytes([WebSocketFrame(fin: true, opcode: .pong, data: payload)]))
+            case .ping(let payload) where state == .open && terms.answersPings:
+                player.letIn(WebSocketFrames.frame(10, payload))
             case .message, .ping, nil: break
             }
         } catch {
@@ -109,55 +95,39 @@ final class WebSocketHandler: ChannelInboundHandler {
         ledger.received(message)
         guard message.isText else {
             let problem = "Only text messages are understood."
-            return end(1003, "only text", after: .error(400, code: "invalid_message", message: problem))
+            return end(
+                1003, "only text", after: MessageAnswer.refusal(code: "invalid_message", message: problem))
         }
         guard !isAnswering else {
             let problem = "One request at a time: a response is being streamed."
-            let error = BackendResponse.error(400, code: "response_in_progress", message: problem)
-            return player.enqueue(ScriptedAnswer(steps: [.send(plainBytes(error))]))
+            let refusal = MessageAnswer.refusal(code: "response_in_progress", message: problem)
+            return player.enqueue(ScriptedAnswer(steps: [.send(WebSocketFrames.frame(1, refusal))]))
         }
         isAnswering = true
-        let answer = terms.answer(message, &terms.conversation)
-        let frames = answer.effect.frames
-        let renderer = AnswerRenderer(deltasPerSecond: terms.deltasPerSecond, effect: answer.effect)
-        for part in renderer.render(
-            answer,
-            bytes: { [self] event, index in
-                (index == 2 ? frames?.bytes?.bytes ?? [] : []) + bytes(codec.frames(of: event.data, faults: frames))
-            })
-        {
+        let answer = terms.answer(message)
+        for part in answer.render(frames: { [codec] in codec.frames(of: $0, faults: answer.frames) }) {
             player.enqueue(part)
         }
         player.enqueue(ScriptedAnswer(steps: [])) { [self] in isAnswering = false }
         // What follows when the client may already ask again.
-        var rest = (frames?.after ?? []).flatMap { codec.frames(of: $0.serializedBytes(), faults: frames) }
-        if let close = answer.close { rest.append(MessageCodec.close(close.code, reason: close.reason ?? "")) }
-        player.enqueue(ScriptedAnswer(steps: [.send(bytes(rest))])) { [self] in
+        var rest = answer.after.flatMap { codec.frames(of: $0, faults: answer.frames) }
+        if let close = answer.close { rest += WebSocketFrames.close(close) }
+        player.enqueue(ScriptedAnswer(steps: [.send(rest)])) { [self] in
             if answer.close != nil { awaitClose() }
         }
-    }
-
-    /// The bytes that the handlers between this one and the player make of frames.
-    private func bytes(_ frames: [WebSocketFrame]) -> [UInt8] {
-        player.collecting { for frame in frames { context?.write(wrapOutboundOut(frame), promise: nil) } }
-    }
-
-    /// An error as a message that is not compressed.
-    private func plainBytes(_ error: BackendResponse) -> [UInt8] {
-        bytes(codec.frames(of: error.message().serializedBytes(), faults: FrameFaults(compress: false)))
     }
 
     // MARK: Closing
 
     /// Sends a close frame at the next message's end, unless one is sent already, and ends the connection.
-    private func end(_ code: UInt16?, _ reason: String = "", after error: BackendResponse? = nil) {
+    private func end(_ code: UInt16?, _ reason: String = "", after error: [UInt8]? = nil) {
         guard state == .open || state == .closing else { return }
         let isFirst = state == .open
         state = .over
         pings?.cancel()
         guard isFirst else { return player.finish() }
-        player.letIn(
-            (error.map(plainBytes) ?? []) + bytes([MessageCodec.close(code, reason: reason)]), thenFinishes: true)
+        let problem = error.map { WebSocketFrames.frame(1, $0) } ?? []
+        player.letIn(problem + WebSocketFrames.close(code, reason: reason), thenFinishes: true)
     }
 
     /// Our close frame is sent; the client has five seconds for its own (RFC 6455, 7.1.1).
@@ -172,8 +142,7 @@ final class WebSocketHandler: ChannelInboundHandler {
     private func schedulePing() {
         guard let interval = terms.pingInterval else { return }
         pings = schedule(in: interval) { handler in
-            let ping = WebSocketFrame(fin: true, opcode: .ping, data: ByteBuffer(string: "chappie"))
-            handler.player.letIn(handler.bytes([ping]))
+            handler.player.letIn(WebSocketFrames.ping("chappie"))
             handler.schedulePing()
         }
     }

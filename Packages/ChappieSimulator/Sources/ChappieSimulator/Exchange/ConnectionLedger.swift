@@ -42,8 +42,16 @@ public struct ReceivedMessage: Sendable, Hashable {
     public let body: [UInt8]
     /// Whether it was compressed on the wire.
     public let isCompressed: Bool
-    /// Bytes it took on the wire, frame headers included.
+    /// Bytes it took on the wire, frame headers included; in memory, those of its payload.
     public let wireByteCount: Int
+
+    package init(connection: Int, isText: Bool, body: [UInt8], isCompressed: Bool, wireByteCount: Int) {
+        self.connection = connection
+        self.isText = isText
+        self.body = body
+        self.isCompressed = isCompressed
+        self.wireByteCount = wireByteCount
+    }
 }
 
 /// One connection that became a WebSocket.
@@ -55,26 +63,26 @@ public struct SimulatorWebSocketConnection: Sendable, Hashable {
 }
 
 /// A listener's connections and requests, readable from any thread.
-final class ConnectionLedger: Sendable {
-    struct Entries {
-        fileprivate(set) var receivedRequests: [ReceivedRequest] = []
-        fileprivate(set) var receivedMessages: [ReceivedMessage] = []
-        fileprivate(set) var webSocketConnections: [SimulatorWebSocketConnection] = []
-        fileprivate(set) var connectionCount = 0
-        fileprivate(set) var openConnectionCount = 0
-        fileprivate(set) var bytesWritten = 0
+package final class ConnectionLedger: Sendable {
+    package struct Entries {
+        package fileprivate(set) var receivedRequests: [ReceivedRequest] = []
+        package fileprivate(set) var receivedMessages: [ReceivedMessage] = []
+        package fileprivate(set) var webSocketConnections: [SimulatorWebSocketConnection] = []
+        package fileprivate(set) var connectionCount = 0
+        package fileprivate(set) var openConnectionCount = 0
+        package fileprivate(set) var bytesWritten = 0
     }
 
     private let state = Mutex(Entries())
     private let recordLimit: Int
 
     /// - Parameter recordLimit: how many requests are kept, the newest; and how many messages.
-    init(recordLimit: Int = .max) { self.recordLimit = recordLimit }
+    package init(recordLimit: Int = .max) { self.recordLimit = recordLimit }
 
-    var entries: Entries { state.withLock { $0 } }
+    package var entries: Entries { state.withLock { $0 } }
 
     /// - Returns: the number of the new connection, counted from 0.
-    func connectionOpened() -> Int {
+    package func connectionOpened() -> Int {
         state.withLock {
             $0.connectionCount += 1
             $0.openConnectionCount += 1
@@ -82,7 +90,7 @@ final class ConnectionLedger: Sendable {
         }
     }
 
-    func connectionClosed(_ number: Int) {
+    package func connectionClosed(_ number: Int) {
         state.withLock {
             $0.openConnectionCount -= 1
             if let index = $0.webSocketConnections.lastIndex(where: { $0.connection == number }) {
@@ -91,23 +99,23 @@ final class ConnectionLedger: Sendable {
         }
     }
 
-    func received(_ request: ReceivedRequest) {
+    package func received(_ request: ReceivedRequest) {
         state.withLock {
             $0.receivedRequests.append(request)
             if $0.receivedRequests.count > recordLimit { $0.receivedRequests.removeFirst() }
         }
     }
 
-    func received(_ message: ReceivedMessage) {
+    package func received(_ message: ReceivedMessage) {
         state.withLock {
             $0.receivedMessages.append(message)
             if $0.receivedMessages.count > recordLimit { $0.receivedMessages.removeFirst() }
         }
     }
 
-    func wrote(bytes: Int) { state.withLock { $0.bytesWritten += bytes } }
+    package func wrote(bytes: Int) { state.withLock { $0.bytesWritten += bytes } }
 
-    func upgraded(_ number: Int) {
+    package func upgraded(_ number: Int) {
         state.withLock { $0.webSocketConnections.append(SimulatorWebSocketConnection(connection: number)) }
     }
 }

@@ -56,14 +56,13 @@ struct AnswerRenderer {
         return ScriptedAnswer(steps: wait(effect.delayBeforeHead?.seconds) + steps + broken)
     }
 
-    /// The answer to a message of a WebSocket, message by message: control frames may come between two of them.
+    /// The events of an answer to a message of a WebSocket, event by event.
     ///
     /// Each is written on its own, as the service writes it: clients are to cope with that many packets.
     ///
     /// - Parameter bytes: the frames of the event with this index.
-    func render(_ answer: MessageAnswer, bytes: (StreamedEvent, Int) -> [UInt8]) -> [ScriptedAnswer] {
+    func render(_ events: [StreamedEvent], bytes: (StreamedEvent, Int) -> [UInt8]) -> [ScriptedAnswer] {
         if effect.isSilent { return [ScriptedAnswer(steps: [effect.breakStep])] }
-        let events = Array(answer.events.prefix(answer.close?.afterEvents.map(Int.init) ?? .max))
         var parts = [wait(effect.delayBeforeHead?.seconds) + wait(effect.delayBeforeBody?.seconds)]
         parts += cut(pieces(of: events, apart: true, write: bytes)).map(steps(of:))
         if effect.breakingPoint != nil {

@@ -1,0 +1,204 @@
+public import ChappieCore
+public import ChappieSimulator
+import NIOCore
+import NIOWebSocket
+import Synchronization
+
+/// A WebSocket server on 127.0.0.1 that plays scripted bytes, for tests of adapters against a peer that may do anything.
+///
+/// ```swift
+/// let server = try ScriptedWebSocketServer.start { request in
+///     request.target == "/no" ? .response(status: 403) : .upgrade(request)
+/// } reply: { message, _ in
+///     [.send(WebSocketFrames.message(message)), .send(WebSocketFrames.close(1000)), .finish]
+/// }
+/// ```
+///
+/// By itself it answers pings, and a close frame with a close frame and the end of the connection. It agrees to no
+/// extension, reads messages of one frame, and has one event loop for all connections.
+public final class ScriptedWebSocketServer: Sendable {
+    /// The server's answer to a connection's request.
+    public typealias Answer = ScriptedAnswer
+    /// One thing that happens. After `stall` nothing that comes is answered any more.
+    public typealias Step = ScriptedAnswer.Step
+    /// Decides what is played to a handshake.
+    public typealias Opening = @Sendable (ReceivedRequest) -> Answer
+    /// - Parameter number: 0 for the connection's first message.
+    public typealias Reply = @Sendable (_ message: WebSocketMessage, _ number: Int) -> [Step]
+
+    /// Everything that a server has seen.
+    public struct Record: Sendable {
+        /// Every request, in order.
+        public internal(set) var requests: [ReceivedRequest] = []
+        /// Every message, of all connections, in order.
+        public internal(set) var messages: [WebSocketMessage] = []
+        /// The codes of the close frames that came.
+        public internal(set) var closeCodes: [UInt16?] = []
+        /// Pings that came.
+        public internal(set) var pingCount = 0
+        /// Pongs that came.
+        public internal(set) var pongCount = 0
+        /// Connections since the start.
+        public internal(set) var connectionCount = 0
+        /// Connections that are still open.
+        public internal(set) var openConnectionCount = 0
+        /// Bytes that the kernel has taken from it; stands still while a client doesn't read.
+        public internal(set) var bytesWritten = 0
+    }
+
+    /// What came in frames; the rest is in the listener's ledger.
+    private final class FrameRecord: Sendable {
+        let record = Mutex(Record())
+    }
+
+    private let listener: LoopbackListener
+    private let frames: FrameRecord
+    /// The port it listens on.
+    public var port: Int { listener.port }
+
+    private init(opening: @escaping Opening, reply: @escaping Reply) throws(SimulatorError) {
+        let frames = FrameRecord()
+        self.frames = frames
+        listener = try LoopbackListener.start { request in
+            .frames(opening(request)) { frame, number in
+                frames.record.withLock { $0.note(frame) }
+                return switch frame {
+                case .message(let message): reply(message, number)
+                case .ping(let payload): [.send(WebSocketFrames.frame(10, payload))]
+                case .pong: []
+                case .close(let code): [.send(WebSocketFrames.close(code)), .finish]
+                }
+            }
+        }
+    }
+
+    deinit { stop() }
+
+    /// Starts a server on a free port.
+    ///
+    /// - Parameters:
+    ///   - opening: called for each request, on the server's thread.
+    ///   - reply: called for each message, likewise; its steps come after all earlier ones of the connection.
+    /// - Throws: ``SimulatorError`` when the socket can't be opened.
+    public static func start(
+        opening: @escaping Opening = { .upgrade($0) }, reply: @escaping Reply = { _, _ in [] }
+    ) throws(SimulatorError) -> ScriptedWebSocketServer { try ScriptedWebSocketServer(opening: opening, reply: reply) }
+
+    /// Everything so far.
+    public var record: Record {
+        var record = frames.record.withLock { $0 }
+        let entries = listener.ledger.entries
+        record.requests = entries.receivedRequests
+        record.connectionCount = entries.connectionCount
+        record.openConnectionCount = entries.openConnectionCount
+        record.bytesWritten = entries.bytesWritten
+        return record
+    }
+
+    /// Closes the socket and every connection; returns when they are gone.
+    public func stop() { listener.stopAndWait() }
+}
+
+extension ScriptedWebSocketServer.Record {
+    fileprivate mutating func note(_ frame: ScriptedFrames.Frame) {
+        switch frame {
+        case .message(let message): messages.append(message)
+        case .ping: pingCount += 1
+        case .pong: pongCount += 1
+        case .close(let code): closeCodes.append(code)
+        }
+    }
+}
+
+/// One connection after its request: hands its frames to a script, and plays the script's steps.
+///
+/// Only ever touched on its channel's event loop.
+final class ScriptedFrames: ChannelInboundHandler {
+    typealias InboundIn = WebSocketFrame
+    /// - Parameter number: counts the messages from 0.
+    typealias Reaction = @Sendable (_ frame: Frame, _ number: Int) -> [ScriptedAnswer.Step]
+
+    enum Frame {
+        case message(WebSocketMessage)
+        case ping([UInt8])
+        case pong
+        case close(UInt16?)
+    }
+
+    private let player: StepPlayer
+    private let reaction: Reaction
+    private var messageCount = 0
+
+    init(player: StepPlayer, reaction: @escaping Reaction) {
+        self.player = player
+        self.reaction = reaction
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        let frame = unwrapInboundIn(data)
+        let payload = frame.payload
+        switch frame.opcode {
+        case .text: received(.message(.text(String(decoding: payload, as: UTF8.self))))
+        case .binary: received(.message(.binary(payload)))
+        case .ping: received(.ping(payload))
+        case .pong: received(.pong)
+        case .connectionClose:
+            received(.close(payload.count < 2 ? nil : UInt16(payload[0]) << 8 | UInt16(payload[1])))
+        default: break
+        }
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
+
+    private func received(_ frame: Frame) {
+        guard !player.isParted else { return }
+        let number = messageCount
+        if case .message = frame { messageCount += 1 }
+        player.enqueue(ScriptedAnswer(steps: reaction(frame, number)))
+    }
+}
+
+/// Frames as a server sends them (RFC 6455, 5.2), right or wrong.
+public enum WebSocketFrames {
+    /// One frame, unmasked.
+    ///
+    /// - Parameters:
+    ///   - opcode: 0 continuation, 1 text, 2 binary, 8 close, 9 ping, 10 pong.
+    ///   - reserved: the three reserved bits as a number.
+    public static func frame(
+        _ opcode: UInt8, _ payload: [UInt8], isFinal: Bool = true, reserved: UInt8 = 0
+    ) -> [UInt8] {
+        let first = (isFinal ? 0x80 : 0) | reserved << 4 | opcode
+        let length: [UInt8] =
+            switch payload.count {
+            case ..<126: [UInt8(payload.count)]
+            case ..<65_536: [126] + bigEndian(UInt64(payload.count), bytes: 2)
+            default: [127] + bigEndian(UInt64(payload.count), bytes: 8)
+            }
+        return [first] + length + payload
+    }
+
+    /// A whole text message in one frame.
+    public static func text(_ text: String) -> [UInt8] { frame(1, Array(text.utf8)) }
+    /// A ping; the peer's pong repeats its payload.
+    public static func ping(_ payload: String = "") -> [UInt8] { frame(9, Array(payload.utf8)) }
+
+    /// A message as a server frames it.
+    public static func message(_ message: WebSocketMessage) -> [UInt8] {
+        switch message {
+        case .text(let text): self.text(text)
+        case .binary(let bytes): frame(2, bytes)
+        }
+    }
+
+    /// - Parameter code: `nil` for a close frame without a body.
+    public static func close(_ code: UInt16?, reason: String = "") -> [UInt8] {
+        frame(8, code.map { bigEndian(UInt64($0), bytes: 2) + Array(reason.utf8) } ?? [])
+    }
+
+    static func close(_ reason: WebSocketCloseReason) -> [UInt8] { close(reason.code, reason: reason.reason) }
+
+    private static func bigEndian(_ value: UInt64, bytes: Int) -> [UInt8] {
+        (0..<bytes).reversed().map { UInt8(truncatingIfNeeded: value >> ($0 * 8)) }
+    }
+}
