@@ -13,7 +13,7 @@ struct ChildProcessTests {
             ("kill -9 $$", nil, .exited(code: 137, words: "")),
             ("wc -c >&2", input, .exited(code: 0, words: "1048576\n")),
             ("wc -c >&2", nil, .exited(code: 0, words: "0\n")),
-            // One that does not read.
+            // The program does not read.
             ("exit 0", input, .exited(code: 0, words: "")),
             (
                 "head -c 100000 /dev/zero | tr '\\0' x >&2", nil,

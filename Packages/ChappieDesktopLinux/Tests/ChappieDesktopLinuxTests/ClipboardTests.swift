@@ -103,7 +103,7 @@ struct ClipboardTests {
         #expect(outcome == .copied)
         // xclip answers an empty selection with an error, so there is nothing to read back.
         if !text.isEmpty {
-            // The one that holds the text tells the X server of it after the other has ended.
+            // The background process takes the selection after the first process has ended.
             let holds = try await eventually { [variables] in
                 let paste = ["-selection", "clipboard", "-out"]
                 return (try? await SystemProgram.xclip.run(paste, environment: variables)) == text

@@ -79,7 +79,7 @@ struct Folder {
     /// The number of the program that waits.
     func waitingID() throws -> pid_t { try #require(pid_t(try read("out").trimmingCharacters(in: .newlines))) }
 
-    /// An environment where the folder's programs come first.
+    /// An environment in which the folder's programs come first.
     func environment(_ variables: [String: String]) -> DesktopEnvironment {
         let own = ["PATH": "\(directory.path):/usr/bin:/bin", "FOLDER": directory.path, "OUT": path("out")]
         return DesktopEnvironment(variables: own.merging(variables) { _, given in given })

@@ -52,13 +52,13 @@ extension PrivateBus {
         try await call(method, at: path, in: "org.freedesktop.secrets", arguments)
     }
 
-    /// The connections that the bus has, that of the question included.
+    /// The connections of the bus, including the connection that asks.
     func connections() async throws -> [Substring] {
         try await call("org.freedesktop.DBus.ListNames", at: "/org/freedesktop/DBus", in: "org.freedesktop.DBus")
             .split(separator: "'").filter { $0.hasPrefix(":") }
     }
 
-    /// Starts one of the tests' own services, from Tests/Fakes, or a template of python-dbusmock's.
+    /// Starts a service of the tests, from Tests/Fakes, or a template of python-dbusmock.
     @discardableResult
     func startMock(_ template: String, _ parameters: [String] = [], name: String) async throws -> RunningProgram {
         let program = try await start(
@@ -80,7 +80,7 @@ struct PrivateKeyring {
     let bus: PrivateBus
     let daemon: RunningProgram
 
-    /// - Parameter isUnlocked: With a password, the keyring "login" is made and open; without, there is no keyring.
+    /// - Parameter isUnlocked: With a password, the keyring "login" is created and open. Without, the service has no keyring.
     init(on bus: PrivateBus? = nil, isUnlocked: Bool = true) async throws {
         let bus = if let bus { bus } else { try await PrivateBus() }
         self.bus = bus
@@ -136,7 +136,7 @@ struct PrivateLogind {
         process = try await bus.startMock("logind", name: Self.name)
     }
 
-    /// - Parameter environment: What the program that asks has in its environment.
+    /// - Parameter environment: The environment of the program that asks.
     func lock(_ environment: [String: String], deadline: Duration = .seconds(60)) -> LogindSessionLock {
         LogindSessionLock(deadline: deadline, busAddress: bus.address) { environment }
     }
@@ -193,7 +193,7 @@ final class SilentSocket {
 
     var address: String { "unix:path=\(path)" }
 
-    /// Waits on a thread of its own: the tasks' threads are few, and the call that is to connect needs one of them.
+    /// Waits on a separate thread: Swift has few threads for tasks, and the call that connects needs one.
     func waitForAConnection() async throws {
         let isConnected = try await onOwnThread { [descriptor] in
             var listening = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)

@@ -56,7 +56,7 @@ struct KeePassXCTests {
 private struct PrivateKeePassXC {
     let bus: PrivateBus
 
-    /// - Parameter confirmsAccess: Whether KeePassXC asks the person before it shows an entry to a program.
+    /// - Parameter confirmsAccess: Whether KeePassXC asks the user before it shows an entry to a program.
     init(confirmsAccess: Bool = false) async throws {
         bus = try await PrivateBus()
         let variables = ["QT_QPA_PLATFORM": "offscreen"]

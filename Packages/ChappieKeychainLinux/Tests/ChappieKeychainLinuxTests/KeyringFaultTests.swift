@@ -59,11 +59,11 @@ struct KeyringFaultTests {
         await expectRefusal("denied", saying: "not for this program", on: service.bus.address)
     }
 
-    // MARK: What a save finds out
+    // MARK: Faults that a save finds
 
     @Test(arguments: [
         (#"{"creating": true, "prompt": "dismisses"}"#, "denied", "the prompt was dismissed"),
-        // One that forgets.
+        // The service forgets the secret.
         (#"{"secret": "other"}"#, "notVerified", "gave back something else"),
         (#"{"secret": "garbled"}"#, "corrupt", "its secret can't be decoded"),
     ])

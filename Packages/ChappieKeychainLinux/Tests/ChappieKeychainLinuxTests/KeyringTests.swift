@@ -105,7 +105,7 @@ struct KeyringTests {
             let descriptors = try Self.descriptorCount()
             let rounds = 10
             for _ in 0..<rounds { try await Self.loadAndEndTheService(on: bus) }
-            // A dropped connection is closed by a thread of the library's. Less than one descriptor a round is no leak.
+            // A thread of the library closes a dropped connection. Less than one descriptor a round is not a leak.
             var left = 0
             let areClosed = try await eventually {
                 left = try Self.descriptorCount()
@@ -119,7 +119,7 @@ struct KeyringTests {
         let keyring = try await PrivateKeyring(on: bus)
         #expect(try await keyring.store.load(CredentialSlot()) == nil)
         keyring.daemon.end()
-        // The bus tells everybody at the same time that the name has lost its owner.
+        // The bus sends all clients at the same time that the name has lost its owner.
         let hasNoOwner = try await eventually {
             try await bus.call(
                 "org.freedesktop.DBus.NameHasOwner", at: "/org/freedesktop/DBus", in: "org.freedesktop.DBus",
@@ -186,7 +186,7 @@ struct KeyringTests {
             sessionLock.set(state)
             #expect(try await store.load(slot) == Secret("secret"))
         }
-        // What can't be learnt counts as locked.
+        // An unknown state counts as locked.
         sessionLock.fail(with: .timedOut(.seconds(2)))
         await #expect(throws: CredentialStoreError.timedOut(.seconds(2))) { try await store.load(slot) }
         let later = SecretServiceCredentialStore.forTests(
@@ -218,7 +218,7 @@ struct KeyringTests {
         await #expect(throws: CredentialStoreError.isLocked) { try await store.load(slot) }
     }
 
-    /// The highest number of a connection so far, which is that of the question.
+    /// The highest number of a connection so far, which is the asking connection's.
     private func connectionCount(_ keyring: PrivateKeyring) async throws -> Int {
         try #require(await keyring.bus.connections().compactMap { Int($0.dropFirst(":1.".count)) }.max())
     }

@@ -21,7 +21,7 @@ struct LogindTests {
         #expect(try await logind.lock(["XDG_SESSION_ID": "c1"]).state() == .unlocked)
         try await logind.setLocked(false, session: "c2")
         #expect(try await lock.state() == .unlocked)
-        // One that has gone is none.
+        // A session that has ended does not count.
         let gone = SessionLockState.noSession("the login manager has no lock for this session")
         #expect(try await logind.lock(["XDG_SESSION_ID": "c9"]).state() == gone)
     }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import ChappieKeychainLinux
 
-/// A locked keyring is opened only by a person who is asked, and only where that is allowed.
+/// Only a user who is asked opens a locked keyring, and only if prompts are allowed.
 @Suite(.enabled(if: SystemProgram.keyrings.areUsable, "\(SystemProgram.keyrings.absence)"))
 struct UnlockingTests {
     private let slot = CredentialSlot()
@@ -25,7 +25,7 @@ struct UnlockingTests {
         try await keyring.lock()
         await #expect(throws: CredentialStoreError.isLocked) { try await keyring.store.load(slot) }
         #expect(try await asking.load(slot) == Secret("secret"))
-        // Open is open, also for those that may not ask.
+        // An open keyring is open for a store that may not ask, too.
         #expect(try await keyring.store.load(slot) == Secret("secret"))
     }
 
@@ -46,7 +46,7 @@ struct UnlockingTests {
         }
     }
 
-    // MARK: A service that is told how the prompt is answered
+    // MARK: A fake service with a set answer to its prompt
 
     @Test func anAcceptedPromptOpensTheKeyring() async throws {
         let service = try await FakeService(#"{"locked": true}"#)
@@ -76,7 +76,7 @@ struct UnlockingTests {
         await #expect(throws: error) { try await store.delete(slot) }
     }
 
-    /// A service that takes the prompt back when it is told to, and one that does not listen any more.
+    /// One service takes the prompt back on request; the other ignores the request.
     @Test(arguments: ["waits", "ignores"])
     func anUnansweredPromptIsTakenBackAtItsOwnDeadline(how: String) async throws {
         let service = try await FakeService(#"{"locked": true, "prompt": "\#(how)"}"#)

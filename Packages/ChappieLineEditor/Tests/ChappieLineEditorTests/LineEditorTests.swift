@@ -79,7 +79,7 @@ private func pipeHolding(_ bytes: [UInt8]) -> (reader: CInt, writer: CInt) {
 
     @Test func whatWasTypedBeforeIsDropped() {
         let terminal = open("/dev/ptmx", O_RDWR | O_NOCTTY)
-        // TIOCSPTLCK and TIOCGPTN of ioctl_tty(2): unlocks the other end, and tells its number.
+        // TIOCSPTLCK and TIOCGPTN of ioctl_tty(2): they unlock the other end, and return its number.
         var (locked, number): (CInt, CInt) = (0, 0)
         #expect(ioctl(terminal, 0x4004_5431, &locked) == 0 && ioctl(terminal, 0x8004_5430, &number) == 0)
         let reader = open("/dev/pts/\(number)", O_RDWR | O_NOCTTY)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import ChappieMCP
 
-/// What a test does to a session, in a short form.
+/// An input of a session, in a short form.
 private enum Input {
     case start, list
     case call(String)
@@ -20,7 +20,9 @@ struct MCPSessionTests {
         let actions: [String]
 
         fileprivate init(_ name: String, _ inputs: [Input], _ actions: [String]) {
-            (testDescription, self.inputs, self.actions) = (name, inputs, actions)
+            testDescription = name
+            self.inputs = inputs
+            self.actions = actions
         }
     }
 
@@ -234,7 +236,11 @@ struct MCPSessionTests {
     /// The actions that come of the inputs, in lines, when each line of the server arrives in these pieces.
     private static func run(_ inputs: [Input], pieces: ([UInt8]) -> [[UInt8]]) -> [String] {
         var limits = MCPSession.Limits()
-        (limits.line, limits.garbage, limits.unasked, limits.pages, limits.tools) = (300, 3, 1400, 3, 4)
+        limits.line = 300
+        limits.garbage = 3
+        limits.unasked = 1400
+        limits.pages = 3
+        limits.tools = 4
         var session = MCPSession(server: "s", limits: limits)
         var actions: [MCPSession.Action] = []
         for input in inputs {
@@ -256,7 +262,7 @@ struct MCPSessionTests {
         case .send(let message):
             guard let method = message["method"]?.string else { return "→ \(message.serialized())" }
             let id = message["id"].map { " \($0.serialized())" } ?? ""
-            // The handshake's own is told apart by its name.
+            // The name is enough for the handshake.
             let parameters = method == "initialize" ? nil : message["params"].map { " \($0.serialized())" }
             return "→ \(method)\(id)\(parameters ?? "")"
         case .finish(let id, .success(let value)):

@@ -41,7 +41,7 @@ struct MCPToolsTests {
                 [["type": "image", "mimeType": "image/png", "data": "AAAA"]], "",
                 [["type": "input_image", "image_url": "data:image/png;base64,AAAA"]]
             ),
-            // What would not be an image for the model, or would break out of the address.
+            // These are not images for the model, or would break out of the address.
             (
                 [["type": "image", "mimeType": "image/svg+xml", "data": "AAAA"]], "[left out: an image, image/svg+xml]",
                 []

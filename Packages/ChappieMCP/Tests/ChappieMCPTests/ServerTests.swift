@@ -140,7 +140,8 @@ struct BadServerTests {
         -> ChappieMCPServer
     {
         var limits = MCPSession.Limits()
-        (limits.line, limits.unread) = (1 << 20, 150_000)
+        limits.line = 1 << 20
+        limits.unread = 150_000
         return ChappieMCPServer(
             command: ["/bin/sh", "-c", script], environment: ["ONLY": "1"], name: name, startTimeout: limit,
             limits: limits)

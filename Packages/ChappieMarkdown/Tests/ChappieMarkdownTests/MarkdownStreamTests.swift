@@ -3,7 +3,7 @@ import Testing
 
 @testable import ChappieMarkdown
 
-/// What stands on a screen after the pieces have come.
+/// The screen after the pieces have come.
 private func shown(_ pieces: [String], width: Int = 40, height: Int? = 12) -> Screen {
     var screen = Screen(width: width, height: height ?? 12)
     var markdown = MarkdownStream(width: width, height: height)
@@ -12,7 +12,7 @@ private func shown(_ pieces: [String], width: Int = 40, height: Int? = 12) -> Sc
     return screen
 }
 
-/// The bytes for a pipe: no movement, and styles only where they are asked for.
+/// The bytes for a pipe: without movements, and with styles only on request.
 private func bytes(_ source: String, width: Int = 40, isStyled: Bool = false) -> String {
     var markdown = MarkdownStream(width: width, height: nil, isStyled: isStyled)
     return markdown.append(source) + markdown.finish()

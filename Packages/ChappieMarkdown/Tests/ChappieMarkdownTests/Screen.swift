@@ -4,14 +4,17 @@
 struct Screen {
     let width: Int
     let height: Int
-    /// All rows, those that have scrolled away first.
+    /// All rows, beginning with the rows that have scrolled away.
     private var rows: [[String]] = [[]]
     private var row = 0
     private var column = 0
     /// Sequences that are neither a style nor one of the three movements.
     private(set) var surprises: [String] = []
 
-    init(width: Int = 40, height: Int = 12) { (self.width, self.height) = (width, height) }
+    init(width: Int = 40, height: Int = 12) {
+        self.width = width
+        self.height = height
+    }
 
     private var top: Int { max(0, rows.count - height) }
 
@@ -20,7 +23,8 @@ struct Screen {
         while let scalar = rest.popFirst() {
             switch scalar {
             case "\n":
-                (row, column) = (row + 1, 0)
+                row += 1
+                column = 0
                 if row == rows.count { rows.append([]) }
             case "\r": column = 0
             case "\t": put(" ", 1)
@@ -54,7 +58,8 @@ struct Screen {
             return rows[row][last] += character
         }
         if column + columns > width {
-            (row, column) = (row + 1, 0)
+            row += 1
+            column = 0
             if row == rows.count { rows.append([]) }
         }
         while rows[row].count < column + columns { rows[row].append(" ") }
@@ -64,7 +69,7 @@ struct Screen {
         column += columns
     }
 
-    /// What the user sees when they scroll up, without blanks at the ends of rows.
+    /// The text that the user sees when they scroll up, without blanks at the ends of rows.
     var text: String {
         var lines = rows.map { row in
             var row = row

@@ -6,7 +6,7 @@ import Testing
 
 @_spi(ChappieInternals) @testable import ChappieProcess
 
-/// A program and everything that it has told.
+/// A program and all of its events.
 private final class Listener: Sendable {
     private struct Heard {
         var output: [UInt8] = []
@@ -97,7 +97,7 @@ struct PipedProgramTests {
     }
 
     @Test(arguments: [
-        // What it takes to end: the end of input, SIGTERM, SIGKILL.
+        // The programs end at the end of input, at SIGTERM, and at SIGKILL.
         ("echo up; cat >/dev/null", 0), ("echo up; exec sleep 1000", 143),
         ("trap '' TERM; echo up; while :; do sleep 1000; done", 137),
     ])

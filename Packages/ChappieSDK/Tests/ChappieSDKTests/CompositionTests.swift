@@ -2,7 +2,7 @@ import Testing
 
 @testable import ChappieSDK
 
-/// Who shares what, when an app has several accounts.
+/// An app with several accounts shares the network, and separates credentials.
 @Suite struct CompositionTests {
     @Test func everyAccountHasAManagerOfItsOwnAndAllShareTheNetwork() {
         let composition = PlatformComposition()

@@ -18,7 +18,7 @@ import Testing
     /// A slot of this test's own.
     private let configuration = ChappieConfiguration(keychainAccount: "\(UUID())")
 
-    // MARK: Who shares a credential
+    // MARK: Shared credentials
 
     private struct Vault: CredentialStore, Hashable {
         let name: String
@@ -64,7 +64,7 @@ import Testing
         #expect(store == nil)
     }
 
-    // MARK: What is stored where
+    // MARK: Places of credentials
 
     private func save(_ seed: SeededAuth, in storage: ChappieCredentialStorage) async throws {
         let store = storage.store(.whenUnlockedThisDeviceOnly)

@@ -5,7 +5,7 @@ import ChappieSDKRuntime
 import TestFixtures
 import Testing
 
-/// The call forms of the file store that the documentation shows, and where it keeps its key.
+/// The call forms of the file store that the documentation shows, and the place of its key.
 struct ThreadStoreFormsTests {
     @Test func theDocumentedFormCompiles() {
         let store = ChappieFileThreadStore(

@@ -27,7 +27,10 @@ struct SignInPath: Sendable, CustomTestStringConvertible {
         let actions: [SignInFlow.Action]
 
         init(_ event: SignInFlow.Event, _ title: String, _ steps: String, _ actions: [SignInFlow.Action] = []) {
-            (self.event, self.title, self.steps, self.actions) = (event, title, steps, actions)
+            self.event = event
+            self.title = title
+            self.steps = steps
+            self.actions = actions
         }
     }
 
@@ -340,9 +343,12 @@ private let paths = [
 
     @Test func everyWordCanBeReplaced() {
         var texts = ChappieSignInTexts()
-        (texts.signIn, texts.preparing, texts.openSignIn) = ("Anmelden", "Wird vorbereitet", "Anmeldung öffnen")
+        texts.signIn = "Anmelden"
+        texts.preparing = "Wird vorbereitet"
+        texts.openSignIn = "Anmeldung öffnen"
         texts.enterCode = .init("Gib den Code ein", "Auf der Seite.", button: "Kopieren")
-        (texts.waiting, texts.codeCopied) = ("Noch {time}", "Kopiert.")
+        texts.waiting = "Noch {time}"
+        texts.codeCopied = "Kopiert."
         texts.endings[.linked] = .init("Verbunden!", "Zurück zur App")
         texts.failures[.browser] = "Kein Browser."
         texts.endings[.expired] = .init("Der Code ist abgelaufen.", "Fordere einen neuen an.")

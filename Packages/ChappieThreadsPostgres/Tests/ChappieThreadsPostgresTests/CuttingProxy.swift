@@ -39,7 +39,8 @@ final class CuttingProxy: Sendable {
                 $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(listener, $0, &size) }
             } == 0
         guard isListening else { throw FixtureFailure("no port of 127.0.0.1 for a proxy") }
-        (self.server, self.listener) = (server, listener)
+        self.server = server
+        self.listener = listener
         port = Int(UInt16(bigEndian: address.sin_port))
         DispatchQueue(label: "proxy").async { [self] in acceptAll() }
     }

@@ -7,7 +7,7 @@ import Testing
 
 @testable import ChappieThreadsPostgres
 
-/// What becomes of records when the server, the network or the caller does not stay to the end.
+/// Records survive when the server, the network or the caller ends too early.
 extension PostgresStoreTests {
     @Test func aServerThatIsKilledAgainAndAgainLosesAndDoublesNothing() async throws {
         try await PostgresServer.lent { server in
@@ -24,7 +24,7 @@ extension PostgresStoreTests {
                             progress.acknowledged.withLock { $0.append(number) }
                             position += 1
                         } catch ChappieThreadStoreError.unavailable {
-                            // Whether it is there is open; the next number goes where the thread ends.
+                            // The record may have been stored; the next number goes to the end of the thread.
                             let count = try await eventuallyValue {
                                 try await store.summary(of: "thread")?.recordCount ?? 0
                             }
@@ -81,7 +81,7 @@ extension PostgresStoreTests {
         print("measured: kill -9 of \(writers.count) processes: \(acknowledged) acknowledged, \(texts.count) kept")
     }
 
-    /// Before the message, where the append begins a thread; in the middle of it, where it goes on with one.
+    /// An append that begins a thread is cut before the message; an append that continues one is cut in its middle.
     @Test(arguments: CuttingProxy.Direction.allCases, [false, true])
     func aConnectionThatIsCutAtAnyMessageOfAnAppendLosesAndDoublesNothing(
         _ direction: CuttingProxy.Direction, inTheMiddle: Bool
@@ -160,7 +160,9 @@ extension PostgresStoreTests {
         for message in 0..<messages {
             let store = try store(port: proxy.port)
             proxy.count(cuttingAt: .init(direction: direction, message: message, passesHalf: true))
-            do { try await store.say(["text"], in: "thread-\(message)", at: 0) } catch {
+            do {
+                try await store.say(["text"], in: "thread-\(message)", at: 0)
+            } catch {
                 await refusal("unavailable") { throw error }
                 try await store.say(["text"], in: "thread-\(message)", at: 0)
             }
@@ -238,7 +240,7 @@ private final class Progress: Sendable {
 /// The program `PostgresThreadWriter`, running. Its functions block.
 private final class Writer {
     let name: String
-    /// Where its records are, as it has said.
+    /// The positions of its records, as the program has reported them.
     private(set) var positions: [Int] = []
     private let program: RunningProgram
 
@@ -272,7 +274,7 @@ private final class Writer {
     }
 }
 
-/// What is tried again, and when.
+/// The attempts after each failure, and their times.
 struct PostgresRetriesTests {
     private let start = ContinuousClock.now
     private var retries = PostgresRetries(reconnecting: .seconds(10), findingOut: .seconds(30))
@@ -313,7 +315,7 @@ struct PostgresRetriesTests {
     }
 }
 
-/// What `read` gives as soon as it does not fail.
+/// The first value that `read` returns without an error.
 private func eventuallyValue<Value>(_ read: () async throws -> Value) async throws -> Value? {
     var value: Value?
     _ = try await eventually {

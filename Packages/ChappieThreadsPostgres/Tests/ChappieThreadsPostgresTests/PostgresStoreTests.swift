@@ -7,7 +7,7 @@ import Testing
 
 @testable import ChappieThreadsPostgres
 
-/// What the store does with a real server. The tests share one, and a database of it unless they need one of their own.
+/// The store with a real server. The tests share a server, and a database on it unless they need a separate one.
 @Suite(.postgres, .enabled(if: PostgresServer.program.isUsable, "PostgreSQL 15 is not installed here"))
 struct PostgresStoreTests {
     static let shared = "shared"
@@ -33,7 +33,7 @@ struct PostgresStoreTests {
         }
     }
 
-    // MARK: What every store does
+    // MARK: The contract of every store
 
     @Test(arguments: ThreadStoreContract.cases)
     func keepsTheContract(_ contractCase: ThreadStoreContract.Case) async throws {
@@ -51,7 +51,8 @@ struct PostgresStoreTests {
                         while !isWritten {
                             do {
                                 try await store.say(["\(number) \(count)"], in: "thread", at: position)
-                                (position, isWritten) = (position + 1, true)
+                                position += 1
+                                isWritten = true
                             } catch ChappieThreadStoreError.conflict(_, _, let actual) { position = actual }
                         }
                     }
@@ -95,7 +96,7 @@ struct PostgresStoreTests {
         let own = try store()
         try await own.say(["private words"], in: "thread", at: 0)
         for options in [ChappiePostgresThreadStore.Options(), .init(allowsUnrestrictedRole: true)] {
-            // The superuser, for whom the database keeps nothing apart, is told the same by the statements themselves.
+            // The database separates nothing for a superuser. The statements themselves give it the same result.
             let address = options.allowsUnrestrictedRole ? superuserAddress : server.address(of: Self.shared)
             let other = try ChappiePostgresThreadStore(
                 connectionString: address, tenant: "other-\(UUID())", options: options)
@@ -296,7 +297,7 @@ extension ChappieThreadStore {
         try await append(records, to: summary, at: position)
     }
 
-    /// What was said, in order.
+    /// The texts of the records, in order.
     func texts(in thread: String) async throws -> [String] {
         try await records(of: thread, from: 0).compactMap(\.searchableText)
     }
@@ -325,7 +326,11 @@ extension PostgresServer {
     ) async throws {
         let server = try await PostgresServer(withTLS: withTLS)
         let result: Result<Void, any Error>
-        do { result = .success(try await body(server)) } catch { result = .failure(error) }
+        do {
+            result = .success(try await body(server))
+        } catch {
+            result = .failure(error)
+        }
         try await server.end()
         try result.get()
     }
