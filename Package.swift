@@ -56,6 +56,7 @@ let package = Package(
         .library(name: "ChappieSDKRuntime", targets: ["ChappieSDKRuntime"]),
         .library(name: "ChappieSDKTesting", targets: ["ChappieSDKTesting", "ChappieTesting"]),
         .library(name: "ChappieCore", targets: ["ChappieCore"]),
+        .library(name: "ChappieJSONSchema", targets: ["ChappieJSONSchema"]),
         .library(name: "ChappieAuth", targets: ["ChappieAuth"]),
         .library(name: "ChappieClient", targets: ["ChappieClient"]),
         .library(name: "ChappieRuntime", targets: ["ChappieRuntime"]),
@@ -81,10 +82,11 @@ let package = Package(
     targets: [
         // Domain
         module("ChappieCore", [httpTypes]),
+        module("ChappieJSONSchema", ["ChappieCore"]),
         module("ChappieAuth", ["ChappieCore", httpTypes, logging]),
         // Application
-        module("ChappieClient", ["ChappieCore", "ChappieAuth", httpTypes, logging]),
-        module("ChappieRuntime", ["ChappieCore", "ChappieAuth", "ChappieClient"]),
+        module("ChappieClient", ["ChappieCore", "ChappieJSONSchema", "ChappieAuth", httpTypes, logging]),
+        module("ChappieRuntime", ["ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient"]),
         module("ChappieSignInUI", ["ChappieCore", "ChappieAuth"]),
         // Adapters
         module("CCurl", []),
@@ -103,7 +105,7 @@ let package = Package(
         module("CSpawn", in: "ChappieProcess", []),
         module("ChappieProcess", ["ChappieCore", "CSpawn"]),
         module("ChappieDesktopLinux", ["ChappieCore", "ChappieAuth", "ChappieProcess"]),
-        module("ChappieMCP", ["ChappieCore", "ChappieAuth", "ChappieClient", "ChappieProcess"]),
+        module("ChappieMCP", ["ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", "ChappieProcess"]),
         module("CPostgres", []),
         module("ChappieThreadsPostgres", ["ChappieCore", "ChappieAuth", "ChappieRuntime", "CPostgres"]),
         // Faces of the command line
@@ -116,8 +118,8 @@ let package = Package(
         .target(
             name: "ChappieSDK",
             dependencies: [
-                "ChappieCore", "ChappieAuth", "ChappieClient", "ChappieCurl", "ChappieHTTP", "ChappieWebSocket",
-                "ChappieKeychainLinux", "ChappieCrypto", "ChappieDesktopLinux", logging,
+                "ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", "ChappieCurl", "ChappieHTTP",
+                "ChappieWebSocket", "ChappieKeychainLinux", "ChappieCrypto", "ChappieDesktopLinux", logging,
                 .byName(name: "ChappieSignInUI", condition: .when(platforms: applePlatforms)),
             ],
             path: "Packages/ChappieSDK/Sources/ChappieSDK", exclude: privacyExcluded, resources: privacyResources),
@@ -142,7 +144,8 @@ let package = Package(
         .executableTarget(
             name: "chappie",
             dependencies: [
-                "ChappieSDK", "ChappieCore", "ChappieAuth", "ChappieClient", "ChappieCurl", "ChappieHTTP",
+                "ChappieSDK", "ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", "ChappieCurl",
+                "ChappieHTTP",
                 "ChappieWebSocket", "ChappieKeychainLinux", "ChappieCrypto", "ChappieDesktopLinux", "ChappieProcess",
                 "ChappieMCP", "ChappieRuntime", "ChappieThreadsSQLite", "ChappieSignInUI", "CSpawn", "CSQLite",
                 "ChappieMarkdown", "ChappieLineEditor", "CQRencode", "ChappieSimulator", "ChappieSimulatorServer",
@@ -170,12 +173,16 @@ let package = Package(
             path: "Tests/Autobahn/Sources/autobahn"),
         // Tests of one package
         tests(of: "ChappieCore", ["TestFixtures", httpTypes]),
+        tests(of: "ChappieJSONSchema", ["ChappieCore", "TestFixtures"]),
         tests(
             of: "ChappieAuth",
             ["ChappieCore", "ChappieHTTP", "ChappieTesting", "ChappieSimulatorServer", "TestFixtures", httpTypes]),
         tests(
             of: "ChappieClient",
-            ["ChappieCore", "ChappieAuth", "ChappieTesting", "TestFixtures", httpTypes, logging, inMemoryLogging]),
+            [
+                "ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieTesting", "TestFixtures", httpTypes, logging,
+                inMemoryLogging,
+            ]),
         tests(
             of: "ChappieCurl",
             [
@@ -190,13 +197,16 @@ let package = Package(
             ["ChappieCore", "ChappieTesting", "ChappieSimulatorServer", "TestFixtures", "CZlib", httpTypes]),
         tests(
             of: "ChappieRuntime",
-            ["ChappieCore", "ChappieAuth", "ChappieClient", "ChappieTesting", "ChappieSimulatorServer", httpTypes]),
+            [
+                "ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", "ChappieTesting",
+                "ChappieSimulatorServer", httpTypes,
+            ]),
         tests(
             of: "ChappieSignInUI",
             ["ChappieCore", "ChappieAuth", "ChappieHTTP", "ChappieTesting", "ChappieSimulatorServer", httpTypes]),
         tests(of: "ChappieProcess", ["ChappieCore", "TestFixtures"]),
         tests(of: "ChappieDesktopLinux", ["ChappieAuth", "ChappieProcess", "TestFixtures"]),
-        tests(of: "ChappieMCP", ["ChappieCore", "ChappieClient", "TestFixtures"]),
+        tests(of: "ChappieMCP", ["ChappieCore", "ChappieJSONSchema", "ChappieClient", "TestFixtures"]),
         tests(of: "ChappieMarkdown"),
         tests(of: "ChappieLineEditor"),
         tests(of: "ChappieKeychainLinux", ["ChappieCore", "ChappieAuth", "ChappieTesting", "TestFixtures"]),
@@ -227,7 +237,8 @@ let package = Package(
         .testTarget(
             name: "chappieTests",
             dependencies: [
-                "chappie", "ChappieCore", "ChappieAuth", "ChappieCurl", "ChappieMarkdown", "ChappieProcess",
+                "chappie", "ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieCurl", "ChappieMarkdown",
+                "ChappieProcess",
                 "ChappieRuntime",
                 "ChappieSDK", "ChappieSimulator", "CSQLite", "CQRencode", argumentParser,
             ],
@@ -236,8 +247,8 @@ let package = Package(
         crossing(
             "IntegrationTests",
             [
-                "ChappieCore", "ChappieAuth", "ChappieClient", "ChappieCurl", "ChappieHTTP", "ChappieWebSocket",
-                "ChappieTesting", "ChappieSimulatorServer", "TestFixtures", httpTypes,
+                "ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", "ChappieCurl", "ChappieHTTP",
+                "ChappieWebSocket", "ChappieTesting", "ChappieSimulatorServer", "TestFixtures", httpTypes,
             ]),
     ],
     swiftLanguageModes: [.v6],

@@ -8,6 +8,7 @@ let package = Package(
     products: [.library(name: "ChappieClient", targets: ["ChappieClient"])],
     dependencies: [
         .package(path: "../ChappieCore"),
+        .package(path: "../ChappieJSONSchema"),
         .package(path: "../ChappieAuth"),
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
@@ -17,6 +18,7 @@ let package = Package(
             name: "ChappieClient",
             dependencies: [
                 "ChappieCore",
+                "ChappieJSONSchema",
                 "ChappieAuth",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "Logging", package: "swift-log"),

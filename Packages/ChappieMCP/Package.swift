@@ -8,6 +8,7 @@ let package = Package(
     products: [.library(name: "ChappieMCP", targets: ["ChappieMCP"])],
     dependencies: [
         .package(path: "../ChappieCore"),
+        .package(path: "../ChappieJSONSchema"),
         .package(path: "../ChappieAuth"),
         .package(path: "../ChappieClient"),
         .package(path: "../ChappieProcess"),
@@ -17,6 +18,7 @@ let package = Package(
             name: "ChappieMCP",
             dependencies: [
                 "ChappieCore",
+                "ChappieJSONSchema",
                 "ChappieAuth",
                 "ChappieClient",
                 "ChappieProcess",

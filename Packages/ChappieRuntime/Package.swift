@@ -8,6 +8,7 @@ let package = Package(
     products: [.library(name: "ChappieRuntime", targets: ["ChappieRuntime"])],
     dependencies: [
         .package(path: "../ChappieCore"),
+        .package(path: "../ChappieJSONSchema"),
         .package(path: "../ChappieAuth"),
         .package(path: "../ChappieClient"),
     ],
@@ -16,6 +17,7 @@ let package = Package(
             name: "ChappieRuntime",
             dependencies: [
                 "ChappieCore",
+                "ChappieJSONSchema",
                 "ChappieAuth",
                 "ChappieClient",
             ])

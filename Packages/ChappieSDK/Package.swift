@@ -21,6 +21,7 @@ let package = Package(
     ],
     dependencies: [
         .package(path: "../ChappieCore"),
+        .package(path: "../ChappieJSONSchema"),
         .package(path: "../ChappieAuth"),
         .package(path: "../ChappieClient"),
         .package(path: "../ChappieCurl"),
@@ -39,6 +40,7 @@ let package = Package(
             name: "ChappieSDK",
             dependencies: [
                 "ChappieCore",
+                "ChappieJSONSchema",
                 "ChappieAuth",
                 "ChappieClient",
                 "ChappieCurl",

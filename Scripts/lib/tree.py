@@ -22,7 +22,7 @@ ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 # What every module may import, as the table's introduction says. Full Foundation is never among it.
 EVERYWHERE = {"FoundationEssentials", "Swift", "Synchronization", "Dispatch", "HTTPTypes", "Glibc", "Musl", "Darwin", "Bionic", "Android"}
 # These also build on Apple platforms. One file chooses between FoundationEssentials and Foundation for them all.
-APPLE_IDIOM = {"ChappieCore", "ChappieAuth", "ChappieClient", "ChappieSignInUI"}
+APPLE_IDIOM = {"ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", "ChappieSignInUI"}
 APPLE = {"Accessibility", "AppKit", "Combine", "SwiftUI", "UIKit", "UserNotifications"}
 LINUX = re.compile(r"\b(?:st_[amc]tim|CLOCK_BOOTTIME|O_PATH|O_TMPFILE|accept4|pipe2|dup3|epoll_\w+|eventfd|inotify_\w+|getrandom"
                    r"|memfd_create|prctl|renameat2|signalfd|timerfd_\w+|program_invocation_\w+)\b")

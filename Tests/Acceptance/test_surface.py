@@ -10,7 +10,7 @@ import pytest
 from conftest import ROOT
 
 pytestmark = pytest.mark.packages
-REEXPORTED = ["ChappieCore", "ChappieAuth", "ChappieClient"]
+REEXPORTED = ["ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient"]
 LIBRARIES = REEXPORTED + ["ChappieSDK", "ChappieCurl", "ChappieHTTP", "ChappieWebSocket", "ChappieCrypto",
                           "ChappieKeychainLinux", "ChappieDesktopLinux", "ChappieSignInUI"]
 # Warns where a secret is put into text.

@@ -7,6 +7,7 @@ let package = Package(
     name: "fuzz",
     dependencies: [
         .package(path: "../../Packages/ChappieCore"),
+        .package(path: "../../Packages/ChappieJSONSchema"),
         .package(path: "../../Packages/ChappieAuth"),
         .package(path: "../../Packages/ChappieClient"),
         .package(path: "../../Packages/ChappieMarkdown"),
@@ -18,8 +19,8 @@ let package = Package(
         .executableTarget(
             name: "fuzz",
             dependencies: [
-                "CFuzzer", "ChappieCore", "ChappieAuth", "ChappieClient", "ChappieMarkdown", "ChappieMCP",
-                "ChappieWebSocket",
+                "CFuzzer", "ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", "ChappieMarkdown",
+                "ChappieMCP", "ChappieWebSocket",
             ]),
     ],
     swiftLanguageModes: [.v6],

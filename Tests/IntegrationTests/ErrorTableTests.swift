@@ -1,6 +1,7 @@
 @_spi(ChappieInternals) import ChappieAuth
 import ChappieClient
 @_spi(ChappieInternals) import ChappieCore
+import ChappieJSONSchema
 import ChappieSimulatorServer
 import ChappieTesting
 import Foundation

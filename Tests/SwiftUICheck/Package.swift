@@ -31,10 +31,12 @@ let package = Package(
         .target(name: "Accessibility", swiftSettings: apple),
         // Links to the packages' own sources.
         .target(name: "ChappieCore", dependencies: [httpTypes], swiftSettings: settings),
+        .target(name: "ChappieJSONSchema", dependencies: ["ChappieCore"], swiftSettings: settings),
         .target(
             name: "ChappieAuth", dependencies: ["ChappieCore", "Combine", httpTypes, logging], swiftSettings: settings),
         .target(
-            name: "ChappieClient", dependencies: ["ChappieCore", "ChappieAuth", "Combine", httpTypes, logging],
+            name: "ChappieClient",
+            dependencies: ["ChappieCore", "ChappieJSONSchema", "ChappieAuth", "Combine", httpTypes, logging],
             swiftSettings: settings),
         .target(
             name: "ChappieSignInUI",
@@ -45,7 +47,10 @@ let package = Package(
         // The front door's own sources over a composition that has nothing in it.
         .target(
             name: "ChappieSDK",
-            dependencies: ["ChappieCore", "ChappieAuth", "ChappieClient", "ChappieSignInUI", httpTypes, logging],
+            dependencies: [
+                "ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", "ChappieSignInUI", httpTypes,
+                logging,
+            ],
             swiftSettings: settings),
         // An app's own code.
         .target(

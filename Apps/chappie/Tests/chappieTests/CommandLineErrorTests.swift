@@ -1,4 +1,5 @@
 import ChappieAuth
+import ChappieJSONSchema
 import ChappieSDK
 import ChappieSimulator
 import Testing

@@ -1,5 +1,6 @@
 @_spi(ChappieInternals) public import ChappieAuth
 @_spi(ChappieInternals) public import ChappieCore
+public import ChappieJSONSchema
 
 /// Why a request failed. Each case says what the user can do in ``recoverySuggestion``.
 public enum ChappieClientError: Error, Sendable, Hashable {

@@ -1,4 +1,5 @@
 public import ChappieCore
+public import ChappieJSONSchema
 
 /// A conversation with the model: it runs turns one at a time, in the order in which they were requested.
 ///

@@ -1,5 +1,6 @@
 public import ChappieAuth
 @_spi(ChappieInternals) public import ChappieCore
+import ChappieJSONSchema
 import HTTPTypes
 
 /// What a request asks for beside its input.

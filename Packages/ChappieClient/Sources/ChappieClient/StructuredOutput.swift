@@ -1,4 +1,5 @@
 @_spi(ChappieInternals) public import ChappieCore
+public import ChappieJSONSchema
 
 @_spi(ChappieInternals) extension ChappieResponse {
     /// The answer as a value, checked against the schema that was asked for.

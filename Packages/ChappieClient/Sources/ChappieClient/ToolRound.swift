@@ -1,4 +1,5 @@
 @_spi(ChappieInternals) import ChappieCore
+import ChappieJSONSchema
 import Synchronization
 
 /// Carries out the tool calls of one answer: looks the tools up, asks the user, runs them, and gives the results in the

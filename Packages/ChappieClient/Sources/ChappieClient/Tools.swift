@@ -1,5 +1,6 @@
 import ChappieAuth
 @_spi(ChappieInternals) public import ChappieCore
+public import ChappieJSONSchema
 
 /// A tool that the host runs for the model.
 ///

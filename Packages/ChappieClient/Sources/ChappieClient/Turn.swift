@@ -1,5 +1,6 @@
 import ChappieAuth
 @_spi(ChappieInternals) public import ChappieCore
+import ChappieJSONSchema
 
 /// One turn: requests and rounds of tool calls, until the model has nothing more to call or to say.
 struct Turn: Sendable {

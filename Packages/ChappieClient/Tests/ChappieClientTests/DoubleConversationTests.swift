@@ -1,5 +1,6 @@
 import ChappieClient
 import ChappieCore
+import ChappieJSONSchema
 import ChappieTesting
 import Synchronization
 import Testing

@@ -1,4 +1,5 @@
 @_spi(ChappieInternals) import ChappieCore
+import ChappieJSONSchema
 import ChappieTesting
 import HTTPTypes
 import Synchronization

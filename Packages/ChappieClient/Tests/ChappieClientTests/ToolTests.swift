@@ -1,5 +1,6 @@
 import ChappieClient
 @_spi(ChappieInternals) import ChappieCore
+import ChappieJSONSchema
 import ChappieTesting
 import FoundationEssentials
 import Synchronization

@@ -1,5 +1,6 @@
 import ChappieClient
 import ChappieCore
+import ChappieJSONSchema
 
 /// A tool of a server that can't be used, with the reason.
 public struct ChappieMCPSkippedTool: Sendable, Hashable {

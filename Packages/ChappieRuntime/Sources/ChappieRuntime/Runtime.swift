@@ -1,6 +1,7 @@
 @_spi(ChappieInternals) public import ChappieAuth
 @_spi(ChappieInternals) public import ChappieClient
 @_spi(ChappieInternals) public import ChappieCore
+import ChappieJSONSchema
 import Synchronization
 
 /// Conversations that outlive the process: every turn is kept in a store, step by step, before the next step begins.

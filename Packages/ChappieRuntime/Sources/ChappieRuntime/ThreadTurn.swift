@@ -1,5 +1,6 @@
 @_spi(ChappieInternals) import ChappieClient
 @_spi(ChappieInternals) public import ChappieCore
+import ChappieJSONSchema
 
 /// A turn of a thread: a question, what tools did for it, an answer.
 public struct ChappieTurn: Sendable, Hashable, Identifiable {

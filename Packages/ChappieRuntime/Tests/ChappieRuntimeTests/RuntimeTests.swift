@@ -1,5 +1,6 @@
 import ChappieClient
 @_spi(ChappieInternals) import ChappieCore
+import ChappieJSONSchema
 @_spi(ChappieInternals) import ChappieRuntime
 import ChappieTesting
 import HTTPTypes

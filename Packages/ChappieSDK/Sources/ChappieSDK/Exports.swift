@@ -31,9 +31,6 @@
 @_exported import struct ChappieCore.ChappieJSONError
 @_exported import struct ChappieCore.ChappieJSONNumber
 @_exported import struct ChappieCore.ChappieJSONObject
-@_exported import struct ChappieCore.ChappieJSONSchema
-@_exported import struct ChappieCore.ChappieJSONSchemaError
-@_exported import protocol ChappieCore.ChappieJSONSchemaProviding
 @_exported import typealias ChappieCore.ChappieJSONValue
 @_exported import struct ChappieCore.ChappieMessageOptions
 @_exported import struct ChappieCore.ChappieMessagePhase
@@ -47,9 +44,7 @@
 @_exported import struct ChappieCore.ChappieReasoningEffort
 @_exported import struct ChappieCore.ChappieResponse
 @_exported import struct ChappieCore.ChappieResponseError
-@_exported import struct ChappieCore.ChappieResponseRequest
 @_exported import struct ChappieCore.ChappieResponseStatus
-@_exported import struct ChappieCore.ChappieSchemaViolation
 @_exported import struct ChappieCore.ChappieSpendControl
 @_exported import enum ChappieCore.ChappieStreamEvent
 @_exported import struct ChappieCore.ChappieTokenUsage
@@ -66,6 +61,10 @@
 @_exported import struct ChappieCore.ChappieUsageLimitSnapshot
 @_exported import struct ChappieCore.ChappieUsageWindow
 @_exported import struct ChappieCore.ChappieVerbosity
+@_exported import struct ChappieJSONSchema.ChappieJSONSchema
+@_exported import struct ChappieJSONSchema.ChappieJSONSchemaError
+@_exported import protocol ChappieJSONSchema.ChappieJSONSchemaProviding
+@_exported import struct ChappieJSONSchema.ChappieSchemaViolation
 
 #if canImport(SwiftUI) && !os(tvOS) && !os(watchOS) && !os(visionOS)
     // The sign-in button, its texts and its model, on the platforms on which the manifest depends on the module.

@@ -126,3 +126,29 @@ extension Trait where Self == ByItselfTrait {
     /// See ``ByItselfTrait``.
     public static var byItself: Self { Self() }
 }
+
+/// A JSON value written as text; a text that is not JSON fails the test that uses it.
+public func json(_ text: String) -> ChappieJSON {
+    do {
+        return try ChappieJSON(parsing: text)
+    } catch {
+        Issue.record(error, "\(text)")
+        return .null
+    }
+}
+
+/// A small generator with a fixed seed, so that a generated corpus is the same everywhere (Steele, Lea, Flood 2014).
+public struct SplitMix64: RandomNumberGenerator {
+    private var state: UInt64
+
+    /// The same seed gives the same numbers.
+    public init(seed: UInt64) { state = seed }
+
+    public mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+}

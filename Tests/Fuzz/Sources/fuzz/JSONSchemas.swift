@@ -1,4 +1,5 @@
 @testable import ChappieCore
+@testable import ChappieJSONSchema
 
 /// Never traps, and never hangs: the text before the first NUL is a schema, the one behind it a value. What is wrong is said
 /// of a place that is there, and the same schema, written and read again, says the same.

@@ -1,5 +1,6 @@
 import ArgumentParser
 @_spi(ChappieInternals) import ChappieClient
+import ChappieJSONSchema
 import ChappieRuntime
 import ChappieSDK
 import FoundationEssentials

@@ -1,3 +1,4 @@
+import ChappieJSONSchema
 import ChappieMCP
 @_spi(ChappieInternals) import ChappieProcess
 import ChappieSDK

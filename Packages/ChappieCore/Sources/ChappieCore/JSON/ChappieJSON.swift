@@ -188,3 +188,9 @@ public struct ChappieJSONNumber: Sendable, Hashable {
     /// The nearest double; `nil` if the number is out of range.
     public var double: Double? { Double(literal).flatMap { $0.isFinite ? $0 : nil } }
 }
+
+@_spi(ChappieInternals) extension ChappieJSON {
+    /// How many objects and arrays may be inside each other: deeper than any real payload, shallow enough for a small
+    /// thread's stack.
+    public static let maximumDepth = 256
+}

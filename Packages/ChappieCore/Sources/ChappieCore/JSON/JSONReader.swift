@@ -39,10 +39,6 @@ public struct ChappieJSONError: ChappieError, Hashable {
 ///
 /// ``TextDeltaScanner`` uses its tokens without building values.
 struct JSONReader {
-    /// The limit of nested objects and arrays: deeper than any real payload, and small enough for a small thread's
-    /// stack.
-    static let maximumDepth = 256
-
     private let bytes: UnsafeBufferPointer<UInt8>
     private var position = 0
 
@@ -77,7 +73,9 @@ struct JSONReader {
         until end: Unicode.Scalar, _ depth: Int,
         _ element: (inout JSONReader, _ depth: Int) throws(ChappieJSONError) -> Element
     ) throws(ChappieJSONError) -> [Element] {
-        guard depth < Self.maximumDepth else { throw failure("nested over \(Self.maximumDepth) levels deep") }
+        guard depth < ChappieJSON.maximumDepth else {
+            throw failure("nested over \(ChappieJSON.maximumDepth) levels deep")
+        }
         position += 1
         var elements: [Element] = []
         if take(end) { return elements }

@@ -1,3 +1,4 @@
+import TestFixtures
 import Testing
 
 @_spi(ChappieInternals) @testable import ChappieCore

@@ -1,5 +1,6 @@
 @_spi(ChappieInternals) import ChappieCore
 import FoundationEssentials
+import TestFixtures
 import Testing
 
 @Suite struct ChappieModelTests {

@@ -1,6 +1,7 @@
 @_spi(ChappieInternals) import ChappieCore
 import FoundationEssentials
 import HTTPTypes
+import TestFixtures
 import Testing
 
 @Suite struct ChappieUsageLimitSnapshotTests {

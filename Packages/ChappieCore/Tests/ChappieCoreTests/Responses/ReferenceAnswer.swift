@@ -1,4 +1,5 @@
 @_spi(ChappieInternals) import ChappieCore
+import TestFixtures
 
 /// A whole answer as the backend streams it, with what such streams may hold between the lines, and what it means.
 enum ReferenceAnswer {

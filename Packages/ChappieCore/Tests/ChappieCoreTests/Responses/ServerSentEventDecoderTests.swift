@@ -1,4 +1,5 @@
 @_spi(ChappieInternals) import ChappieCore
+import TestFixtures
 import Testing
 
 @Suite struct ServerSentEventDecoderTests {

@@ -7,31 +7,6 @@ import Testing
     import Darwin
 #endif
 
-/// A small generator with a fixed seed, so that a generated corpus is the same everywhere (Steele, Lea, Flood 2014).
-struct SplitMix64: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
-    }
-}
-
-/// A JSON value written as text; a text that is not JSON fails the test that uses it.
-func json(_ text: String) -> ChappieJSON {
-    do {
-        return try ChappieJSON(parsing: text)
-    } catch {
-        Issue.record(error, "\(text)")
-        return .null
-    }
-}
-
 /// Every way a test cuts a stream into chunks.
 enum Chunking {
     /// The bytes in chunks of `size`; the last one may be shorter.

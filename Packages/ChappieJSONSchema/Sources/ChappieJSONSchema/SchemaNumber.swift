@@ -1,3 +1,5 @@
+@_spi(ChappieInternals) import ChappieCore
+
 /// A JSON number compared by its value: `1`, `1.0` and `10e-1` are equal, and digits that a double would lose count.
 ///
 /// Every operation is linear in the digits, whatever the exponent. An exponent of more than 18 digits counts as the

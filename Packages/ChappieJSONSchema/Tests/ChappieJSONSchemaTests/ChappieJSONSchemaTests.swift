@@ -1,4 +1,6 @@
 import ChappieCore
+import ChappieJSONSchema
+import TestFixtures
 import Testing
 
 @Suite struct ChappieJSONSchemaTests {

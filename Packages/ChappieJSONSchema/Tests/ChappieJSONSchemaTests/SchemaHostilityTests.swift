@@ -1,4 +1,6 @@
 import ChappieCore
+import ChappieJSONSchema
+import TestFixtures
 import Testing
 
 /// Schemas come from servers, values from models: neither may cost much, or trap.

@@ -1,3 +1,5 @@
+@_spi(ChappieInternals) import ChappieCore
+
 /// One condition of a schema. It refers to other schemas by their index in the compiled list.
 enum SchemaRule: Sendable {
     /// No value fits: the schema `false`.

@@ -1,3 +1,5 @@
+@_spi(ChappieInternals) public import ChappieCore
+
 extension ChappieJSONSchemaProviding where Self: Decodable {
     /// ``ChappieJSONSchema/derived(from:)``. If that fails, a schema whose ``ChappieJSONSchema/check()`` throws the
     /// reason.

@@ -1,3 +1,5 @@
+@_spi(ChappieInternals) import ChappieCore
+
 /// Compiles a JSON schema to lists of rules, one list for each schema in it; the first list is the whole schema.
 ///
 /// Linear in the schema. All errors of a schema are found here, so that validating can't fail.

@@ -1,3 +1,5 @@
+@_spi(ChappieInternals) import ChappieCore
+
 /// Checks a value against a compiled schema.
 struct SchemaValidator {
     /// The check is too expensive. The value then counts as a violation, even inside a `not`.

@@ -28,13 +28,6 @@ public struct ChappieToolCall: Sendable, Hashable, Codable {
         return arguments.utf8.allSatisfy { [0x20, 0x09, 0x0A, 0x0D].contains($0) }
             ? [:] : try? ChappieJSON(parsing: arguments)
     }
-
-    /// ``arguments`` as a value of `type`.
-    ///
-    /// - Throws: `DecodingError`, with the coding path of the part that does not fit.
-    public func decode<Value: Decodable>(_ type: Value.Type = Value.self) throws -> Value {
-        try ChappieJSONSchema.decoder.decode(type, from: Data((arguments.isEmpty ? "{}" : arguments).utf8))
-    }
 }
 
 @_spi(ChappieInternals) extension ChappieToolCall {

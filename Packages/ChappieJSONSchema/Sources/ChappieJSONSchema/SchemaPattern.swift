@@ -1,3 +1,5 @@
+@_spi(ChappieInternals) import ChappieCore
+
 /// A regular expression in ECMA-262's syntax (with its flag `u`). Matching is linear in text × pattern.
 ///
 /// The standard library's `Regex` backtracks, and patterns come from servers that may be hostile. This type runs an

@@ -1,4 +1,6 @@
 @_spi(ChappieInternals) import ChappieCore
+import ChappieJSONSchema
+import TestFixtures
 import Testing
 
 private struct Trip: Decodable, ChappieJSONSchemaProviding {

@@ -1,7 +1,9 @@
+@_spi(ChappieInternals) import ChappieCore
+
 /// Finds errors in JSON that are independent of a schema.
 enum SchemaShape {
     /// The same limit as for parsed JSON.
-    private static let deepest = JSONReader.maximumDepth
+    private static let deepest = ChappieJSON.maximumDepth
 
     /// Reports values that are nested too deeply, and objects with two members of the same name: decoders differ about
     /// which of the two counts.

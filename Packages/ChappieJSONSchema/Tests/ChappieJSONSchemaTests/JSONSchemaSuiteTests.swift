@@ -1,4 +1,5 @@
 import ChappieCore
+import ChappieJSONSchema
 import Testing
 
 /// The cases of the official JSON-Schema-Test-Suite, from the folder that `CHAPPIE_JSON_SCHEMA_SUITE` names

@@ -1,3 +1,5 @@
+@_spi(ChappieInternals) import ChappieCore
+
 /// The syntax tree of a ``SchemaPattern``.
 indirect enum SchemaPatternSyntax {
     case characters(SchemaCharacters)

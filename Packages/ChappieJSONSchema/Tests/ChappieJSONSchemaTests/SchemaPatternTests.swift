@@ -1,6 +1,6 @@
 import Testing
 
-@testable import ChappieCore
+@testable import ChappieJSONSchema
 
 @Suite struct SchemaPatternTests {
     @Test(

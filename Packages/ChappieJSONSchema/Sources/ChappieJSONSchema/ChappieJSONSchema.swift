@@ -1,3 +1,5 @@
+@_spi(ChappieInternals) public import ChappieCore
+
 /// A JSON Schema (draft 2020-12), for the arguments of tools and for structured output.
 ///
 /// ```swift

@@ -1,0 +1,32 @@
+// swift-tools-version: 6.2
+// Domain: JSON Schema, compiled, checked and derived from types; a pure value with its own regular expressions.
+import PackageDescription
+
+let package = Package(
+    name: "ChappieJSONSchema",
+    platforms: [.macOS(.v15), .iOS(.v18)],
+    products: [.library(name: "ChappieJSONSchema", targets: ["ChappieJSONSchema"])],
+    dependencies: [
+        .package(path: "../ChappieCore")
+    ],
+    targets: [
+        .target(
+            name: "ChappieJSONSchema",
+            dependencies: [
+                "ChappieCore"
+            ])
+    ],
+    swiftLanguageModes: [.v6],
+    cLanguageStandard: .c11
+)
+
+let cModules: Set<String> = []
+for target in package.targets where !cModules.contains(target.name) {
+    target.swiftSettings = [
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("InternalImportsByDefault"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+        .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+        .treatAllWarnings(as: .error),
+    ]
+}
