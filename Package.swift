@@ -61,6 +61,7 @@ let package = Package(
         .library(name: "ChappieClient", targets: ["ChappieClient"]),
         .library(name: "ChappieRuntime", targets: ["ChappieRuntime"]),
         .library(name: "ChappieSignInUI", targets: ["ChappieSignInUI"]),
+        .library(name: "ChappieThreadForms", targets: ["ChappieThreadForms"]),
         .library(name: "ChappieThreadsSQLite", targets: ["ChappieThreadsSQLite"]),
         .library(name: "ChappieHTTP", targets: ["ChappieHTTP"]),
         .library(name: "ChappieWebSocket", targets: ["ChappieWebSocket"]),
@@ -100,8 +101,10 @@ let package = Package(
         module("COpenSSL", []),
         module("ChappieCrypto", ["ChappieCore", "ChappieAuth", "COpenSSL"]),
         module("CSQLite", []),
+        module("ChappieSQLite", ["CSQLite"]),
         module(
-            "ChappieThreadsSQLite", ["ChappieCore", "ChappieAuth", "ChappieRuntime", "ChappieCrypto", "CSQLite"]),
+            "ChappieThreadsSQLite",
+            ["ChappieCore", "ChappieAuth", "ChappieRuntime", "ChappieCrypto", "ChappieSQLite", "CSQLite"]),
         module("CSpawn", in: "ChappieProcess", []),
         module("ChappieProcess", ["ChappieCore", "CSpawn"]),
         module("ChappieDesktopLinux", ["ChappieCore", "ChappieAuth", "ChappieProcess"]),
@@ -111,6 +114,7 @@ let package = Package(
         // Faces of the command line
         module("CCMark", []),
         module("ChappieMarkdown", ["ChappieCore", "CCMark"]),
+        module("ChappieThreadForms", ["ChappieCore", "ChappieRuntime", "ChappieMarkdown", "ChappieSQLite"]),
         module("CEditline", []),
         module("ChappieLineEditor", ["CEditline"]),
         module("CQRencode", []),
@@ -147,7 +151,8 @@ let package = Package(
                 "ChappieSDK", "ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", "ChappieCurl",
                 "ChappieHTTP",
                 "ChappieWebSocket", "ChappieKeychainLinux", "ChappieCrypto", "ChappieDesktopLinux", "ChappieProcess",
-                "ChappieMCP", "ChappieRuntime", "ChappieThreadsSQLite", "ChappieSignInUI", "CSpawn", "CSQLite",
+                "ChappieMCP", "ChappieRuntime", "ChappieThreadForms", "ChappieThreadsSQLite", "ChappieSignInUI",
+                "CSpawn",
                 "ChappieMarkdown", "ChappieLineEditor", "CQRencode", "ChappieSimulator", "ChappieSimulatorServer",
                 httpTypes, argumentParser,
             ],
@@ -208,6 +213,9 @@ let package = Package(
         tests(of: "ChappieDesktopLinux", ["ChappieAuth", "ChappieProcess", "TestFixtures"]),
         tests(of: "ChappieMCP", ["ChappieCore", "ChappieJSONSchema", "ChappieClient", "TestFixtures"]),
         tests(of: "ChappieMarkdown"),
+        tests(
+            of: "ChappieThreadForms",
+            ["ChappieCore", "ChappieClient", "ChappieRuntime", "ChappieMarkdown", "TestFixtures", "CSQLite"]),
         tests(of: "ChappieLineEditor"),
         tests(of: "ChappieKeychainLinux", ["ChappieCore", "ChappieAuth", "ChappieTesting", "TestFixtures"]),
         tests(
@@ -240,7 +248,7 @@ let package = Package(
                 "chappie", "ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieCurl", "ChappieMarkdown",
                 "ChappieProcess",
                 "ChappieRuntime",
-                "ChappieSDK", "ChappieSimulator", "CSQLite", "CQRencode", argumentParser,
+                "ChappieSDK", "ChappieSimulator", "CQRencode", argumentParser,
             ],
             path: "Apps/chappie/Tests/chappieTests"),
         // Tests that cross packages

@@ -11,6 +11,7 @@ let package = Package(
         .package(path: "../ChappieAuth"),
         .package(path: "../ChappieRuntime"),
         .package(path: "../ChappieCrypto"),
+        .package(path: "../ChappieSQLite"),
         .package(path: "../CSQLite"),
     ],
     targets: [
@@ -21,6 +22,7 @@ let package = Package(
                 "ChappieAuth",
                 "ChappieRuntime",
                 "ChappieCrypto",
+                "ChappieSQLite",
                 "CSQLite",
             ]),
         .executableTarget(

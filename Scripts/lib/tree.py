@@ -30,7 +30,7 @@ FOUNDATION = "Packages/ChappieCore/Sources/ChappieCore/Support/Foundation.swift"
 TOOLCHAIN = EVERYWHERE - {"HTTPTypes"} | {"Testing"}
 # Products that the root names otherwise than the package, and those of packages that the root does not have.
 RENAMED = {"ChappieTesting": "ChappieSDKTesting", "ChappieCurl": "", "ChappieProcess": "", "ChappieMarkdown": "",
-           "ChappieLineEditor": ""}
+           "ChappieLineEditor": "", "ChappieSQLite": ""}
 # Packages with headers that only who takes them needs: roots of their own, over the repository's root.
 OWN_ROOTS = ["Packages/ChappieSignInGTK", "Apps/chappie-gtk"]
 IMPORT = re.compile(r"^\s*(?:@\w+(?:\([^)]*\))?\s+)*(?:public |package |internal |fileprivate |private )?import\s+"

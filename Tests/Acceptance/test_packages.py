@@ -84,10 +84,11 @@ def consumer(tmp_path_factory, published):
     """Tests/Consumer with every Swift block of the landing pages, which asks for a copy of the tree."""
     package = tmp_path_factory.mktemp("consumer")
     shutil.copytree(ROOT / "Tests/Consumer", package, dirs_exist_ok=True)
+    shown = ["ChappieSDKRuntime", "ChappieThreadForms"]
     for page in sorted(ROOT.glob("Packages/*/Sources/*/*.docc/*.md")):
         is_for_tests = page.stem == "ChappieSDKTesting"
         folder = "Tests/SDKConsumerTests" if is_for_tests else "Sources/sdk-consumer"
-        modules = ["Foundation", "ChappieSDK", *(["ChappieSDKTesting", "Testing"] if is_for_tests else ["ChappieSDKRuntime"])]
+        modules = ["Foundation", "ChappieSDK", *(["ChappieSDKTesting", "Testing"] if is_for_tests else shown)]
         for info, start, lines in blocks(page):
             if info == "swift":
                 text = [*(f"import {module}" for module in modules), "", f"@MainActor func {page.stem}{start}() async throws {{",

@@ -149,6 +149,36 @@ import Testing
             transcript.markdown == "## You\n\na?\n\n## gpt-6-sol\n\n# b\n\n## You\n\nc?\n\n## other\n\nd\n")
     }
 
+    @Test func whatIsSavedStaysInItsPlace() {
+        var transcript = ChatTranscript()
+        transcript.add(question: "List<Int>?", answer: "```\nnever closed\u{1B}[2J", by: "*m*")
+        transcript.add(question: "and?", answer: "`Array<Int>`", by: "m")
+        #expect(
+            transcript.markdown == """
+                ## You
+
+                ```markdown
+                List<Int>?
+                ```
+
+                ## \\*m\\*
+
+                ````markdown
+                ```
+                never closed
+                ````
+
+                ## You
+
+                and?
+
+                ## m
+
+                `Array<Int>`
+
+                """)
+    }
+
     @Test(
         arguments: [
             (.auto, .init(output: true, styles: true), true), (.auto, .init(output: true), false),

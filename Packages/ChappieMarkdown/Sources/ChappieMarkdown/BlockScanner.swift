@@ -5,7 +5,7 @@
 struct LineStart: Equatable {
     enum Kind: Equatable {
         case blank, text, indented, heading, rule, quote, html, definition
-        case fence(mark: UInt8, length: Int)
+        case fence(Fence)
         /// `number` is `nil` for bullets. `content` is the first column of the item's text.
         case item(mark: UInt8, number: Int?, content: Int, isEmpty: Bool)
     }
@@ -14,7 +14,8 @@ struct LineStart: Equatable {
     /// The indentation in columns; tabs stop at every fourth column.
     let indent: Int
 
-    init(_ line: ArraySlice<UInt8>) {
+    /// - Parameter column: where the text of the list item begins that the line is in.
+    init(_ line: ArraySlice<UInt8>, inside column: Int = 0) {
         var indent = 0
         var rest = line
         while let byte = rest.first, byte == 0x20 || byte == 0x09 {
@@ -26,7 +27,7 @@ struct LineStart: Equatable {
             kind = .blank
             return
         }
-        kind = indent >= 4 ? .indented : Self.kind(of: rest, first, indent)
+        kind = indent - column >= 4 ? .indented : Self.kind(of: rest, first, indent)
     }
 
     private static func kind(of rest: ArraySlice<UInt8>, _ first: UInt8, _ indent: Int) -> Kind {
@@ -38,9 +39,7 @@ struct LineStart: Equatable {
             let next = rest.dropFirst(hashes).first
             return hashes <= 6 && (next == nil || next == 0x20 || next == 0x09) ? .heading : .text
         case UInt8(ascii: "`"), UInt8(ascii: "~"):
-            let length = rest.prefix { $0 == first }.count
-            let isFence = length >= 3 && (first == UInt8(ascii: "~") || !rest.dropFirst(length).contains(first))
-            return isFence ? .fence(mark: first, length: length) : .text
+            return Fence(rest).map(Kind.fence) ?? .text
         case UInt8(ascii: "["):
             guard let end = rest.firstIndex(of: UInt8(ascii: "]")), rest[rest.index(after: end)...].first == 0x3A else {
                 return .text
@@ -118,6 +117,31 @@ struct LineStart: Equatable {
     }
 }
 
+/// The marks that a block of code begins with (https://spec.commonmark.org/0.31.2/#fenced-code-blocks).
+struct Fence: Equatable {
+    let mark: UInt8
+    let length: Int
+
+    /// - Parameter line: from its first visible character.
+    init?(_ line: ArraySlice<UInt8>) {
+        guard let mark = line.first, mark == UInt8(ascii: "`") || mark == UInt8(ascii: "~") else { return nil }
+        let length = line.prefix { $0 == mark }.count
+        // Backticks further on make it code within a line.
+        guard length >= 3, mark == UInt8(ascii: "~") || !line.dropFirst(length).contains(mark) else { return nil }
+        self.mark = mark
+        self.length = length
+    }
+
+    /// Whether the line ends the block, however far it is indented.
+    func isClosed(by line: ArraySlice<UInt8>) -> Bool {
+        let text = line.drop(while: Self.isBlank)
+        let count = text.prefix { $0 == mark }.count
+        return count >= length && text.dropFirst(count).allSatisfy(Self.isBlank)
+    }
+
+    static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
+}
+
 /// A block of the outermost level whose lines are still coming in.
 struct OpenBlock {
     enum Kind: Equatable {
@@ -125,7 +149,7 @@ struct OpenBlock {
         case text
         case quote, html, indented
         case item(mark: UInt8, content: Int)
-        case fence(mark: UInt8, length: Int, indent: Int)
+        case fence(Fence, indent: Int)
     }
 
     let kind: Kind

@@ -97,8 +97,8 @@ public struct MarkdownStream: Sendable {
     private mutating func endLine(_ output: inout String) {
         defer { line.removeAll(keepingCapacity: true) }
         // The block is changed in place and not bound to a name: otherwise its source would be copied for each line.
-        if case .fence(let mark, let length, let indent)? = block?.kind {
-            return inFence(mark, length, indent, &output)
+        if case .fence(let fence, let indent)? = block?.kind {
+            return inFence(fence, indent, &output)
         }
         let start = LineStart(line[...])
         if block?.kind == .text, LineStart.isUnderline(line[...]) {
@@ -123,12 +123,12 @@ public struct MarkdownStream: Sendable {
             return
         case .heading, .rule: return draw(line, start, &output)
         case .definition: return draw([UInt8(ascii: "\\")] + line.drop { $0 == 0x20 }, start, &output)
-        case .fence(let mark, let length):
+        case .fence(let fence):
             erasePreview(&output)
             stepOff(from: start, &output)
-            let info = line.drop { $0 == 0x20 }.drop { $0 == mark }
+            let info = line.drop { $0 == 0x20 }.drop { $0 == fence.mark }
             for head in Line.codeHead(String(decoding: info, as: UTF8.self)) { write(head, &output) }
-            block = OpenBlock(kind: .fence(mark: mark, length: length, indent: start.indent))
+            block = OpenBlock(kind: .fence(fence, indent: start.indent))
             return
         case .quote: kind = .quote
         case .html: kind = .html
@@ -142,10 +142,8 @@ public struct MarkdownStream: Sendable {
     }
 
     /// A line of code is final as soon as it is complete.
-    private mutating func inFence(_ mark: UInt8, _ length: Int, _ indent: Int, _ output: inout String) {
-        if case .fence(mark, let end) = LineStart(line[...]).kind, end >= length,
-            line.allSatisfy({ $0 == mark || $0 == 0x20 || $0 == 0x09 })
-        {
+    private mutating func inFence(_ fence: Fence, _ indent: Int, _ output: inout String) {
+        if fence.isClosed(by: line[...]), LineStart(line[...]).kind != .indented {
             block = nil
             return
         }

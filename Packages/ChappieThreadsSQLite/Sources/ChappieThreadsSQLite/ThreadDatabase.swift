@@ -1,5 +1,6 @@
 @_spi(ChappieInternals) import ChappieCore
 @_spi(ChappieInternals) import ChappieRuntime
+@_spi(ChappieInternals) import ChappieSQLite
 
 /// The database of a thread store. Synchronous, for one thread at a time.
 ///
@@ -143,7 +144,7 @@ final class ThreadDatabase {
         let key: Int
         let summary: [UInt8]
 
-        init(_ row: Database.Row) {
+        init(_ row: SQLiteRow) {
             number = row.integer(0)
             id = row.text(1)
             count = row.integer(2)
@@ -284,7 +285,7 @@ final class ThreadDatabase {
 
     /// The record in a row of `id, kind, date, key, body`.
     private func record(
-        at position: Int, of thread: String, in row: Database.Row, _ protection: ThreadProtection
+        at position: Int, of thread: String, in row: SQLiteRow, _ protection: ThreadProtection
     ) throws(StoreError) -> ChappieThreadRecord {
         let (kind, date) = (row.text(1), row.integer(2))
         let context = ThreadProtection.Context.record(
@@ -368,7 +369,7 @@ final class ThreadDatabase {
             {
                 throw .damaged(thread: thread, "its place is another thread's")
             }
-            let ids = (Database.Value.integer(entry.first), Database.Value.integer(entry.last))
+            let ids = (SQLiteValue.integer(entry.first), SQLiteValue.integer(entry.last))
             try database.run("DELETE FROM search WHERE rowid BETWEEN ? AND ?", ids.0, ids.1)
             // FTS5 only marks entries as deleted; they go when it merges its parts. At most 8 MiB of that at once.
             try database.run("INSERT INTO search (search, rank) VALUES ('merge', -2000)")

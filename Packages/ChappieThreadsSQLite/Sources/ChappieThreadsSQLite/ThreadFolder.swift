@@ -3,6 +3,7 @@ import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
 @_spi(ChappieInternals) import ChappieCrypto
 import ChappieRuntime
+@_spi(ChappieInternals) import ChappieSQLite
 
 #if canImport(Glibc)
     import Glibc

@@ -1,5 +1,6 @@
 @_spi(ChappieInternals) import ChappieCore
 public import ChappieRuntime
+@_spi(ChappieInternals) import ChappieSQLite
 
 /// What can still be read of a thread that is damaged.
 public struct ChappieSalvagedThread: Sendable, Hashable {
@@ -112,7 +113,7 @@ extension ThreadDatabase {
             try note { () throws(StoreError) in
                 for record in try records(of: entry.id, from: 0, protection) {
                     guard let text = record.searchableText else { continue }
-                    let id = Database.Value.integer(entry.first | record.position)
+                    let id = SQLiteValue.integer(entry.first | record.position)
                     let found = try database.rows(
                         "SELECT words FROM search WHERE rowid = ?", id, read: { $0.text(0) })
                     let key = try database.integer("SELECT key FROM records WHERE id = ?", id)
@@ -155,7 +156,7 @@ extension ThreadDatabase {
     /// The rows of a statement, by the number in their first column; where one in the middle can't be read, those on both
     /// sides of it.
     private func reachable<Output>(
-        _ statement: String, read: (Database.Row) -> Output
+        _ statement: String, read: (SQLiteRow) -> Output
     ) -> [(key: Int, value: Output)] {
         var found: [Int: Output] = [:]
         for order in [" ASC", " DESC"] {

@@ -1,4 +1,5 @@
 @_spi(ChappieInternals) import ChappieRuntime
+@_spi(ChappieInternals) import ChappieSQLite
 
 extension ThreadDatabase {
     func index(_ text: String, as id: Int, _ key: Int, _ protection: ThreadProtection) throws(StoreError) {

@@ -1,5 +1,6 @@
 @_spi(ChappieInternals) import ChappieCore
 import ChappieLineEditor
+import ChappieMarkdown
 import ChappieRuntime
 import ChappieSDK
 import FoundationEssentials
@@ -247,10 +248,16 @@ struct ChatTranscript {
 
     mutating func add(question: String, answer: String, by model: String) { turns.append((question, answer, model)) }
 
+    /// What was said can't break out of its place, as in an export.
     var markdown: String {
-        turns.map { turn in
-            "## You\n\n\(turn.question.trimmedEnd)\n\n## \(turn.model)\n\n\(turn.answer.trimmedEnd)\n"
-        }.joined(separator: "\n")
+        let blocks = turns.flatMap { turn in
+            [
+                "## You", SafeMarkdown.passage(turn.question.trimmedEnd, headingLevel: 1),
+                "## " + SafeMarkdown.line(turn.model),
+                SafeMarkdown.passage(turn.answer.trimmedEnd, headingLevel: 1),
+            ]
+        }
+        return blocks.joined(separator: "\n\n") + "\n"
     }
 }
 

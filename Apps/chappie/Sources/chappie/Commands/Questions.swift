@@ -1,6 +1,7 @@
 import ArgumentParser
 @_spi(ChappieInternals) import ChappieClient
 import ChappieJSONSchema
+import ChappieMarkdown
 import ChappieRuntime
 import ChappieSDK
 import FoundationEssentials

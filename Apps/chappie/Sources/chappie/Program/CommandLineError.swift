@@ -4,6 +4,7 @@ import ChappieMCP
 import ChappieRuntime
 import ChappieSDK
 import ChappieSimulator
+import ChappieThreadForms
 import FoundationEssentials
 
 /// How the program exits; documented in its help and in the README.
@@ -128,6 +129,9 @@ struct CommandLineError: Error {
         case ChappieThreadStoreError.full: (.unavailable, "threads_full")
         case is ChappieThreadStoreError: (.unavailable, "threads_unavailable")
         case is ChappieRuntimeError: (.usage, "thread")
+
+        case let error as ChappieThreadImportError:
+            error.code == .unreadable ? (.usage, "usage") : (.badData, "thread_import")
 
         case is ChappieAttachmentError: (.usage, "attachment")
 

@@ -1,9 +1,10 @@
-import ArgumentParser
+public import ArgumentParser
 @_spi(ChappieInternals) import ChappieCore
 import ChappieLineEditor
 import ChappieMarkdown
 import ChappieRuntime
 import ChappieSDK
+import ChappieThreadForms
 import ChappieThreadsSQLite
 import FoundationEssentials
 
@@ -82,7 +83,7 @@ struct Threads: ParsableCommand {
         func run(in program: Program) async throws {
             let thread = try await Threads.read(thread, from: Threads.store(program))
             guard !options.json else { return program.console.json(thread.json) }
-            let text = ThreadFormat.markdown.text(of: thread)
+            let text = ChappieThreadFormat.markdown.text(of: thread)
             guard var drawing = markdown.stream(on: program.console) else { return program.console.write(text) }
             program.console.draw(drawing.append(text) + drawing.finish())
         }
@@ -144,7 +145,7 @@ struct Threads: ParsableCommand {
         @OptionGroup var options: GlobalOptions
 
         @Option(help: "json, jsonl, markdown or html (default: as the file's name says, else json).")
-        var format: ThreadFormat?
+        var format: ChappieThreadFormat?
 
         @Option(
             name: .shortAndLong,
@@ -157,7 +158,7 @@ struct Threads: ParsableCommand {
         func run(in program: Program) async throws {
             let target = try output.flatMap { $0 == "-" ? nil : try OutputFile($0) }
             let thread = try await Threads.read(thread, from: Threads.store(program))
-            let text = (format ?? output.flatMap(ThreadFormat.init(fileName:)) ?? .json).text(of: thread)
+            let text = (format ?? output.flatMap(ChappieThreadFormat.init(fileName:)) ?? .json).text(of: thread)
             guard let target else { return program.console.write(text) }
             try target.write(text)
             program.console.note("The thread is in \(target.path), not encrypted.")
@@ -181,7 +182,7 @@ struct Threads: ParsableCommand {
         func run(in program: Program) async throws {
             let store = try Threads.store(program)
             // Every file is read before anything is kept.
-            let read = try files.flatMap(ThreadImport.all)
+            let read = try files.flatMap(ChappieThreadImport.all)
             var (imported, present) = ([ChappieJSON](), [ChappieJSON]())
             for thread in read.flatMap(\.threads) {
                 do {
@@ -192,7 +193,7 @@ struct Threads: ParsableCommand {
                     present.append(.string(thread.id))
                 }
             }
-            let leftOut = read.reduce(into: [String: Int]()) { $0.merge($1.skipped, uniquingKeysWith: +) }.sorted {
+            let leftOut = read.reduce(into: [String: Int]()) { $0.merge($1.leftOut, uniquingKeysWith: +) }.sorted {
                 $0.key < $1.key
             }
             let leftOutJSON = ChappieJSONObject(leftOut.map { ($0.key, .integer($0.value)) })
@@ -237,6 +238,8 @@ struct Threads: ParsableCommand {
         try await store.thread(store.thread(named: name).id)
     }
 }
+
+extension ChappieThreadFormat: ExpressibleByArgument {}
 
 extension ChappieThreadSummary {
     /// The end of the id: its beginning is the time, which threads of one day share.

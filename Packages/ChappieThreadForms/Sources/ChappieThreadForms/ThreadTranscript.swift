@@ -1,5 +1,5 @@
+@_spi(ChappieInternals) import ChappieCore
 import ChappieRuntime
-import ChappieSDK
 import FoundationEssentials
 
 /// A thread as a person reads it, from top to bottom; what the Markdown and the page show.

@@ -1,6 +1,5 @@
+import ChappieMarkdown
 import Testing
-
-@testable import chappie
 
 @Suite struct CodeBlockTests {
     @Test(

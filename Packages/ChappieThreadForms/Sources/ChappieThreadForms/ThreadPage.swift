@@ -1,7 +1,6 @@
 @_spi(ChappieInternals) import ChappieCore
 import ChappieMarkdown
 import ChappieRuntime
-import ChappieSDK
 import FoundationEssentials
 
 /// A thread as a page that stands alone: no script, no other file, nothing fetched. What was said can't become more than

@@ -1,10 +1,10 @@
+@_spi(ChappieInternals) import ChappieCore
 import ChappieMarkdown
 import ChappieRuntime
-import ChappieSDK
 import FoundationEssentials
 import Testing
 
-@testable import chappie
+@testable import ChappieThreadForms
 
 /// Threads for the tests of export and import.
 enum SampleThread {
@@ -124,23 +124,23 @@ enum SampleThread {
 }
 
 @Suite struct ThreadExportTests {
-    private func parsed(_ format: ThreadFormat, _ thread: ChappieThread) throws -> ThreadImport {
-        try ThreadImport(Array(format.text(of: thread).utf8))
+    private func parsed(_ format: ChappieThreadFormat, _ thread: ChappieThread) throws -> ChappieThreadImport {
+        try ChappieThreadImport(Array(format.text(of: thread).utf8))
     }
 
-    @Test(arguments: [ThreadFormat.json, .jsonl])
-    func completeFormsComeBackWhole(_ format: ThreadFormat) throws {
+    @Test(arguments: [ChappieThreadFormat.json, .jsonl])
+    func completeFormsComeBackWhole(_ format: ChappieThreadFormat) throws {
         for text in SampleThread.hostile + ["\u{2028}\u{85}\r\n", ""] {
             let thread = try SampleThread.thread(title: text, [(text, text, text), ("more", text, "done")])
             let back = try parsed(format, thread)
-            #expect(back.source == .chappie && back.skipped.isEmpty)
+            #expect(back.source == .chappie && back.leftOut.isEmpty)
             #expect(back.threads == [thread])
         }
     }
 
     @Test func eachRecordIsALine() throws {
         let thread = try SampleThread.thread([("line\nbreak", "a\r\nb", "c\u{2028}d")])
-        let lines = ThreadFormat.jsonl.text(of: thread).utf8.split(separator: UInt8(ascii: "\n"))
+        let lines = ChappieThreadFormat.jsonl.text(of: thread).utf8.split(separator: UInt8(ascii: "\n"))
         #expect(lines.count == 1 + thread.records.count)
         let head = try ChappieJSON(parsing: Array(lines[0]))
         #expect(head["id"]?.string == thread.id && head["records"] == nil)
@@ -152,7 +152,7 @@ enum SampleThread {
         let thread = try SampleThread.thread(
             title: "All *about* it", [("What is\nit?", "a `tick` and ``` three", "It **is**.")])
         #expect(
-            ThreadFormat.markdown.text(of: thread) == """
+            ChappieThreadFormat.markdown.text(of: thread) == """
                 # All \\*about\\* it
 
                 - Thread: `0199-sample`
@@ -189,17 +189,17 @@ enum SampleThread {
     @Test func commentaryStandsBesideTheAnswer() throws {
         let thread = try SampleThread.commented(
             [("I'll look.", "commentary"), ("Four.", "final_answer")], answer: "Four.")
-        let markdown = ThreadFormat.markdown.text(of: thread)
+        let markdown = ChappieThreadFormat.markdown.text(of: thread)
         #expect(markdown.contains("### Commentary\n\n> I'll look.\n\n### Answer\n\nFour.\n"))
         #expect(markdown.ranges(of: "Four.").count == 1)
-        let page = ThreadFormat.html.text(of: thread)
+        let page = ChappieThreadFormat.html.text(of: thread)
         #expect(page.contains("<details class=\"aside\"><summary>Commentary</summary>"))
-        #expect(ThreadFormat.json.text(of: thread).contains(#""phase":"commentary""#))
+        #expect(ChappieThreadFormat.json.text(of: thread).contains(#""phase":"commentary""#))
         // An answer may be nothing but commentary, and come in several messages.
-        let only = ThreadFormat.markdown.text(
+        let only = ChappieThreadFormat.markdown.text(
             of: try SampleThread.commented([("Done.", "commentary")], answer: "Done."))
         #expect(only.contains("### Answer\n\nDone.") && !only.contains("### Commentary"))
-        let parts = ThreadFormat.markdown.text(
+        let parts = ChappieThreadFormat.markdown.text(
             of: try SampleThread.commented([("Fo", "partial_answer"), ("ur", "final_answer")], answer: "Four"))
         #expect(parts.ranges(of: "### Answer").count == 2)
     }
@@ -218,7 +218,7 @@ enum SampleThread {
         ]
         for (kind, body, sentence) in ends {
             let thread = try SampleThread.thread([(.turnStarted, started), (kind, body)])
-            #expect(ThreadFormat.markdown.text(of: thread).contains(sentence))
+            #expect(ChappieThreadFormat.markdown.text(of: thread).contains(sentence))
         }
     }
 
@@ -239,7 +239,7 @@ enum SampleThread {
         var within = turn("a", "first") + turn("b", "second")
         within.insert(compaction, at: 3)
         for events in [between, within] {
-            let text = ThreadFormat.markdown.text(of: try SampleThread.thread(events))
+            let text = ChappieThreadFormat.markdown.text(of: try SampleThread.thread(events))
             let places = ["re first", "> in short", "> second", "re second"].map { text.firstRange(of: $0)?.lowerBound }
             #expect(!places.contains(nil))
             #expect(places.compactMap { $0 } == places.compactMap { $0 }.sorted())
@@ -250,7 +250,7 @@ enum SampleThread {
     func nothingBreaksTheTranscript(_ text: String) throws {
         for turn in [(text, "o", "a"), ("q", text, "a"), ("q", "o", text)] {
             let thread = try SampleThread.thread(title: text, [turn, ("last question", "o", "last answer")])
-            let markdown = ThreadFormat.markdown.text(of: thread)
+            let markdown = ChappieThreadFormat.markdown.text(of: thread)
             let html = try #require(MarkdownHTML.html(of: markdown))
             #expect(html.components(separatedBy: "<h2>1. 2026").count == 2)
             #expect(html.components(separatedBy: "<h2>2. 2026").count == 2)
@@ -264,7 +264,7 @@ enum SampleThread {
 
     @Test func anAnswersHeadingsAreMarkdownBelowThoseOfTheTranscript() throws {
         let answer = "# You asked\n\n- Words: 4\n\nPlain\n=====\n\n> Quoted\n> ---\n\n```text\n# code\n```"
-        let text = ThreadFormat.markdown.text(of: try SampleThread.thread([("q", "o", answer)]))
+        let text = ChappieThreadFormat.markdown.text(of: try SampleThread.thread([("q", "o", answer)]))
         let moved = "#### You asked\n\n- Words: 4\n\n#### Plain\n\n\n> ##### Quoted\n>\n\n```text\n# code\n```"
         #expect(text.contains("\n### Answer\n\n\(moved)\n\n"))
     }
@@ -289,7 +289,7 @@ enum SampleThread {
 
     @Test(arguments: SampleThread.hostile)
     func aPageHasNoElementsButItsOwn(_ text: String) throws {
-        let page = ThreadFormat.html.text(of: try SampleThread.thread(title: text, [(text, text, text)]))
+        let page = ChappieThreadFormat.html.text(of: try SampleThread.thread(title: text, [(text, text, text)]))
         let tags = page.split(separator: "<").dropFirst().map { $0.prefix { $0 != ">" } }
         let elements: Set = [
             "!DOCTYPE", "a", "article", "blockquote", "body", "code", "del", "details", "div", "em", "footer", "h1",
@@ -340,16 +340,16 @@ enum SampleThread {
         ]
         let messages: ChappieJSON = [["type": "message", "role": "user", "content": parts]]
         let thread = try SampleThread.thread([(.turnStarted, ["turn": "t", "messages": messages, "model": "m"])])
-        let page = ThreadFormat.html.text(of: thread)
+        let page = ChappieThreadFormat.html.text(of: thread)
         #expect(page.contains("<img src=\"data:image/png;base64,aGVsbG8=\" alt=\"image: image/png, 1 KB\">"))
         #expect(page.contains("image: https://host.example/a.png?b&amp;c"))
         #expect(page.contains("file: &lt;b&gt;.pdf, application/pdf, 1 KB"))
-        let text = ThreadFormat.markdown.text(of: thread)
+        let text = ChappieThreadFormat.markdown.text(of: thread)
         #expect(text.contains("*[image: image/png, 1 KB]*") && !text.contains("aGVsbG8"))
     }
 
-    @Test(arguments: [ThreadFormat.markdown, .html])
-    func aMegabyteIsOneMessageLikeAnother(_ format: ThreadFormat) throws {
+    @Test(arguments: [ChappieThreadFormat.markdown, .html])
+    func aMegabyteIsOneMessageLikeAnother(_ format: ChappieThreadFormat) throws {
         let long = String(repeating: "\u{202E}word ", count: 1_000_000 / 8) + "the end"
         let text = format.text(of: try SampleThread.thread([(long, "o", long)]))
         #expect(text.utf8.count > 2_000_000 && text.components(separatedBy: "the end").count == 3)

@@ -1,6 +1,5 @@
+@_spi(ChappieInternals) import ChappieCore
 import ChappieRuntime
-import ChappieSDK
-import FoundationEssentials
 
 /// Reads a session file of the Codex CLI, `$CODEX_HOME/sessions/YYYY/MM/DD/rollout-….jsonl`; tried with what version 0.163.0
 /// writes.
@@ -13,7 +12,7 @@ struct CodexSession {
     private var nextID: String?
     private var model = ""
 
-    static func read(_ lines: [(line: Int, json: ChappieJSON)]) throws(ThreadFault) -> ThreadImport {
+    static func read(_ lines: [(line: Int, json: ChappieJSON)]) throws(ThreadFault) -> ChappieThreadImport {
         guard let first = lines.first, let id = first.json["payload"]?["id"]?.string,
             let thread = ForeignThread(id: id)
         else { throw .line(lines.first?.line ?? 1, "it names no session") }
@@ -25,9 +24,9 @@ struct CodexSession {
             session.add(type, payload, at: date)
         }
         session.endTurn()
-        return ThreadImport(
+        return ChappieThreadImport(
             source: .codex, threads: session.thread.isEmpty ? [] : [try session.thread.thread()],
-            skipped: session.thread.skipped)
+            leftOut: session.thread.skipped)
     }
 
     private init(thread: ForeignThread) { self.thread = thread }

@@ -1,35 +1,33 @@
-import CSQLite
-import ChappieRuntime
-import ChappieSDK
-import FoundationEssentials
+@_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) import ChappieSQLite
 
 /// Reads the log database of the program `llm` (`llm logs path`); tried with what versions 0.19, 0.27.1 and 0.36 write. Up to
 /// some version before 0.36 a log is a list of responses in conversations; since then it is a tree of messages, and what is
 /// older stays where it was.
 enum LLMLog {
-    static func read(_ path: String) throws(ThreadFault) -> ThreadImport {
-        let file = try SQLiteFile(path)
-        var all = ThreadImport(source: .llm, threads: [])
+    static func read(_ path: String) throws(ThreadFault) -> ChappieThreadImport {
+        let file = try LLMDatabase(path)
+        var all = ChappieThreadImport(source: .llm, threads: [])
         let (isList, isTree) = (try file.has("responses"), try file.has("turns"))
         guard isList || isTree else { throw .unknown }
         let found = try conversations(file)
         var ids: Set<String> = []
         for thread in found + (try messageTrees(file)) {
-            for (what, count) in thread.skipped { all.skipped[what, default: 0] += count }
+            for (what, count) in thread.skipped { all.leftOut[what, default: 0] += count }
             if !thread.isEmpty, ids.insert(thread.id).inserted {
                 all.threads.append(try thread.thread())
             }
         }
         for (table, what) in [("prompt_attachments", "attachment"), ("prompt_fragments", "fragment")] {
             let count = try file.has(table) ? file.rows("SELECT 1 FROM \(table)", of: table).count : 0
-            if count > 0 { all.skipped[what, default: 0] += count }
+            if count > 0 { all.leftOut[what, default: 0] += count }
         }
         return all
     }
 
     // MARK: Responses in conversations
 
-    private static func conversations(_ file: SQLiteFile) throws(ThreadFault) -> [ForeignThread] {
+    private static func conversations(_ file: LLMDatabase) throws(ThreadFault) -> [ForeignThread] {
         guard try file.has("responses"), try file.has("conversations") else { return [] }
         let calls = try grouped(file, "tool_calls")
         let results = try grouped(file, "tool_results")
@@ -78,7 +76,7 @@ enum LLMLog {
     }
 
     private static func grouped(
-        _ file: SQLiteFile, _ table: String
+        _ file: LLMDatabase, _ table: String
     ) throws(ThreadFault) -> [String: [[String: String]]] {
         guard try file.has(table) else { return [:] }
         let rows = try file.rows("SELECT * FROM \(table) ORDER BY id", of: table)
@@ -87,7 +85,7 @@ enum LLMLog {
 
     // MARK: A tree of messages
 
-    private static func messageTrees(_ file: SQLiteFile) throws(ThreadFault) -> [ForeignThread] {
+    private static func messageTrees(_ file: LLMDatabase) throws(ThreadFault) -> [ForeignThread] {
         guard try file.has("turns"), try file.has("messages"), try file.has("parts") else { return [] }
         var messages: [String: [String: String]] = [:]
         for row in try file.rows("SELECT hash, parent_hash, role FROM messages", of: "messages") {
@@ -189,35 +187,15 @@ enum LLMLog {
     }
 }
 
-/// A database that is only read, and may come from anybody.
-final class SQLiteFile {
-    private let handle: OpaquePointer
-    /// How many times a million steps the statements may still take: a damaged file may lead in circles.
-    private var patience = 500
+/// A database of `llm`. It may come from anybody.
+private struct LLMDatabase {
+    private let database: SQLiteDatabase<SQLiteFailure>
 
     init(_ path: String) throws(ThreadFault) {
-        var handle: OpaquePointer?
-        let code = sqlite3_open_v2(path, &handle, SQLITE_OPEN_READONLY, nil)
-        guard code == SQLITE_OK, let handle else {
-            sqlite3_close_v2(handle)
-            throw .table("sqlite_schema", String(cString: sqlite3_errstr(code)))
-        }
-        self.handle = handle
-        sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, 64 << 20)
-        sqlite3_progress_handler(
-            handle, 1_000_000,
-            { context in
-                guard let context else { return 1 }
-                let file = Unmanaged<SQLiteFile>.fromOpaque(context).takeUnretainedValue()
-                file.patience -= 1
-                return file.patience < 0 ? 1 : 0
-            }, Unmanaged.passUnretained(self).toOpaque())
-        for setting in ["trusted_schema = OFF", "cell_size_check = ON", "query_only = ON"] {
-            _ = try rows("PRAGMA \(setting)", of: "sqlite_schema")
+        do throws(SQLiteFailure) { database = try SQLiteDatabase(reading: path) { $0 } } catch {
+            throw .table("sqlite_schema", error.words)
         }
     }
-
-    deinit { sqlite3_close_v2(handle) }
 
     /// Whether there is such a table, one that holds its rows and computes nothing.
     func has(_ table: String) throws(ThreadFault) -> Bool {
@@ -230,30 +208,10 @@ final class SQLiteFile {
         return tables.contains { $0["name"] == table }
     }
 
-    /// The rows of a query, each value as its text; what is NULL is left out.
+    /// The rows of a query, each value as its text; a value that is NULL is left out.
     func rows(_ query: String, of table: String) throws(ThreadFault) -> [[String: String]] {
-        var statement: OpaquePointer?
-        guard sqlite3_prepare_v2(handle, query, -1, &statement, nil) == SQLITE_OK else { throw failure(table) }
-        defer { sqlite3_finalize(statement) }
-        var rows: [[String: String]] = []
-        while true {
-            switch sqlite3_step(statement) {
-            case SQLITE_ROW:
-                var row: [String: String] = [:]
-                for column in 0..<sqlite3_column_count(statement) {
-                    guard let name = sqlite3_column_name(statement, column),
-                        let text = sqlite3_column_text(statement, column)
-                    else { continue }
-                    let count = Int(sqlite3_column_bytes(statement, column))
-                    row[String(cString: name)] = String(
-                        decoding: UnsafeBufferPointer(start: text, count: count), as: UTF8.self)
-                }
-                rows.append(row)
-            case SQLITE_DONE: return rows
-            default: throw failure(table)
-            }
+        do throws(SQLiteFailure) { return try database.rows(query) { $0.texts } } catch {
+            throw .table(table, error.words)
         }
     }
-
-    private func failure(_ table: String) -> ThreadFault { .table(table, String(cString: sqlite3_errmsg(handle))) }
 }

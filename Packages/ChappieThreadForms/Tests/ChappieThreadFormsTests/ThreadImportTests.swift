@@ -1,13 +1,17 @@
 import CSQLite
+import ChappieClient
+@_spi(ChappieInternals) import ChappieCore
 import ChappieRuntime
-import ChappieSDK
 import FoundationEssentials
+import TestFixtures
 import Testing
 
-@testable import chappie
+@testable import ChappieThreadForms
 
 @Suite struct ThreadImportTests {
-    private let folder = TemporaryFolder()
+    private let folder: TemporaryDirectory
+
+    init() throws { folder = try TemporaryDirectory() }
 
     private func lines(_ lines: [String]) -> [UInt8] { Array((lines.joined(separator: "\n") + "\n").utf8) }
 
@@ -60,15 +64,15 @@ import Testing
         let said = session.map {
             $0.replacing(#"{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"x"}"#, with: phased)
         }
-        let turn = try #require(try ThreadImport(lines(said)).threads.first?.turns.first)
+        let turn = try #require(try ChappieThreadImport(lines(said)).threads.first?.turns.first)
         #expect(turn.commentary == "I'll look." && turn.outputText == "Done.")
     }
 
     @Test func aCodexSessionBecomesAThread() throws {
-        let read = try ThreadImport(lines(session))
+        let read = try ChappieThreadImport(lines(session))
         let thread = try #require(read.threads.first)
         #expect(read.source == .codex && read.threads.count == 1 && thread.id == "01a2-session")
-        #expect(read.skipped == ["instruction of the program": 2, "reasoning": 1])
+        #expect(read.leftOut == ["instruction of the program": 2, "reasoning": 1])
         #expect(thread.turns.map(\.id) == ["turn-a", "turn-b"])
         #expect(thread.turns.map(\.model) == ["gpt-6-sol", "gpt-6-luna"])
         #expect(thread.turns.map { $0.messages.map(\.text) } == [["Run it."], ["And <b>then</b>?"]])
@@ -81,9 +85,9 @@ import Testing
                 "message", "function_call", "function_call_output", "message", "message", "message",
             ])
         #expect(
-            ThreadFormat.markdown.text(of: thread).contains(
+            ChappieThreadFormat.markdown.text(of: thread).contains(
                 "### Tool `exec`\n\n```json\n{\"cmd\":\"ls\"}\n```\n\n```\nfiles\n```"))
-        #expect(thread == (try ThreadImport(lines(session)).threads.first), "a second import has other ids")
+        #expect(thread == (try ChappieThreadImport(lines(session)).threads.first), "a second import has other ids")
     }
 
     @Test func anOlderSessionHasTurnsByItsMessages() throws {
@@ -93,7 +97,7 @@ import Testing
             line(13, "response_item", message("assistant", "1")), line(14, "response_item", message("user", "two")),
             line(15, "response_item", message("assistant", "2")), line(16, "response_item", message("assistant", "2b")),
         ]
-        let thread = try #require(try ThreadImport(lines(old)).threads.first)
+        let thread = try #require(try ChappieThreadImport(lines(old)).threads.first)
         #expect(thread.turns.map(\.id) == ["01a2-session-1", "01a2-session-2"])
         #expect(thread.turns.map(\.outputText) == ["1", "2b"])
         #expect(thread.turns.map(\.model) == ["gpt-6-luna", "gpt-6-luna"])
@@ -101,18 +105,18 @@ import Testing
 
     @Test func whatWasCutIsToldAndWhatHasNoResultIsLeftOut() throws {
         let cut = Array(session.prefix(9)) + [line(14, "event_msg", #"{"type":"turn_aborted"}"#)]
-        let read = try ThreadImport(lines(cut))
+        let read = try ChappieThreadImport(lines(cut))
         #expect(read.threads.first?.turns.map(\.status) == [.interrupted])
-        #expect(read.skipped["tool call without its result"] == 1)
+        #expect(read.leftOut["tool call without its result"] == 1)
         let failed = Array(session.prefix(7)) + [line(14, "event_msg", #"{"type":"error","message":"Over."}"#)]
-        #expect(try ThreadImport(lines(failed)).threads.first?.turns.map(\.error) == ["Over."])
-        let torn = try ThreadImport(lines(session).dropLast(30) + [])
+        #expect(try ChappieThreadImport(lines(failed)).threads.first?.turns.map(\.error) == ["Over."])
+        let torn = try ChappieThreadImport(lines(session).dropLast(30) + [])
         #expect(torn.threads.first?.turns.map(\.outputText) == ["Done.", ""])
-        #expect(torn.skipped["half a line at the end"] == 1)
+        #expect(torn.leftOut["half a line at the end"] == 1)
     }
 
     @Test func aCompactionIsKept() throws {
-        let read = try ThreadImport(
+        let read = try ChappieThreadImport(
             lines(session.prefix(14) + [line(17, "compacted", #"{"message":"In short."}"#)] + session.suffix(4)))
         let thread = try #require(read.threads.first)
         #expect(thread.compactionSummaries == ["In short."])
@@ -186,7 +190,7 @@ import Testing
 
     @Test(arguments: [conversations, messageTree, conversations + messageTree])
     func aLogBecomesThreads(_ statements: [String]) throws {
-        let read = try ThreadImport(path: try database(statements))
+        let read = try ChappieThreadImport(path: try database(statements))
         let thread = try #require(read.threads.first)
         #expect(read.source == .llm && thread.id == "01aa")
         #expect(thread.turns.map(\.id) == ["r1", "r3"])
@@ -199,7 +203,7 @@ import Testing
                 "message", "message", "message", "function_call", "function_call_output", "message", "message",
                 "message",
             ])
-        #expect(!read.skipped.isEmpty)
+        #expect(!read.leftOut.isEmpty)
         if statements == Self.conversations {
             #expect(read.threads.map(\.id) == ["01aa", "01bb"] && read.threads[1].turns[0].model == "other")
         }
@@ -209,7 +213,7 @@ import Testing
     func aDurationThatNoneHasIsLeftOut(_ duration: String) throws {
         for (table, statements) in [("responses", Self.conversations), ("turns", Self.messageTree)] {
             let path = try database(statements + ["UPDATE \(table) SET duration_ms = \(duration)"])
-            let thread = try #require(try ThreadImport(path: path).threads.first)
+            let thread = try #require(try ChappieThreadImport(path: path).threads.first)
             #expect(thread.summary.updatedAt == ForeignThread.date("2026-11-22T12:24:40Z"))
             try FileManager.default.removeItem(atPath: path)
         }
@@ -221,8 +225,8 @@ import Testing
     ])
     func whatIsNoPlainTableIsNotRead(_ statement: String) throws {
         let path = try database([Self.conversations[0], statement])
-        let error = #expect(throws: CommandLineError.self) { try ThreadImport(path: path) }
-        #expect(error?.message.contains("It is no thread") == true)
+        let error = #expect(throws: ChappieThreadImportError.self) { try ChappieThreadImport(path: path) }
+        #expect(error?.reason.contains("It is no thread") == true)
     }
 
     // MARK: What can't be read
@@ -249,20 +253,22 @@ import Testing
     func aDamagedFileIsRefusedWithItsPlace(_ text: String, _ sentence: String) throws {
         let path = folder.path + "/file"
         try Data(text.utf8).write(to: URL(filePath: path))
-        let error = #expect(throws: CommandLineError.self) { try ThreadImport(path: path) }
-        #expect(error?.status == .badData && error?.message.contains(sentence) == true, "\(error?.message ?? "")")
+        let error = #expect(throws: ChappieThreadImportError.self) { try ChappieThreadImport(path: path) }
+        #expect(
+            error?.code != .unreadable && error?.path == path && error?.reason.contains(sentence) == true,
+            "\(error?.reason ?? "")")
     }
 
     @Test func aDamagedDatabaseNamesItsTable() throws {
         let path = try database(Self.messageTree + ["UPDATE turns SET tip_message_hash = 'gone' WHERE id = 'r3'"])
-        let error = #expect(throws: CommandLineError.self) { try ThreadImport(path: path) }
-        #expect(error?.message.contains("The table messages") == true)
+        let error = #expect(throws: ChappieThreadImportError.self) { try ChappieThreadImport(path: path) }
+        #expect(error?.reason.contains("The table messages") == true)
         var bytes = Array(try Data(contentsOf: URL(filePath: path)))
         for place in bytes.indices.dropFirst(100) { bytes[place] = 0xA5 }
         try Data(bytes).write(to: URL(filePath: path))
-        #expect(throws: CommandLineError.self) { try ThreadImport(path: path) }
-        #expect(throws: CommandLineError.self) { try ThreadImport(path: folder.path + "/missing") }
-        #expect(throws: CommandLineError.self) { try ThreadImport(path: folder.path) }
+        #expect(throws: ChappieThreadImportError.self) { try ChappieThreadImport(path: path) }
+        #expect(throws: ChappieThreadImportError.self) { try ChappieThreadImport(path: folder.path + "/missing") }
+        #expect(throws: ChappieThreadImportError.self) { try ChappieThreadImport(path: folder.path) }
     }
 
     @Test func aFolderOfSessionsGivesItsFiles() throws {
@@ -271,11 +277,11 @@ import Testing
         for name in ["rollout-b.jsonl", "rollout-a.jsonl", "other.jsonl"] {
             try Data().write(to: URL(filePath: day + "/" + name))
         }
-        #expect(ThreadImport.files(at: folder.path) == [day + "/rollout-a.jsonl", day + "/rollout-b.jsonl"])
-        #expect(ThreadImport.files(at: day + "/other.jsonl") == [day + "/other.jsonl"])
-        let read = try ThreadImport.all(at: folder.path)
-        #expect(read.map(\.skipped) == ["a", "b"].map { ["unreadable file \(day)/rollout-\($0).jsonl": 1] })
-        #expect(throws: CommandLineError.self) { try ThreadImport.all(at: day + "/rollout-a.jsonl") }
+        #expect(ChappieThreadImport.files(at: folder.path) == [day + "/rollout-a.jsonl", day + "/rollout-b.jsonl"])
+        #expect(ChappieThreadImport.files(at: day + "/other.jsonl") == [day + "/other.jsonl"])
+        let read = try ChappieThreadImport.all(at: folder.path)
+        #expect(read.map(\.leftOut) == ["a", "b"].map { ["unreadable file \(day)/rollout-\($0).jsonl": 1] })
+        #expect(throws: ChappieThreadImportError.self) { try ChappieThreadImport.all(at: day + "/rollout-a.jsonl") }
     }
 
     @Test(arguments: [

@@ -1,0 +1,46 @@
+/// The fenced code blocks of a Markdown text, also those inside list items.
+public enum CodeBlock {
+    /// The content of the first one, with a line feed at the end of each line; `nil` if there is none. One that does not end
+    /// goes to the end of the text.
+    public static func first(in text: String) -> String? {
+        var lines = lines(of: text)[...]
+        // The columns at which the text of the list items begins that the line is in, from the outermost one.
+        var items: [Int] = []
+        while var line = lines.popFirst() {
+            var start = LineStart(line)
+            guard start.kind != .blank else { continue }
+            while let item = items.last, item > start.indent { items.removeLast() }
+            start = LineStart(line, inside: items.last ?? 0)
+            while case .item(_, _, let content, isEmpty: false) = start.kind {
+                items.append(content)
+                blankMarker(of: &line)
+                start = LineStart(line, inside: content)
+            }
+            guard case .fence(let fence) = start.kind else { continue }
+            let end = lines.firstIndex { fence.isClosed(by: $0) } ?? lines.endIndex
+            var content = lines[..<end]
+            // The line feed at the end of the text is no line of the block.
+            if end == lines.endIndex, content.last?.isEmpty == true { content.removeLast() }
+            return content.map { String(decoding: unindented($0, by: start.indent), as: UTF8.self) + "\n" }.joined()
+        }
+        return nil
+    }
+
+    private static func lines(of text: String) -> [ArraySlice<UInt8>] {
+        var lines = Array(text.utf8).split(separator: 0x0A, omittingEmptySubsequences: false)
+        for index in lines.indices.dropLast() where lines[index].last == 0x0D { lines[index].removeLast() }
+        return lines
+    }
+
+    /// Writes blanks over a list item's marker: what follows keeps its columns.
+    private static func blankMarker(of line: inout ArraySlice<UInt8>) {
+        guard let start = line.firstIndex(where: { !Fence.isBlank($0) }) else { return }
+        let end = line[start...].firstIndex(where: Fence.isBlank) ?? line.endIndex
+        for index in start..<end { line[index] = 0x20 }
+    }
+
+    /// Without as much of its indentation as the fence had.
+    private static func unindented(_ line: ArraySlice<UInt8>, by indent: Int) -> ArraySlice<UInt8> {
+        line.dropFirst(line.prefix(indent).prefix { $0 == 0x20 }.count)
+    }
+}

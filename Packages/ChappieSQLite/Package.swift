@@ -1,0 +1,32 @@
+// swift-tools-version: 6.2
+// A connection to an SQLite database: what our own adapters and readers share.
+import PackageDescription
+
+let package = Package(
+    name: "ChappieSQLite",
+    platforms: [.macOS(.v15), .iOS(.v18)],
+    products: [.library(name: "ChappieSQLite", targets: ["ChappieSQLite"])],
+    dependencies: [
+        .package(path: "../CSQLite")
+    ],
+    targets: [
+        .target(
+            name: "ChappieSQLite",
+            dependencies: [
+                "CSQLite"
+            ])
+    ],
+    swiftLanguageModes: [.v6],
+    cLanguageStandard: .c11
+)
+
+let cModules: Set<String> = []
+for target in package.targets where !cModules.contains(target.name) {
+    target.swiftSettings = [
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("InternalImportsByDefault"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+        .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+        .treatAllWarnings(as: .error),
+    ]
+}

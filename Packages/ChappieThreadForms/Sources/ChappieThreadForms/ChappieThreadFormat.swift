@@ -1,0 +1,44 @@
+@_spi(ChappieInternals) import ChappieCore
+public import ChappieRuntime
+
+/// The forms in which a thread leaves its store.
+///
+/// ```swift
+/// let page = ChappieThreadFormat.html.text(of: try await store.thread(id))
+/// ```
+/// The complete ones come back by ``ChappieThreadImport``. New cases may come: switch with a `default`.
+public enum ChappieThreadFormat: String, Sendable, CaseIterable {
+    /// One JSON document, complete.
+    case json
+    /// A line that names the thread, then one for each record; complete.
+    case jsonl
+    /// For reading, and for other programs that know Markdown. What was said can't break out of its place.
+    case markdown
+    /// A page for a browser and for paper, which needs no other file, runs nothing and fetches nothing.
+    case html
+
+    /// The form that a file's name asks for; `nil` if it asks for none.
+    public init?(fileName: String) {
+        switch fileName.split(separator: ".").last?.lowercased() {
+        case "json": self = .json
+        case "jsonl": self = .jsonl
+        case "md", "markdown": self = .markdown
+        case "html", "htm": self = .html
+        default: return nil
+        }
+    }
+
+    /// The thread in this form, with a line feed at the end. A terminal has nothing to obey in Markdown and in a page.
+    public func text(of thread: ChappieThread) -> String {
+        switch self {
+        case .json: return thread.json.serialized() + "\n"
+        case .jsonl:
+            var head = thread.json.object ?? [:]
+            head["records"] = nil
+            let lines = [.object(head)] + thread.records.map(ChappieThread.json(of:))
+            return lines.map { $0.serialized() + "\n" }.joined()
+        case .markdown: return ThreadMarkdown.text(of: thread)
+        case .html: return ThreadPage.text(of: thread)
+        }
+    }
+}

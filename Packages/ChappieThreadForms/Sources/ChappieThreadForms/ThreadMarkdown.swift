@@ -1,0 +1,65 @@
+@_spi(ChappieInternals) import ChappieCore
+import ChappieMarkdown
+import ChappieRuntime
+
+/// A thread as Markdown: questions are quoted, what tools said is in fences, an answer's headings are moved down.
+enum ThreadMarkdown {
+    static func text(of thread: ChappieThread) -> String {
+        let summary = thread.summary
+        var blocks = [
+            "# " + SafeMarkdown.line(summary.name),
+            """
+            - Thread: \(SafeMarkdown.code(thread.id))
+            - Model: \(SafeMarkdown.code(summary.model))
+            - Begun: \(summary.createdAt.minute) UTC
+            - Last change: \(summary.updatedAt.minute) UTC
+            """,
+        ]
+        for entry in ThreadTranscript(of: thread).entries {
+            switch entry {
+            case .turn(let turn): add(turn, to: &blocks)
+            case .compaction(let summary):
+                blocks.append("---\n\n*The conversation was made shorter here.*")
+                if let summary { blocks.append(SafeMarkdown.quoted(summary)) }
+            }
+        }
+        return blocks.joined(separator: "\n\n") + "\n"
+    }
+
+    private static func add(_ entry: ThreadTranscript.Turn, to blocks: inout [String]) {
+        let turn = entry.turn
+        blocks.append("---\n\n## \(turn.number). \(turn.startedAt.minute) UTC")
+        for message in turn.messages {
+            if message.role != .user { blocks.append("*\(SafeMarkdown.line(message.role.rawValue)):*") }
+            for part in message.parts {
+                if case .text(let text) = part {
+                    blocks.append(SafeMarkdown.quoted(text))
+                } else {
+                    blocks.append("*[\(SafeMarkdown.line(part.placeholder))]*")
+                }
+            }
+        }
+        for step in entry.steps {
+            switch step {
+            case .answer(let text):
+                // Its headings stand below those of the transcript, and can't be taken for them.
+                blocks += ["### Answer", SafeMarkdown.passage(text, headingLevel: 4)]
+            case .commentary(let text): blocks += ["### Commentary", SafeMarkdown.quoted(text)]
+            case .reasoning(let text): blocks += ["### Reasoning", SafeMarkdown.quoted(text)]
+            case .call(let call):
+                blocks.append(
+                    "### Tool \(SafeMarkdown.code(call.name))"
+                        + (call.remark.map { ": " + SafeMarkdown.line($0) } ?? ""))
+                let isJSON = (try? ChappieJSON(parsing: call.arguments)) != nil
+                blocks.append(SafeMarkdown.fenced(call.arguments, isJSON ? "json" : ""))
+                if let output = call.output { blocks.append(SafeMarkdown.fenced(output)) }
+            case .other(let kind): blocks.append("*[\(SafeMarkdown.line(kind))]*")
+            }
+        }
+        if let remark = turn.remark { blocks.append("**\(SafeMarkdown.line(remark))**") }
+        if let usage = turn.usage {
+            blocks.append(
+                "*\(SafeMarkdown.code(turn.model)), \(usage.inputTokens) tokens in, \(usage.outputTokens) tokens out*")
+        }
+    }
+}
