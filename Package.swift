@@ -69,6 +69,7 @@ let package = Package(
         .library(name: "ChappieCrypto", targets: ["ChappieCrypto"]),
         .library(name: "ChappieDesktopLinux", targets: ["ChappieDesktopLinux"]),
         .library(name: "ChappieMCP", targets: ["ChappieMCP"]),
+        .library(name: "ChappieProgramTools", targets: ["ChappieProgramTools"]),
         .library(name: "ChappieThreadsPostgres", targets: ["ChappieThreadsPostgres"]),
         .library(name: "ChappieSimulator", targets: ["ChappieSimulator"]),
         .library(name: "ChappieSimulatorServer", targets: ["ChappieSimulatorServer"]),
@@ -109,6 +110,7 @@ let package = Package(
         module("ChappieProcess", ["ChappieCore", "CSpawn"]),
         module("ChappieDesktopLinux", ["ChappieCore", "ChappieAuth", "ChappieProcess"]),
         module("ChappieMCP", ["ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", "ChappieProcess"]),
+        module("ChappieProgramTools", ["ChappieCore", "ChappieJSONSchema", "ChappieClient", "ChappieProcess"]),
         module("CPostgres", []),
         module("ChappieThreadsPostgres", ["ChappieCore", "ChappieAuth", "ChappieRuntime", "CPostgres"]),
         // Faces of the command line
@@ -151,7 +153,8 @@ let package = Package(
                 "ChappieSDK", "ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", "ChappieCurl",
                 "ChappieHTTP",
                 "ChappieWebSocket", "ChappieKeychainLinux", "ChappieCrypto", "ChappieDesktopLinux", "ChappieProcess",
-                "ChappieMCP", "ChappieRuntime", "ChappieThreadForms", "ChappieThreadsSQLite", "ChappieSignInUI",
+                "ChappieMCP", "ChappieProgramTools", "ChappieRuntime", "ChappieThreadForms", "ChappieThreadsSQLite",
+                "ChappieSignInUI",
                 "CSpawn",
                 "ChappieMarkdown", "ChappieLineEditor", "CQRencode", "ChappieSimulator", "ChappieSimulatorServer",
                 httpTypes, argumentParser,
@@ -211,6 +214,7 @@ let package = Package(
             ["ChappieCore", "ChappieAuth", "ChappieHTTP", "ChappieTesting", "ChappieSimulatorServer", httpTypes]),
         tests(of: "ChappieProcess", ["ChappieCore", "TestFixtures"]),
         tests(of: "ChappieDesktopLinux", ["ChappieAuth", "ChappieProcess", "TestFixtures"]),
+        tests(of: "ChappieProgramTools", ["ChappieCore", "ChappieClient", "ChappieProcess", "TestFixtures"]),
         tests(of: "ChappieMCP", ["ChappieCore", "ChappieJSONSchema", "ChappieClient", "TestFixtures"]),
         tests(of: "ChappieMarkdown"),
         tests(

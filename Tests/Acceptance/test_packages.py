@@ -84,7 +84,7 @@ def consumer(tmp_path_factory, published):
     """Tests/Consumer with every Swift block of the landing pages, which asks for a copy of the tree."""
     package = tmp_path_factory.mktemp("consumer")
     shutil.copytree(ROOT / "Tests/Consumer", package, dirs_exist_ok=True)
-    shown = ["ChappieSDKRuntime", "ChappieThreadForms"]
+    shown = ["ChappieSDKRuntime", "ChappieThreadForms", "ChappieProgramTools"]
     for page in sorted(ROOT.glob("Packages/*/Sources/*/*.docc/*.md")):
         is_for_tests = page.stem == "ChappieSDKTesting"
         folder = "Tests/SDKConsumerTests" if is_for_tests else "Sources/sdk-consumer"

@@ -127,10 +127,7 @@ extension DecodingError {
     var keyPath: String {
         var keys = context?.codingPath ?? []
         if case .keyNotFound(let key, _) = self { keys.append(key) }
-        return keys.reduce("") { path, key in
-            if let index = key.intValue { return "\(path)[\(index)]" }
-            return path.isEmpty ? key.stringValue : "\(path).\(key.stringValue)"
-        }
+        return keys.keyPath
     }
 
     /// A sentence about what is wrong there.

@@ -10,8 +10,11 @@ import CSQLite
 
 /// A value for a statement's `?`.
 @_spi(ChappieInternals) public enum SQLiteValue {
+    /// A number.
     case integer(Int)
+    /// Text.
     case text(String)
+    /// A blob.
     case bytes([UInt8])
 }
 

@@ -1,6 +1,7 @@
 import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
 import ChappieMCP
+import ChappieProgramTools
 import ChappieRuntime
 import ChappieSDK
 import ChappieSimulator
@@ -144,6 +145,7 @@ struct CommandLineError: Error {
         case let error as SimulatorError where [.portInUse, .listenFailed].contains(error.code):
             (.unavailable, "simulator_unavailable")
         case is SimulatorError: (.usage, "simulator_settings")
+        case is ChappieToolManifestError: (.usage, "usage")
         case is ChappieMCPError: (.unavailable, "tool_server")
         default: (.internalError, "internal")
         }

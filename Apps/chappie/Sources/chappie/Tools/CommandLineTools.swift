@@ -1,4 +1,5 @@
 import ChappieMCP
+import ChappieProgramTools
 import ChappieSDK
 import Synchronization
 
@@ -12,7 +13,7 @@ struct CommandLineTools: Sendable {
     init(manifests: [String], _ environment: ProgramEnvironment, _ console: Console) throws {
         var (tools, servers): ([ChappieHostTool], [ChappieMCPServer]) = ([], [])
         for path in manifests {
-            let manifest = try ToolManifest(path: path, environment: environment)
+            let manifest = try ChappieToolManifest(SmallFile.read(path), file: path) { environment[$0] }
             for tool in manifest.tools {
                 guard !tools.contains(where: { $0.name == tool.name }) else {
                     throw CommandLineError.usage("\(path): an earlier manifest has the tool \(tool.name) as well.")

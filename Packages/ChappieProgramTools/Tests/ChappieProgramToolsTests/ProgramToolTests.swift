@@ -1,19 +1,18 @@
 @_spi(ChappieInternals) import ChappieCore
 @_spi(ChappieInternals) import ChappieProcess
-import ChappieSDK
 import FoundationEssentials
 import Glibc
-import Synchronization
+import TestFixtures
 import Testing
 
-@testable import chappie
+@testable import ChappieProgramTools
 
-struct ExecutableToolTests {
-    private static func tool(_ script: String, folder: TemporaryFolder? = nil) -> ExecutableTool {
+struct ProgramToolTests {
+    private static func tool(_ script: String, folder: TemporaryDirectory? = nil) -> ChappieProgramTool {
         let shell = ProgramInvocation(
             path: "/bin/sh", arguments: ["-c", script], environment: ["PATH": "/usr/bin:/bin"],
             workingDirectory: folder?.path)
-        return ExecutableTool(name: "t", invocation: shell, outputLimit: 1000)
+        return ChappieProgramTool(name: "t", invocation: shell, outputLimit: 1000)
     }
 
     @Test(
@@ -47,14 +46,14 @@ struct ExecutableToolTests {
 
     @Test func whatIsNoProgramIsAFailure() async throws {
         let nothing = ProgramInvocation(path: "/nowhere/program", environment: [:])
-        let result = try await ExecutableTool(name: "t", invocation: nothing).run([:])
+        let result = try await ChappieProgramTool(name: "t", invocation: nothing).run([:])
         #expect(
             result == ChappieToolResult(output: "The tool can't be started: No such file or directory.", isError: true))
     }
 
     @Test(arguments: ["", "trap '' TERM; "])
     func aToolThatHangsIsGoneWhenItsCallIsCancelled(trap: String) async throws {
-        let folder = TemporaryFolder()
+        let folder = try TemporaryDirectory()
         let tool = Self.tool(trap + "echo $$ > id.new; mv id.new id; while :; do sleep 1000; done", folder: folder)
         let task = Task { try await tool.run([:]) }
         while access(folder.path + "/id", R_OK) != 0 { await Task.yield() }

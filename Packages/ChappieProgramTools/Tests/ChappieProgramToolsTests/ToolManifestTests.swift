@@ -1,24 +1,21 @@
+import ChappieClient
 @_spi(ChappieInternals) import ChappieCore
-@_spi(ChappieInternals) import ChappieProcess
-import ChappieSDK
+import ChappieProgramTools
 import Glibc
+import TestFixtures
 import Testing
 
-@testable import chappie
-
 struct ToolManifestTests {
-    private static func read(_ text: String, _ variables: [String: String] = [:]) throws -> ToolManifest {
+    private static func read(_ text: String, _ variables: [String: String] = [:]) throws -> ChappieToolManifest {
         let all = ["PATH": "/usr/bin:/bin", "HOME": "/home/someone"].merging(variables) { _, given in given }
-        return try ToolManifest(
-            try ChappieJSON(parsing: text), file: "tools.json", folder: "/usr/",
-            environment: ProgramEnvironment { all[$0] })
+        return try ChappieToolManifest(Array(text.utf8), file: "/usr/tools.json") { all[$0] }
     }
 
     @Test func aToolNeedsNoMoreThanItsNameAndItsCommand() throws {
         let tool = try #require(try Self.read(#"{"tools":[{"name":"t","command":"sh"}]}"#).tools.first)
-        #expect(tool.invocation.path == "/usr/bin/sh" && tool.invocation.arguments.isEmpty)
-        #expect(tool.invocation.environment == ["PATH": "/usr/bin:/bin", "HOME": "/home/someone"])
-        #expect(tool.invocation.workingDirectory == nil)
+        #expect(tool.path == "/usr/bin/sh" && tool.arguments.isEmpty)
+        #expect(tool.environment == ["PATH": "/usr/bin:/bin", "HOME": "/home/someone"])
+        #expect(tool.workingDirectory == nil)
         #expect(tool.policy == .ask && tool.timeout == .seconds(60) && !tool.runsAlone && tool.description == "")
         #expect(tool.inputSchema == ["type": "object", "properties": [:]])
     }
@@ -32,12 +29,18 @@ struct ToolManifestTests {
             """#, ["KEY": "k", "OTHER": "o"])
         let tool = try #require(manifest.tools.first)
         #expect(tool.name == "t-1_a" && tool.description == "d")
-        #expect(tool.invocation.path == "/usr/bin/sh" && tool.invocation.arguments == ["-c", "echo $X"])
+        #expect(tool.path == "/usr/bin/sh" && tool.arguments == ["-c", "echo $X"])
         #expect(
-            tool.invocation.environment == ["PATH": "/usr/bin:/bin", "HOME": "/home/someone", "X": "1", "KEY": "k"])
-        #expect(tool.invocation.workingDirectory == "/usr/lib")
+            tool.environment == ["PATH": "/usr/bin:/bin", "HOME": "/home/someone", "X": "1", "KEY": "k"])
+        #expect(tool.workingDirectory == "/usr/lib")
         #expect(tool.policy == .automatic && tool.timeout == .seconds(0.5) && tool.runsAlone)
         #expect(tool.hostTool.inputSchema == ["type": "object", "required": ["a"]] && tool.hostTool.runsAlone)
+    }
+
+    @Test func aSchemaKeepsTheOrderOfItsMembers() throws {
+        let schema = #"{"type":"object","properties":{"z":{"type":"string"},"a":{"type":"string"},"m":{}}}"#
+        let manifest = try Self.read(#"{"tools":[{"name":"t","command":"sh","inputSchema":\#(schema)}]}"#)
+        #expect(manifest.tools.first?.inputSchema.serialized() == schema)
     }
 
     @Test func serversAreWrittenAsOtherProgramsWriteThem() throws {
@@ -45,7 +48,7 @@ struct ToolManifestTests {
             #"{"mcpServers":{"files":{"type":"stdio","command":"sh","args":["-x"],"env":{"A":"b"},"timeout":9}}}"#)
         #expect(
             manifest.servers == [
-                ToolManifest.Server(
+                ChappieToolManifest.Server(
                     name: "files", command: ["/usr/bin/sh", "-x"],
                     environment: ["PATH": "/usr/bin:/bin", "HOME": "/home/someone", "A": "b"], workingDirectory: nil,
                     policy: .ask, timeout: .seconds(9))
@@ -104,6 +107,19 @@ struct ToolManifestTests {
             (#"{"mcpServers":[]}"#, "mcpServers must be an object."),
             (#"{"mcpServers":{"a":{"command":"sh"},"a":{"command":"sh"}}}"#, "mcpServers has a twice."),
             (
+                #"{"tools":[{"name":"a","command":"sh","env":{"A":"1","A":"2"}}]}"#,
+                "tools[0].env has A twice."
+            ),
+            (#"{"tools":[{"name":"a","command":null}]}"#, "tools[0].command must be a string."),
+            (#"{"tools":[{"name":"a","command":"sh","args":null}]}"#, "tools[0].args must be an array."),
+            (#"{"tools":[null]}"#, "tools[0] must be an object."),
+            (#"{"mcpServers":{"a":null}}"#, "mcpServers.a must be an object."),
+            (#"{"tools":[{"name":"a","command":"sh","env":[]}]}"#, "tools[0].env must be an object."),
+            (
+                #"{"tools":[{"name":"a","command":"sh","timeout":"long"}]}"#,
+                "tools[0].timeout must be seconds, more than 0 and at most 86400."
+            ),
+            (
                 #"{"mcpServers":{"a b":{"command":"sh"}}}"#,
                 "mcpServers.a b must be named with 1 to 64 letters, digits, _ and -."
             ),
@@ -120,9 +136,9 @@ struct ToolManifestTests {
         do {
             _ = try Self.read(text)
             Issue.record("nothing was thrown")
-        } catch let error as CommandLineError {
-            #expect(error.message == "tools.json: " + message)
-            #expect(error.status == .usage)
+        } catch let error as ChappieToolManifestError {
+            #expect(error.errorDescription == "/usr/tools.json: " + message)
+            #expect(message.hasPrefix(error.keyPath))
         }
     }
 
@@ -132,29 +148,26 @@ struct ToolManifestTests {
                 #"{"tools":[{"name":"a","command":"sh","inputSchema":{"type":"object","properties":{"x":{"type":"thing"}}}}]}"#
             )
             Issue.record("nothing was thrown")
-        } catch let error as CommandLineError {
+        } catch let error as ChappieToolManifestError {
             #expect(
-                error.message.hasPrefix(#"tools.json: tools[0].inputSchema can't be used, at "/properties/x"#),
-                "\(error.message)")
+                error.reason.hasPrefix(#"tools[0].inputSchema can't be used, at "/properties/x"#),
+                "\(error.reason)")
         }
     }
 
     @Test func pathsBeginWhereTheManifestIs() throws {
-        let folder = TemporaryFolder()
+        let folder = try TemporaryDirectory()
         #expect(PrivateFile.create(folder.path + "/tool", with: Array("#!/bin/sh\n".utf8)))
         #expect(chmod(folder.path + "/tool", 0o700) == 0)
         let path = folder.path + "/tools.json"
-        #expect(PrivateFile.create(path, with: Array(#"{"tools":[{"name":"t","command":"./tool","cwd":"."}]}"#.utf8)))
-        let tool = try #require(try ToolManifest(path: path, environment: folder.environment()).tools.first)
-        #expect(tool.invocation.path == folder.path + "/./tool")
-        #expect(tool.invocation.workingDirectory == folder.path + "/.")
+        let text = #"{"tools":[{"name":"t","command":"./tool","cwd":"."}]}"#
+        let tool = try #require(try ChappieToolManifest(Array(text.utf8), file: path).tools.first)
+        #expect(tool.path == folder.path + "/./tool")
+        #expect(tool.workingDirectory == folder.path + "/.")
 
-        #expect(PrivateFile.replace(path, with: Array("{".utf8)))
-        do {
-            _ = try ToolManifest(path: path, environment: folder.environment())
-            Issue.record("nothing was thrown")
-        } catch let error as CommandLineError {
-            #expect(error.message.hasPrefix(path + ": The text is not valid JSON"), "\(error.message)")
+        let error = #expect(throws: ChappieToolManifestError.self) {
+            try ChappieToolManifest(Array("{".utf8), file: path)
         }
+        #expect(error?.errorDescription?.hasPrefix(path + ": The text is not valid JSON") == true)
     }
 }

@@ -1,0 +1,175 @@
+@_spi(ChappieInternals) public import ChappieCore
+@_spi(ChappieInternals) import ChappieProcess
+import FoundationEssentials
+
+/// A file that names tools for the model: programs, and Model Context Protocol servers.
+///
+/// ```json
+/// {
+///   "tools": [
+///     { "name": "weather", "description": "The weather in a town.", "command": "./weather.py", "args": ["--metric"],
+///       "inputSchema": { "type": "object", "properties": { "town": { "type": "string" } }, "required": ["town"] },
+///       "policy": "automatic", "timeout": 20 }
+///   ],
+///   "mcpServers": {
+///     "files": { "command": "mcp-server-filesystem", "args": ["/srv/notes"], "passEnv": ["NOTES_KEY"] }
+///   }
+/// }
+/// ```
+///
+/// A program gets the arguments as JSON on its standard input, and its standard output is the result. Every entry may have
+/// `args`, `env` (variables beside `PATH`, `HOME` and `LANG`), `passEnv` (names of variables that are passed on), `cwd` (from
+/// the manifest's folder; default: where this process was started), `policy` (`ask`, which is the default, `automatic` or
+/// `deny`) and `timeout` (seconds for a call; default: 60 for a program, 300 for a server). A `command` without a slash is
+/// looked up in `PATH`, another one from the manifest's folder. A member that is not known here is an error.
+public struct ChappieToolManifest: Sendable, Hashable {
+    /// A Model Context Protocol server, as the manifest describes it: what `ChappieMCPServer` of ChappieMCP is made of.
+    public struct Server: Sendable, Hashable {
+        /// Groups its tools for the model: 1 to 64 letters, digits, `_` and `-`.
+        public var name: String
+        /// The program, as an absolute path, and its arguments.
+        public var command: [String]
+        /// All variables that it gets.
+        public var environment: [String: String]
+        /// Where it starts; `nil` is where this process is.
+        public var workingDirectory: String?
+        /// Whether the user is asked before each call.
+        public var policy: ChappieToolPolicy
+        /// For a call.
+        public var timeout: Duration
+
+        /// A server with the given properties.
+        public init(
+            name: String, command: [String], environment: [String: String], workingDirectory: String? = nil,
+            policy: ChappieToolPolicy = .ask, timeout: Duration = .seconds(300)
+        ) {
+            self.name = name
+            self.command = command
+            self.environment = environment
+            self.workingDirectory = workingDirectory
+            self.policy = policy
+            self.timeout = timeout
+        }
+    }
+
+    /// The programs, in the file's order.
+    public var tools: [ChappieProgramTool] = []
+    /// The servers, in the file's order.
+    public var servers: [Server] = []
+
+    /// Reads a manifest. The programs that it names are there, and may be run.
+    ///
+    /// - Parameters:
+    ///   - json: the file's content.
+    ///   - file: its path: relative paths in it begin in its folder, and errors name it.
+    ///   - variable: looks up a variable of the environment. Default: this process's own.
+    /// - Throws: ``ChappieToolManifestError``, which names the key path.
+    public init(
+        _ json: [UInt8], file: String,
+        variable: @escaping (String) -> String? = { ProcessInfo.processInfo.environment[$0] }
+    ) throws(ChappieToolManifestError) {
+        let value: ChappieJSON
+        do throws(ChappieJSONError) { value = try ChappieJSON(parsing: json) } catch {
+            throw ChappieToolManifestError(file: file, reason: error.errorDescription ?? "It is not JSON.")
+        }
+        do throws(ManifestFault) {
+            if let fault = ManifestFault(doublesIn: value) { throw fault }
+            let document = try ManifestDocument(json)
+            let folder = file.lastIndex(of: "/").map { String(file[...$0]) } ?? "./"
+            try self.init(document, value, place: Place(folder: folder, variable: variable))
+        } catch {
+            throw ChappieToolManifestError(
+                file: file, keyPath: error.path,
+                reason: "\(error.path.isEmpty ? "the manifest" : error.path) \(error.what).")
+        }
+    }
+
+    /// Where a manifest is, for what it says by name.
+    private struct Place {
+        /// Ends with a slash.
+        let folder: String
+        let variable: (String) -> String?
+
+        func absolute(_ path: String) -> String {
+            if path.hasPrefix("/") { return path }
+            return (folder.hasPrefix("/") ? folder : FileManager.default.currentDirectoryPath + "/" + folder) + path
+        }
+    }
+
+    private init(_ document: ManifestDocument, _ json: ChappieJSON, place: Place) throws(ManifestFault) {
+        var names: Set<String> = []
+        for (index, entry) in document.tools.enumerated() {
+            let path = "tools[\(index)]"
+            try Self.check(entry.name, at: "\(path).name")
+            guard names.insert(entry.name).inserted else {
+                throw ManifestFault(path: "\(path).name", what: "is the name of an earlier tool")
+            }
+            let program = try Self.invocation(entry.program, path, place)
+            // A decoder loses the order of the members, in which the model reads them.
+            let schema = entry.inputSchema == nil ? nil : json["tools"]?[index]?["inputSchema"]
+            tools.append(
+                ChappieProgramTool(
+                    name: entry.name, description: entry.description, inputSchema: schema,
+                    invocation: program, policy: entry.program.policy, timeout: entry.program.timeout ?? .seconds(60),
+                    runsAlone: entry.runsAlone))
+        }
+        for name in json["mcpServers"]?.object?.names ?? [] {
+            guard let entry = document.servers[name] else { continue }
+            try Self.check(name, at: "mcpServers.\(name)")
+            let program = try Self.invocation(entry.program, "mcpServers.\(name)", place)
+            servers.append(
+                Server(
+                    name: name, command: [program.path] + program.arguments, environment: program.environment,
+                    workingDirectory: program.workingDirectory, policy: entry.program.policy,
+                    timeout: entry.program.timeout ?? .seconds(300)))
+        }
+    }
+
+    private static func check(_ name: String, at path: String) throws(ManifestFault) {
+        let isName = name.utf8.allSatisfy { byte in
+            switch Unicode.Scalar(byte) {
+            case "a"..."z", "A"..."Z", "0"..."9", "_", "-": true
+            default: false
+            }
+        }
+        guard isName, (1...64).contains(name.utf8.count) else {
+            throw ManifestFault(path: path, what: "must be named with 1 to 64 letters, digits, _ and -")
+        }
+    }
+
+    /// The program to start; it is there and may be run.
+    private static func invocation(
+        _ entry: ManifestProgram, _ path: String, _ place: Place
+    ) throws(ManifestFault) -> ProgramInvocation {
+        var environment: [String: String] = [:]
+        for name in ["PATH", "HOME", "LANG"] + entry.passedVariables { environment[name] = place.variable(name) }
+        environment.merge(entry.variables) { _, given in given }
+        let program = entry.command.contains("/") ? place.absolute(entry.command) : entry.command
+        do throws(StartFailure) {
+            return try ProgramInvocation(
+                command: [program] + entry.arguments, environment: environment,
+                workingDirectory: entry.workingDirectory.map(place.absolute))
+        } catch {
+            throw ManifestFault(path: "\(path).command", what: "can't be started: \(error.reason)")
+        }
+    }
+}
+
+/// Why a manifest of tools can't be used, and where in it.
+public struct ChappieToolManifestError: ChappieError, Hashable {
+    /// The file.
+    public let file: String
+    /// The place in it, such as `tools[1].command`; empty for the whole file.
+    public let keyPath: String
+    /// A sentence, which names the place.
+    public let reason: String
+
+    /// An error with the given properties.
+    public init(file: String, keyPath: String = "", reason: String) {
+        self.file = file
+        self.keyPath = keyPath
+        self.reason = reason
+    }
+
+    public var errorDescription: String? { "\(file): \(reason)" }
+}

@@ -1,0 +1,221 @@
+@_spi(ChappieInternals) import ChappieClient
+@_spi(ChappieInternals) import ChappieCore
+import ChappieJSONSchema
+import FoundationEssentials
+
+/// A mistake in a manifest: `tools[1].name` `must be a string`.
+struct ManifestFault: Error {
+    let path: String
+    let what: String
+
+    init(path: String, what: String) {
+        self.path = path
+        self.what = what
+    }
+
+    init(_ path: [any CodingKey], _ what: String) { self.init(path: path.keyPath, what: what) }
+
+    /// - Parameter error: of a decoder, or of the types below.
+    init(_ error: any Error) {
+        switch error {
+        case let fault as ManifestFault: self = fault
+        case DecodingError.keyNotFound(let key, let context): self.init(context.codingPath + [key], "is missing")
+        case DecodingError.typeMismatch(let type, let context), DecodingError.valueNotFound(let type, let context):
+            self.init(context.codingPath, "must be \(Self.word(for: type))")
+        case DecodingError.dataCorrupted(let context): self.init(context.codingPath, "can't be used")
+        default: self.init(path: "", what: "can't be used")
+        }
+    }
+
+    private static func word(for type: any Any.Type) -> String {
+        if type == String.self { return "a string" }
+        if type == Bool.self { return "true or false" }
+        if type == Double.self { return ManifestProgram.timeoutWords }
+        return "\(type)".hasPrefix("Array<") || "\(type)".hasPrefix("Unkeyed") ? "an array" : "an object"
+    }
+
+    /// The first object that has a member twice: a decoder takes one of them, and does not say which. A schema may.
+    init?(doublesIn json: ChappieJSON, at path: [any CodingKey] = []) {
+        for (index, element) in (json.array ?? []).enumerated() {
+            if let fault = ManifestFault(doublesIn: element, at: path + [AnyKey(index)]) {
+                self = fault
+                return
+            }
+        }
+        var names: Set<String> = []
+        for member in json.object?.members ?? [] where member.name != "inputSchema" {
+            if !names.insert(member.name).inserted {
+                self.init(path, "has \(member.name) twice")
+                return
+            }
+            if let fault = ManifestFault(doublesIn: member.value, at: path + [AnyKey(member.name)]) {
+                self = fault
+                return
+            }
+        }
+        return nil
+    }
+}
+
+/// A manifest's members, each of its type.
+struct ManifestDocument: Decodable {
+    var tools: [ManifestTool]
+    var servers: [String: ManifestServer]
+
+    private enum Key: String, CodingKey, CaseIterable { case tools, mcpServers }
+
+    init(_ json: [UInt8]) throws(ManifestFault) {
+        do { self = try JSONDecoder().decode(Self.self, from: Data(json)) } catch { throw ManifestFault(error) }
+    }
+
+    init(from decoder: any Decoder) throws {
+        let members = try decoder.members(Key.self)
+        tools = try members.given([ManifestTool].self, .tools) ?? []
+        servers = try members.given([String: ManifestServer].self, .mcpServers) ?? [:]
+    }
+}
+
+/// An entry of `tools`.
+struct ManifestTool: Decodable {
+    var name: String
+    var description: String
+    var inputSchema: ManifestSchema?
+    var runsAlone: Bool
+    var program: ManifestProgram
+
+    private enum Key: String, CodingKey, CaseIterable {
+        case name, description, inputSchema, runsAlone
+        case command, args, env, passEnv, cwd, policy, timeout
+    }
+
+    init(from decoder: any Decoder) throws {
+        let members = try decoder.members(Key.self)
+        name = try members.decode(ManifestText.self, forKey: .name).text
+        description = try members.given(ManifestText.self, .description)?.text ?? ""
+        inputSchema = try members.given(ManifestSchema.self, .inputSchema)
+        runsAlone = try members.given(Bool.self, .runsAlone) ?? false
+        program = try ManifestProgram(from: decoder)
+    }
+}
+
+/// An entry of `mcpServers`.
+struct ManifestServer: Decodable {
+    var program: ManifestProgram
+
+    private enum Key: String, CodingKey, CaseIterable {
+        case type
+        case command, args, env, passEnv, cwd, policy, timeout
+    }
+
+    init(from decoder: any Decoder) throws {
+        let members = try decoder.members(Key.self)
+        if let type = try members.given(ManifestText.self, .type), type.text != "stdio" {
+            throw members.fault(.type, "must be \"stdio\": a server that is reached otherwise can't be used")
+        }
+        program = try ManifestProgram(from: decoder)
+    }
+}
+
+/// The members that both have.
+struct ManifestProgram: Decodable {
+    static let timeoutWords = "seconds, more than 0 and at most 86400"
+
+    var command: String
+    var arguments: [String]
+    var variables: [String: String]
+    var passedVariables: [String]
+    var workingDirectory: String?
+    var policy: ChappieToolPolicy
+    var timeout: Duration?
+
+    private enum Key: String, CodingKey { case command, args, env, passEnv, cwd, policy, timeout }
+
+    init(from decoder: any Decoder) throws {
+        let members = try decoder.container(keyedBy: Key.self)
+        command = try members.decode(ManifestText.self, forKey: .command).text
+        arguments = try members.given([ManifestText].self, .args)?.map(\.text) ?? []
+        passedVariables = try members.given([ManifestText].self, .passEnv)?.map(\.text) ?? []
+        variables = try members.given([String: ManifestText].self, .env)?.mapValues(\.text) ?? [:]
+        for name in variables.keys.sorted() where name.isEmpty || name.contains("=") {
+            throw ManifestFault(members.codingPath + [Key.env, AnyKey(name)], "is no name of a variable")
+        }
+        workingDirectory = try members.given(ManifestText.self, .cwd)?.text
+        policy = try members.given(ManifestText.self, .policy).map { ChappieToolPolicy(rawValue: $0.text) } ?? .ask
+        guard [.ask, .automatic, .deny].contains(policy) else {
+            throw members.fault(.policy, "must be \"ask\", \"automatic\" or \"deny\"")
+        }
+        let seconds = try members.given(Double.self, .timeout)
+        guard seconds.map({ $0 > 0 && $0 <= 86_400 }) ?? true else {
+            throw members.fault(.timeout, "must be \(Self.timeoutWords)")
+        }
+        timeout = seconds.map { .seconds($0) }
+    }
+}
+
+/// A string that C can take.
+struct ManifestText: Decodable {
+    let text: String
+
+    init(from decoder: any Decoder) throws {
+        text = try decoder.singleValueContainer().decode(String.self)
+        guard !text.utf8.contains(0) else { throw ManifestFault(decoder.codingPath, "holds a NUL character") }
+    }
+}
+
+/// A schema that arguments can be checked against.
+struct ManifestSchema: Decodable {
+    init(from decoder: any Decoder) throws {
+        let json = try ChappieJSON(from: decoder)
+        guard json["type"]?.string == "object" else {
+            throw ManifestFault(decoder.codingPath, "must be a JSON Schema of an object")
+        }
+        do throws(ChappieJSONSchemaError) { try ChappieJSONSchema(json).check() } catch {
+            let reason = error.reason.hasSuffix(".") ? String(error.reason.dropLast()) : error.reason
+            throw ManifestFault(decoder.codingPath, "can't be used, at \"\(error.path)\": \(reason)")
+        }
+    }
+}
+
+// MARK: Decoding
+
+private struct AnyKey: CodingKey {
+    let stringValue: String
+    let intValue: Int?
+
+    init(_ name: String) {
+        stringValue = name
+        intValue = nil
+    }
+
+    init(_ index: Int) {
+        stringValue = "\(index)"
+        intValue = index
+    }
+
+    init(stringValue: String) { self.init(stringValue) }
+    init(intValue: Int) { self.init(intValue) }
+}
+
+extension Decoder {
+    /// The members of an object that must have no others.
+    fileprivate func members<Key: CodingKey & CaseIterable>(
+        _ keys: Key.Type
+    ) throws -> KeyedDecodingContainer<Key> {
+        let known = Key.allCases.map(\.stringValue).sorted()
+        let names = try container(keyedBy: AnyKey.self).allKeys.map(\.stringValue)
+        if let unknown = names.sorted().first(where: { !known.contains($0) }) {
+            throw ManifestFault(
+                codingPath + [AnyKey(unknown)], "is not known; known are \(known.joined(separator: ", "))")
+        }
+        return try container(keyedBy: Key.self)
+    }
+}
+
+extension KeyedDecodingContainer {
+    /// The member's value; `nil` if there is none. Null is no value of any type here.
+    fileprivate func given<Value: Decodable>(_ type: Value.Type, _ key: Key) throws -> Value? {
+        contains(key) ? try decode(type, forKey: key) : nil
+    }
+
+    fileprivate func fault(_ key: Key, _ what: String) -> ManifestFault { ManifestFault(codingPath + [key], what) }
+}
