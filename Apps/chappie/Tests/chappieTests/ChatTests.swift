@@ -165,7 +165,7 @@ import Testing
 
                 ````markdown
                 ```
-                never closed
+                never closed\u{FFFD}[2J
                 ````
 
                 ## You
