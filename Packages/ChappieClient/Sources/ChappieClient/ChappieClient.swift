@@ -281,7 +281,9 @@ public actor ChappieClient: ChappieConversation {
         _ work: ChappieTurnWork, in account: ChappieAccountInfo? = nil, recorder: @escaping TurnRecorder = { _ in },
         emit: @escaping @Sendable (ChappieStreamEvent) -> Void
     ) async throws -> ChappieResponse {
-        do { return try await run(work, in: account, recorder, emit: emit) } catch {
+        do {
+            return try await run(work, in: account, recorder, emit: emit)
+        } catch {
             throw ChappieClientError.wrapping(error)
         }
     }
@@ -476,7 +478,9 @@ public actor ChappieClient: ChappieConversation {
     ///
     /// - Throws: ``ChappieClientError`` if none is signed in; `CancellationError`.
     @_spi(ChappieInternals) public func turnAccount() async throws -> ChappieAccountInfo {
-        do { return try await accountInfo() } catch {
+        do {
+            return try await accountInfo()
+        } catch {
             // No account is left that the connection could belong to.
             connection.retire()?.cancel()
             throw error
@@ -510,7 +514,9 @@ public actor ChappieClient: ChappieConversation {
         let window = knownModel.flatMap { modelList?[$0]?.contextWindow } ?? Compaction.usualWindow
         guard Double(conversation.context().estimatedTokens) >= share * Double(window) else { return }
         // A conversation that can't be compacted just now may still be answered.
-        do { _ = try await compact(in: account, recorder) } catch is CancellationError {
+        do {
+            _ = try await compact(in: account, recorder)
+        } catch is CancellationError {
             throw CancellationError()
         } catch {}
     }

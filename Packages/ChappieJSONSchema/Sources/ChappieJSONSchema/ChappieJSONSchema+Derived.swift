@@ -77,6 +77,15 @@ extension ChappieJSONSchema {
     }
 }
 
+extension ChappieToolCall {
+    /// ``arguments`` as a value of `type`, read by ``ChappieJSONSchema/decoder``.
+    ///
+    /// - Throws: `DecodingError`, with the coding path of what does not fit.
+    public func decode<Value: Decodable>(_ type: Value.Type = Value.self) throws -> Value {
+        try ChappieJSONSchema.decoder.decode(type, from: Data((arguments.isEmpty ? "{}" : arguments).utf8))
+    }
+}
+
 /// The facts that a probe has found about a value.
 private final class Shape {
     /// The whole schema, if it is known.

@@ -65,7 +65,11 @@ struct ManifestDocument: Decodable {
     private enum Key: String, CodingKey, CaseIterable { case tools, mcpServers }
 
     init(_ json: [UInt8]) throws(ManifestFault) {
-        do { self = try JSONDecoder().decode(Self.self, from: Data(json)) } catch { throw ManifestFault(error) }
+        do {
+            self = try JSONDecoder().decode(Self.self, from: Data(json))
+        } catch {
+            throw ManifestFault(error)
+        }
     }
 
     init(from decoder: any Decoder) throws {

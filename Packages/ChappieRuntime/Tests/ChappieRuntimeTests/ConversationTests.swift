@@ -16,7 +16,11 @@ private final class GatedStore: ChappieThreadStore {
     func append(
         _ records: [ChappieThreadRecord], to thread: ChappieThreadSummary, at position: Int
     ) async throws(ChappieThreadStoreError) {
-        do { try await gate.pass() } catch { throw .unavailable("the gate is closed") }
+        do {
+            try await gate.pass()
+        } catch {
+            throw .unavailable("the gate is closed")
+        }
         try store.append(records, to: thread, at: position)
     }
     func summaries() -> [ChappieThreadSummary] { store.summaries() }

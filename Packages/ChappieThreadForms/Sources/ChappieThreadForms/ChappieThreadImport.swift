@@ -132,7 +132,11 @@ public struct ChappieThreadImport: Sendable {
 
     private static func thread(_ json: ChappieJSON) throws(ThreadFault) -> ChappieThread {
         let thread: ChappieThread
-        do { thread = try ChappieThread(json: json) } catch { throw ThreadFault(error) }
+        do {
+            thread = try ChappieThread(json: json)
+        } catch {
+            throw ThreadFault(error)
+        }
         guard ForeignThread(id: thread.id) != nil else { throw .name }
         guard !thread.records.isEmpty else { throw .empty }
         return thread

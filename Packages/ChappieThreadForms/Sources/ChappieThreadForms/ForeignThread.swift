@@ -23,7 +23,10 @@ struct ForeignThread {
         var isCut = false
 
         init(id: String?, model: String, at date: Date) {
-            (self.id, self.model, startedAt, endedAt) = (id, model, date, date)
+            self.id = id
+            self.model = model
+            startedAt = date
+            endedAt = date
         }
     }
 
@@ -104,7 +107,11 @@ struct ForeignThread {
     }
 
     func thread() throws(ThreadFault) -> ChappieThread {
-        do { return try ChappieThread(id: id, records: records) } catch { throw ThreadFault(error) }
+        do {
+            return try ChappieThread(id: id, records: records)
+        } catch {
+            throw ThreadFault(error)
+        }
     }
 
     var isEmpty: Bool { records.isEmpty }

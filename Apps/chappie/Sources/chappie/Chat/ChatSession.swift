@@ -248,7 +248,7 @@ struct ChatTranscript {
 
     mutating func add(question: String, answer: String, by model: String) { turns.append((question, answer, model)) }
 
-    /// What was said can't break out of its place, as in an export.
+    /// As in an export, the Markdown of a message can't affect the text around it.
     var markdown: String {
         let blocks = turns.flatMap { turn in
             [

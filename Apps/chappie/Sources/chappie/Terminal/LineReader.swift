@@ -13,10 +13,10 @@ struct Question: Sendable {
 
 /// Asks the user for a line.
 protocol LineReader: Sendable {
-    /// Shows the question below everything that was written before it, and waits for the answer. A key that was pressed
-    /// before the question is no part of it.
+    /// Shows the question below everything that was written before it, and waits for the answer. It drops
+    /// keys that the user pressed before the question.
     ///
-    /// - Returns: `nil` if there is no terminal to ask at.
+    /// - Returns: The answer; `nil` if the process has no terminal.
     /// - Throws: `CancellationError`.
     func read(_ question: Question) async throws -> LineEditor.Entry?
 }
@@ -30,7 +30,7 @@ extension LineReader {
 }
 
 extension String {
-    /// What the user means by a short answer.
+    /// A short answer in lower case, without blanks.
     var shortAnswer: String { filter { !$0.isWhitespace }.lowercased() }
 }
 

@@ -25,10 +25,9 @@ struct ThreadOptions: ParsableArguments {
 
     /// The conversation to ask in, if it is kept; without one it is the client's.
     ///
-    /// - Parameter early: whether the user hears at once that there is no sign-in, or that nothing can be kept, and not
-    ///   from the first turn.
-    /// - Throws: where a thread is asked for: what keeps it from being opened. What can be answered and not kept goes on
-    ///   without being kept, and a line says so.
+    /// - Parameter early: Whether to check the sign-in and the store now, and not in the first turn.
+    /// - Throws: The error that keeps a requested thread from being opened. A new conversation that can't be kept goes on
+    ///   without being kept, and the program says so in a line.
     func kept(by client: ChappieClient, in program: Program, early: Bool = false) async throws -> KeptConversation? {
         let isAsked = goesOn || thread != nil
         guard !ephemeral, let store = isAsked ? try Threads.store(program) : try? program.threads() else { return nil }
@@ -135,14 +134,15 @@ final class LenientThreadStore: ChappieThreadStore {
     func delete(_ thread: String) async throws(ChappieThreadStoreError) { try await store.delete(thread) }
 }
 
-/// Whether an answer is kept, for the one that prints it.
+/// Whether the store keeps an answer. The printer of the answer asks.
 struct AnswerKeeping: Sendable {
     private let thread: String
     private let store: LenientThreadStore?
 
-    /// - Parameter store: keeps the thread; `nil` if it is kept or there is no answer.
+    /// - Parameter store: The store of the thread; `nil` if the answer is known to be kept.
     init(thread: String, store: LenientThreadStore? = nil) {
-        (self.thread, self.store) = (thread, store)
+        self.thread = thread
+        self.store = store
     }
 
     /// The thread that keeps the answer; `nil` if it is not kept.
@@ -166,7 +166,7 @@ extension ChappieNotice.Kind {
 extension ChappieThreadStore {
     /// The thread that a user means by an id, or the beginning or the end of one; `nil` means the one written last.
     ///
-    /// - Throws: ``CommandLineError`` where it is none, or not one.
+    /// - Throws: ``CommandLineError`` if no thread fits, or several do.
     func thread(named name: String?) async throws -> ChappieThreadSummary {
         guard let name else {
             guard let last = try await threads().first else {
