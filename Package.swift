@@ -20,8 +20,13 @@ let nio: [Target.Dependency] = [
 
 // MARK: Shapes
 
-func module(_ name: String, in package: String? = nil, _ dependencies: [Target.Dependency]) -> Target {
-    .target(name: name, dependencies: dependencies, path: "Packages/\(package ?? name)/Sources/\(name)")
+// A module's place is its layer and its package, and its own name where the package has several.
+func module(_ place: String, _ dependencies: [Target.Dependency]) -> Target {
+    let parts = place.split(separator: "/")
+    let name = String(parts.last ?? "")
+    return .target(
+        name: name, dependencies: dependencies,
+        path: "Packages/\(parts.prefix(2).joined(separator: "/"))/Sources/\(name)")
 }
 
 // Where there is SwiftUI, ChappieSDK brings the sign-in button. A program on Linux that wants its model asks for the module.
@@ -36,10 +41,11 @@ let applePlatforms: [Platform] = [.macOS, .macCatalyst, .iOS]
     let privacyExcluded = ["PrivacyInfo.xcprivacy"]
 #endif
 
-func tests(of name: String, _ dependencies: [Target.Dependency] = []) -> Target {
-    .testTarget(
+func tests(of package: String, _ dependencies: [Target.Dependency] = []) -> Target {
+    let name = String(package.split(separator: "/").last ?? "")
+    return .testTarget(
         name: "\(name)Tests", dependencies: [.byName(name: name)] + dependencies,
-        path: "Packages/\(name)/Tests/\(name)Tests")
+        path: "Packages/\(package)/Tests/\(name)Tests")
 }
 
 func crossing(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
@@ -83,43 +89,46 @@ let package = Package(
     ],
     targets: [
         // Domain
-        module("ChappieCore", [httpTypes]),
-        module("ChappieJSONSchema", ["ChappieCore"]),
-        module("ChappieAuth", ["ChappieCore", httpTypes, logging]),
+        module("domain/ChappieCore", [httpTypes]),
+        module("domain/ChappieJSONSchema", ["ChappieCore"]),
+        module("domain/ChappieAuth", ["ChappieCore", httpTypes, logging]),
         // Application
-        module("ChappieClient", ["ChappieCore", "ChappieJSONSchema", "ChappieAuth", httpTypes, logging]),
-        module("ChappieRuntime", ["ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient"]),
-        module("ChappieSignInUI", ["ChappieCore", "ChappieAuth"]),
+        module("application/ChappieClient", ["ChappieCore", "ChappieJSONSchema", "ChappieAuth", httpTypes, logging]),
+        module("application/ChappieRuntime", ["ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient"]),
+        module("application/ChappieSignInUI", ["ChappieCore", "ChappieAuth"]),
         // Adapters
-        module("CCurl", []),
-        module("CZstd", []),
-        module("CZlib", []),
-        module("ChappieCurl", ["ChappieCore", "CCurl", heap, httpTypes]),
-        module("ChappieHTTP", ["ChappieCore", "ChappieCurl", "CZstd", httpTypes]),
-        module("ChappieWebSocket", ["ChappieCore", "ChappieCurl", "CZlib", httpTypes]),
-        module("CSecret", in: "ChappieKeychainLinux", []),
-        module("ChappieKeychainLinux", ["ChappieCore", "ChappieAuth", "CSecret"]),
-        module("COpenSSL", []),
-        module("ChappieCrypto", ["ChappieCore", "ChappieAuth", "COpenSSL"]),
-        module("CSQLite", []),
-        module("ChappieSQLite", ["CSQLite"]),
+        module("adapters/ChappieCurl/CCurl", []),
+        module("adapters/CZstd", []),
+        module("adapters/CZlib", []),
+        module("adapters/ChappieCurl", ["ChappieCore", "CCurl", heap, httpTypes]),
+        module("adapters/ChappieHTTP", ["ChappieCore", "ChappieCurl", "CZstd", httpTypes]),
+        module("adapters/ChappieWebSocket", ["ChappieCore", "ChappieCurl", "CZlib", httpTypes]),
+        module("adapters/ChappieKeychainLinux/CSecret", []),
+        module("adapters/ChappieKeychainLinux", ["ChappieCore", "ChappieAuth", "CSecret"]),
+        module("adapters/ChappieCrypto/COpenSSL", []),
+        module("adapters/ChappieCrypto", ["ChappieCore", "ChappieAuth", "COpenSSL"]),
+        module("adapters/ChappieSQLite/CSQLite", []),
+        module("adapters/ChappieSQLite", ["CSQLite"]),
         module(
-            "ChappieThreadsSQLite",
+            "adapters/ChappieThreadsSQLite",
             ["ChappieCore", "ChappieAuth", "ChappieRuntime", "ChappieCrypto", "ChappieSQLite", "CSQLite"]),
-        module("CSpawn", in: "ChappieProcess", []),
-        module("ChappieProcess", ["ChappieCore", "CSpawn"]),
-        module("ChappieDesktopLinux", ["ChappieCore", "ChappieAuth", "ChappieProcess"]),
-        module("ChappieMCP", ["ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", "ChappieProcess"]),
-        module("ChappieProgramTools", ["ChappieCore", "ChappieJSONSchema", "ChappieClient", "ChappieProcess"]),
-        module("CPostgres", []),
-        module("ChappieThreadsPostgres", ["ChappieCore", "ChappieAuth", "ChappieRuntime", "CPostgres"]),
+        module("adapters/ChappieProcess/CSpawn", []),
+        module("adapters/ChappieProcess", ["ChappieCore", "CSpawn"]),
+        module("adapters/ChappieDesktopLinux", ["ChappieCore", "ChappieAuth", "ChappieProcess"]),
+        module(
+            "adapters/ChappieMCP",
+            ["ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", "ChappieProcess"]),
+        module(
+            "adapters/ChappieProgramTools", ["ChappieCore", "ChappieJSONSchema", "ChappieClient", "ChappieProcess"]),
+        module("adapters/ChappieThreadsPostgres/CPostgres", []),
+        module("adapters/ChappieThreadsPostgres", ["ChappieCore", "ChappieAuth", "ChappieRuntime", "CPostgres"]),
         // Faces of the command line
-        module("CCMark", []),
-        module("ChappieMarkdown", ["ChappieCore", "CCMark"]),
-        module("ChappieThreadForms", ["ChappieCore", "ChappieRuntime", "ChappieMarkdown", "ChappieSQLite"]),
-        module("CEditline", []),
-        module("ChappieLineEditor", ["CEditline"]),
-        module("CQRencode", []),
+        module("faces/ChappieMarkdown/CCMark", []),
+        module("faces/ChappieMarkdown", ["ChappieCore", "CCMark"]),
+        module("faces/ChappieThreadForms", ["ChappieCore", "ChappieRuntime", "ChappieMarkdown", "ChappieSQLite"]),
+        module("faces/ChappieLineEditor/CEditline", []),
+        module("faces/ChappieLineEditor", ["CEditline"]),
+        .target(name: "CQRencode", path: "Apps/chappie/Sources/CQRencode"),
         // Facade
         .target(
             name: "ChappieSDK",
@@ -128,24 +137,25 @@ let package = Package(
                 "ChappieWebSocket", "ChappieKeychainLinux", "ChappieCrypto", "ChappieDesktopLinux", logging,
                 .byName(name: "ChappieSignInUI", condition: .when(platforms: applePlatforms)),
             ],
-            path: "Packages/ChappieSDK/Sources/ChappieSDK", exclude: privacyExcluded, resources: privacyResources),
+            path: "Packages/facade/ChappieSDK/Sources/ChappieSDK", exclude: privacyExcluded, resources: privacyResources
+        ),
         module(
-            "ChappieSDKRuntime", in: "ChappieSDK",
+            "facade/ChappieSDK/ChappieSDKRuntime",
             ["ChappieAuth", "ChappieRuntime", "ChappieThreadsSQLite", "ChappieSDK"]),
         // Tools
-        module("ChappieSimulator", ["ChappieCore", "CZstd"]),
+        module("testing/ChappieSimulator", ["ChappieCore", "CZstd"]),
         module(
-            "ChappieSimulatorServer", in: "ChappieSimulator",
+            "testing/ChappieSimulator/ChappieSimulatorServer",
             ["ChappieCore", "ChappieSimulator", "CZlib"] + nio),
         module(
-            "ChappieTesting",
+            "testing/ChappieTesting",
             [
                 "ChappieCore", "ChappieAuth", "ChappieClient", "ChappieRuntime", "ChappieSimulator",
                 "ChappieSimulatorServer", httpTypes,
             ]),
-        module("ChappieSDKTesting", in: "ChappieTesting", ["ChappieTesting", "ChappieSimulatorServer"]),
+        module("testing/ChappieTesting/ChappieSDKTesting", ["ChappieTesting", "ChappieSimulatorServer"]),
         // Test support (no product: for our own tests)
-        module("TestFixtures", ["ChappieCore"]),
+        module("testing/TestFixtures", ["ChappieCore"]),
         // Programs (no product: see CONTRIBUTING.md, "Facts about SwiftPM")
         .executableTarget(
             name: "chappie",
@@ -163,88 +173,88 @@ let package = Package(
         // Programs that tests kill
         .executableTarget(
             name: "FileStoreWriter", dependencies: ["ChappieAuth", "ChappieCrypto"],
-            path: "Packages/ChappieCrypto/Tests/FileStoreWriter"),
+            path: "Packages/adapters/ChappieCrypto/Tests/FileStoreWriter"),
         .executableTarget(
             name: "ThreadStoreWriter",
             dependencies: ["ChappieCore", "ChappieAuth", "ChappieRuntime", "ChappieCrypto", "ChappieThreadsSQLite"],
-            path: "Packages/ChappieThreadsSQLite/Tests/ThreadStoreWriter"),
+            path: "Packages/adapters/ChappieThreadsSQLite/Tests/ThreadStoreWriter"),
         .executableTarget(
             name: "PostgresThreadWriter", dependencies: ["ChappieCore", "ChappieRuntime", "ChappieThreadsPostgres"],
-            path: "Packages/ChappieThreadsPostgres/Tests/PostgresThreadWriter"),
+            path: "Packages/adapters/ChappieThreadsPostgres/Tests/PostgresThreadWriter"),
         // A program that tests interrupt
         .executableTarget(
             name: "ExitWhileConnecting", dependencies: ["ChappieCore", "ChappieWebSocket", httpTypes],
-            path: "Packages/ChappieCurl/Tests/ExitWhileConnecting"),
+            path: "Packages/adapters/ChappieCurl/Tests/ExitWhileConnecting"),
         // A program that Tests/Acceptance runs
         .executableTarget(
             name: "autobahn", dependencies: ["ChappieCore", "ChappieWebSocket", httpTypes],
             path: "Tests/Autobahn/Sources/autobahn"),
         // Tests of one package
-        tests(of: "ChappieCore", ["TestFixtures", httpTypes]),
-        tests(of: "ChappieJSONSchema", ["ChappieCore", "TestFixtures"]),
+        tests(of: "domain/ChappieCore", ["TestFixtures", httpTypes]),
+        tests(of: "domain/ChappieJSONSchema", ["ChappieCore", "TestFixtures"]),
         tests(
-            of: "ChappieAuth",
+            of: "domain/ChappieAuth",
             ["ChappieCore", "ChappieHTTP", "ChappieTesting", "ChappieSimulatorServer", "TestFixtures", httpTypes]),
         tests(
-            of: "ChappieClient",
+            of: "application/ChappieClient",
             [
                 "ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieTesting", "TestFixtures", httpTypes, logging,
                 inMemoryLogging,
             ]),
         tests(
-            of: "ChappieCurl",
+            of: "adapters/ChappieCurl",
             [
                 "ChappieCore", "CCurl", "ChappieHTTP", "ChappieWebSocket", "ChappieTesting", "ChappieSimulatorServer",
                 "TestFixtures", "ExitWhileConnecting", httpTypes,
             ]),
         tests(
-            of: "ChappieHTTP",
+            of: "adapters/ChappieHTTP",
             ["ChappieCore", "ChappieTesting", "ChappieSimulatorServer", "TestFixtures", "CZstd", httpTypes]),
         tests(
-            of: "ChappieWebSocket",
+            of: "adapters/ChappieWebSocket",
             ["ChappieCore", "ChappieTesting", "ChappieSimulatorServer", "TestFixtures", "CZlib", httpTypes]),
         tests(
-            of: "ChappieRuntime",
+            of: "application/ChappieRuntime",
             [
                 "ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", "ChappieTesting",
                 "ChappieSimulatorServer", httpTypes,
             ]),
         tests(
-            of: "ChappieSignInUI",
+            of: "application/ChappieSignInUI",
             ["ChappieCore", "ChappieAuth", "ChappieHTTP", "ChappieTesting", "ChappieSimulatorServer", httpTypes]),
-        tests(of: "ChappieProcess", ["ChappieCore", "TestFixtures"]),
-        tests(of: "ChappieDesktopLinux", ["ChappieAuth", "ChappieProcess", "TestFixtures"]),
-        tests(of: "ChappieProgramTools", ["ChappieCore", "ChappieClient", "ChappieProcess", "TestFixtures"]),
-        tests(of: "ChappieMCP", ["ChappieCore", "ChappieJSONSchema", "ChappieClient", "TestFixtures"]),
-        tests(of: "ChappieMarkdown"),
+        tests(of: "adapters/ChappieProcess", ["ChappieCore", "TestFixtures"]),
+        tests(of: "adapters/ChappieDesktopLinux", ["ChappieAuth", "ChappieProcess", "TestFixtures"]),
+        tests(of: "adapters/ChappieProgramTools", ["ChappieCore", "ChappieClient", "ChappieProcess", "TestFixtures"]),
+        tests(of: "adapters/ChappieMCP", ["ChappieCore", "ChappieJSONSchema", "ChappieClient", "TestFixtures"]),
+        tests(of: "faces/ChappieMarkdown"),
         tests(
-            of: "ChappieThreadForms",
+            of: "faces/ChappieThreadForms",
             ["ChappieCore", "ChappieClient", "ChappieRuntime", "ChappieMarkdown", "TestFixtures", "CSQLite"]),
-        tests(of: "ChappieLineEditor"),
-        tests(of: "ChappieKeychainLinux", ["ChappieCore", "ChappieAuth", "ChappieTesting", "TestFixtures"]),
+        tests(of: "faces/ChappieLineEditor"),
+        tests(of: "adapters/ChappieKeychainLinux", ["ChappieCore", "ChappieAuth", "ChappieTesting", "TestFixtures"]),
         tests(
-            of: "ChappieThreadsSQLite",
+            of: "adapters/ChappieThreadsSQLite",
             [
                 "ChappieCore", "ChappieAuth", "ChappieRuntime", "ChappieCrypto", "ChappieTesting", "TestFixtures",
                 "CSQLite", "ThreadStoreWriter",
             ]),
-        tests(of: "ChappieCrypto", ["ChappieAuth", "ChappieTesting", "TestFixtures", "FileStoreWriter"]),
+        tests(of: "adapters/ChappieCrypto", ["ChappieAuth", "ChappieTesting", "TestFixtures", "FileStoreWriter"]),
         tests(
-            of: "ChappieThreadsPostgres",
+            of: "adapters/ChappieThreadsPostgres",
             [
                 "ChappieCore", "ChappieAuth", "ChappieRuntime", "ChappieTesting", "TestFixtures",
                 "PostgresThreadWriter",
             ]),
         tests(
-            of: "ChappieSDK",
+            of: "facade/ChappieSDK",
             [
                 "ChappieSDKRuntime",
                 "ChappieCore", "ChappieAuth", "ChappieClient", "ChappieTesting", "ChappieSimulatorServer",
                 "TestFixtures",
                 httpTypes, logging, inMemoryLogging,
             ]),
-        tests(of: "ChappieSimulator", ["ChappieCore", "ChappieSimulatorServer", "CZlib", "TestFixtures"]),
-        tests(of: "TestFixtures"),
+        tests(of: "testing/ChappieSimulator", ["ChappieCore", "ChappieSimulatorServer", "CZlib", "TestFixtures"]),
+        tests(of: "testing/TestFixtures"),
         // Tests of the program
         .testTarget(
             name: "chappieTests",

@@ -7,7 +7,7 @@ let package = Package(
     platforms: [.macOS(.v15)],
     dependencies: [
         .package(name: "chappie", path: "../.."),
-        .package(path: "../../Packages/ChappieSignInGTK"),
+        .package(path: "../../Packages/faces/ChappieSignInGTK"),
     ],
     targets: [
         .executableTarget(

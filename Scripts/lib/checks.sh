@@ -25,7 +25,7 @@ scripts_answer_for_help() {
 }
 
 shim_matches_headers() {
-    local package=$root/Packages/ChappieKeychainLinux
+    local package=$root/Packages/adapters/ChappieKeychainLinux
     # shellcheck disable=SC2046 # the flags are words
     cc -std=c11 -Wall -Werror -fsyntax-only $(pkg-config --cflags libsecret-1) -I "$package/Sources/CSecret/include" \
         "$package/Checks/secret-declarations.c"

@@ -54,7 +54,7 @@ def declarations(lines):
 
 def main():
     sources = [(path, tree.read(path).splitlines())
-               for path in sorted(glob.glob(f"{tree.ROOT}/Packages/*/Sources/**/*.swift", recursive=True))]
+               for path in sorted(glob.glob(f"{tree.ROOT}/Packages/*/*/Sources/**/*.swift", recursive=True))]
     found = [(path, lines, *row) for path, lines in sources for row in declarations(lines)]
     witnessed = WITNESSES | {name for _, _, _, _, name, is_requirement in found if is_requirement}
     wanted = [row for row in found if row[5] or row[4] not in witnessed]

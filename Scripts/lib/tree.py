@@ -26,13 +26,13 @@ APPLE_IDIOM = {"ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient
 APPLE = {"Accessibility", "AppKit", "Combine", "SwiftUI", "UIKit", "UserNotifications"}
 LINUX = re.compile(r"\b(?:st_[amc]tim|CLOCK_BOOTTIME|O_PATH|O_TMPFILE|accept4|pipe2|dup3|epoll_\w+|eventfd|inotify_\w+|getrandom"
                    r"|memfd_create|prctl|renameat2|signalfd|timerfd_\w+|program_invocation_\w+)\b")
-FOUNDATION = "Packages/ChappieCore/Sources/ChappieCore/Support/Foundation.swift"
+FOUNDATION = "Packages/domain/ChappieCore/Sources/ChappieCore/Support/Foundation.swift"
 TOOLCHAIN = EVERYWHERE - {"HTTPTypes"} | {"Testing"}
 # Products that the root names otherwise than the package, and those of packages that the root does not have.
 RENAMED = {"ChappieTesting": "ChappieSDKTesting", "ChappieCurl": "", "ChappieProcess": "", "ChappieMarkdown": "",
            "ChappieLineEditor": "", "ChappieSQLite": ""}
 # Packages with headers that only who takes them needs: roots of their own, over the repository's root.
-OWN_ROOTS = ["Packages/ChappieSignInGTK", "Apps/chappie-gtk"]
+OWN_ROOTS = ["Packages/faces/ChappieSignInGTK", "Apps/chappie-gtk"]
 IMPORT = re.compile(r"^\s*(?:@\w+(?:\([^)]*\))?\s+)*(?:public |package |internal |fileprivate |private )?import\s+"
                     r"(?:(?:struct|class|enum|protocol|func|var|let|typealias)\s+)?(\w+)")
 
@@ -112,7 +112,7 @@ def layers():
     # A program that tests start imports what it declares, as tests do.
     targets = [target for target in manifest(ROOT)["targets"] if target["type"] != "test" and "Tests/" not in target["path"]]
     targets += own_targets()
-    here = {relative(path) for upper in ("Packages", "Apps") for path in glob.glob(f"{ROOT}/{upper}/*/Sources/*")}
+    here = {relative(path) for upper in ("Packages/*/*", "Apps/*") for path in glob.glob(f"{ROOT}/{upper}/Sources/*")}
     here -= {os.path.normpath(target["path"]) for target in targets}
     problems += [f"{path}: no manifest that is checked has a target here" for path in sorted(here)]
     problems += [f"ARCHITECTURE.md: its table has a row for {name}, which no manifest that is checked knows"
@@ -164,7 +164,7 @@ def facts(package, folder):
 def manifests():
     problems, known, root = [], set(), manifest(ROOT)
     ours = facts(root, ROOT)
-    folders = [os.path.dirname(path) for path in sorted(glob.glob(f"{ROOT}/Packages/*/Package.swift"))]
+    folders = [os.path.dirname(path) for path in sorted(glob.glob(f"{ROOT}/Packages/*/*/Package.swift"))]
     folders = [folder for folder in folders if relative(folder) not in OWN_ROOTS]
     everywhere = next(target["settings"] for target in root["targets"] if target["name"] == "ChappieCore")
     for target in own_targets():
@@ -208,7 +208,7 @@ def walks():
     for name in sorted(set(re.findall(r"\b[\w+]+\.swift\b", page)) - set(files)):
         problems.append(f"ARCHITECTURE.md: there is no {name}")
     text = re.sub(r"^```.*?^```", "", page.partition("\n## Walks\n")[2].partition("\n## ")[0], flags=re.M | re.S)
-    for name in sorted(set(re.findall(r"`([A-Z]\w+)`", text)) - declared - set(os.listdir(f"{ROOT}/Packages"))):
+    for name in sorted(set(re.findall(r"`([A-Z]\w+)`", text)) - declared - {os.path.basename(path) for path in glob.glob(f"{ROOT}/Packages/*/*")}):
         problems.append(f"ARCHITECTURE.md: nothing is called {name}")
     report(problems, f"{count} steps of walks are where the page says")
 

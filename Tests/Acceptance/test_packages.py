@@ -85,7 +85,7 @@ def consumer(tmp_path_factory, published):
     package = tmp_path_factory.mktemp("consumer")
     shutil.copytree(ROOT / "Tests/Consumer", package, dirs_exist_ok=True)
     shown = ["ChappieSDKRuntime", "ChappieThreadForms", "ChappieProgramTools"]
-    for page in sorted(ROOT.glob("Packages/*/Sources/*/*.docc/*.md")):
+    for page in sorted(ROOT.glob("Packages/*/*/Sources/*/*.docc/*.md")):
         is_for_tests = page.stem == "ChappieSDKTesting"
         folder = "Tests/SDKConsumerTests" if is_for_tests else "Sources/sdk-consumer"
         modules = ["Foundation", "ChappieSDK", *(["ChappieSDKTesting", "Testing"] if is_for_tests else shown)]
@@ -140,7 +140,7 @@ def test_the_documentation_builds_without_a_warning(build, consumer, tmp_path):
     symbols are taken from what is built already, which takes a second for each module."""
     modules = build(consumer, "--build-tests")
     target = run("swift", "-print-target-info").stdout.split('"triple": "')[1].split('"')[0]
-    catalogues = sorted(ROOT.glob("Packages/*/Sources/*/*.docc"))
+    catalogues = sorted(ROOT.glob("Packages/*/*/Sources/*/*.docc"))
     assert catalogues
     for catalogue in catalogues:
         graphs = tmp_path / catalogue.stem
@@ -267,7 +267,7 @@ def test_the_examples_build_from_outside_and_run(build, examples, simulate):
         assert done.returncode == 0 and all(part in done.stdout for part in expected), done
 
 
-@pytest.mark.parametrize("package", ["ChappieSDK", "ChappieTesting"])
+@pytest.mark.parametrize("package", ["facade/ChappieSDK", "testing/ChappieTesting"])
 def test_a_package_builds_from_its_own_manifest(package, build, published):
     """These two reach every other package: SwiftPM checks the products and targets of all their manifests before it compiles.
     `Scripts/check` shows that each target is the same there as at the root, where all of it is compiled."""

@@ -24,7 +24,7 @@ def search():
     """The compiler's options to find the modules of the debug build, which has all of them."""
     build = ROOT / ".build/debug"
     options = ["-I", str(build / "Modules")]
-    for pattern in ("Packages/*/Sources/C*", ".build/checkouts/*/Sources/*"):
+    for pattern in ("Packages/*/*/Sources/C*", ".build/checkouts/*/Sources/*"):
         for folder in sorted(ROOT.glob(f"{pattern}/include")):
             maps = (folder / "module.modulemap", build / f"{folder.parent.name}.build/module.modulemap")
             for found in [path for path in maps if path.exists()][:1]:
@@ -81,7 +81,7 @@ def test_the_testing_product_comes_in_one_import(errors):
 
 def test_the_privacy_manifest_declares_what_an_account_is_known_by_for_the_apps_own_work_and_no_tracking():
     """The bundle of it is made on Apple platforms alone: a resource on Linux would link all of Foundation."""
-    manifest = plistlib.loads((ROOT / "Packages/ChappieSDK/Sources/ChappieSDK/PrivacyInfo.xcprivacy").read_bytes(), fmt=plistlib.FMT_XML)
+    manifest = plistlib.loads((ROOT / "Packages/facade/ChappieSDK/Sources/ChappieSDK/PrivacyInfo.xcprivacy").read_bytes(), fmt=plistlib.FMT_XML)
     for_the_app = {"NSPrivacyCollectedDataTypeLinked": True, "NSPrivacyCollectedDataTypeTracking": False,
                    "NSPrivacyCollectedDataTypePurposes": ["NSPrivacyCollectedDataTypePurposeAppFunctionality"]}
     collected = ["NSPrivacyCollectedDataTypeUserID", "NSPrivacyCollectedDataTypeEmailAddress"]
@@ -91,7 +91,7 @@ def test_the_privacy_manifest_declares_what_an_account_is_known_by_for_the_apps_
     assert manifest == {
         "NSPrivacyTracking": False, "NSPrivacyTrackingDomains": [], "NSPrivacyAccessedAPITypes": accessed,
         "NSPrivacyCollectedDataTypes": [{"NSPrivacyCollectedDataType": kind, **for_the_app} for kind in collected]}
-    for folder in (ROOT, ROOT / "Packages/ChappieSDK"):
+    for folder in (ROOT, ROOT / "Packages/facade/ChappieSDK"):
         command = ["swift", "package", "--package-path", folder, "dump-package"]
         package = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
         target = next(target for target in package["targets"] if target["name"] == "ChappieSDK")

@@ -181,5 +181,5 @@ def test_what_the_optimiser_makes_of_an_optional_structure_of_c(tmp_path):
     several, *used = subprocess.run(tmp_path / "main", capture_output=True, text=True, check=True).stdout.split()
     print(f"several members: {several}")
     assert used == ["true", "true"]
-    sources = [path for folder in ("Packages", "Apps") for path in (ROOT / folder).glob("*/Sources/**/*.swift")]
+    sources = [path for folder in ("Packages/*/*", "Apps/*") for path in ROOT.glob(f"{folder}/Sources/**/*.swift")]
     assert not [path for path in sources if re.search(r"static let \w+(: .*)? = Mutex\([A-Z]", path.read_text())] and sources

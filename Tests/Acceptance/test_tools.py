@@ -9,7 +9,7 @@ import pytest
 
 from conftest import USAGE, UNAVAILABLE
 
-SERVER = pathlib.Path(__file__).parents[2] / "Packages/ChappieMCP/Tests/Fakes/server.py"
+SERVER = pathlib.Path(__file__).parents[2] / "Packages/adapters/ChappieMCP/Tests/Fakes/server.py"
 CALL = 'call up {"a":"b"}'
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}
 

@@ -6,13 +6,13 @@ import PackageDescription
 let package = Package(
     name: "fuzz",
     dependencies: [
-        .package(path: "../../Packages/ChappieCore"),
-        .package(path: "../../Packages/ChappieJSONSchema"),
-        .package(path: "../../Packages/ChappieAuth"),
-        .package(path: "../../Packages/ChappieClient"),
-        .package(path: "../../Packages/ChappieMarkdown"),
-        .package(path: "../../Packages/ChappieMCP"),
-        .package(path: "../../Packages/ChappieWebSocket"),
+        .package(path: "../../Packages/domain/ChappieCore"),
+        .package(path: "../../Packages/domain/ChappieJSONSchema"),
+        .package(path: "../../Packages/domain/ChappieAuth"),
+        .package(path: "../../Packages/application/ChappieClient"),
+        .package(path: "../../Packages/faces/ChappieMarkdown"),
+        .package(path: "../../Packages/adapters/ChappieMCP"),
+        .package(path: "../../Packages/adapters/ChappieWebSocket"),
     ],
     targets: [
         .target(name: "CFuzzer"),

@@ -1,1 +1,1 @@
-../../../../Packages/ChappieMarkdown/Tests/ChappieMarkdownTests/Screen.swift
+../../../../Packages/faces/ChappieMarkdown/Tests/ChappieMarkdownTests/Screen.swift

@@ -1,1 +1,1 @@
-../../../../Packages/ChappieSDK/Sources/ChappieSDK/Chappie.swift
+../../../../Packages/facade/ChappieSDK/Sources/ChappieSDK/Chappie.swift

@@ -1,1 +1,1 @@
-../../../../Packages/ChappieSDK/Sources/ChappieSDK/Exports.swift
+../../../../Packages/facade/ChappieSDK/Sources/ChappieSDK/Exports.swift

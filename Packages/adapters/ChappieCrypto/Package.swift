@@ -1,0 +1,43 @@
+// swift-tools-version: 6.2
+// Adapter: CredentialStore in encrypted files, over libcrypto.
+import PackageDescription
+
+let package = Package(
+    name: "ChappieCrypto",
+    platforms: [.macOS(.v15), .iOS(.v18)],
+    products: [.library(name: "ChappieCrypto", targets: ["ChappieCrypto"])],
+    dependencies: [
+        .package(path: "../../domain/ChappieCore"),
+        .package(path: "../../domain/ChappieAuth"),
+    ],
+    targets: [
+        .target(name: "COpenSSL"),
+        .target(
+            name: "ChappieCrypto",
+            dependencies: [
+                "ChappieCore",
+                "ChappieAuth",
+                "COpenSSL",
+            ]),
+        .executableTarget(
+            name: "FileStoreWriter",
+            dependencies: [
+                "ChappieAuth",
+                "ChappieCrypto",
+            ],
+            path: "Tests/FileStoreWriter"),
+    ],
+    swiftLanguageModes: [.v6],
+    cLanguageStandard: .c11
+)
+
+let cModules: Set<String> = ["COpenSSL"]
+for target in package.targets where !cModules.contains(target.name) {
+    target.swiftSettings = [
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("InternalImportsByDefault"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+        .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+        .treatAllWarnings(as: .error),
+    ]
+}

@@ -1,0 +1,38 @@
+// swift-tools-version: 6.2
+// What the two network adapters share: libcurl's event loop, trust, proxies, and the meaning of its failures.
+import PackageDescription
+
+let package = Package(
+    name: "ChappieCurl",
+    platforms: [.macOS(.v15), .iOS(.v18)],
+    products: [.library(name: "ChappieCurl", targets: ["ChappieCurl"])],
+    dependencies: [
+        .package(path: "../../domain/ChappieCore"),
+        .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
+        .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
+    ],
+    targets: [
+        .target(name: "CCurl"),
+        .target(
+            name: "ChappieCurl",
+            dependencies: [
+                "ChappieCore",
+                "CCurl",
+                .product(name: "HeapModule", package: "swift-collections"),
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+            ]),
+    ],
+    swiftLanguageModes: [.v6],
+    cLanguageStandard: .c11
+)
+
+let cModules: Set<String> = ["CCurl"]
+for target in package.targets where !cModules.contains(target.name) {
+    target.swiftSettings = [
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("InternalImportsByDefault"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+        .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+        .treatAllWarnings(as: .error),
+    ]
+}

@@ -1,0 +1,36 @@
+// swift-tools-version: 6.2
+// Adapter: browser, clipboard, notification.
+import PackageDescription
+
+let package = Package(
+    name: "ChappieDesktopLinux",
+    platforms: [.macOS(.v15), .iOS(.v18)],
+    products: [.library(name: "ChappieDesktopLinux", targets: ["ChappieDesktopLinux"])],
+    dependencies: [
+        .package(path: "../../domain/ChappieCore"),
+        .package(path: "../../domain/ChappieAuth"),
+        .package(path: "../ChappieProcess"),
+    ],
+    targets: [
+        .target(
+            name: "ChappieDesktopLinux",
+            dependencies: [
+                "ChappieCore",
+                "ChappieAuth",
+                "ChappieProcess",
+            ])
+    ],
+    swiftLanguageModes: [.v6],
+    cLanguageStandard: .c11
+)
+
+let cModules: Set<String> = []
+for target in package.targets where !cModules.contains(target.name) {
+    target.swiftSettings = [
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("InternalImportsByDefault"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+        .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+        .treatAllWarnings(as: .error),
+    ]
+}

@@ -1,0 +1,38 @@
+// swift-tools-version: 6.2
+// Adapter: HTTPTransport over libcurl.
+import PackageDescription
+
+let package = Package(
+    name: "ChappieHTTP",
+    platforms: [.macOS(.v15), .iOS(.v18)],
+    products: [.library(name: "ChappieHTTP", targets: ["ChappieHTTP"])],
+    dependencies: [
+        .package(path: "../../domain/ChappieCore"),
+        .package(path: "../ChappieCurl"),
+        .package(path: "../CZstd"),
+        .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
+    ],
+    targets: [
+        .target(
+            name: "ChappieHTTP",
+            dependencies: [
+                "ChappieCore",
+                "ChappieCurl",
+                "CZstd",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+            ])
+    ],
+    swiftLanguageModes: [.v6],
+    cLanguageStandard: .c11
+)
+
+let cModules: Set<String> = []
+for target in package.targets where !cModules.contains(target.name) {
+    target.swiftSettings = [
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("InternalImportsByDefault"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+        .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+        .treatAllWarnings(as: .error),
+    ]
+}

@@ -1,0 +1,40 @@
+// swift-tools-version: 6.2
+// Adapter: tools of a Model Context Protocol server.
+import PackageDescription
+
+let package = Package(
+    name: "ChappieMCP",
+    platforms: [.macOS(.v15), .iOS(.v18)],
+    products: [.library(name: "ChappieMCP", targets: ["ChappieMCP"])],
+    dependencies: [
+        .package(path: "../../domain/ChappieCore"),
+        .package(path: "../../domain/ChappieJSONSchema"),
+        .package(path: "../../domain/ChappieAuth"),
+        .package(path: "../../application/ChappieClient"),
+        .package(path: "../ChappieProcess"),
+    ],
+    targets: [
+        .target(
+            name: "ChappieMCP",
+            dependencies: [
+                "ChappieCore",
+                "ChappieJSONSchema",
+                "ChappieAuth",
+                "ChappieClient",
+                "ChappieProcess",
+            ])
+    ],
+    swiftLanguageModes: [.v6],
+    cLanguageStandard: .c11
+)
+
+let cModules: Set<String> = []
+for target in package.targets where !cModules.contains(target.name) {
+    target.swiftSettings = [
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("InternalImportsByDefault"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+        .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+        .treatAllWarnings(as: .error),
+    ]
+}

@@ -1,0 +1,34 @@
+// swift-tools-version: 6.2
+// Shared by the adapters that run programs: it starts a program, talks to it through pipes, and ends it.
+import PackageDescription
+
+let package = Package(
+    name: "ChappieProcess",
+    platforms: [.macOS(.v15), .iOS(.v18)],
+    products: [.library(name: "ChappieProcess", targets: ["ChappieProcess"])],
+    dependencies: [
+        .package(path: "../../domain/ChappieCore")
+    ],
+    targets: [
+        .target(name: "CSpawn"),
+        .target(
+            name: "ChappieProcess",
+            dependencies: [
+                "ChappieCore",
+                "CSpawn",
+            ]),
+    ],
+    swiftLanguageModes: [.v6],
+    cLanguageStandard: .c11
+)
+
+let cModules: Set<String> = ["CSpawn"]
+for target in package.targets where !cModules.contains(target.name) {
+    target.swiftSettings = [
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("InternalImportsByDefault"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+        .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+        .treatAllWarnings(as: .error),
+    ]
+}

@@ -1,0 +1,38 @@
+// swift-tools-version: 6.2
+// Adapter: programs as tools, and the manifest that names them.
+import PackageDescription
+
+let package = Package(
+    name: "ChappieProgramTools",
+    platforms: [.macOS(.v15), .iOS(.v18)],
+    products: [.library(name: "ChappieProgramTools", targets: ["ChappieProgramTools"])],
+    dependencies: [
+        .package(path: "../../domain/ChappieCore"),
+        .package(path: "../../domain/ChappieJSONSchema"),
+        .package(path: "../../application/ChappieClient"),
+        .package(path: "../ChappieProcess"),
+    ],
+    targets: [
+        .target(
+            name: "ChappieProgramTools",
+            dependencies: [
+                "ChappieCore",
+                "ChappieJSONSchema",
+                "ChappieClient",
+                "ChappieProcess",
+            ])
+    ],
+    swiftLanguageModes: [.v6],
+    cLanguageStandard: .c11
+)
+
+let cModules: Set<String> = []
+for target in package.targets where !cModules.contains(target.name) {
+    target.swiftSettings = [
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("InternalImportsByDefault"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+        .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+        .treatAllWarnings(as: .error),
+    ]
+}

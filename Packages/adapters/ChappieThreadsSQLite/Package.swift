@@ -1,0 +1,51 @@
+// swift-tools-version: 6.2
+// Adapter: ChappieThreadStore in a file, over SQLite.
+import PackageDescription
+
+let package = Package(
+    name: "ChappieThreadsSQLite",
+    platforms: [.macOS(.v15), .iOS(.v18)],
+    products: [.library(name: "ChappieThreadsSQLite", targets: ["ChappieThreadsSQLite"])],
+    dependencies: [
+        .package(path: "../../domain/ChappieCore"),
+        .package(path: "../../domain/ChappieAuth"),
+        .package(path: "../../application/ChappieRuntime"),
+        .package(path: "../ChappieCrypto"),
+        .package(path: "../ChappieSQLite"),
+    ],
+    targets: [
+        .target(
+            name: "ChappieThreadsSQLite",
+            dependencies: [
+                "ChappieCore",
+                "ChappieAuth",
+                "ChappieRuntime",
+                "ChappieCrypto",
+                "ChappieSQLite",
+                .product(name: "CSQLite", package: "ChappieSQLite"),
+            ]),
+        .executableTarget(
+            name: "ThreadStoreWriter",
+            dependencies: [
+                "ChappieCore",
+                "ChappieAuth",
+                "ChappieRuntime",
+                "ChappieCrypto",
+                "ChappieThreadsSQLite",
+            ],
+            path: "Tests/ThreadStoreWriter"),
+    ],
+    swiftLanguageModes: [.v6],
+    cLanguageStandard: .c11
+)
+
+let cModules: Set<String> = []
+for target in package.targets where !cModules.contains(target.name) {
+    target.swiftSettings = [
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("InternalImportsByDefault"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+        .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+        .treatAllWarnings(as: .error),
+    ]
+}

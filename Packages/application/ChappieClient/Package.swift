@@ -1,0 +1,40 @@
+// swift-tools-version: 6.2
+// Application: turns, transcripts, limits, backoff.
+import PackageDescription
+
+let package = Package(
+    name: "ChappieClient",
+    platforms: [.macOS(.v15), .iOS(.v18)],
+    products: [.library(name: "ChappieClient", targets: ["ChappieClient"])],
+    dependencies: [
+        .package(path: "../../domain/ChappieCore"),
+        .package(path: "../../domain/ChappieJSONSchema"),
+        .package(path: "../../domain/ChappieAuth"),
+        .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+    ],
+    targets: [
+        .target(
+            name: "ChappieClient",
+            dependencies: [
+                "ChappieCore",
+                "ChappieJSONSchema",
+                "ChappieAuth",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "Logging", package: "swift-log"),
+            ])
+    ],
+    swiftLanguageModes: [.v6],
+    cLanguageStandard: .c11
+)
+
+let cModules: Set<String> = []
+for target in package.targets where !cModules.contains(target.name) {
+    target.swiftSettings = [
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("InternalImportsByDefault"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+        .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+        .treatAllWarnings(as: .error),
+    ]
+}

@@ -1,0 +1,38 @@
+// swift-tools-version: 6.2
+// Application: conversations that outlive the process.
+import PackageDescription
+
+let package = Package(
+    name: "ChappieRuntime",
+    platforms: [.macOS(.v15), .iOS(.v18)],
+    products: [.library(name: "ChappieRuntime", targets: ["ChappieRuntime"])],
+    dependencies: [
+        .package(path: "../../domain/ChappieCore"),
+        .package(path: "../../domain/ChappieJSONSchema"),
+        .package(path: "../../domain/ChappieAuth"),
+        .package(path: "../ChappieClient"),
+    ],
+    targets: [
+        .target(
+            name: "ChappieRuntime",
+            dependencies: [
+                "ChappieCore",
+                "ChappieJSONSchema",
+                "ChappieAuth",
+                "ChappieClient",
+            ])
+    ],
+    swiftLanguageModes: [.v6],
+    cLanguageStandard: .c11
+)
+
+let cModules: Set<String> = []
+for target in package.targets where !cModules.contains(target.name) {
+    target.swiftSettings = [
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("InternalImportsByDefault"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+        .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+        .treatAllWarnings(as: .error),
+    ]
+}

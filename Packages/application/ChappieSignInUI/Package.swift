@@ -1,0 +1,34 @@
+// swift-tools-version: 6.2
+// Presentation: what every face of a sign-in shows, decided once.
+import PackageDescription
+
+let package = Package(
+    name: "ChappieSignInUI",
+    platforms: [.macOS(.v15), .iOS(.v18)],
+    products: [.library(name: "ChappieSignInUI", targets: ["ChappieSignInUI"])],
+    dependencies: [
+        .package(path: "../../domain/ChappieCore"),
+        .package(path: "../../domain/ChappieAuth"),
+    ],
+    targets: [
+        .target(
+            name: "ChappieSignInUI",
+            dependencies: [
+                "ChappieCore",
+                "ChappieAuth",
+            ])
+    ],
+    swiftLanguageModes: [.v6],
+    cLanguageStandard: .c11
+)
+
+let cModules: Set<String> = []
+for target in package.targets where !cModules.contains(target.name) {
+    target.swiftSettings = [
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("InternalImportsByDefault"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+        .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+        .treatAllWarnings(as: .error),
+    ]
+}

@@ -1,0 +1,38 @@
+// swift-tools-version: 6.2
+// Forms of threads: exports, and histories of other programs.
+import PackageDescription
+
+let package = Package(
+    name: "ChappieThreadForms",
+    platforms: [.macOS(.v15), .iOS(.v18)],
+    products: [.library(name: "ChappieThreadForms", targets: ["ChappieThreadForms"])],
+    dependencies: [
+        .package(path: "../../domain/ChappieCore"),
+        .package(path: "../../application/ChappieRuntime"),
+        .package(path: "../ChappieMarkdown"),
+        .package(path: "../../adapters/ChappieSQLite"),
+    ],
+    targets: [
+        .target(
+            name: "ChappieThreadForms",
+            dependencies: [
+                "ChappieCore",
+                "ChappieRuntime",
+                "ChappieMarkdown",
+                "ChappieSQLite",
+            ])
+    ],
+    swiftLanguageModes: [.v6],
+    cLanguageStandard: .c11
+)
+
+let cModules: Set<String> = []
+for target in package.targets where !cModules.contains(target.name) {
+    target.swiftSettings = [
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("InternalImportsByDefault"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+        .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+        .treatAllWarnings(as: .error),
+    ]
+}

@@ -1,0 +1,28 @@
+// swift-tools-version: 6.2
+// Test support: the real programs, sockets and files that our own tests put a package in front of.
+import PackageDescription
+
+let package = Package(
+    name: "TestFixtures",
+    platforms: [.macOS(.v15), .iOS(.v18)],
+    products: [.library(name: "TestFixtures", targets: ["TestFixtures"])],
+    dependencies: [
+        .package(path: "../../domain/ChappieCore")
+    ],
+    targets: [
+        .target(name: "TestFixtures", dependencies: ["ChappieCore"])
+    ],
+    swiftLanguageModes: [.v6],
+    cLanguageStandard: .c11
+)
+
+let cModules: Set<String> = []
+for target in package.targets where !cModules.contains(target.name) {
+    target.swiftSettings = [
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("InternalImportsByDefault"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+        .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+        .treatAllWarnings(as: .error),
+    ]
+}
