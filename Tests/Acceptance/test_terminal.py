@@ -131,8 +131,8 @@ def test_ended_by_a_signal(name, number, person):
             wait_until(lambda: is_asleep(terminal.process), "it waits", 60)
         terminal.send(number)
         if name == "chat" and number == signal.SIGINT:
-            # It clears the line there.
-            terminal.shows(b"Ctrl-D")
+            # It clears the line there. What is typed before the next prompt is not the chat's.
+            terminal.shows(b"/quit ends.*" + PROMPT)
             terminal.type(CONTROL_D)
             return terminal.ends(0)
         terminal.ends(128 + number, -number)
