@@ -69,6 +69,7 @@ let package = Package(
         .library(name: "ChappieSignInUI", targets: ["ChappieSignInUI"]),
         .library(name: "ChappieThreadForms", targets: ["ChappieThreadForms"]),
         .library(name: "ChappieThreadsSQLite", targets: ["ChappieThreadsSQLite"]),
+        .library(name: "ChappieFiles", targets: ["ChappieFiles"]),
         .library(name: "ChappieHTTP", targets: ["ChappieHTTP"]),
         .library(name: "ChappieWebSocket", targets: ["ChappieWebSocket"]),
         .library(name: "ChappieKeychainLinux", targets: ["ChappieKeychainLinux"]),
@@ -97,6 +98,7 @@ let package = Package(
         module("application/ChappieRuntime", ["ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient"]),
         module("application/ChappieSignInUI", ["ChappieCore", "ChappieAuth"]),
         // Adapters
+        module("adapters/ChappieFiles", ["ChappieCore", "ChappieAuth"]),
         module("adapters/ChappieCurl/CCurl", []),
         module("adapters/CZstd", []),
         module("adapters/CZlib", []),
@@ -106,15 +108,18 @@ let package = Package(
         module("adapters/ChappieKeychainLinux/CSecret", []),
         module("adapters/ChappieKeychainLinux", ["ChappieCore", "ChappieAuth", "CSecret"]),
         module("adapters/ChappieCrypto/COpenSSL", []),
-        module("adapters/ChappieCrypto", ["ChappieCore", "ChappieAuth", "COpenSSL"]),
+        module("adapters/ChappieCrypto", ["ChappieCore", "ChappieAuth", "ChappieFiles", "COpenSSL"]),
         module("adapters/ChappieSQLite/CSQLite", []),
         module("adapters/ChappieSQLite", ["CSQLite"]),
         module(
             "adapters/ChappieThreadsSQLite",
-            ["ChappieCore", "ChappieAuth", "ChappieRuntime", "ChappieCrypto", "ChappieSQLite", "CSQLite"]),
+            [
+                "ChappieCore", "ChappieAuth", "ChappieRuntime", "ChappieFiles", "ChappieCrypto", "ChappieSQLite",
+                "CSQLite",
+            ]),
         module("adapters/ChappieProcess/CSpawn", []),
         module("adapters/ChappieProcess", ["ChappieCore", "CSpawn"]),
-        module("adapters/ChappieDesktopLinux", ["ChappieCore", "ChappieAuth", "ChappieProcess"]),
+        module("adapters/ChappieDesktopLinux", ["ChappieCore", "ChappieAuth", "ChappieFiles", "ChappieProcess"]),
         module(
             "adapters/ChappieMCP",
             ["ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", "ChappieProcess"]),
@@ -125,7 +130,9 @@ let package = Package(
         // Faces of the command line
         module("faces/ChappieMarkdown/CCMark", []),
         module("faces/ChappieMarkdown", ["ChappieCore", "CCMark"]),
-        module("faces/ChappieThreadForms", ["ChappieCore", "ChappieRuntime", "ChappieMarkdown", "ChappieSQLite"]),
+        module(
+            "faces/ChappieThreadForms",
+            ["ChappieCore", "ChappieRuntime", "ChappieFiles", "ChappieMarkdown", "ChappieSQLite"]),
         module("faces/ChappieLineEditor/CEditline", []),
         module("faces/ChappieLineEditor", ["CEditline"]),
         .target(name: "CQRencode", path: "Apps/chappie/Sources/CQRencode"),
@@ -133,7 +140,8 @@ let package = Package(
         .target(
             name: "ChappieSDK",
             dependencies: [
-                "ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", "ChappieCurl", "ChappieHTTP",
+                "ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", "ChappieFiles", "ChappieCurl",
+                "ChappieHTTP",
                 "ChappieWebSocket", "ChappieKeychainLinux", "ChappieCrypto", "ChappieDesktopLinux", logging,
                 .byName(name: "ChappieSignInUI", condition: .when(platforms: applePlatforms)),
             ],
@@ -160,7 +168,8 @@ let package = Package(
         .executableTarget(
             name: "chappie",
             dependencies: [
-                "ChappieSDK", "ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", "ChappieCurl",
+                "ChappieSDK", "ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", "ChappieFiles",
+                "ChappieCurl",
                 "ChappieHTTP",
                 "ChappieWebSocket", "ChappieKeychainLinux", "ChappieCrypto", "ChappieDesktopLinux", "ChappieProcess",
                 "ChappieMCP", "ChappieProgramTools", "ChappieRuntime", "ChappieThreadForms", "ChappieThreadsSQLite",
@@ -192,13 +201,18 @@ let package = Package(
         // Tests of one package
         tests(of: "domain/ChappieCore", ["TestFixtures", httpTypes]),
         tests(of: "domain/ChappieJSONSchema", ["ChappieCore", "TestFixtures"]),
+        tests(of: "adapters/ChappieFiles", ["ChappieCore", "ChappieAuth", "ChappieTesting", "TestFixtures"]),
         tests(
             of: "domain/ChappieAuth",
-            ["ChappieCore", "ChappieHTTP", "ChappieTesting", "ChappieSimulatorServer", "TestFixtures", httpTypes]),
+            [
+                "ChappieCore", "ChappieFiles", "ChappieHTTP", "ChappieTesting", "ChappieSimulatorServer",
+                "TestFixtures", httpTypes,
+            ]),
         tests(
             of: "application/ChappieClient",
             [
-                "ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieTesting", "TestFixtures", httpTypes, logging,
+                "ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieFiles", "ChappieTesting", "TestFixtures",
+                httpTypes, logging,
                 inMemoryLogging,
             ]),
         tests(
@@ -224,7 +238,9 @@ let package = Package(
             ["ChappieCore", "ChappieAuth", "ChappieHTTP", "ChappieTesting", "ChappieSimulatorServer", httpTypes]),
         tests(of: "adapters/ChappieProcess", ["ChappieCore", "TestFixtures"]),
         tests(of: "adapters/ChappieDesktopLinux", ["ChappieAuth", "ChappieProcess", "TestFixtures"]),
-        tests(of: "adapters/ChappieProgramTools", ["ChappieCore", "ChappieClient", "ChappieProcess", "TestFixtures"]),
+        tests(
+            of: "adapters/ChappieProgramTools",
+            ["ChappieCore", "ChappieClient", "ChappieFiles", "ChappieProcess", "TestFixtures"]),
         tests(of: "adapters/ChappieMCP", ["ChappieCore", "ChappieJSONSchema", "ChappieClient", "TestFixtures"]),
         tests(of: "faces/ChappieMarkdown"),
         tests(
@@ -259,7 +275,8 @@ let package = Package(
         .testTarget(
             name: "chappieTests",
             dependencies: [
-                "chappie", "ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieCurl", "ChappieMarkdown",
+                "chappie", "ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieFiles", "ChappieCurl",
+                "ChappieMarkdown",
                 "ChappieProcess",
                 "ChappieRuntime",
                 "ChappieSDK", "ChappieSimulator", "CQRencode", argumentParser,
@@ -269,7 +286,8 @@ let package = Package(
         crossing(
             "IntegrationTests",
             [
-                "ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", "ChappieCurl", "ChappieHTTP",
+                "ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", "ChappieFiles", "ChappieCurl",
+                "ChappieHTTP",
                 "ChappieWebSocket", "ChappieTesting", "ChappieSimulatorServer", "TestFixtures", httpTypes,
             ]),
     ],

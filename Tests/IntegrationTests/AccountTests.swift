@@ -1,6 +1,7 @@
 import ChappieAuth
 import ChappieClient
 import ChappieCore
+import ChappieFiles
 import ChappieHTTP
 import ChappieSimulatorServer
 import ChappieTesting

@@ -2,6 +2,7 @@ import ChappieAuth
 import ChappieClient
 @_spi(ChappieInternals) import ChappieCore
 import ChappieCurl
+import ChappieFiles
 import ChappieHTTP
 import ChappieSimulatorServer
 import ChappieTesting

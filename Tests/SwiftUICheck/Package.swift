@@ -34,6 +34,7 @@ let package = Package(
         .target(name: "ChappieJSONSchema", dependencies: ["ChappieCore"], swiftSettings: settings),
         .target(
             name: "ChappieAuth", dependencies: ["ChappieCore", "Combine", httpTypes, logging], swiftSettings: settings),
+        .target(name: "ChappieFiles", dependencies: ["ChappieCore", "ChappieAuth"], swiftSettings: settings),
         .target(
             name: "ChappieClient",
             dependencies: ["ChappieCore", "ChappieJSONSchema", "ChappieAuth", "Combine", httpTypes, logging],
@@ -48,7 +49,8 @@ let package = Package(
         .target(
             name: "ChappieSDK",
             dependencies: [
-                "ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", "ChappieSignInUI", httpTypes,
+                "ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", "ChappieFiles", "ChappieSignInUI",
+                httpTypes,
                 logging,
             ],
             swiftSettings: settings),

@@ -9,6 +9,7 @@ let package = Package(
     dependencies: [
         .package(path: "../../domain/ChappieCore"),
         .package(path: "../../domain/ChappieAuth"),
+        .package(path: "../ChappieFiles"),
         .package(path: "../ChappieProcess"),
     ],
     targets: [
@@ -17,6 +18,7 @@ let package = Package(
             dependencies: [
                 "ChappieCore",
                 "ChappieAuth",
+                "ChappieFiles",
                 "ChappieProcess",
             ])
     ],

@@ -9,6 +9,7 @@ let package = Package(
     dependencies: [
         .package(path: "../../domain/ChappieCore"),
         .package(path: "../../application/ChappieRuntime"),
+        .package(path: "../../adapters/ChappieFiles"),
         .package(path: "../ChappieMarkdown"),
         .package(path: "../../adapters/ChappieSQLite"),
     ],
@@ -18,6 +19,7 @@ let package = Package(
             dependencies: [
                 "ChappieCore",
                 "ChappieRuntime",
+                "ChappieFiles",
                 "ChappieMarkdown",
                 "ChappieSQLite",
             ])

@@ -44,10 +44,13 @@ import Testing
             (ChappieClientError.transportFailed(lost), 69, "transport_failed", nil),
             (ChappieClientError.transportFailed(badCA), 64, "configuration", "CHAPPIE_CA_FILE"),
             (strange, 65, "invalid_response", nil),
-            (ChappieClientError.credentialStoreFailed(.absent("none")), 69, "keyring_absent", nil),
+            (
+                ChappieClientError.credentialStoreFailed(.absent("none")), 69, "keyring_absent",
+                "CHAPPIE_CREDENTIAL_STORE=file"
+            ),
             (
                 ChappieAuthError.credentialStoreUnavailable(.absent("none")), 69, "keyring_absent",
-                "encryptedFile(passphrase:)"
+                "CHAPPIE_CREDENTIAL_STORE=file"
             ),
             (CredentialStoreError.corrupt("torn"), 77, "credential_corrupt", "chappie login"),
             (CredentialStoreError.noPassphrase("none is set up"), 69, "no_passphrase", "CHAPPIE_PASSPHRASE_FILE"),

@@ -1,3 +1,5 @@
+@_spi(ChappieInternals) import ChappieCore
+
 /// A line that is meant for the chat itself, and not for the model.
 enum ChatCommand: Equatable {
     case model(String?)
@@ -67,11 +69,5 @@ enum ChatCommand: Equatable {
         guard text.first == "/" else { return [] }
         if text.hasPrefix("/model ") { return models().map { "/model \($0)" } }
         return overview.map { $0.form.contains(" ") ? String($0.form.prefix { $0 != " " }) + " " : $0.form }
-    }
-}
-
-extension Substring {
-    var trimmed: String {
-        String(drop(while: \.isWhitespace).reversed().drop(while: \.isWhitespace).reversed())
     }
 }

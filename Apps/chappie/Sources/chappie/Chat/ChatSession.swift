@@ -1,4 +1,5 @@
 @_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) import ChappieFiles
 import ChappieLineEditor
 import ChappieMarkdown
 import ChappieRuntime
@@ -259,8 +260,4 @@ struct ChatTranscript {
         }
         return blocks.joined(separator: "\n\n") + "\n"
     }
-}
-
-extension String {
-    fileprivate var trimmedEnd: String { String(reversed().drop(while: \.isWhitespace).reversed()) }
 }

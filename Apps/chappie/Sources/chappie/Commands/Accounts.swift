@@ -1,6 +1,7 @@
 import ArgumentParser
 import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) import ChappieFiles
 import ChappieSDK
 import Glibc
 

@@ -1,5 +1,6 @@
 import ArgumentParser
 @_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) import ChappieFiles
 import ChappieSDK
 import Glibc
 
@@ -203,12 +204,5 @@ struct ManualPage {
             // JSON may go on in the next line after a comma.
             .replacing(",\\(dq", with: ",\\:\\(dq")
         return safe.first == "." || safe.first == "'" ? "\\&" + safe : safe
-    }
-}
-
-extension StringProtocol {
-    /// Without white space at both ends.
-    fileprivate var trimmed: String {
-        String(drop(while: \.isWhitespace).reversed().drop(while: \.isWhitespace).reversed())
     }
 }

@@ -60,7 +60,7 @@ struct Login: ProgramCommand {
         program.console.clearStatus()
         if program.settings.store != .memory {
             // The sign-in is as good without its name: a failure is only told. Ctrl-C does not reach a task of its own.
-            do { try await Task { try await program.rememberAccount() }.value } catch let error as CommandLineError {
+            do { try await uncancelled { try await program.rememberAccount() } } catch let error as CommandLineError {
                 program.console.note("chappie: `chappie accounts` does not list this account: \(error.message)")
             }
         }

@@ -122,7 +122,7 @@ extension Finding {
 
     /// The service's opinion of this version and of the models, as far as its list tells.
     static func models(_ models: [ChappieModel]) -> Finding {
-        let version = "wire format \(ChappieClient.wireFormatVersion)"
+        let version = "wire format \(WireFormat.version)"
         guard let best = models.first else {
             return Finding(
                 .warning, "the service lists no models for \(version)",

@@ -13,7 +13,7 @@ enum Outside {
 
     /// Names, versions, and where to look for newer ones.
     static let known: [(name: String, version: String, address: String)] = [
-        ("wire format", ChappieClient.wireFormatVersion, "https://github.com/openai/codex/releases"),
+        ("wire format", WireFormat.version, "https://github.com/openai/codex/releases"),
         ("models", "", "https://developers.openai.com/codex/models"),
         ("MCP revision", ChappieMCPServer.revision, "https://modelcontextprotocol.io/specification/versioning"),
     ]

@@ -51,6 +51,9 @@ struct CommandLineError: Error {
             switch code {
             case "sign_in_needed", "credential_corrupt": "Run `chappie login`."
             case "model_unavailable": Self.advice(for: error)
+            case "keyring_absent":
+                "Start a keyring service such as gnome-keyring in this login session, or choose an encrypted file: set "
+                    + "CHAPPIE_CREDENTIAL_STORE=file."
             case "no_passphrase":
                 "Name a file that holds it in CHAPPIE_PASSPHRASE_FILE, pass it as the systemd credential "
                     + "chappie-passphrase, or run chappie in a terminal."

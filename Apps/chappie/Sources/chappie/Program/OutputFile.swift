@@ -1,4 +1,4 @@
-@_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) import ChappieFiles
 import ChappieSDK
 import FoundationEssentials
 import Glibc
@@ -12,7 +12,7 @@ final class OutputFile {
     let path: String
     private let place: String
     /// `nil` for a pipe or a device, and once the content is in place.
-    private var draft: String?
+    private var draft: FileDraft?
 
     /// - Throws: ``CommandLineError``.
     init(_ path: String) throws {
@@ -28,28 +28,28 @@ final class OutputFile {
             } ?? path : path
         guard !isThere || facts.st_mode & S_IFMT == S_IFREG else { return }
         guard !isThere || access(path, W_OK) == 0 else { throw Self.failure(path, errno) }
-        let draft = "\(place).\(String(UInt64.random(in: .min ... .max), radix: 36))"
-        let descriptor = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o666)
-        guard descriptor >= 0 else { throw Self.failure(path, errno) }
+        guard let draft = FileDraft(of: place, mode: 0o666) else { throw Self.failure(path, errno) }
         // The file stays as private, or as executable, as it was.
-        if isThere { fchmod(descriptor, facts.st_mode & 0o7777) }
-        close(descriptor)
+        if isThere { draft.setMode(UInt16(facts.st_mode & 0o7777)) }
         self.draft = draft
     }
 
-    deinit { if let draft { unlink(draft) } }
-
     /// - Throws: ``CommandLineError``; the earlier content is then still there.
     func write(_ text: String) throws {
-        let descriptor = open(draft ?? place, O_WRONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { throw Self.failure(path, errno) }
         let bytes = Array(text.utf8)
+        guard let draft else { return try writeInPlace(bytes) }
+        guard draft.write(bytes, isDurable: false), draft.replace() else {
+            throw Self.failure(path, errno, .unavailable)
+        }
+        self.draft = nil
+    }
+
+    private func writeInPlace(_ bytes: [UInt8]) throws {
+        let descriptor = open(place, O_WRONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw Self.failure(path, errno) }
         let reason = bytes.withUnsafeBytes { writeAll($0, to: descriptor) }
         close(descriptor)
         guard reason == 0 else { throw Self.failure(path, reason, .unavailable) }
-        guard let draft else { return }
-        guard rename(draft, place) == 0 else { throw Self.failure(path, errno, .unavailable) }
-        self.draft = nil
     }
 
     private static func failure(_ path: String, _ reason: CInt, _ status: ExitStatus = .usage) -> CommandLineError {

@@ -3,6 +3,7 @@ import ChappieAuth
 import ChappieCrypto
 import ChappieCurl
 import ChappieDesktopLinux
+import ChappieFiles
 import ChappieHTTP
 import ChappieKeychainLinux
 import ChappieRuntime

@@ -2,6 +2,7 @@ import ArgumentParser
 import CSpawn
 import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) import ChappieFiles
 import ChappieSDK
 import Dispatch
 import Glibc
@@ -77,7 +78,7 @@ extension ProgramCommand {
             program.console.note(
                 "Waiting until the renewed sign-in is stored. Ctrl-C twice ends at once, and may lose it.")
         }
-        await Task { await program.credentials.settle() }.value
+        await uncancelled { await program.credentials.settle() }
         note.cancel()
     }
 

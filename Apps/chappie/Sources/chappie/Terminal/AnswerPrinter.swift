@@ -106,7 +106,7 @@ struct AnswerPrinter {
         case .transport(.waiting(let attempt, let maximum, let delay)):
             if markdown != nil { finishLine() }
             console.note(
-                "chappie: rate limited; trying again in \(Int(delay.seconds.rounded(.up))) s (\(attempt) of \(maximum))"
+                "chappie: rate limited; trying again in \(Int(delay.inSeconds.rounded(.up))) s (\(attempt) of \(maximum))"
             )
         case .approvalRequested: finishLine()
         case .toolCallRequested(let request) where showsTools:
@@ -258,7 +258,5 @@ extension String {
 }
 
 extension Duration {
-    var seconds: Double { Double(components.seconds) + Double(components.attoseconds) / 1e18 }
-
-    var wholeMilliseconds: Int { Int((seconds * 1000).rounded(.up)) }
+    var wholeMilliseconds: Int { Int((inSeconds * 1000).rounded(.up)) }
 }

@@ -1,4 +1,5 @@
 @_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) import ChappieFiles
 import ChappieLineEditor
 import ChappieMarkdown
 import ChappieSDK
@@ -62,7 +63,7 @@ final class Console: Sendable {
         let styles = environment["NO_COLOR"] == nil && environment["TERM"] != "dumb"
         let terminals = Terminals(input: input, output: output, draws: error && styles, error: error, styles: styles)
         self.init(terminals) { stream, bytes in
-            bytes.withUnsafeBytes { ChappieCore.writeAll($0, to: stream.rawValue) }
+            bytes.withUnsafeBytes { ChappieFiles.writeAll($0, to: stream.rawValue) }
         }
     }
 
@@ -163,7 +164,7 @@ final class Console: Sendable {
             DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(200)) {
                 written.fulfil(.failure(CancellationError()))
             }
-            try await Task { try await written.value() }.value
+            try await uncancelled { try await written.value() }
         }
     }
 

@@ -1,3 +1,4 @@
+@_spi(ChappieInternals) import ChappieCore
 import ChappieSDK
 import FoundationEssentials
 
@@ -135,7 +136,7 @@ extension ChappieStreamEvent {
     private static func delayed(_ type: String, _ attempt: Int, _ maximum: Int, _ delay: Duration) -> ChappieJSON {
         [
             "type": .string(type), "attempt": .integer(attempt), "maximum": .integer(maximum),
-            "seconds": .double(delay.seconds),
+            "seconds": .double(delay.inSeconds),
         ]
     }
 }

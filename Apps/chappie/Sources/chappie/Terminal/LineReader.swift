@@ -1,4 +1,5 @@
 @_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) import ChappieFiles
 import ChappieLineEditor
 import Glibc
 
@@ -53,7 +54,7 @@ struct TerminalLineReader: LineReader {
         defer { close(terminal) }
         tcflush(terminal, TCIFLUSH)
         let text = Array(question.utf8)
-        guard text.withUnsafeBytes({ ChappieCore.writeAll($0, to: terminal) }) == 0 else { return nil }
+        guard text.withUnsafeBytes({ ChappieFiles.writeAll($0, to: terminal) }) == 0 else { return nil }
         var line: [UInt8] = []
         while line.count < limit, let byte = readPiece(of: terminal, atMost: 1)?.first {
             if byte == UInt8(ascii: "\n") { return .text(String(decoding: line, as: UTF8.self)) }

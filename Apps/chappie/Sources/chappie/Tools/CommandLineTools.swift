@@ -1,3 +1,4 @@
+@_spi(ChappieInternals) import ChappieCore
 import ChappieMCP
 import ChappieProgramTools
 import ChappieSDK
@@ -67,6 +68,6 @@ final class ToolServers: Sendable {
     func end() async {
         let servers = servers.withLock(\.self)
         for server in servers { server.close() }
-        await Task { for server in servers { await server.closed() } }.value
+        await uncancelled { for server in servers { await server.closed() } }
     }
 }

@@ -1,5 +1,6 @@
 @_spi(ChappieInternals) import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) import ChappieFiles
 
 #if canImport(Glibc)
     import Glibc

@@ -1,4 +1,5 @@
 @_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) import ChappieFiles
 @_spi(ChappieInternals) import ChappieProcess
 
 #if canImport(Glibc)
@@ -68,13 +69,10 @@ struct ChildProcess: Sendable, Hashable {
         } catch {
             return .notStarted(error.reason)
         }
-        let timer = Task.detached { [limit, exitCode] in
-            // If the sleep was cut short, the program has ended.
-            guard (try? await Task.sleep(for: limit, clock: .continuous)) != nil else { return }
-            exitCode.fulfil(.failure(CancellationError()))
-        }
-        defer { timer.cancel() }
-        guard let code = try? await exitCode.value() else {
+        let late = CancellationError()
+        guard
+            let code = try? await withDeadline(limit, clock: SystemClock(), late: late, { try await exitCode.value() })
+        else {
             if atLimit == .kill { child.signalGroup(SIGKILL) }
             return .stillRunning
         }

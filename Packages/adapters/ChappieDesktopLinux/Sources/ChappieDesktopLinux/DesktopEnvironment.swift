@@ -1,3 +1,4 @@
+@_spi(ChappieInternals) import ChappieCore
 @_spi(ChappieInternals) import ChappieProcess
 import Dispatch
 import FoundationEssentials
@@ -25,11 +26,7 @@ public struct DesktopEnvironment: Sendable {
     /// Writes to the user's terminal; `false` if the process has no terminal.
     var writeToTerminal: @Sendable ([UInt8]) async -> Bool = { bytes in
         // A stopped terminal blocks the write, so it runs on its own thread.
-        await withCheckedContinuation { continuation in
-            DispatchQueue(label: "chappie.terminal").async {
-                continuation.resume(returning: TerminalDevice.current()?.write(bytes) ?? false)
-            }
-        }
+        await DispatchQueue(label: "chappie.terminal").run { TerminalDevice.current()?.write(bytes) ?? false }
     }
 
     /// This machine, with other environment variables.

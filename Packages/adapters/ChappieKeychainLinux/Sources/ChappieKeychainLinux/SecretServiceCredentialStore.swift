@@ -121,15 +121,3 @@ public struct SecretServiceCredentialStore: CredentialStore {
         return try await BusWorker.worker(for: address).inSession(limits, work)
     }
 }
-
-extension FileCredentialLock {
-    /// The lock in the folder that all programs of this user share: `$XDG_STATE_HOME/chappie/locks`, or
-    /// `~/.local/state/chappie/locks` if that variable is not set.
-    ///
-    /// - Parameter variable: looks up a variable of the process.
-    public static func userDefault(_ variable: (String) -> String?) -> FileCredentialLock {
-        let home = variable("HOME").flatMap { $0.isEmpty ? nil : $0 + "/.local/state" }
-        let state = variable("XDG_STATE_HOME").flatMap { $0.hasPrefix("/") ? $0 : nil } ?? home
-        return FileCredentialLock(directory: state.map { $0 + "/chappie/locks" })
-    }
-}

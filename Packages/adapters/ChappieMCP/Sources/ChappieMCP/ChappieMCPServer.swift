@@ -131,7 +131,7 @@ public final class ChappieMCPServer: ChappieToolProvider {
     /// The open connection, or a new one.
     private func connection() async throws -> MCPConnection {
         if let open = state.withLock(\.connection), open.isOpen { return open }
-        guard MCPTool.isName(name) else {
+        guard ToolName.isValid(name) else {
             throw error(.notStarted, "its name must consist of 1 to 64 letters, digits, _ and -")
         }
         let invocation: ProgramInvocation

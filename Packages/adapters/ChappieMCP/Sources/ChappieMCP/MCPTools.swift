@@ -1,5 +1,5 @@
 import ChappieClient
-import ChappieCore
+@_spi(ChappieInternals) import ChappieCore
 import ChappieJSONSchema
 
 /// A tool of a server that can't be used, with the reason.
@@ -31,7 +31,7 @@ struct MCPTool: Sendable, Hashable {
             let name = entry["name"]?.string ?? ""
             let schema = entry["inputSchema"] ?? .null
             let reason =
-                if !isName(name) {
+                if !ToolName.isValid(name) {
                     "Its name must consist of 1 to 64 letters, digits, _ and -."
                 } else if names.contains(name) {
                     "The list has another tool of that name."
@@ -47,17 +47,6 @@ struct MCPTool: Sendable, Hashable {
             }
         }
         return (tools, skipped)
-    }
-
-    /// Whether `name` can name a tool, or a group of tools, for the model.
-    static func isName(_ name: String) -> Bool {
-        (1...64).contains(name.utf8.count)
-            && name.utf8.allSatisfy { byte in
-                switch Unicode.Scalar(byte) {
-                case "a"..."z", "A"..."Z", "0"..."9", "_", "-": true
-                default: false
-                }
-            }
     }
 
     private static func fault(of schema: ChappieJSON) -> String? {

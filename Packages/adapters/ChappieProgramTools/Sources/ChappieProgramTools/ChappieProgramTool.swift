@@ -134,7 +134,7 @@ public struct ChappieProgramTool: Sendable, Hashable {
     /// In a task of its own, which nothing cancels: this process may end a moment later.
     private func end(_ program: PipedProgram, _ run: Run) async {
         program.end(patience: .zero, grace: Self.grace)
-        await Task { _ = try? await run.exitCode.value() }.value
+        _ = await uncancelled { try? await run.exitCode.value() }
     }
 }
 

@@ -126,13 +126,7 @@ public struct ChappieToolManifest: Sendable, Hashable {
     }
 
     private static func check(_ name: String, at path: String) throws(ManifestFault) {
-        let isName = name.utf8.allSatisfy { byte in
-            switch Unicode.Scalar(byte) {
-            case "a"..."z", "A"..."Z", "0"..."9", "_", "-": true
-            default: false
-            }
-        }
-        guard isName, (1...64).contains(name.utf8.count) else {
+        guard ToolName.isValid(name) else {
             throw ManifestFault(path: path, what: "must be named with 1 to 64 letters, digits, _ and -")
         }
     }

@@ -1,5 +1,6 @@
 import ChappieClient
 @_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) import ChappieFiles
 import ChappieProgramTools
 import Glibc
 import TestFixtures

@@ -1,4 +1,4 @@
-import ChappieCore
+@_spi(ChappieInternals) import ChappieCore
 @_spi(ChappieInternals) public import ChappieRuntime
 
 /// Keeps threads in a PostgreSQL database: for a service on many machines, with many users.
@@ -242,7 +242,7 @@ public final class ChappiePostgresThreadStore: ChappieThreadStore {
                 else { throw publicError(of: error, isUncertain: retries.isUncertain) }
                 if retries.isUncertain {
                     // A cancelled task would not wait.
-                    await Task { try? await Task.sleep(for: pause) }.value
+                    await uncancelled { try? await Task.sleep(for: pause) }
                 } else {
                     try? await Task.sleep(for: pause)
                 }

@@ -76,12 +76,8 @@ final class PostgresWorker: Sendable {
         _ work: @escaping @Sendable (PostgresConnection) throws(PostgresFailure) -> Value
     ) async throws(PostgresFailure) -> Value {
         let interruption = PostgresInterruption()
-        let result: Result<Value, PostgresFailure> = await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                queue.async {
-                    continuation.resume(returning: self.result(of: work, interruption))
-                }
-            }
+        let result = await withTaskCancellationHandler {
+            await queue.run { self.result(of: work, interruption) }
         } onCancel: {
             if isInterruptible { interruption.cancel() }
         }

@@ -1,4 +1,5 @@
 public import ChappieAuth
+@_spi(ChappieInternals) import ChappieCore
 @_spi(ChappieInternals) import ChappieCrypto
 public import ChappieRuntime
 import Dispatch
@@ -338,15 +339,9 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
     private func onDisk<Output: Sendable>(
         _ work: @escaping @Sendable (inout ThreadDatabase?) throws(StoreError) -> Output
     ) async throws(StoreError) -> Output {
-        let result = await withCheckedContinuation { (answer: CheckedContinuation<Result<Output, StoreError>, Never>) in
-            queue.async { [self] in
-                answer.resume(
-                    returning: database.withLock { database in
-                        Result { () throws(StoreError) in try work(&database) }
-                    })
-            }
+        try await queue.run { [self] () throws(StoreError) in
+            try database.withLock { database throws(StoreError) in try work(&database) }
         }
-        return try result.get()
     }
 }
 

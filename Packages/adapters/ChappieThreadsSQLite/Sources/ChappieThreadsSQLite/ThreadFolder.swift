@@ -2,6 +2,7 @@ import CSQLite
 import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
 @_spi(ChappieInternals) import ChappieCrypto
+@_spi(ChappieInternals) import ChappieFiles
 import ChappieRuntime
 @_spi(ChappieInternals) import ChappieSQLite
 

@@ -35,7 +35,7 @@ extension ChappieClient {
         // What something waits for has no time for a second try.
         let retry: [any HTTPMiddleware] = deadlines == nil ? [FreshConnectionRetry()] : []
         let authorized = MiddlewareTransport(transport, middleware: middleware + [authorization] + retry)
-        let fields: HTTPFields = [.accept: "application/json", .wireFormatVersion: Self.wireFormatVersion]
+        let fields: HTTPFields = [.accept: "application/json", .wireFormatVersion: WireFormat.version]
         var request = HTTPExchangeRequest(url: url, headerFields: fields, deadlines: deadlines)
         request.headerFields[.ifNoneMatch] = tag
         var retries = 0

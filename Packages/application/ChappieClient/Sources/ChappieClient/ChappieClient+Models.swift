@@ -2,10 +2,6 @@
 @_spi(ChappieInternals) public import ChappieCore
 
 extension ChappieClient {
-    /// The version of the backend's wire format that this client speaks. The backend filters its model list by it, and
-    /// refuses new models to an old one. It names a format, not a program: `originator` and `user-agent` name the program.
-    @_spi(ChappieInternals) public static let wireFormatVersion = "0.163.0"
-
     /// How long a turn waits for a list that it can't do without: the Codex CLI 0.163.0 waits as long.
     private static let patience: ChappieDeadlines = {
         let wait = Duration.seconds(5)
@@ -17,7 +13,7 @@ extension ChappieClient {
     /// The models that the account may use, best first.
     ///
     /// Asked anew each time with the list's `ETag`, so that an unchanged list costs one small exchange, also in the next run of
-    /// the program where there is a ``ChappieModelCache``. A 429 is tried again as the configuration's backoff policy says.
+    /// the program where there is a `ChappieModelCache`. A 429 is tried again as the configuration's backoff policy says.
     ///
     /// A model that is not in the list can be asked for all the same; the service decides.
     ///
@@ -104,7 +100,7 @@ extension ChappieClient {
         let record = record(of: account)
         let known = await knownList(of: account)
         let url = configuration.endpoints.profile.modelsURL.appending(queryItems: [
-            URLQueryItem(name: "client_version", value: Self.wireFormatVersion)
+            URLQueryItem(name: "client_version", value: WireFormat.version)
         ])
         let (tag, json) = try await get(
             url, credentials.authorization(onlyFor: account), unless: known?.tag, within: deadlines)
@@ -134,7 +130,7 @@ extension ChappieClient {
         guard let id = account.accountID, let user = account.userID else { return nil }
         return ModelListRecord(
             owner: [profile.issuer.absoluteString, profile.backend.absoluteString, user, id],
-            format: Self.wireFormatVersion)
+            format: WireFormat.version)
     }
 
     /// The list as this client has it, else as an earlier run has kept it.

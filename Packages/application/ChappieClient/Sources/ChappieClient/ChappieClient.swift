@@ -413,7 +413,7 @@ public actor ChappieClient: ChappieConversation {
             list?[choice.slug]
             ?? ChappieModel(slug: choice.slug, supportsParallelToolCalls: false, usesResponsesLite: true)
         var (frame, items) = (frame, items)
-        if !frame.model.isEmpty, frame.model != model.slug { items.removeAll(where: Conversation.isEncrypted) }
+        if !frame.model.isEmpty, frame.model != model.slug { items.removeAll(where: ChappieClientContext.isEncrypted) }
         frame.model = model.slug
         frame.isLite = model.usesResponsesLite
         frame.options.reasoningEffort = effort(frame.options.reasoningEffort, of: model, emit)

@@ -261,7 +261,7 @@ struct SeededModelCache: ChappieModelCache {
     func load(_ name: String) -> [UInt8]? {
         let (profile, person) = (ChappieEndpoints.chatGPT.profile, SeededAuth())
         let owner = [profile.issuer.absoluteString, profile.backend.absoluteString, person.userID, person.accountID]
-        let record = ModelListRecord(owner: owner.compactMap(\.self), format: ChappieClient.wireFormatVersion)
+        let record = ModelListRecord(owner: owner.compactMap(\.self), format: WireFormat.version)
         return record.document(tag: "\"seed\"", list: list, at: listedAt)
     }
 

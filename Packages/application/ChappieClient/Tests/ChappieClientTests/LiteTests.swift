@@ -126,7 +126,7 @@ import Testing
                 : try #require(harness.http.receivedRequests.first?.headerFields)
             let id = await harness.client.context().sessionID
             func field(_ name: String) -> String? { HTTPField.Name(name).flatMap { fields[$0] } }
-            #expect(field("version") == ChappieClient.wireFormatVersion)
+            #expect(field("version") == WireFormat.version)
             #expect(field("x-codex-routing-hint") == "model=lite")
             #expect(["x-client-request-id", "session-id", "thread-id"].allSatisfy { field($0) == id })
             #expect(field("x-codex-window-id") == "\(id):0")

@@ -1,5 +1,6 @@
 import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
+import ChappieFiles
 import ChappieTesting
 import FoundationEssentials
 import Glibc

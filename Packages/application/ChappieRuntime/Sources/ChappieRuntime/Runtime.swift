@@ -94,7 +94,7 @@ public actor ChappieRuntime: ChappieConversation {
 
     /// Waits until everything that was asked before is kept, also of turns that were cancelled: for programs that end.
     public func settle() async {
-        await Task { try? await queue.alone {} }.value
+        await uncancelled { [queue] in try? await queue.alone {} }
     }
 
     /// Everything that happens in turns of this runtime from now on, for any number of readers. It ends with the runtime.
@@ -168,7 +168,7 @@ public actor ChappieRuntime: ChappieConversation {
             let error = Task.isCancelled ? CancellationError() : error
             guard !id.isEmpty else { throw error }
             // The end of a turn is kept although its task is cancelled.
-            try await Task { try await self.ended(id, error) }.value
+            try await uncancelled { try await self.ended(id, error) }
             throw error
         }
     }
@@ -343,34 +343,6 @@ public actor ChappieRuntime: ChappieConversation {
         guard !turn.isEmpty else { return }
         let event = ChappieThreadEvent(threadID: thread, turnID: turn, event: event)
         for listener in listeners.withLock({ Array($0.values) }) { listener.yield(event) }
-    }
-}
-
-/// Why a runtime could not do what it was asked, beside the errors of its client and its store.
-public enum ChappieRuntimeError: ChappieError, Hashable {
-    /// The open thread's last turn is finished, or there is none.
-    case nothingToResume
-    /// The thread has fewer turns.
-    case noSuchTurn(Int, of: Int)
-    /// Another program has gone on with the turn, or written to the thread that was to be made shorter.
-    case turnTakenOver
-
-    /// A sentence for the user.
-    public var errorDescription: String? {
-        switch self {
-        case .nothingToResume: "There is no turn to go on with: the last one is finished."
-        case .noSuchTurn(let turn, let count): "There is no turn \(turn); the thread has \(count)."
-        case .turnTakenOver: "Another program goes on with this thread."
-        }
-    }
-
-    /// The user's next step.
-    public var recoverySuggestion: String? {
-        switch self {
-        case .nothingToResume: "Ask something new."
-        case .noSuchTurn: "Choose a turn between 1 and the last one."
-        case .turnTakenOver: "Open the thread again and go on from there."
-        }
     }
 }
 

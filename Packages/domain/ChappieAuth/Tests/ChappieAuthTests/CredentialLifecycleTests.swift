@@ -1,3 +1,4 @@
+@_spi(ChappieInternals) import ChappieCore
 import ChappieTesting
 import FoundationEssentials
 import Testing
@@ -18,7 +19,8 @@ import Testing
         }
 
         mutating func actions(_ input: Input) -> [String] {
-            let moment = CredentialLifecycle.Timestamp(now: start.addingTimeInterval(elapsed.seconds), elapsed: elapsed)
+            let moment = CredentialLifecycle.Timestamp(
+                now: start.addingTimeInterval(elapsed.inSeconds), elapsed: elapsed)
             return lifecycle.handle(input, at: moment).map(\.words)
         }
 

@@ -1,5 +1,6 @@
 @_spi(ChappieInternals) import ChappieAuth
 import ChappieCore
+import ChappieFiles
 import ChappieTesting
 import Foundation
 import HTTPTypes

@@ -272,11 +272,11 @@ private func answer(_ status: Int, _ body: String = "", fields: HTTPFields = [:]
     @Test(
         arguments: [
             ("120", 120), (" 5 ", 5), ("0", 0), ("999999999", 86_400), ("-1", nil), ("soon", nil), ("", nil),
-            ("1.5", nil),
-            ("99999999999999999999999", nil), ("Fri, 20 Nov 2026 12:00:07 GMT", 7),
+            ("1.5", 1.5),
+            ("99999999999999999999999", 86_400), ("Fri, 20 Nov 2026 12:00:07 GMT", 7),
             ("Fri, 20 Nov 2026 11:00:00 GMT", 0),
-        ] as [(String, Int?)])
-    func retryAfterIsSecondsOrADate(_ value: String, _ seconds: Int?) {
+        ] as [(String, Double?)])
+    func retryAfterIsSecondsOrADate(_ value: String, _ seconds: Double?) {
         let answer = answer(429, fields: [.retryAfter: value, .date: "Fri, 20 Nov 2026 12:00:00 GMT"])
         #expect(answer.retryAfter == seconds.map { .seconds($0) })
     }

@@ -1,5 +1,6 @@
 public import ChappieAuth
 import ChappieCrypto
+import ChappieFiles
 import ChappieKeychainLinux
 import FoundationEssentials
 

@@ -3,6 +3,7 @@ import ChappieClient
 import ChappieCore
 import ChappieCurl
 import ChappieDesktopLinux
+import ChappieFiles
 import ChappieHTTP
 import ChappieWebSocket
 import FoundationEssentials

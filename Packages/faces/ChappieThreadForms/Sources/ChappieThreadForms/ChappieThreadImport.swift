@@ -1,4 +1,5 @@
 @_spi(ChappieInternals) public import ChappieCore
+@_spi(ChappieInternals) import ChappieFiles
 public import ChappieRuntime
 import FoundationEssentials
 
@@ -37,7 +38,7 @@ public struct ChappieThreadImport: Sendable {
     /// - Throws: ``ChappieThreadImportError``, which names the file, and the line or the table if it is damaged.
     public init(path: String) throws(ChappieThreadImportError) {
         let bytes: [UInt8]
-        do throws(RegularFile.Failure) { bytes = try RegularFile.contents(of: path, limit: Self.byteLimit) } catch {
+        do throws(WholeFile.Failure) { bytes = try WholeFile.contents(of: path, limit: Self.byteLimit) } catch {
             throw ChappieThreadImportError(.unreadable, path: path, reason: Self.reason(of: error))
         }
         do throws(ThreadFault) {
@@ -142,11 +143,11 @@ public struct ChappieThreadImport: Sendable {
         return thread
     }
 
-    private static func reason(of failure: RegularFile.Failure) -> String {
+    private static func reason(of failure: WholeFile.Failure) -> String {
         switch failure {
         case .missing: "there is none."
         case .directory: "it is a folder."
-        case .special: "it is not a plain file."
+        case .special, .open: "it is not a plain file."
         case .tooLarge: "it is over \(byteLimit >> 30) GiB."
         case .system(let reason): "\(reason)."
         }

@@ -37,7 +37,7 @@ public final class CredentialManager: Sendable {
     ///   - store: The keyring, or another ``CredentialStore``. Read at the first use, not here.
     ///   - transport: Carries the requests to the issuer.
     ///   - endpoints: The issuer and the backend of the credential. Default `.chatGPT`.
-    ///   - lock: A ``FileCredentialLock``, or ``NoCredentialLock`` for a store that no other process can see.
+    ///   - lock: A `FileCredentialLock` of ChappieFiles, or ``NoCredentialLock`` for a store that no other process can see.
     ///   - clock: Decides when a token is due.
     ///   - logger: Gets the reason for each renewal at level `debug`, and the reason for a failure at `warning`; never
     ///     a token. Default none.
@@ -196,7 +196,7 @@ public final class CredentialManager: Sendable {
         ///   revoke it anyway); ``ChappieAuthError`` if only the server failed.
         func finish() async throws {
             // The store's part can't be cancelled, because the caller may report "signed out" next.
-            _ = await Task.detached { [stored] in try? await stored.value() }.value
+            _ = await uncancelled { [stored] in try? await stored.value() }
             try await revoked.value()
         }
 
@@ -253,12 +253,7 @@ public final class CredentialManager: Sendable {
         let (waiter, promise) = newWaiter()
         report(.settlingAsked(waiter))
         guard !promise.isFulfilled else { return }
-        await withTaskGroup(of: Void.self) { group in
-            group.addTask { _ = try? await promise.value() }
-            group.addTask { [clock] in try? await clock.sleep(for: limit) }
-            await group.next()
-            group.cancelAll()
-        }
+        _ = try? await withDeadline(limit, clock: clock, late: CancellationError()) { try await promise.value() }
     }
 
     // MARK: Carrying out
@@ -434,6 +429,6 @@ func blocking(within limit: Duration, _ work: @escaping @Sendable () async -> Vo
         await work()
         done.signal()
     }
-    let milliseconds = min(max(limit.seconds * 1000, 0), 3_600_000)
+    let milliseconds = min(max(limit.inSeconds * 1000, 0), 3_600_000)
     return done.wait(timeout: .now() + .milliseconds(Int(milliseconds))) == .success
 }

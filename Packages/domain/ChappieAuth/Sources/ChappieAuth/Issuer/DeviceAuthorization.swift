@@ -61,7 +61,7 @@ struct DeviceAuthorization: ~Copyable {
         interval = Self.interval(object["interval"])
         code = ChappieDeviceCode(
             userCode: userCode, verificationURL: endpoints.profile.deviceVerificationURL,
-            expiresAt: now.addingTimeInterval(lifetime.seconds), pollInterval: interval)
+            expiresAt: now.addingTimeInterval(lifetime.inSeconds), pollInterval: interval)
     }
 
     /// The request that asks whether the user has approved.
@@ -220,9 +220,4 @@ extension IssuerClient {
         }
     }
 
-}
-
-extension Duration {
-    /// The duration in seconds, the unit of `Date`.
-    var seconds: TimeInterval { Double(components.seconds) + Double(components.attoseconds) / 1e18 }
 }

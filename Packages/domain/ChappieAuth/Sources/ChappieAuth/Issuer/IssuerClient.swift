@@ -32,18 +32,10 @@ struct IssuerClient: Sendable {
     func send(_ request: HTTPExchangeRequest, within limit: Duration? = nil) async throws(Failure) -> IssuerAnswer {
         do {
             guard let limit else { return try await exchange(request) }
-            return try await withThrowingTaskGroup(of: IssuerAnswer.self) { group in
-                group.addTask { try await exchange(request) }
-                group.addTask {
-                    try await clock.sleep(for: limit)
-                    throw ChappieTransportError(
-                        .timedOut, stage: .responseHead, host: request.url.hostAndPort,
-                        reason: "no whole answer within \(limit.words)")
-                }
-                defer { group.cancelAll() }
-                guard let answer = try await group.next() else { throw CancellationError() }
-                return answer
-            }
+            let late = ChappieTransportError(
+                .timedOut, stage: .responseHead, host: request.url.hostAndPort,
+                reason: "no whole answer within \(limit.words)")
+            return try await withDeadline(limit, clock: clock, late: late) { try await exchange(request) }
         } catch {
             throw Failure(error)
         }
@@ -132,7 +124,10 @@ struct IssuerAnswer: Sendable {
         self.body = body
         isWebPage = BlockingPage.isWebPage(contentType: headerFields[.contentType], body: body)
         date = headerFields[.date].flatMap(HTTPDate.imfFixdate)
-        retryAfter = headerFields[.retryAfter].flatMap { [date] in Self.retryAfter($0.trimmed, date: date) }
+        // The server's date counts from the server's clock.
+        let seconds = headerFields[.retryAfter].flatMap { [date] in RetryAfter.seconds($0, now: date ?? .distantFuture)
+        }
+        retryAfter = seconds.map { .seconds(min($0, 86_400)) }
     }
 
     var isSuccess: Bool { (200..<300).contains(status) }
@@ -159,12 +154,6 @@ struct IssuerAnswer: Sendable {
     private func text(without secrets: [Secret]) -> String {
         let text = String(decoding: body, as: UTF8.self)
         return UntrustedText.message(text, without: secrets.map(\.text), limit: Self.shownSize) ?? ""
-    }
-
-    private static func retryAfter(_ value: String, date: Date?) -> Duration? {
-        if let seconds = Int(value), seconds >= 0 { return .seconds(min(seconds, 86_400)) }
-        guard let moment = HTTPDate.imfFixdate(value), let date else { return nil }
-        return .seconds(min(max(moment.timeIntervalSince(date), 0), 86_400))
     }
 }
 
@@ -229,11 +218,7 @@ struct IssuerError: Sendable, Hashable {
 
 /// Whether the byte is a letter, a digit or in `-._~` (RFC 3986, 2.3).
 func isUnreserved(_ byte: UInt8) -> Bool {
-    switch byte {
-    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): true
-    case UInt8(ascii: "0")...UInt8(ascii: "9"): true
-    default: "-._~".utf8.contains(byte)
-    }
+    byte.isASCIIAlphanumeric || "-._~".utf8.contains(byte)
 }
 
 extension HTTPExchangeRequest {
@@ -253,14 +238,6 @@ extension HTTPField.Name {
     static let originator = HTTPField.Name("originator")!
     static let chatGPTAccountID = HTTPField.Name("chatgpt-account-id")!
     static let fedRAMP = HTTPField.Name("X-OpenAI-Fedramp")!
-}
-
-extension String {
-    /// The text without white space at its beginning and end.
-    var trimmed: String {
-        let head = drop(while: \.isWhitespace)
-        return String(head.reversed().drop(while: \.isWhitespace).reversed())
-    }
 }
 
 extension URL {

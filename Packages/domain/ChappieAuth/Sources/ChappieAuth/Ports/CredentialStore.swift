@@ -131,9 +131,8 @@ extension CredentialStoreError: ChappieError {
         switch self {
         case .absent:
             """
-            Start a keyring service such as gnome-keyring in this login session, or choose an encrypted file: set \
-            CHAPPIE_CREDENTIAL_STORE=file for the chappie program; in a program of your own, give the session and the \
-            client `store: .encryptedFile(passphrase:)`.
+            Start a keyring service such as gnome-keyring in this login session, or choose an encrypted file: give the \
+            session and the client `store: .encryptedFile(passphrase:)`.
             """
         case .locked: "Unlock the keyring (log in to the desktop, or open your password manager) and try again."
         case .denied: "Allow this program to use the keyring and try again."
@@ -148,8 +147,8 @@ extension CredentialStoreError: ChappieError {
             """
         case .noPassphrase:
             """
-            Put it into a file and set CHAPPIE_PASSPHRASE_FILE to the file's path, pass it as the systemd credential \
-            chappie-passphrase, or run the program in a terminal.
+            Put it into a file that only you can read and name that file to the program, pass it as the systemd \
+            credential chappie-passphrase, or run the program in a terminal.
             """
         case .unsafeFile(_, let remedy): remedy
         case .foreign:

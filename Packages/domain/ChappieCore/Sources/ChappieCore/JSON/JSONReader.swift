@@ -1,9 +1,3 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
 extension ChappieJSON {
     /// Parses a whole JSON text.
     ///
@@ -282,14 +276,20 @@ enum ByteScanner {
 
     /// The offset of the first `byte` in `range`.
     static func find(_ byte: UInt8, in bytes: UnsafeBufferPointer<UInt8>, _ range: Range<Int>) -> Int? {
-        guard let base = bytes.baseAddress, !range.isEmpty,
-            let hit = memchr(base + range.lowerBound, Int32(byte), range.count)
-        else { return nil }
-        return UnsafeRawPointer(hit) - UnsafeRawPointer(base)
+        guard let base = UnsafeRawPointer(bytes.baseAddress) else { return nil }
+        let wanted = UInt64(byte) &* lanes
+        var index = range.lowerBound
+        while range.upperBound - index >= 8 {
+            let word = UInt64(littleEndian: base.loadUnaligned(fromByteOffset: index, as: UInt64.self)) ^ wanted
+            // A lane that is 0 borrows into its top bit, where it had none.
+            let found = (word &- lanes) & ~word & topBits
+            if found != 0 { return index + found.trailingZeroBitCount / 8 }
+            index += 8
+        }
+        return bytes[index..<range.upperBound].firstIndex(of: byte)
     }
 
     static func equal(_ bytes: UnsafeBufferPointer<UInt8>, _ word: StaticString) -> Bool {
-        guard let base = bytes.baseAddress, bytes.count == word.utf8CodeUnitCount else { return false }
-        return memcmp(base, word.utf8Start, bytes.count) == 0
+        bytes.elementsEqual(UnsafeBufferPointer(start: word.utf8Start, count: word.utf8CodeUnitCount))
     }
 }

@@ -91,30 +91,6 @@ public struct ChappieImage: Sendable, Hashable {
     ) throws(ChappieAttachmentError) {
         try self.init(bytes: Array(data), name: name, detail: detail, limit: limit)
     }
-
-    /// Reads the image from a file, and blocks until the disk has answered. See ``init(bytes:name:detail:limit:)``.
-    public init(
-        path: String, detail: Detail = .high, limit: Int = ChappieImage.defaultLimit
-    ) throws(ChappieAttachmentError) {
-        try self.init(bytes: DataURL.read(path, limit), name: path, detail: detail, limit: limit)
-    }
-
-    /// An image by its address: a `file:` URL is read now, a `data:` URL is checked like bytes, and the backend fetches
-    /// an `https:` or `http:` URL. See ``init(bytes:name:detail:limit:)``.
-    public init(
-        url: URL, detail: Detail = .high, limit: Int = ChappieImage.defaultLimit
-    ) throws(ChappieAttachmentError) {
-        switch url.scheme?.lowercased() {
-        case "https", "http": self.init(source: .url(url.absoluteString), detail: detail)
-        case "file": try self.init(path: url.path(percentEncoded: false), detail: detail, limit: limit)
-        case "data":
-            guard let bytes = DataURL.bytes(of: url.absoluteString, limit: limit) else {
-                throw .unsupportedURL("a data: address that is not Base64")
-            }
-            try self.init(bytes: bytes, detail: detail, limit: limit)
-        default: throw .unsupportedURL(url.scheme.map { "\($0): address" } ?? "address without a scheme")
-        }
-    }
 }
 
 /// A file for a model that accepts files, such as a PDF document.
@@ -168,15 +144,6 @@ public struct ChappieFile: Sendable, Hashable {
         data: Data, name: String, mediaType: String? = nil, limit: Int = ChappieFile.defaultLimit
     ) throws(ChappieAttachmentError) {
         try self.init(bytes: Array(data), name: name, mediaType: mediaType, limit: limit)
-    }
-
-    /// Reads a file, and blocks until the disk has answered. The model sees the last part of its path as its name. See
-    /// ``init(bytes:name:mediaType:limit:)``.
-    public init(
-        path: String, mediaType: String? = nil, limit: Int = ChappieFile.defaultLimit
-    ) throws(ChappieAttachmentError) {
-        let name = path.split(separator: "/").last.map(String.init) ?? path
-        try self.init(bytes: DataURL.read(path, limit), name: name, mediaType: mediaType, limit: limit)
     }
 
     private static let types = [
@@ -242,32 +209,18 @@ public enum ChappieAttachmentError: ChappieError, Hashable {
 }
 
 /// URLs that contain their own data (RFC 2397).
-enum DataURL {
+@_spi(ChappieInternals) public enum DataURL {
     static func make(_ bytes: [UInt8], _ mediaType: String) -> String {
         "data:\(mediaType);base64,\(Data(bytes).base64EncodedString())"
     }
 
     /// The content of a Base64 URL; `nil` for other URLs. If the content is longer than `limit` bytes, the result is
     /// longer than that, too.
-    static func bytes(of url: String, limit: Int) -> [UInt8]? {
+    public static func bytes(of url: String, limit: Int) -> [UInt8]? {
         guard let comma = url.utf8.firstIndex(of: UInt8(ascii: ",")), url[..<comma].lowercased().hasSuffix(";base64")
         else { return nil }
         let digits = url.utf8[url.utf8.index(after: comma)...]
         guard digits.count / 4 <= limit / 3 + 1 else { return [UInt8](repeating: 0, count: limit + 1) }
         return Data(base64Encoded: String(Substring(digits))).map(Array.init)
-    }
-
-    static func read(_ path: String, _ limit: Int) throws(ChappieAttachmentError) -> [UInt8] {
-        do {
-            return try RegularFile.contents(of: path, limit: limit)
-        } catch {
-            switch error {
-            case .missing: throw .notFound(path)
-            case .directory: throw .isDirectory(path)
-            case .special: throw .notAFile(path)
-            case .tooLarge: throw .tooLarge(path, limit: limit)
-            case .system(let reason): throw .unreadable(path, reason: reason)
-            }
-        }
     }
 }

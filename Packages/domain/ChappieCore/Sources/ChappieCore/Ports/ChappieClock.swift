@@ -1,11 +1,3 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
-
 /// Time as an adapter: the wall clock, the elapsed time, and waiting.
 ///
 /// The two readings differ on purpose: users set the wall clock, but nothing sets ``elapsed``. Deadlines use `elapsed`;
@@ -21,22 +13,16 @@ public protocol ChappieClock: Sendable {
 
 /// The machine's clocks.
 public struct SystemClock: ChappieClock {
+    private static let start = ContinuousClock.now
+
     /// The clocks of this machine.
     public init() {}
 
     /// The machine's wall clock.
     public var now: Date { Date() }
 
-    /// Time since the machine started.
-    public var elapsed: Duration {
-        var time = timespec()
-        #if os(Linux)
-            clock_gettime(CLOCK_BOOTTIME, &time)
-        #else
-            clock_gettime(CLOCK_MONOTONIC, &time)
-        #endif
-        return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
-    }
+    /// Time on the machine's continuous clock, since a moment of this process.
+    public var elapsed: Duration { Self.start.duration(to: .now) }
 
     /// Waits on the machine's continuous clock.
     public func sleep(for duration: Duration) async throws { try await Task.sleep(for: duration, clock: .continuous) }

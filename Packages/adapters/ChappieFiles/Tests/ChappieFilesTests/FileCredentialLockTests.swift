@@ -1,5 +1,6 @@
 import ChappieAuth
 import ChappieCore
+import ChappieFiles
 import Foundation
 import Testing
 

@@ -43,7 +43,7 @@ struct Compaction: Sendable {
         var left = keptWords
         let kept = items.reversed().filter { item in
             guard item["type"]?.string == "message", item["role"]?.string != "assistant" else { return false }
-            left -= Conversation.estimatedTokens(of: [item])
+            left -= ChappieClientContext.estimatedTokens(of: [item])
             return left >= 0
         }
         return kept.reversed()

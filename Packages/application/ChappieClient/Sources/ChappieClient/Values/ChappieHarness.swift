@@ -1,4 +1,5 @@
 @_spi(ChappieInternals) public import ChappieCore
+import ChappieJSONSchema
 
 /// The assistant's role inside the host app: the first item of every transcript.
 ///
@@ -192,7 +193,7 @@ public struct ChappiePluginManifest: Sendable, Hashable, Codable {
             + plugins.enumerated().map { ("plugins[\($0)].tools", $1.tools) }
         for (path, tools) in lists {
             for (index, tool) in tools.enumerated() {
-                do throws(ChappieClientError) { try Toolbox.check(tool) } catch {
+                do throws(ChappieClientError) { try tool.check() } catch {
                     throw ChappieManifestError(
                         keyPath: "\(path)[\(index)]", reason: error.errorDescription ?? "The tool can't be used.")
                 }
@@ -309,5 +310,52 @@ extension [ChappieHarnessTool] {
     fileprivate func uniqued() -> [ChappieHarnessTool] {
         var names: Set<String> = []
         return filter { names.insert($0.name).inserted }
+    }
+}
+
+extension ChappieHarnessTool {
+    /// Refuses what the backend would refuse, and what the arguments could not be checked against.
+    func check() throws(ChappieClientError) {
+        guard ToolName.isValid(name) else {
+            throw .invalidTool(name, "a name has 1 to 64 letters, digits, _ and -")
+        }
+        guard inputSchema["type"]?.string == "object" else {
+            throw .invalidTool(name, "the schema must be of type object")
+        }
+        do throws(ChappieJSONSchemaError) { try ChappieJSONSchema(inputSchema).check() } catch {
+            throw .invalidTool(name, "the schema can't be used, at \(error.path): \(error.reason)")
+        }
+    }
+}
+
+extension DecodingError {
+    private var context: Context? {
+        switch self {
+        case .typeMismatch(_, let context), .valueNotFound(_, let context), .keyNotFound(_, let context),
+            .dataCorrupted(let context):
+            context
+        @unknown default: nil
+        }
+    }
+
+    /// The place in the document, as a JSON Pointer (RFC 6901).
+    var path: String {
+        (context?.codingPath ?? []).map { "/\($0.intValue.map(String.init) ?? $0.stringValue)" }.joined()
+    }
+
+    /// The place as programmers write it: `tools[1].name`; for a missing member its own.
+    var keyPath: String {
+        var keys = context?.codingPath ?? []
+        if case .keyNotFound(let key, _) = self { keys.append(key) }
+        return keys.keyPath
+    }
+
+    /// A sentence about what is wrong there.
+    var sentence: String {
+        switch self {
+        case .keyNotFound(let key, _): "The member \(key.stringValue) is missing."
+        case .typeMismatch(let type, _), .valueNotFound(let type, _): "A value of the kind \(type) is expected here."
+        default: "This value can't be used."
+        }
     }
 }

@@ -100,7 +100,7 @@ struct ToolRound: Sendable {
     private func answer(to request: ChappieApprovalRequest) async throws -> ChappieApprovalDecision {
         emit(.approvalRequested(request))
         guard let approvalHandler else { return .denied(reason: "The program has nobody to ask for approval.") }
-        return try await abandoning { await approvalHandler(request) }
+        return try await withDeadline(nil, clock: clock, late: CancellationError()) { await approvalHandler(request) }
     }
 
     private static func denied(_ call: ChappieToolCall, _ reason: String) -> ChappieToolExecutionResult {
@@ -173,31 +173,8 @@ struct ToolRound: Sendable {
     }
 
     private func output(of call: ChappieToolCall, _ tool: ChappieHostTool) async throws -> ChappieToolResult {
-        try await abandoning(within: tool.timeout) { try await tool.handler(call) }
-    }
-
-    /// What the host's code gives. Code that does not listen to its cancellation holds nothing up: its late result is
-    /// dropped.
-    private func abandoning<Value: Sendable>(
-        within limit: Duration? = nil, _ operation: @escaping @Sendable () async throws -> Value
-    ) async throws -> Value {
-        let promise = Promise<Value>()
-        let work = Task {
-            do { promise.fulfil(.success(try await operation())) } catch { promise.fulfil(.failure(error)) }
-        }
-        let timer = limit.map { limit in
-            Task {
-                try await clock.sleep(for: limit)
-                promise.fulfil(.failure(ToolTimedOut(limit: limit)))
-                work.cancel()
-            }
-        }
-        defer { timer?.cancel() }
-        return try await withTaskCancellationHandler {
-            try await promise.value()
-        } onCancel: {
-            work.cancel()
-        }
+        let late = ToolTimedOut(limit: tool.timeout)
+        return try await withDeadline(tool.timeout, clock: clock, late: late) { try await tool.handler(call) }
     }
 
     private struct ToolTimedOut: LocalizedError {

@@ -216,3 +216,27 @@ struct BackendErrors: Sendable {
         return fields
     }
 }
+
+extension ChappieClientError {
+    /// The client's error for an error of a lower layer. `CancellationError`, and errors that no layer of ours throws, stay
+    /// as they are.
+    static func wrapping(_ error: any Error) -> any Error {
+        switch error {
+        case let error as AttemptFailure: error.error
+        case let error as ChappieTransportError: transportFailed(error)
+        case let error as CredentialStoreError: credentialStoreFailed(error)
+        case AuthorizationError.missingCredential: missingCredential
+        case AuthorizationError.missingRefreshToken: missingRefreshToken
+        case AuthorizationError.missingAccountID: missingAccountID
+        case AuthorizationError.reauthenticationRequired(let reason): reauthenticationRequired(reason)
+        case AuthorizationError.store(let error): credentialStoreFailed(error)
+        case AuthorizationError.auth(let error): renewalFailed(error)
+        case AuthorizationError.foreignOrigin(let host):
+            transportFailed(
+                ChappieTransportError(
+                    .invalidURL, stage: .configuration, host: host,
+                    reason: "requests with a sign-in go to the configured backend only"))
+        default: error
+        }
+    }
+}

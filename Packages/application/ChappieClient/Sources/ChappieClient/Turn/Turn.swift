@@ -1,5 +1,5 @@
 import ChappieAuth
-@_spi(ChappieInternals) public import ChappieCore
+@_spi(ChappieInternals) import ChappieCore
 import ChappieJSONSchema
 
 /// One turn: requests and rounds of tool calls, until the model has nothing more to call or to say.
@@ -125,7 +125,7 @@ struct Turn: Sendable {
         } catch let failure as AttemptFailure where failure.kind == .unreadableReasoning && !hasDroppedReasoning {
             hasDroppedReasoning = true
             runner.conversation.dropReasoning()
-            items.removeAll(where: Conversation.isEncrypted)
+            items.removeAll(where: ChappieClientContext.isEncrypted)
             return try await ask()
         } catch let error as ChappieClientError {
             switch error {
@@ -165,33 +165,6 @@ struct Turn: Sendable {
                     progress: TurnProgress(calls: calls, items: items, round: round, frame: frame)))
         }
         items += outcome.results.map(\.item)
-    }
-}
-
-/// A turn that waits for the user's approval of a tool call. It is a value: keep it, in a file if need be, and go on with
-/// it in any process with ``ChappieClient/resume(_:decisions:)``.
-///
-/// It holds the conversation, so keep it as you would keep that. Calls that need no approval have been carried out and are
-/// not carried out again. Resume it once: a copy that is resumed a second time, in another process, makes the approved
-/// calls a second time.
-public struct ChappiePendingTurn: Sendable, Hashable, Codable {
-    /// The questions that are open.
-    public let approvals: [ChappieApprovalRequest]
-    /// The calls of the same round that are over.
-    public let completed: [ChappieToolExecutionResult]
-    /// The conversation as it was before the turn.
-    public let context: ChappieClientContext
-    let progress: TurnProgress
-
-    /// A turn that goes on after `progress`; what is in `completed` has been carried out.
-    @_spi(ChappieInternals) public init(
-        approvals: [ChappieApprovalRequest], completed: [ChappieToolExecutionResult], context: ChappieClientContext,
-        progress: TurnProgress
-    ) {
-        self.approvals = approvals
-        self.completed = completed
-        self.context = context
-        self.progress = progress
     }
 }
 

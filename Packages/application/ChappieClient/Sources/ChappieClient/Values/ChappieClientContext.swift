@@ -28,8 +28,7 @@ public struct ChappieClientContext: Sendable, Hashable, Codable {
     @_spi(ChappieInternals) public internal(set) var compactionHash: String?
     /// How often the conversation was compacted.
     var window: Int?
-    /// All items, as JSON text: the order of members is part of a prompt that is cached.
-    private var itemText: String
+    private var itemText: ItemText
 
     /// A conversation of these messages, to show or to go on with.
     public init(
@@ -58,11 +57,11 @@ public struct ChappieClientContext: Sendable, Hashable, Codable {
         self.accountID = accountID
         self.reasoningModel = reasoningModel
         self.compactionHash = compactionHash
-        itemText = ChappieJSON.array(items).serialized()
+        itemText = ItemText(items)
     }
 
     /// Everything said so far, as the backend takes it: messages, reasoning, tool calls and their results.
-    public var items: [ChappieJSONValue] { (try? ChappieJSON(parsing: itemText))?.array ?? [] }
+    public var items: [ChappieJSONValue] { itemText.items }
 
     /// The messages among ``items``.
     public var messages: [ChappieInputMessage] { items.compactMap(ChappieInputMessage.init(item:)) }
@@ -71,7 +70,46 @@ public struct ChappieClientContext: Sendable, Hashable, Codable {
     public var messageCount: Int { items.count { $0["type"]?.string == "message" } }
 
     /// The size in tokens: as the backend counted it, or else some four bytes of text to a token.
-    public var estimatedTokens: Int { measuredTokens ?? Conversation.estimatedTokens(of: items) }
+    public var estimatedTokens: Int { measuredTokens ?? Self.estimatedTokens(of: items) }
+
+    /// Whether an item is encrypted for one account and model.
+    @_spi(ChappieInternals) public static func isEncrypted(_ item: ChappieJSON) -> Bool {
+        ["reasoning", "compaction", "context_compaction"].contains(item["type"]?.string)
+    }
+
+    /// Some four bytes of text to a token; an image counts as a thousand tokens, and encrypted text as a quarter of its
+    /// length.
+    static func estimatedTokens(of items: [ChappieJSON]) -> Int {
+        func size(_ json: ChappieJSON) -> Int {
+            switch json {
+            case .string(let text): text.hasPrefix("data:") ? 4000 : text.utf8.count
+            case .array(let elements): elements.reduce(0) { $0 + size($1) }
+            case .object(let object): object.members.reduce(0) { $0 + size($1.value) }
+            default: 2
+            }
+        }
+        return items.reduce(0) { $0 + size($1) / 4 + 4 }
+    }
+}
+
+/// Items of a conversation, which are encoded as one JSON text: the order of members is part of a prompt that is cached.
+struct ItemText: Sendable, Hashable, Codable {
+    let items: [ChappieJSON]
+
+    init(_ items: [ChappieJSON]) { self.items = items }
+
+    init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        guard let items = try? ChappieJSON(parsing: container.decode(String.self)).array else {
+            throw DecodingError.dataCorruptedError(in: container, debugDescription: "The items are no JSON array.")
+        }
+        self.items = items
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(ChappieJSON.array(items).serialized())
+    }
 }
 
 /// How much of a model's context window a conversation takes.
@@ -105,37 +143,5 @@ extension ChappieInputMessage {
             return Part(part)
         }
         self.init(role: Role(rawValue: role), parts: parts)
-    }
-}
-
-extension DecodingError {
-    private var context: Context? {
-        switch self {
-        case .typeMismatch(_, let context), .valueNotFound(_, let context), .keyNotFound(_, let context),
-            .dataCorrupted(let context):
-            context
-        @unknown default: nil
-        }
-    }
-
-    /// The place in the document, as a JSON Pointer (RFC 6901).
-    var path: String {
-        (context?.codingPath ?? []).map { "/\($0.intValue.map(String.init) ?? $0.stringValue)" }.joined()
-    }
-
-    /// The place as programmers write it: `tools[1].name`; for a missing member its own.
-    var keyPath: String {
-        var keys = context?.codingPath ?? []
-        if case .keyNotFound(let key, _) = self { keys.append(key) }
-        return keys.keyPath
-    }
-
-    /// A sentence about what is wrong there.
-    var sentence: String {
-        switch self {
-        case .keyNotFound(let key, _): "The member \(key.stringValue) is missing."
-        case .typeMismatch(let type, _), .valueNotFound(let type, _): "A value of the kind \(type) is expected here."
-        default: "This value can't be used."
-        }
     }
 }

@@ -3,39 +3,6 @@ public import ChappieAuth
 import ChappieJSONSchema
 import HTTPTypes
 
-/// What a request asks for beside its input.
-struct RequestFrame: Sendable, Hashable, Codable {
-    var model: String
-    var options = ChappieMessageOptions()
-    /// The JSON that the answer must be; `nil` for text.
-    var outputSchema: ChappieJSONSchema?
-    var toolChoice = "auto"
-    /// The tools as they are declared, in the order of every turn. They are no part of a turn that is kept: it finds the
-    /// tools that the program has then.
-    var tools: [ChappieJSON] = []
-    /// Whether the model takes the form called "Responses lite": tools and instructions travel in the input.
-    var isLite = false
-
-    private enum CodingKeys: CodingKey { case model, options, outputSchema }
-
-    /// A request of this model; one without a name is given it before it is sent.
-    init(model: String = "", options: ChappieMessageOptions = ChappieMessageOptions()) {
-        self.model = model
-        self.options = options
-    }
-
-    init(of request: ChappieResponseRequest) {
-        self.init(options: request.turnOptions)
-        outputSchema = request.outputSchema
-    }
-
-    var withoutTools: RequestFrame {
-        var frame = self
-        (frame.tools, frame.isLite) = ([], false)
-        return frame
-    }
-}
-
 /// The words so far, and the requests that carry them. All of it belongs to one account.
 struct Conversation: Sendable {
     let account: ChappieAccountInfo
@@ -88,7 +55,7 @@ struct Conversation: Sendable {
             account: account, id: isOwn ? context.sessionID : newID, now: context.createdAt,
             configuration: configuration)
         updatedAt = context.updatedAt
-        items = isOwn ? context.items : context.items.filter { !Self.isEncrypted($0) }
+        items = isOwn ? context.items : context.items.filter { !ChappieClientContext.isEncrypted($0) }
         compactedSummary = context.compactedSummary
         measuredTokens = isOwn ? context.measuredTokens : nil
         model = context.model.isEmpty ? nil : context.model
@@ -117,7 +84,7 @@ struct Conversation: Sendable {
     ) {
         items += added
         if !isForOneTurn { self.model = model }
-        if added.contains(where: Self.isEncrypted) { reasoningModel = model }
+        if added.contains(where: ChappieClientContext.isEncrypted) { reasoningModel = model }
         self.measuredTokens = measuredTokens
         updatedAt = now
     }
@@ -131,7 +98,7 @@ struct Conversation: Sendable {
         self.items = items
         compactedSummary = summary
         measuredTokens = nil
-        let isEncrypted = items.contains(where: Self.isEncrypted)
+        let isEncrypted = items.contains(where: ChappieClientContext.isEncrypted)
         reasoningModel = isEncrypted ? model : nil
         self.compactionHash = isEncrypted ? compactionHash : nil
         window += 1
@@ -140,7 +107,7 @@ struct Conversation: Sendable {
 
     /// Takes out everything that is encrypted, which the backend could not read.
     mutating func dropReasoning() {
-        items.removeAll(where: Self.isEncrypted)
+        items.removeAll(where: ChappieClientContext.isEncrypted)
         (reasoningModel, compactionHash) = (nil, nil)
     }
 
@@ -154,12 +121,10 @@ struct Conversation: Sendable {
                 guard let hash = compactionHash ?? listed?.compactionHash else { return listed != nil }
                 return hash == list[model]?.compactionHash
             } ?? true
-        items.removeAll { Self.isEncrypted($0) && (!readsCompactions || $0["type"]?.string == "reasoning") }
-        if !items.contains(where: Self.isEncrypted) { (reasoningModel, compactionHash) = (nil, nil) }
-    }
-
-    static func isEncrypted(_ item: ChappieJSON) -> Bool {
-        ["reasoning", "compaction", "context_compaction"].contains(item["type"]?.string)
+        items.removeAll {
+            ChappieClientContext.isEncrypted($0) && (!readsCompactions || $0["type"]?.string == "reasoning")
+        }
+        if !items.contains(where: ChappieClientContext.isEncrypted) { (reasoningModel, compactionHash) = (nil, nil) }
     }
 
     /// The items of an answer that are sent back as input.
@@ -176,20 +141,6 @@ struct Conversation: Sendable {
             items.append(ChappieInputMessage.assistant(response.outputText).inputItem)
         }
         return items
-    }
-
-    /// Some four bytes of text to a token; an image counts as a thousand tokens, and encrypted text as a quarter of its
-    /// length.
-    static func estimatedTokens(of items: [ChappieJSON]) -> Int {
-        func size(_ json: ChappieJSON) -> Int {
-            switch json {
-            case .string(let text): text.hasPrefix("data:") ? 4000 : text.utf8.count
-            case .array(let elements): elements.reduce(0) { $0 + size($1) }
-            case .object(let object): object.members.reduce(0) { $0 + size($1.value) }
-            default: 2
-            }
-        }
-        return items.reduce(0) { $0 + size($1) / 4 + 4 }
     }
 
     // MARK: Requests
@@ -258,7 +209,7 @@ struct Conversation: Sendable {
     /// Header fields that name the wire format, the conversation and the model: the backend routes by them.
     private func identification(of body: ChappieJSONObject) -> HTTPFields {
         [
-            .wireFormatVersion: ChappieClient.wireFormatVersion,
+            .wireFormatVersion: WireFormat.version,
             .routingHint: "model=\(body["model"]?.string ?? "")",
             .clientRequestID: id, .sessionID: id, .threadID: id, .windowID: "\(id):\(window)",
         ]

@@ -1,0 +1,27 @@
+@_spi(ChappieInternals) import ChappieFiles
+import Glibc
+import Testing
+
+@testable import chappie
+
+@Suite struct SmallFileTests {
+    private let folder = TemporaryFolder()
+    private var path: String { folder.path + "/settings.json" }
+
+    @Test func onlyAPlainFileOfOnesOwnIsPrivate() throws {
+        #expect(PrivateFile.replace(path, with: [7]))
+        #expect(try SmallFile.read(path, isPrivate: true) == [7])
+        #expect(
+            symlink(path, path + "-link") == 0 && mkfifo(path + "-pipe", 0o600) == 0
+                && mkdir(path + "-folder", 0o700) == 0)
+        for kind in ["-link", "-pipe", "-folder"] {
+            let error = try #require(throws: CommandLineError.self) { try SmallFile.read(path + kind, isPrivate: true) }
+            #expect(error.message.contains("plain file"))
+        }
+        #expect(chmod(path, 0o640) == 0)
+        let error = try #require(throws: CommandLineError.self) { try SmallFile.read(path, isPrivate: true) }
+        #expect(error.suggestion?.contains("chmod 600") == true)
+        let missing = try #require(throws: CommandLineError.self) { try SmallFile.read(path + "-missing") }
+        #expect(missing.message.contains("No such file"))
+    }
+}

@@ -1,0 +1,34 @@
+// swift-tools-version: 6.2
+// Adapter: files of one user: private ones, locks, lists of models, attachments.
+import PackageDescription
+
+let package = Package(
+    name: "ChappieFiles",
+    platforms: [.macOS(.v15), .iOS(.v18)],
+    products: [.library(name: "ChappieFiles", targets: ["ChappieFiles"])],
+    dependencies: [
+        .package(path: "../../domain/ChappieCore"),
+        .package(path: "../../domain/ChappieAuth"),
+    ],
+    targets: [
+        .target(
+            name: "ChappieFiles",
+            dependencies: [
+                "ChappieCore",
+                "ChappieAuth",
+            ])
+    ],
+    swiftLanguageModes: [.v6],
+    cLanguageStandard: .c11
+)
+
+let cModules: Set<String> = []
+for target in package.targets where !cModules.contains(target.name) {
+    target.swiftSettings = [
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("InternalImportsByDefault"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+        .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+        .treatAllWarnings(as: .error),
+    ]
+}

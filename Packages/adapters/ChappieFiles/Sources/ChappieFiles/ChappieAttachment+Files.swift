@@ -1,0 +1,53 @@
+@_spi(ChappieInternals) public import ChappieCore
+
+extension ChappieImage {
+    /// Reads the image from a file, and blocks until the disk has answered. See ``init(bytes:name:detail:limit:)``.
+    public init(
+        path: String, detail: Detail = .high, limit: Int = ChappieImage.defaultLimit
+    ) throws(ChappieAttachmentError) {
+        try self.init(bytes: read(path, limit), name: path, detail: detail, limit: limit)
+    }
+
+    /// An image by its address: a `file:` URL is read now, a `data:` URL is checked like bytes, and the backend fetches
+    /// an `https:` or `http:` URL. See ``init(bytes:name:detail:limit:)``.
+    public init(
+        url: URL, detail: Detail = .high, limit: Int = ChappieImage.defaultLimit
+    ) throws(ChappieAttachmentError) {
+        switch url.scheme?.lowercased() {
+        case "https", "http": self.init(source: .url(url.absoluteString), detail: detail)
+        case "file": try self.init(path: url.path(percentEncoded: false), detail: detail, limit: limit)
+        case "data":
+            guard let bytes = DataURL.bytes(of: url.absoluteString, limit: limit) else {
+                throw .unsupportedURL("a data: address that is not Base64")
+            }
+            try self.init(bytes: bytes, detail: detail, limit: limit)
+        default: throw .unsupportedURL(url.scheme.map { "\($0): address" } ?? "address without a scheme")
+        }
+    }
+}
+
+extension ChappieFile {
+    /// Reads a file, and blocks until the disk has answered. The model sees the last part of its path as its name. See
+    /// ``init(bytes:name:mediaType:limit:)``.
+    public init(
+        path: String, mediaType: String? = nil, limit: Int = ChappieFile.defaultLimit
+    ) throws(ChappieAttachmentError) {
+        let name = path.split(separator: "/").last.map(String.init) ?? path
+        try self.init(bytes: read(path, limit), name: name, mediaType: mediaType, limit: limit)
+    }
+}
+
+/// Reads an attachment, with the reason in its own terms.
+private func read(_ path: String, _ limit: Int) throws(ChappieAttachmentError) -> [UInt8] {
+    do {
+        return try WholeFile.contents(of: path, limit: limit)
+    } catch {
+        switch error {
+        case .missing: throw .notFound(path)
+        case .directory: throw .isDirectory(path)
+        case .special, .open: throw .notAFile(path)
+        case .tooLarge: throw .tooLarge(path, limit: limit)
+        case .system(let reason): throw .unreadable(path, reason: reason)
+        }
+    }
+}

@@ -1,0 +1,35 @@
+@_spi(ChappieInternals) public import ChappieCore
+import Dispatch
+
+/// Model lists in files for their owner alone: `models-NAME.json`, each replaced in one step.
+public struct ChappieFileModelCache: ChappieModelCache {
+    private static let limit = 17 << 20
+    private let directory: String
+
+    /// - Parameter directory: absolute; made where it is missing, when the first list is saved.
+    public init(directory: String) { self.directory = directory }
+
+    /// Files in `$XDG_CACHE_HOME/chappie`, or in `~/.cache/chappie`; `nil` where there is no home.
+    ///
+    /// - Parameter variable: looks up a variable of the environment.
+    public init?(environment variable: (String) -> String?) {
+        // Relative paths are to be ignored (XDG Base Directory Specification).
+        let named = variable("XDG_CACHE_HOME").flatMap { $0.hasPrefix("/") ? $0 : nil }
+        guard let parent = named ?? variable("HOME").map({ $0 + "/.cache" }), parent.hasPrefix("/") else { return nil }
+        self.init(directory: parent + "/chappie")
+    }
+
+    /// Reads the file, of at most 17 MiB.
+    public func load(_ name: String) async -> [UInt8]? {
+        let path = path(of: name)
+        return await DispatchQueue.global().run { try? WholeFile.contents(of: path, limit: Self.limit) }
+    }
+
+    /// Writes the file.
+    public func save(_ document: [UInt8], _ name: String) async {
+        let path = path(of: name)
+        await DispatchQueue.global().run { _ = PrivateFile.replace(path, with: document, isDurable: false) }
+    }
+
+    private func path(of name: String) -> String { "\(directory)/models-\(name).json" }
+}

@@ -1,0 +1,105 @@
+@_spi(ChappieInternals) public import ChappieAuth
+@_spi(ChappieInternals) public import ChappieCore
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// ``CredentialLock`` by flock(2) on an empty file, one for each slot: the system releases the lock when its holder
+/// dies.
+///
+/// The files are never removed: otherwise two processes could each lock a file of their own. Their names are digests.
+public struct FileCredentialLock: CredentialLock {
+    private let directory: String?
+    private static let maximumNote = 64 << 10
+    private let clock: any ChappieClock
+
+    /// - Parameters:
+    ///   - directory: The same for all processes that share the credential, and for no others, however the user has
+    ///     logged in. It is made if it is missing. `nil`, for a user without a home directory, makes
+    ///     ``acquire(_:within:)`` fail.
+    ///   - clock: For pauses between attempts.
+    public init(directory: String?, clock: any ChappieClock = SystemClock()) {
+        self.directory = directory
+        self.clock = clock
+    }
+
+    /// Asks for the lock every few milliseconds, so that the caller can stop waiting.
+    ///
+    /// - Throws: ``CredentialStoreError/busy(_:)``, ``CredentialStoreError/failed(_:)``.
+    public func acquire(
+        _ slot: CredentialSlot, within limit: Duration
+    ) async throws(CredentialStoreError) -> CredentialLockHold {
+        let descriptor = try lockFile(of: slot)
+        // The file is closed however this ends.
+        let hold = CredentialLockHold { close(descriptor) }
+        let deadline = clock.elapsed + limit
+        var pause = Duration.milliseconds(5)
+        // A loop can be interrupted at any time, which a waiting flock can't.
+        while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
+            let reason = errno
+            guard reason == EWOULDBLOCK || reason == EINTR else {
+                throw .failed("the lock can't be taken: \(String(cString: strerror(reason)))")
+            }
+            guard clock.elapsed < deadline else { throw .busy(limit) }
+            do {
+                try await clock.sleep(for: pause)
+            } catch {
+                throw .cancelled
+            }
+            pause = min(pause * 2, .milliseconds(50))
+        }
+        return hold
+    }
+
+    /// Keeps the note in a file beside the lock file, and replaces it as a whole.
+    public func setNote(_ note: [UInt8]?, for slot: CredentialSlot) {
+        guard let path = try? path(of: slot, "signed-out") else { return }
+        if let note { _ = PrivateFile.replace(path, with: note) } else { unlink(path) }
+    }
+
+    /// Reads the file that ``setNote(_:for:)`` wrote.
+    public func note(for slot: CredentialSlot) -> [UInt8]? {
+        guard let path = try? path(of: slot, "signed-out") else { return nil }
+        let note = try? WholeFile.contents(of: path, limit: Self.maximumNote)
+        return note?.isEmpty == false ? note : nil
+    }
+
+    private func path(of slot: CredentialSlot, _ suffix: String) throws(CredentialStoreError) -> String {
+        guard let directory, directory.hasPrefix("/") else {
+            throw .failed("there is no home directory for its lock file")
+        }
+        return "\(directory)/\(Self.name(of: slot)).\(suffix)"
+    }
+
+    private func lockFile(of slot: CredentialSlot) throws(CredentialStoreError) -> CInt {
+        let path = try path(of: slot, "lock")
+        PrivateFile.makeFolder(of: path)
+        let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard descriptor >= 0 else {
+            throw .failed("its lock file \(path) can't be opened: \(String(cString: strerror(errno)))")
+        }
+        return descriptor
+    }
+
+    /// A digest of the slot's names. If two slots have the same digest they share a lock, which does no harm.
+    private static func name(of slot: CredentialSlot) -> String {
+        FNV1a.hexadecimal([slot.service, slot.account, slot.accessGroup ?? ""] + [slot.issuer].compactMap(\.self))
+    }
+}
+
+extension FileCredentialLock {
+    /// The lock in the folder that all programs of this user share: `$XDG_STATE_HOME/chappie/locks`, or
+    /// `~/.local/state/chappie/locks` if that variable is not set.
+    ///
+    /// - Parameter variable: looks up a variable of the process.
+    public static func userDefault(_ variable: (String) -> String?) -> FileCredentialLock {
+        let home = variable("HOME").flatMap { $0.isEmpty ? nil : $0 + "/.local/state" }
+        let state = variable("XDG_STATE_HOME").flatMap { $0.hasPrefix("/") ? $0 : nil } ?? home
+        return FileCredentialLock(directory: state.map { $0 + "/chappie/locks" })
+    }
+}

@@ -1,0 +1,128 @@
+import ChappieCore
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// Writes files that only this user can read.
+@_spi(ChappieInternals) public enum PrivateFile {
+    /// Replaces the file at `path` in one step, and makes the folders above it.
+    ///
+    /// - Parameter isDurable: Whether the file is on the disk when this returns. Default `true`.
+    /// - Returns: Whether that worked. If not, `errno` has the reason, and the earlier file is unchanged.
+    public static func replace(_ path: String, with bytes: [UInt8], isDurable: Bool = true) -> Bool {
+        makeFolder(of: path)
+        removeStaleDrafts(of: path)
+        guard let draft = FileDraft(of: path), draft.write(bytes, isDurable: isDurable) else { return false }
+        return draft.replace()
+    }
+
+    /// Makes a new file at `path`, which must not exist.
+    public static func create(_ path: String, with bytes: [UInt8], isDurable: Bool = true) -> Bool {
+        let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard descriptor >= 0 else { return false }
+        guard write(bytes, to: descriptor, isDurable: isDurable) else {
+            let reason = errno
+            unlink(path)
+            errno = reason
+            return false
+        }
+        guard isDurable else { return true }
+        // The name must be durable as well: an export may be the only copy from now on.
+        let folder = open(folder(of: path), O_RDONLY | O_CLOEXEC)
+        guard folder >= 0 else { return true }
+        fsync(folder)
+        close(folder)
+        return true
+    }
+
+    /// Removes the drafts that a crash has left, after a minute.
+    private static func removeStaleDrafts(of path: String) {
+        let folder = folder(of: path)
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+        for draft in names.map({ folder + $0 }) where draft.hasPrefix(path + ".") && draft.hasSuffix(FileDraft.ending) {
+            var facts = stat()
+            guard lstat(draft, &facts) == 0 else { continue }
+            #if canImport(Darwin)
+                let modified = facts.st_mtimespec.tv_sec
+            #else
+                let modified = facts.st_mtim.tv_sec
+            #endif
+            guard modified < time(nil) - 60 else { continue }
+            unlink(draft)
+        }
+    }
+
+    /// Writes all of the bytes and closes the file.
+    fileprivate static func write(_ bytes: [UInt8], to descriptor: CInt, isDurable: Bool) -> Bool {
+        var failure = bytes.withUnsafeBytes { writeAll($0, to: descriptor) }
+        if failure == 0, isDurable, fsync(descriptor) != 0 { failure = errno }
+        close(descriptor)
+        errno = failure
+        return failure == 0
+    }
+
+    /// Makes the folders above `path` that are missing, for this user alone.
+    public static func makeFolder(of path: String) {
+        try? FileManager.default.createDirectory(
+            atPath: folder(of: path), withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    }
+
+    /// The folder with its final slash; `./` for a bare name.
+    fileprivate static func folder(of path: String) -> String {
+        path.lastIndex(of: "/").map { String(path[...$0]) } ?? "./"
+    }
+}
+
+/// New content for a file, beside it until it takes its place in one step.
+///
+/// The draft's name is random, because process ids repeat: the next container with the same home has the same one. A
+/// draft that has not taken its place goes with this object.
+@_spi(ChappieInternals) public final class FileDraft {
+    fileprivate static let ending = ".draft"
+    private let path: String
+    private let draft: String
+    private var isInPlace = false
+
+    /// Makes an empty draft; `nil` if that is not possible, for a reason that `errno` has.
+    ///
+    /// - Parameter mode: The file's permissions, of which the umask takes some. Default: for this user alone.
+    public init?(of path: String, mode: UInt16 = 0o600) {
+        self.path = path
+        draft = "\(path).\(String(UInt64.random(in: .min ... .max), radix: 36))\(Self.ending)"
+        let descriptor = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode_t(mode))
+        guard descriptor >= 0 else {
+            isInPlace = true
+            return nil
+        }
+        close(descriptor)
+    }
+
+    deinit {
+        guard !isInPlace else { return }
+        let reason = errno
+        unlink(draft)
+        errno = reason
+    }
+
+    /// Gives the draft the permissions of the file that it is to replace.
+    public func setMode(_ mode: UInt16) { chmod(draft, mode_t(mode)) }
+
+    /// Writes the content. If this returns `false`, `errno` has the reason.
+    ///
+    /// - Parameter isDurable: Whether the content is on the disk when this returns.
+    public func write(_ bytes: [UInt8], isDurable: Bool) -> Bool {
+        let descriptor = open(draft, O_WRONLY | O_CLOEXEC | O_NOFOLLOW)
+        return descriptor >= 0 && PrivateFile.write(bytes, to: descriptor, isDurable: isDurable)
+    }
+
+    /// Takes the file's place. If this returns `false`, `errno` has the reason, and the earlier file is unchanged.
+    public func replace() -> Bool {
+        isInPlace = rename(draft, path) == 0
+        return isInPlace
+    }
+}

@@ -1,0 +1,70 @@
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// Reads whole files of bounded size.
+@_spi(ChappieInternals) public enum WholeFile {
+    /// The reason why a file could not be read.
+    public enum Failure: Error, Sendable, Hashable {
+        /// The file does not exist.
+        case missing
+        /// The path leads to a folder.
+        case directory
+        /// The path leads to a pipe, a socket or a device, which may never end.
+        case special
+        /// Other users can read or write the file, or it is not a plain file of this user's.
+        case open
+        /// The file has more bytes than the limit.
+        case tooLarge
+        /// The system's sentence.
+        case system(String)
+    }
+
+    /// The files that are accepted.
+    public enum Kind: Sendable {
+        /// A file with an end.
+        case regular
+        /// A file with an end that this user owns and no other user can open, by a name that is not a link.
+        case ownAndPrivate
+        /// Pipes and devices as well, which are read to their end.
+        case any
+    }
+
+    /// The bytes of the file at `path`. Blocks until the disk, or the writer of a pipe, has answered.
+    ///
+    /// The open file is judged, because its name may lead somewhere else a moment later.
+    public static func contents(of path: String, limit: Int, kind: Kind = .regular) throws(Failure) -> [UInt8] {
+        guard !path.utf8.contains(0) else { throw .missing }
+        // Opening a pipe without a writer would block.
+        var flags = kind == .any ? O_RDONLY | O_CLOEXEC : O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY
+        if kind == .ownAndPrivate { flags |= O_NOFOLLOW }
+        let descriptor = open(path, flags)
+        guard descriptor >= 0 else {
+            if kind == .ownAndPrivate, errno == ELOOP { throw .open }
+            throw errno == ENOENT || errno == ENOTDIR ? .missing : failure()
+        }
+        defer { close(descriptor) }
+        var facts = stat()
+        guard fstat(descriptor, &facts) == 0 else { throw failure() }
+        let isRegular = facts.st_mode & S_IFMT == S_IFREG
+        if kind == .ownAndPrivate, !isRegular || facts.st_uid != geteuid() || facts.st_mode & 0o077 != 0 { throw .open }
+        guard facts.st_mode & S_IFMT != S_IFDIR else { throw .directory }
+        guard isRegular || kind == .any else { throw .special }
+        guard !isRegular || facts.st_size <= limit else { throw .tooLarge }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(isRegular ? Int(facts.st_size) : 0)
+        // The file may grow while it is read, and files in /proc report a size of 0.
+        while let piece = readPiece(of: descriptor) {
+            if piece.isEmpty { return bytes }
+            bytes += piece
+            guard bytes.count <= limit else { throw .tooLarge }
+        }
+        throw failure()
+    }
+
+    private static func failure() -> Failure { .system(String(cString: strerror(errno))) }
+}

@@ -1,0 +1,48 @@
+import ChappieAuth
+@_spi(ChappieInternals) import ChappieCore
+
+/// A model list with its tag and its date, and whose it is, as a document of the cache.
+struct ModelListRecord {
+    /// The issuer, the backend, the user and the account.
+    let owner: [String]
+    /// The wire format that the list was asked for.
+    let format: String
+
+    var name: String { FNV1a.hexadecimal(owner) }
+
+    /// `nil` for a list that repeats a token, as a proxy's may: tokens are kept in the credential store alone.
+    func document(tag: String?, list: ChappieJSON, at date: Date) -> [UInt8]? {
+        let json: ChappieJSON = [
+            "owner": owners, "format": .string(format), "listed_at": Self.seconds(date),
+            "etag": tag.map(ChappieJSON.string) ?? .null, "list": list,
+        ]
+        let text = json.serialized()
+        return UntrustedText.withoutTokens(text) == text ? Array(text.utf8) : nil
+    }
+
+    /// The document of a list that still held at `date`.
+    func renewed(_ document: [UInt8], at date: Date) -> [UInt8]? {
+        guard var object = (try? ChappieJSON(parsing: document))?.object else { return nil }
+        object["listed_at"] = Self.seconds(date)
+        return ChappieJSON.object(object).serializedBytes()
+    }
+
+    /// `nil` for a document that is damaged, or of another owner. One of another format is old, and has no tag: the service
+    /// may list more to this one.
+    func read(_ document: [UInt8], of account: ChappieAccountInfo) -> ModelList? {
+        guard let json = try? ChappieJSON(parsing: document), json["owner"] == owners,
+            let models = json["list"].flatMap(ChappieModel.list)
+        else { return nil }
+        let isCurrent = json["format"]?.string == format
+        let date = isCurrent ? json["listed_at"]?.int.map { Date(timeIntervalSince1970: TimeInterval($0)) } : nil
+        return ModelList(
+            account: account, tag: isCurrent ? UntrustedText.token(json["etag"]?.string, limit: 1024) : nil,
+            models: models, listedAt: date ?? .distantPast)
+    }
+
+    private var owners: ChappieJSON { .array(owner.map(ChappieJSON.string)) }
+
+    private static func seconds(_ date: Date) -> ChappieJSON {
+        .integer(Int(exactly: date.timeIntervalSince1970.rounded(.down)) ?? 0)
+    }
+}

@@ -1,0 +1,87 @@
+import ChappieAuth
+@_spi(ChappieInternals) import ChappieCore
+
+/// The tools of one turn: what the model is told, and what runs.
+struct Toolbox: Sendable {
+    /// What identifies a tool in a call.
+    struct Key: Hashable {
+        var namespace: String?
+        var name: String
+    }
+
+    private var order: [Key] = []
+    private(set) var declarations: [Key: ChappieHarnessTool] = [:]
+    private var handlers: [Key: ChappieHostTool] = [:]
+
+    /// Of tools with one name the first counts: the harness's declaration, then the host's tools, then the providers'.
+    ///
+    /// - Parameter checked: the declarations of the turn before; what is the same is not checked again.
+    /// - Throws: ``ChappieClientError/invalidTool(_:_:)``: a name that the backend refuses, or a schema that can't be used.
+    init(
+        harness: ChappieHarness, tools: [ChappieHostTool], checked: [Key: ChappieHarnessTool]
+    ) throws(ChappieClientError) {
+        func declare(_ tool: ChappieHarnessTool, in namespace: String?) throws(ChappieClientError) {
+            let key = Key(namespace: namespace, name: tool.name)
+            guard declarations[key] == nil else { return }
+            if checked[key] != tool { try tool.check() }
+            declarations[key] = tool
+            order.append(key)
+        }
+        for tool in harness.allTools { try declare(tool, in: nil) }
+        for tool in tools {
+            let key = Key(namespace: tool.namespace, name: tool.name)
+            guard handlers[key] == nil else { continue }
+            handlers[key] = tool
+            try declare(
+                ChappieHarnessTool(name: tool.name, description: tool.description, inputSchema: tool.inputSchema),
+                in: tool.namespace)
+        }
+    }
+
+    var isEmpty: Bool { order.isEmpty }
+
+    /// The tools as a request declares them, always in the same order.
+    ///
+    /// - Parameter inNamespace: whether the tools that belong to no namespace stand in the one called `functions`.
+    func declared(as envelope: ChappieEndpointProfile.ToolEnvelope, inNamespace: Bool = false) -> [ChappieJSON] {
+        var namespaces: [String] = []
+        for key in order { if let name = key.namespace, !namespaces.contains(name) { namespaces.append(name) } }
+        func list(_ namespace: String?) -> [ChappieJSON] {
+            order.filter { $0.namespace == namespace }.compactMap { declarations[$0]?.declared(as: envelope) }
+        }
+        func namespace(_ name: String, _ description: String, _ tools: [ChappieJSON]) -> ChappieJSON {
+            [
+                "type": "namespace", "name": .string(name), "description": .string(description),
+                "tools": .array(tools),
+            ]
+        }
+        let own = list(nil)
+        return (inNamespace && !own.isEmpty ? [namespace("functions", "", own)] : own)
+            + namespaces.map { namespace($0, "Tools of \($0).", list($0)) }
+    }
+
+    /// The tool that carries `call` out; its schema is what the model was told.
+    func tool(for call: ChappieToolCall) -> ChappieHostTool? {
+        let key = Key(namespace: call.namespace, name: call.name)
+        guard var tool = handlers[key] else { return nil }
+        if let declared = declarations[key] {
+            tool.inputSchema = declared.inputSchema
+            if !declared.description.isEmpty { tool.description = declared.description }
+        }
+        return tool
+    }
+}
+
+extension ChappieHarnessTool {
+    fileprivate func declared(as envelope: ChappieEndpointProfile.ToolEnvelope) -> ChappieJSON {
+        let function = ChappieJSONObject([
+            ("name", .string(name)), ("description", .string(description)), ("strict", false),
+            ("parameters", inputSchema),
+        ])
+        switch envelope {
+        case .flatFunction:
+            return .object(ChappieJSONObject(members: [.init(name: "type", value: "function")] + function.members))
+        case .nestedFunction: return ["type": "function", "function": .object(function)]
+        }
+    }
+}

@@ -1,0 +1,95 @@
+@_spi(ChappieInternals) public import ChappieCore
+public import ChappieJSONSchema
+
+/// A tool that the host runs for the model.
+///
+/// ```swift
+/// let weather = ChappieHostTool(
+///     name: "weather", description: "The weather in a town.",
+///     inputSchema: ["type": "object", "properties": ["town": ["type": "string"]], "required": ["town"]]
+/// ) { call in
+///     ChappieToolResult(output: "Sunny in \(call.argumentsJSON?["town"]?.string ?? "")")
+/// }
+/// ```
+public struct ChappieHostTool: Sendable {
+    /// Runs one call. What it throws is told to the model, unless the configuration's `toolFailureBehavior` says otherwise.
+    public typealias Handler = @Sendable (ChappieToolCall) async throws -> ChappieToolResult
+
+    /// Letters, digits, `_` and `-`, at most 64.
+    public var name: String
+    /// Tells the model what the tool does, and when to use it.
+    public var description: String
+    /// The JSON Schema of the arguments, checked before the handler runs.
+    public var inputSchema: ChappieJSONValue
+    /// Whether the user is asked first. Default `.automatic`; a ``ChappieToolProvider``'s tools ask by default.
+    public var policy: ChappieToolPolicy {
+        get { chosenPolicy ?? .automatic }
+        set { chosenPolicy = newValue }
+    }
+    /// A call that takes longer has failed; its task is cancelled. Default 5 minutes.
+    public var timeout: Duration
+    /// Whether no other call of the same round runs beside it. Default `false`: calls run in parallel.
+    public var runsAlone: Bool
+    /// Groups tools of one origin, such as a server; `nil` for most.
+    public var namespace: String?
+    /// `nil` if the default applies, which depends on where the tool comes from.
+    private var chosenPolicy: ChappieToolPolicy?
+    let handler: Handler
+
+    /// A tool with the given properties; without a `policy` the default applies.
+    public init(
+        name: String, description: String = "", inputSchema: ChappieJSONValue = ["type": "object", "properties": [:]],
+        policy: ChappieToolPolicy? = nil, timeout: Duration = .seconds(300), runsAlone: Bool = false,
+        namespace: String? = nil, handler: @escaping Handler
+    ) {
+        self.name = name
+        self.description = description
+        self.inputSchema = inputSchema
+        chosenPolicy = policy
+        self.timeout = timeout
+        self.runsAlone = runsAlone
+        self.namespace = namespace
+        self.handler = handler
+    }
+
+    /// A tool whose arguments are a value of `Input`; the schema is the type's own.
+    public init<Input: Decodable & ChappieJSONSchemaProviding & SendableMetatype>(
+        name: String, description: String = "", input: Input.Type, policy: ChappieToolPolicy? = nil,
+        timeout: Duration = .seconds(300), runsAlone: Bool = false, namespace: String? = nil,
+        handler: @escaping @Sendable (Input) async throws -> ChappieToolResult
+    ) {
+        self.init(
+            name: name, description: description, inputSchema: Input.jsonSchema.json, policy: policy, timeout: timeout,
+            runsAlone: runsAlone, namespace: namespace
+        ) { call in try await handler(try call.decode(Input.self)) }
+    }
+
+    /// The tool as a provider's: it asks unless it says otherwise.
+    var fromProvider: ChappieHostTool {
+        var tool = self
+        tool.policy = chosenPolicy ?? .ask
+        return tool
+    }
+}
+
+/// Tools that come and go, such as those of a Model Context Protocol server: a port.
+///
+/// The client asks for the tools at the beginning of every turn, and calls them like its own. They ask for approval unless
+/// they say otherwise, as this complete fake's does:
+///
+/// ```swift
+/// struct Clock: ChappieToolProvider {
+///     func tools() async throws -> [ChappieHostTool] {
+///         [ChappieHostTool(name: "time", policy: .automatic) { _ in "12:00" }]
+///     }
+/// }
+/// ```
+public protocol ChappieToolProvider: Sendable {
+    /// The tools as they are now, with the handlers that call them.
+    ///
+    /// - Throws: anything; the turn then fails before a request is sent.
+    func tools() async throws -> [ChappieHostTool]
+}
+
+/// Asks the user whether a tool may be run. It may take as long as the user does; cancelling the turn cancels its task.
+public typealias ChappieToolApprovalHandler = @Sendable (ChappieApprovalRequest) async -> ChappieApprovalDecision

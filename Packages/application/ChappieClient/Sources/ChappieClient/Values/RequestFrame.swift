@@ -1,0 +1,35 @@
+import ChappieCore
+import ChappieJSONSchema
+
+/// What a request asks for beside its input.
+struct RequestFrame: Sendable, Hashable, Codable {
+    var model: String
+    var options = ChappieMessageOptions()
+    /// The JSON that the answer must be; `nil` for text.
+    var outputSchema: ChappieJSONSchema?
+    var toolChoice = "auto"
+    /// The tools as they are declared, in the order of every turn. They are no part of a turn that is kept: it finds the
+    /// tools that the program has then.
+    var tools: [ChappieJSON] = []
+    /// Whether the model takes the form called "Responses lite": tools and instructions travel in the input.
+    var isLite = false
+
+    private enum CodingKeys: CodingKey { case model, options, outputSchema }
+
+    /// A request of this model; one without a name is given it before it is sent.
+    init(model: String = "", options: ChappieMessageOptions = ChappieMessageOptions()) {
+        self.model = model
+        self.options = options
+    }
+
+    init(of request: ChappieResponseRequest) {
+        self.init(options: request.turnOptions)
+        outputSchema = request.outputSchema
+    }
+
+    var withoutTools: RequestFrame {
+        var frame = self
+        (frame.tools, frame.isLite) = ([], false)
+        return frame
+    }
+}

@@ -1,0 +1,63 @@
+@_spi(ChappieInternals) public import ChappieCore
+
+/// Why a store of threads could not do what it was asked. Each case is a different thing to tell the user.
+public enum ChappieThreadStoreError: Error, Sendable, Hashable {
+    /// There is no such thread.
+    case notFound(thread: String)
+    /// Another process has written to the thread meanwhile: it ends at `actual`.
+    case conflict(thread: String, expected: Int, actual: Int)
+    /// Adding would take more than the limit, both in bytes. Everything stored before is there.
+    case full(bytes: Int, limit: Int)
+    /// What is stored can't be trusted: it was changed, exchanged or cut. `thread` is `nil` where it is not one alone.
+    case damaged(thread: String?, String)
+    /// The threads are encrypted, and their key can't be had; why.
+    case locked(String)
+    /// The key of these threads is gone, or is another one.
+    case wrongKey(String)
+    /// A newer version of the program wrote the store.
+    case tooNew(found: Int, known: Int)
+    /// A file or folder that others could read or change; what is wrong, and what to do about it.
+    case unsafeFile(String, remedy: String)
+    /// Another process kept the store busy for so long.
+    case busy(Duration)
+    /// The disk, or the server, failed; in its own words.
+    case unavailable(String)
+}
+
+extension ChappieThreadStoreError: ChappieError {
+    /// A sentence for the user.
+    public var errorDescription: String? {
+        switch self {
+        case .notFound(let thread): "There is no thread \(thread)."
+        case .conflict(let thread, let expected, let actual):
+            "The thread \(thread) has \(actual) records where \(expected) were expected: another program wrote to it."
+        case .full(let bytes, let limit): "The threads would take \(bytes) bytes of the \(limit) they may have."
+        case .damaged(let thread, let reason):
+            thread.map { "The thread \($0) is damaged: \(reason)." } ?? "The stored threads are damaged: \(reason)."
+        case .locked(let reason): "The threads are encrypted and can't be read now: \(reason)."
+        case .wrongKey(let reason): "The threads can't be decrypted: \(reason)."
+        case .tooNew(let found, let known):
+            "The threads were written by a newer version (format \(found), this version knows \(known))."
+        case .unsafeFile(let reason, _): "This is not safe to use: \(reason)."
+        case .busy(let limit): "Another program kept the threads busy for more than \(limit.components.seconds) s."
+        case .unavailable(let reason): "The threads can't be reached: \(reason)."
+        }
+    }
+
+    /// The user's next step.
+    public var recoverySuggestion: String? {
+        switch self {
+        case .notFound: "List the threads to see their ids."
+        case .conflict: "Open the thread again and go on from there."
+        case .full: "Delete threads that are not needed, or raise the limit. Nothing was lost."
+        case .damaged: "Export what can still be read, and restore the rest from a backup."
+        case .locked:
+            "Unlock the keyring, or give the passphrase that the key was stored with, and try again."
+        case .wrongKey: "Restore the key from a backup; without it the threads stay unreadable."
+        case .tooNew: "Update this program. Nothing was changed."
+        case .unsafeFile(_, let remedy): remedy
+        case .busy: "Try again in a moment; if it stays so, look for a program that hangs."
+        case .unavailable: "Check the disk or the server, and try again. What was acknowledged before is kept."
+        }
+    }
+}

@@ -1,0 +1,49 @@
+@_spi(ChappieInternals) import ChappieClient
+@_spi(ChappieInternals) import ChappieCore
+
+extension ChappieThread {
+    /// What is recorded of a step of the turn `id`.
+    func entry(for step: TurnStep, of id: String) -> (kind: ChappieThreadRecord.Kind, body: ChappieJSON) {
+        let turn: ChappieJSON = .string(id)
+        switch step {
+        case .compacted(let context):
+            var body: ChappieJSONObject = ["items": .array(context.items)]
+            if let summary = context.compactedSummary { body["summary"] = .string(summary) }
+            if let model = context.reasoningModel { body["reasoningModel"] = .string(model) }
+            if let hash = context.compactionHash { body["compactionHash"] = .string(hash) }
+            return (.compacted, ["context": .object(body)])
+        case .called(let progress):
+            var body = added(progress.items, to: id)
+            body["round"] = .integer(progress.round)
+            body["calls"] = Records.json(progress.calls)
+            body["frame"] = (try? ChappieJSON(parsing: progress.frameText)) ?? [:]
+            return (.toolsCalled, .object(body))
+        case .running(let calls): return (.toolsStarted, ["turn": turn, "calls": Records.json(calls)])
+        case .ran(let result): return (.toolFinished, ["turn": turn, "result": Records.json(result)])
+        case .finished(let finished):
+            let response = finished.response
+            var body = added(finished.items, to: id)
+            body["model"] = .string(finished.model)
+            // An answer is stored once: among the turn's items.
+            body["output"] = Records.output(response.items, in: finished.items)
+            if ChappieResponse(items: response.items).outputText != response.outputText {
+                body["text"] = .string(response.outputText)
+            }
+            body["response"] = .string(response.id)
+            if let usage = response.usage { body["usage"] = Records.json(usage) }
+            if let reason = response.incompleteReason { body["incompleteReason"] = .string(reason) }
+            if let tokens = finished.measuredTokens { body["measuredTokens"] = .integer(tokens) }
+            if let account = finished.accountID { body["account"] = .string(account) }
+            if finished.sessionID != self.id { body["session"] = .string(finished.sessionID) }
+            if finished.hasDroppedReasoning { body["droppedReasoning"] = true }
+            return (.turnFinished, .object(body))
+        }
+    }
+
+    /// The turn's items that are not kept yet, and where they begin.
+    private func added(_ items: [ChappieJSON], to id: String) -> ChappieJSONObject {
+        let known = turns.last { $0.id == id }?.items ?? []
+        let same = zip(known, items).prefix { $0 == $1 }.count
+        return ["turn": .string(id), "from": .integer(same), "items": .array(Array(items.dropFirst(same)))]
+    }
+}

@@ -1,0 +1,19 @@
+/// Keeps each account's model list from one run of a program to the next: a port.
+///
+/// A turn uses the list that is kept without asking for a day; an older one is renewed beside the turn, with the `ETag` of
+/// what is there, so that a list that has not changed costs one small exchange. A complete fake:
+///
+/// ```swift
+/// actor Memory: ChappieModelCache {
+///     var documents: [String: [UInt8]] = [:]
+///     func load(_ name: String) -> [UInt8]? { documents[name] }
+///     func save(_ document: [UInt8], _ name: String) { documents[name] = document }
+/// }
+/// ```
+public protocol ChappieModelCache: Sendable {
+    /// The document saved last under `name`; `nil` where there is none, or none can be read. The client checks it.
+    func load(_ name: String) async -> [UInt8]?
+    /// Keeps `document`, which holds no secret, under `name`: 16 hexadecimal digits for an account of an issuer and a backend.
+    /// A failure is no loss.
+    func save(_ document: [UInt8], _ name: String) async
+}

@@ -1,0 +1,28 @@
+extension StringProtocol {
+    /// The text without white space at its beginning and end.
+    @_spi(ChappieInternals) public var trimmed: String { String(drop(while: \.isWhitespace)).trimmedEnd }
+
+    /// The text without white space at its end.
+    @_spi(ChappieInternals) public var trimmedEnd: String {
+        String(reversed().drop(while: \.isWhitespace).reversed())
+    }
+}
+
+extension UInt8 {
+    /// Whether this is a letter or a digit of ASCII.
+    @_spi(ChappieInternals) public var isASCIIAlphanumeric: Bool {
+        switch self {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): true
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): true
+        default: false
+        }
+    }
+}
+
+/// The names that the backend accepts for tools, and for groups of tools.
+@_spi(ChappieInternals) public enum ToolName {
+    /// Whether `name` has 1 to 64 letters, digits, `_` and `-`.
+    public static func isValid(_ name: String) -> Bool {
+        (1...64).contains(name.utf8.count) && name.utf8.allSatisfy { $0.isASCIIAlphanumeric || "_-".utf8.contains($0) }
+    }
+}

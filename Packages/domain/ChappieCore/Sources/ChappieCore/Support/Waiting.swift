@@ -1,0 +1,70 @@
+public import Dispatch
+
+/// Runs `work` beside a deadline: whichever ends first decides.
+///
+/// At the deadline, or when the caller is cancelled, `work` is cancelled. Work that does not listen holds nothing up: its
+/// late result is dropped.
+///
+/// - Parameters:
+///   - limit: `nil` for no deadline.
+///   - late: The error at the deadline.
+/// - Throws: The errors of `work`; `late`; `CancellationError`.
+@_spi(ChappieInternals) public func withDeadline<Value: Sendable>(
+    _ limit: Duration?, clock: any ChappieClock, late: any Error, _ work: @escaping @Sendable () async throws -> Value
+) async throws -> Value {
+    let result = Promise<Value>()
+    let task = Task {
+        do {
+            result.fulfil(.success(try await work()))
+        } catch {
+            result.fulfil(.failure(error))
+        }
+    }
+    let timer = limit.map { limit in
+        Task {
+            try await clock.sleep(for: limit)
+            result.fulfil(.failure(late))
+            task.cancel()
+        }
+    }
+    defer { timer?.cancel() }
+    return try await withTaskCancellationHandler {
+        try await result.value()
+    } onCancel: {
+        task.cancel()
+    }
+}
+
+/// Runs `work` to its end, also for a caller that is cancelled meanwhile: what has begun here must not stop half-way.
+@_spi(ChappieInternals) public func uncancelled<Value: Sendable, Failure: Error>(
+    _ work: @escaping @Sendable () async throws(Failure) -> Value
+) async throws(Failure) -> Value {
+    let result = await Task { () async -> Result<Value, Failure> in
+        do throws(Failure) {
+            return .success(try await work())
+        } catch {
+            return .failure(error)
+        }
+    }.value
+    return try result.get()
+}
+
+extension DispatchQueue {
+    /// Runs `work`, which blocks, on this queue: Swift's own threads are as many as there are cores, and must never
+    /// block. The work goes on to its end if the caller is cancelled, and the caller waits for it.
+    @_spi(ChappieInternals) public func run<Value: Sendable, Failure: Error>(
+        _ work: @escaping @Sendable () throws(Failure) -> Value
+    ) async throws(Failure) -> Value {
+        let result = await withCheckedContinuation { continuation in
+            async { continuation.resume(returning: Result { () throws(Failure) in try work() }) }
+        }
+        return try result.get()
+    }
+}
+
+extension Duration {
+    /// This many seconds, with fractions.
+    @_spi(ChappieInternals) public var inSeconds: Double {
+        Double(components.seconds) + Double(components.attoseconds) / 1e18
+    }
+}
