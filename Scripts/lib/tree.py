@@ -1,4 +1,4 @@
-"""What the manifests and the imports say: tree.py test-targets|measured-tests|layers|manifests|walks
+"""What the manifests and the imports say: tree.py test-targets|measured-tests|layers|manifests|walks|states
 
 test-targets   prints the names of the root manifest's test targets
 measured-tests prints, for each target with suites and tests that carry the tag `.measured`, a pattern that selects them
@@ -8,6 +8,7 @@ manifests      checks that the root manifest and the nested manifests say the sa
                manifest leaves out what has a root of its own
 walks          checks that each file of ARCHITECTURE.md's walks is in the package that the walk names, and that each name of a type
                beside them is declared
+states         checks that docs/STATES.md draws the transitions that the machines' tables have
 """
 
 import collections
@@ -220,6 +221,31 @@ def walks():
     report(problems, f"{count} steps of walks are where the page says")
 
 
+def states():
+    """A drawing's lines are `a --> b: words`. A machine's table is `next`; a turn's is what its records do to its status."""
+    page, problems, count = read(f"{ROOT}/docs/STATES.md"), [], 0
+    for name, drawing in re.findall(r"^## (\w+)\n.*?^```mermaid\n(.*?)^```", page, flags=re.M | re.S):
+        drawn = re.findall(r"^ +(\w+) --> (\w+)(?:: (.*))?$", drawing, flags=re.M)
+        [source] = [path for path in glob.glob(f"{ROOT}/Packages/*/*/Sources/**/*.swift", recursive=True)
+                    if re.search(rf"^(?:public )?struct {name}\b", read(path), flags=re.M)]
+        text = read(source)
+        table = re.search(r"static let next = \[\n(.*?)^    \]", text, flags=re.M | re.S)
+        if table:
+            meant = {(old, new) for old, names in re.findall(r'"(\w+)": \[(.*?)\]', table[1]) for new in re.findall(r"\w+", names)}
+            found = {(old, new) for old, new, _ in drawn}
+        else:
+            body = text.partition("mutating func add(_ record")[2].partition("\n    }\n")[0]
+            meant = {(kind, new) for kind, rest in re.findall(r"case \.(\w+):(.*?)(?=\n        case |\n        default)", body, flags=re.S)
+                     for new in re.findall(r"(?:status = |end\(|status, .*? = \()\.(\w+)", rest)}
+            found = {(kind, new) for _, new, kind in drawn}
+        count += len(drawn)
+        problems += [f"docs/STATES.md: {name} has no transition {old} to {new}" for old, new in sorted(found - meant)]
+        problems += [f"docs/STATES.md: the drawing of {name} lacks {old} to {new}" for old, new in sorted(meant - found)]
+    if not count:
+        problems.append("docs/STATES.md: there is no drawing")
+    report(problems, f"{count} transitions are drawn as the machines have them")
+
+
 def tests():
     """test target -> the names of its suites and tests with the tag `.measured`"""
     pattern = re.compile(r"\.tags\([^)]*\.measured\b.*?\b(?:struct|enum|func) (\w+)", re.S)
@@ -235,4 +261,4 @@ def measured_tests():
 
 if __name__ == "__main__":
     {"test-targets": lambda: print(*tests(), sep="\n"),
-     "measured-tests": measured_tests, "layers": layers, "manifests": manifests, "walks": walks}[sys.argv[1]]()
+     "measured-tests": measured_tests, "layers": layers, "manifests": manifests, "walks": walks, "states": states}[sys.argv[1]]()

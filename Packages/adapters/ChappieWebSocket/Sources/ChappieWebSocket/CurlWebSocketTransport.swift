@@ -70,7 +70,8 @@ public final class CurlWebSocketTransport: WebSocketTransport {
                 target: CurlRoute.originForm(of: url), authority: route.origin.label, headerFields: headerFields,
                 offersCompression: offersCompression, nonce: .random(in: .min ... .max))
             session = WebSocketSession(
-                handshake, host: route.origin.label, deadlines: network.policy.deadlines, startedAt: LoopClock.now)
+                handshake, host: route.origin.label, deadlines: network.policy.deadlines, startedAt: LoopClock.now,
+                nextMaskingKey: { .random(in: .min ... .max) })
         } catch {
             throw error.error(at: .configuration, host: route.origin.label)
         }

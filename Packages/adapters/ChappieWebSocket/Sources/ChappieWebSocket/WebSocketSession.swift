@@ -7,19 +7,31 @@
 /// It has no socket, no clock and no task. Events come in with their time, in nanoseconds of the loop's clock. Bytes to
 /// send go into the outbox. Callers who wait ask again after each change.
 struct WebSocketSession {
-    enum Phase: Hashable {
-        /// Resolving, connecting, the proxy's and the TLS handshake. Next: handshaking, ended.
+    enum Phase: String {
+        /// Resolving, connecting, the proxy's and the TLS handshake.
         case connecting
-        /// The request for the upgrade is going out; its answer is not complete. Next: open, ended.
+        /// The request for the upgrade is going out; its answer is not complete.
         case handshaking
-        /// Next: closing, lingering, ended.
         case open
-        /// Our close frame is sent or queued; the peer's has not come. Next: lingering, ended.
+        /// Our close frame is sent or queued; the peer's has not come.
         case closing
         /// Both sides have closed. Queued bytes go out, and the peer gets time to close the connection first (RFC 6455,
-        /// 7.1.1). Next: ended.
+        /// 7.1.1).
         case lingering
         case ended
+    }
+
+    /// The phases that may follow each, drawn in docs/STATES.md.
+    private static let next = [
+        "connecting": ["handshaking", "ended"],
+        "handshaking": ["open", "ended"],
+        "open": ["closing", "lingering", "ended"],
+        "closing": ["lingering", "ended"],
+        "lingering": ["ended"],
+    ]
+
+    private static func isDrawn(_ old: String, _ new: String) -> Bool {
+        old == new || next[old]?.contains(new) == true
     }
 
     /// The time for the body of a refusal, from the arrival of its head.
@@ -38,10 +50,13 @@ struct WebSocketSession {
     private let host: String
     private let deadlines: ChappieDeadlines
     private let limits: WebSocketLimits
+    private let nextMaskingKey: () -> UInt32
     /// In nanoseconds, since it is compared several times for each packet.
     private let liveness: Int
 
-    private(set) var phase = Phase.connecting
+    private(set) var phase = Phase.connecting {
+        didSet { assert(Self.isDrawn(oldValue.rawValue, phase.rawValue), "\(oldValue) to \(phase)") }
+    }
     /// The time when the phase began, or of the last sign of life in it.
     private var since: Int
     private var hasPinged = false
@@ -74,7 +89,7 @@ struct WebSocketSession {
     ///   - now: The time when the attempt to connect begins.
     init(
         _ handshake: WebSocketHandshake, host: String, deadlines: ChappieDeadlines,
-        limits: WebSocketLimits = WebSocketLimits(), startedAt now: Int
+        limits: WebSocketLimits = WebSocketLimits(), startedAt now: Int, nextMaskingKey: @escaping () -> UInt32
     ) {
         self.handshake = handshake
         self.host = host
@@ -82,6 +97,7 @@ struct WebSocketSession {
         self.limits = limits
         liveness = deadlines.liveness.nanoseconds
         since = now
+        self.nextMaskingKey = nextMaskingKey
     }
 
     // MARK: The loop's questions
@@ -175,7 +191,7 @@ struct WebSocketSession {
         let answer = try handshake?.receivedBytes(&rest)
         if case .opened(_, let compression)? = answer {
             codec = WebSocketCodec(
-                limits: limits, compression: compression, nextMaskingKey: { .random(in: .min ... .max) })
+                limits: limits, compression: compression, nextMaskingKey: nextMaskingKey)
             handshake = nil
             move(to: .open, at: now)
         }

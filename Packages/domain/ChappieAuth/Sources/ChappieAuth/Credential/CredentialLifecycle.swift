@@ -15,21 +15,44 @@
 struct CredentialLifecycle: Sendable {
     /// The state of the credential.
     private enum Phase: Sendable {
-        /// The store has not been read. Next: any.
+        /// The store has not been read.
         case unknown
-        /// The store could not be read. The next caller reads it again. Next: any but `unknown`.
+        /// The store could not be read. The next caller reads it again.
         case unavailable(CredentialStoreError)
         /// The store was empty. The next caller reads it again, since another process may sign in. `isMissed`: the user
-        /// asked to renew the missing credential. Next: `held`, `unavailable`.
+        /// asked to renew the missing credential.
         case absent(isMissed: Bool = false)
-        /// A credential is there. Next: any but `unknown` and `unavailable`.
+        /// A credential is there.
         case held(Held)
-        /// The server no longer accepted the credential. The next caller reads the store again. Next: `held`, if the
-        /// store has another credential; `absent`, `unavailable`.
+        /// The server no longer accepted the credential. The next caller reads the store again.
         case rejected(Credential, CredentialFailure)
-        /// The slot now belongs to another account, and no request may go out in its name. Next: `held` by a new
-        /// sign-in, `absent`.
+        /// The slot now belongs to another account, and no request may go out in its name.
         case mismatched(CredentialFailure)
+
+        var name: String {
+            switch self {
+            case .unknown: "unknown"
+            case .unavailable: "unavailable"
+            case .absent: "absent"
+            case .held: "held"
+            case .rejected: "rejected"
+            case .mismatched: "mismatched"
+            }
+        }
+    }
+
+    /// The phases that may follow each, drawn in docs/STATES.md.
+    private static let next = [
+        "unknown": ["unavailable", "absent", "held"],
+        "unavailable": ["absent", "held"],
+        "absent": ["unavailable", "held"],
+        "held": ["absent", "rejected", "mismatched"],
+        "rejected": ["unavailable", "absent", "held"],
+        "mismatched": ["absent", "held"],
+    ]
+
+    private static func isDrawn(_ old: String, _ new: String) -> Bool {
+        old == new || next[old]?.contains(new) == true
     }
 
     /// The one job that is in progress.
@@ -114,7 +137,9 @@ struct CredentialLifecycle: Sendable {
     static let newTokenTrust = Duration.seconds(30)
 
     private(set) var snapshot = CredentialSnapshot()
-    private var phase = Phase.unknown
+    private var phase = Phase.unknown {
+        didSet { assert(Self.isDrawn(oldValue.name, phase.name), "\(oldValue.name) to \(phase.name)") }
+    }
     private var job: Job?
     private var lastJob = 0
     private var lastGeneration = 0
