@@ -14,7 +14,8 @@ private final class SessionRun {
     init() throws {
         let handshake = try WebSocketHandshake(target: "/", authority: "host.test", offersCompression: false, nonce: 1)
         let deadlines = ChappieDeadlines(connect: .seconds(1), upgrade: .seconds(2), liveness: .seconds(60))
-        session = WebSocketSession(handshake, host: "host.test", deadlines: deadlines, startedAt: 0, nextMaskingKey: { 0x1234_5678 })
+        session = WebSocketSession(
+            handshake, host: "host.test", deadlines: deadlines, startedAt: 0, nextMaskingKey: { 0x1234_5678 })
     }
 
     /// A session that was opened at second 0.
