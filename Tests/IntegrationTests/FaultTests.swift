@@ -9,11 +9,13 @@ import Testing
 @Suite(.timeLimit(.minutes(3))) struct FaultTests {
     /// Asks under a built-in scenario. Whatever comes of it, no token shows.
     private func turn(
-        _ scenario: String, asking text: String = "Hello", requests: Int? = 1, silence: Duration? = nil
+        _ scenario: String, asking text: String = "Hello",
+        over policy: ChappieStreamingTransportPolicy = Tenant.oneAttempt,
+        requests: Int? = 1, silence: Duration? = nil
     ) async throws -> SeenTurn {
         var turn: SeenTurn?
         try await Loopback.run(try SimulatorScenario(named: scenario), silence: silence) { loopback in
-            let seen = await SeenTurn(loopback.client().stream(text))
+            let seen = await SeenTurn(loopback.client(policy).stream(text))
             turn = seen
             let bearers = loopback.simulator.receivedRequests.compactMap { $0.header("authorization") }
             #expect(!bearers.isEmpty && !bearers.contains { "\(seen)".contains($0.dropFirst("Bearer ".count)) })
@@ -30,6 +32,41 @@ import Testing
         let turn = try await turn(scenario, asking: "reply: Grüße 🌍 an **alle**", requests: nil)
         #expect(turn.text == "Grüße 🌍 an **alle**")
         #expect(turn.response?.outputText == turn.text)
+    }
+
+    private static let question = "a quiet evening 🌙 with äöü"
+    /// The answer to it when nothing goes wrong.
+    private static let answer = Task {
+        var text = ""
+        try await Loopback.run { loopback in text = try await loopback.client().send(question) }
+        return text
+    }
+
+    /// These end in an error or in another answer. They have tests of their own, here and of the program.
+    private static let noticed = Set(
+        """
+        unauthorized-storm refresh-expired refresh-reused refresh-invalidated ws-401 usage-limit ws-usage-limit \
+        ws-error-usage-limit usage-not-included html not-json too-giant-event ws-wrong-accept rate-limit \
+        server-error-forever ws-426 diverge overloaded bad-request blocked redirect-elsewhere cut-forever cut-clean \
+        hang-up hang-up-rst no-completed failed failed-context-length ws-cut-forever ws-rst stall-before-head \
+        stall-before-body stall rate-limit-far-date goes-on goes-on-forever model-unsupported model-newer-version \
+        model-not-found
+        """.split(separator: " ").map(String.init))
+    private static let quiet = SimulatorScenario.names.filter { !$0.hasPrefix("device-") && !noticed.contains($0) }
+
+    /// A user signs in and asks, as the program does, and sees nothing of what goes wrong on the way.
+    @Test(arguments: quiet) func aFaultDoesNoHarm(scenario: String) async throws {
+        let isOverWebSocket = scenario.hasPrefix("ws-")
+        let turn = try await turn(
+            scenario, asking: Self.question, over: isOverWebSocket ? .default : .httpSSEOnly, requests: nil,
+            silence: isOverWebSocket ? .seconds(3) : nil)
+        let answer = try await Self.answer.value
+        #expect(turn.response?.outputText == answer, "\(turn)")
+        #expect(turn.text == (turn.response?.commentary ?? "") + answer)
+    }
+
+    @Test func everyScenarioThatIsNoticedIsOneOfTheSimulators() {
+        #expect(Self.noticed.isSubset(of: SimulatorScenario.names) && Self.quiet.count > 80)
     }
 
     @Test(

@@ -49,7 +49,8 @@ struct Loopback: Sendable {
         var deadlines = ChappieDeadlines()
         if let silence {
             let limit = silence * patience
-            deadlines = ChappieDeadlines(responseHead: limit, firstByte: limit, idle: limit)
+            deadlines = ChappieDeadlines(
+                responseHead: limit, firstByte: limit, idle: limit, upgrade: limit, liveness: max(limit, .seconds(2)))
         }
         let network = CurlNetwork(policy: ChappieNetworkPolicy(proxy: .none, deadlines: deadlines))
         let http = CurlHTTPTransport(network: network)
@@ -94,11 +95,9 @@ struct Loopback: Sendable {
     /// A client of the first account that finds the sign-in in the store, as another run of the program would: a manager
     /// does not renew tokens that it has just been given.
     ///
-    /// - Parameter policy: default server-sent events without second attempts, which have tests of their own.
-    func client(
-        _ policy: ChappieStreamingTransportPolicy = ChappieStreamingTransportPolicy(
-            prefersWebSocket: false, maxHTTPSSEReconnectionAttempts: 0)
-    ) -> ChappieClient { tenants[0].client(policy, credentials: tenants[0].newManager(locks)) }
+    func client(_ policy: ChappieStreamingTransportPolicy = Tenant.oneAttempt) -> ChappieClient {
+        tenants[0].client(policy, credentials: tenants[0].newManager(locks))
+    }
 
     /// The requests that were sent to `path`, without their queries.
     func requests(_ path: String) -> [ReceivedRequest] {
@@ -144,6 +143,8 @@ struct Tenant: Sendable {
     let manager: CredentialManager
     let session: ChappieAuthSession
 
+    /// Server-sent events without second attempts, which have tests of their own.
+    static let oneAttempt = ChappieStreamingTransportPolicy(prefersWebSocket: false, maxHTTPSSEReconnectionAttempts: 0)
     static let webSocketOnly = ChappieStreamingTransportPolicy(fallsBackToHTTPSSE: false)
 
     /// A new conversation.
