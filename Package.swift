@@ -296,18 +296,69 @@ let package = Package(
 )
 
 // One set of rules for all of our own targets.
+let strict: [SwiftSetting] = [
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+    .treatAllWarnings(as: .error),
+]
 for target in package.targets where !target.name.hasPrefix("C") || target.name.hasPrefix("Chappie") {
-    target.swiftSettings =
-        (target.swiftSettings ?? []) + [
-            .enableUpcomingFeature("ExistentialAny"),
-            .enableUpcomingFeature("InternalImportsByDefault"),
-            .enableUpcomingFeature("MemberImportVisibility"),
-            .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
-            .treatAllWarnings(as: .error),
-        ]
+    target.swiftSettings = (target.swiftSettings ?? []) + strict
 }
 
 // CHAPPIE_TEST_TARGETS=ChappieAuthTests,ChappieCoreTests builds these test targets alone: quicker while working on one package.
 if let wanted = Context.environment["CHAPPIE_TEST_TARGETS"]?.split(separator: ",").map(String.init) {
     package.targets.removeAll { $0.type == .test && !wanted.contains($0.name) }
+}
+
+// MARK: Code that takes the packages
+
+// CHAPPIE_CONSUMERS=FOLDER adds it, so that Scripts/test compiles the packages once: GTK's button and its window, the Examples,
+// and what Scripts/lib/printed.py has written into the folder. Each has the manifest of its users as well, and Scripts/check
+// compares the two. Like its users it sees only what is public.
+if let folder = Context.environment["CHAPPIE_CONSUMERS"] {
+    let plain: [SwiftSetting] = [.treatAllWarnings(as: .error)]
+    func name(_ path: String) -> String { String(path.split(separator: "/").last ?? "") }
+    func program(_ path: String, _ dependencies: [Target.Dependency], _ rules: [SwiftSetting] = plain) -> Target {
+        .executableTarget(
+            name: name(path), dependencies: dependencies, path: path, packageAccess: false, swiftSettings: rules)
+    }
+    func library(_ path: String, _ dependencies: [Target.Dependency], _ rules: [SwiftSetting] = plain) -> Target {
+        .target(name: name(path), dependencies: dependencies, path: path, packageAccess: false, swiftSettings: rules)
+    }
+    func testing(_ path: String, _ dependencies: [Target.Dependency]) -> Target {
+        .testTarget(
+            name: name(path), dependencies: dependencies, path: path, packageAccess: false, swiftSettings: plain)
+    }
+    let gtk = "Packages/faces/ChappieSignInGTK/Sources"
+    let examples = "Examples/Sources"
+    package.targets += [
+        .systemLibrary(name: "CGtk4", path: "\(gtk)/CGtk4", pkgConfig: "gtk4"),
+        library("\(gtk)/ChappieSignInGTK", ["CGtk4", "ChappieCore", "ChappieAuth", "ChappieSignInUI"], strict),
+        program("Apps/chappie-gtk/Sources/chappie-gtk", ["ChappieSDK", "ChappieSignInGTK", "CGtk4"], strict),
+        library("\(examples)/Playground", ["ChappieSDK"]),
+        program("\(examples)/chat", ["ChappieSDK", "Playground"]),
+        program("\(examples)/many-users", ["ChappieSDK", "Playground"]),
+        program("\(examples)/tool-approval", ["ChappieSDK", "Playground"]),
+        program("\(examples)/custom-store", ["ChappieSDK", "ChappieAuth", "Playground"]),
+        program("\(examples)/thread-store", ["ChappieSDK", "ChappieRuntime", "Playground"]),
+        program("\(examples)/sign-in-model", ["ChappieSDK", "ChappieAuth", "ChappieSignInUI", "Playground"]),
+        testing("Examples/Tests/ThreadStoreTests", ["thread-store", "ChappieSDKTesting"]),
+        library("\(examples)/Notes", ["ChappieSDK"]),
+        testing("Examples/Tests/NotesTests", ["Notes", "ChappieSDK", "ChappieSDKTesting"]),
+        program(
+            "\(folder)/Sources/sdk-consumer",
+            [
+                "ChappieSDK", "ChappieAuth", "ChappieCore", "ChappieSDKRuntime", "ChappieThreadForms",
+                "ChappieProgramTools",
+                logging,
+            ]),
+        testing("\(folder)/Tests/SDKConsumerTests", ["sdk-consumer", "ChappieSDK", "ChappieSDKTesting"]),
+        program("\(folder)/Sources/readme-gtk", ["ChappieSDK", "ChappieSignInGTK", "CGtk4"]),
+    ]
+    // README.md's programs: the first as it is printed, and each at a simulator.
+    package.targets += ["printed", "0", "1", "2", "3", "4"].map { number in
+        program("\(folder)/Sources/readme-\(number)", ["ChappieSDK", "ChappieSDKRuntime"])
+    }
 }

@@ -1,12 +1,18 @@
 # The parts of Scripts/test: source it after common.sh and setup.sh.
 # shellcheck shell=bash
 
-# Builds everything, with the tests; options go to SwiftPM. Continuous integration does without debug information, since backtraces
+# Builds everything, with the tests. Continuous integration does without debug information, since backtraces
 # are off: `swift build` on a contributor's machine makes it, and other options would have all of it compiled anew.
 build() {
     local options=()
     [ -z "${CI:-}" ] || options=(-debug-info-format none)
-    attempt "Building" swift build --package-path "$root" --build-tests "${options[@]}" --explicit-target-dependency-import-check error "$@"
+    attempt "Building" swift build --package-path "$root" --build-tests "${options[@]}" --explicit-target-dependency-import-check error
+}
+
+# The acceptance tests run the Examples, GTK's window and what the documents print as well: see CHAPPIE_CONSUMERS in Package.swift.
+build_with_consumers() {
+    python3 "$lib/printed.py" "$root/.build/consumers"
+    CHAPPIE_CONSUMERS=.build/consumers build
 }
 
 # The program that the acceptance tests drive is built as users build it: an optimiser's mistakes are in no other.

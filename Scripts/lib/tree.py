@@ -5,7 +5,7 @@ measured-tests prints, for each target with suites and tests that carry the tag 
 layers         checks imports against the table in ARCHITECTURE.md and against what each target declares; the table's columns
                `module` and `may import` hold names of modules
 manifests      checks that the root manifest and the nested manifests say the same of every target's sources, and that the root
-               manifest leaves out what has a root of its own
+               manifest leaves out what has a root of its own, or with CHAPPIE_CONSUMERS says the same of what it depends on
 walks          checks that each file of ARCHITECTURE.md's walks is in the package that the walk names, and that each name of a type
                beside them is declared
 states         checks that docs/STATES.md draws the transitions that the machines' tables have
@@ -19,6 +19,9 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
+
+import printed
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 # What every module may import, as the table's introduction says. Full Foundation is never among it.
@@ -49,13 +52,22 @@ def read(path):
         return stream.read()
 
 
-def manifest(folder):
-    """What `swift package dump-package` says of one manifest; nothing is resolved."""
-    command = ["swift", "package", "--package-path", folder, "dump-package"]
-    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+def manifest(folder, **settings):
+    """What `swift package dump-package` says of one manifest; nothing is resolved. Nothing is written into the folder for builds
+    either: it has another name, so that SwiftPM does not wait until a build has ended."""
+    command = ["swift", "package", "--package-path", folder, "--scratch-path", f"{folder}/.build/manifest", "dump-package"]
+    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, env={**os.environ, **settings})
     if done.returncode != 0:
         sys.exit(f"{relative(folder)}: its manifest doesn't load:\n{done.stderr}")
     return json.loads(done.stdout)
+
+
+def printed_manifest(text):
+    """The same of a manifest that is printed."""
+    with tempfile.TemporaryDirectory() as folder:
+        with open(f"{folder}/Package.swift", "w", encoding="utf-8") as stream:
+            stream.write(text)
+        return manifest(folder)
 
 
 def dependencies(target):
@@ -166,8 +178,22 @@ def facts(package, folder):
     return found
 
 
+def consumers():
+    """Each target that takes the packages depends, in the manifest that its users see, on what it has at the root, where it is
+    compiled."""
+    at_the_root = {target["name"]: set(dependencies(target)) for target in manifest(ROOT, CHAPPIE_CONSUMERS="consumers")["targets"]}
+    outside = [(target["name"], target) for folder in [*OWN_ROOTS, "Examples"] for target in manifest(f"{ROOT}/{folder}")["targets"]]
+    form = read(f"{ROOT}/Tests/Consumer/Package.swift.in").replace("@URL@", "https://example.com/chappie").replace("@IDENTITY@", "chappie")
+    # This one is compiled from outside alone.
+    outside += [(target["name"], target) for target in printed_manifest(form)["targets"] if target["name"] != "core-consumer"]
+    [hello], [window] = [printed_manifest(text)["targets"] for text in printed.manifests()]
+    outside += [*((name, hello) for name in printed.readme_programs()), ("readme-gtk", window)]
+    return [f"{name}: depends on {sorted(dependencies(target))} for its users, at the root on {sorted(at_the_root.get(name, []))}"
+            for name, target in outside if at_the_root.get(name) != set(dependencies(target))]
+
+
 def manifests():
-    problems, known, root = [], set(), manifest(ROOT)
+    problems, known, root = consumers(), set(), manifest(ROOT)
     ours = facts(root, ROOT)
     folders = [os.path.dirname(path) for path in sorted(glob.glob(f"{ROOT}/Packages/*/*/Package.swift"))]
     folders = [folder for folder in folders if relative(folder) not in OWN_ROOTS]

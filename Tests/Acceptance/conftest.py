@@ -9,6 +9,7 @@ import re
 import secrets
 import signal
 import subprocess
+import sys
 import time
 
 import pexpect
@@ -17,6 +18,7 @@ import pytest
 from counterparts import PATIENCE, Keyring, Simulator, TLSFront, private_file
 
 ROOT = pathlib.Path(__file__).parents[2]
+sys.path.append(str(ROOT / "Scripts/lib"))
 USAGE, BAD_DATA, UNAVAILABLE, USAGE_LIMIT, SIGN_IN_NEEDED, HUNG_UP, INTERRUPTED = 64, 65, 69, 75, 77, 129, 130
 QUESTION = "a quiet evening 🌙 with äöü"
 # The program outlives its terminal if nohup wants it, and a shell's background job ignores Ctrl-C: these tests may be such a job.
@@ -27,7 +29,7 @@ TURN = {"method": "POST", "path": "/backend-api/codex/responses"}
 
 def pytest_addoption(parser):
     parser.addoption("--program", default=str(ROOT / ".build/release/chappie"), help="the chappie to test")
-    parser.addoption("--full", action="store_true", help="all of Autobahn, and as many races and kills as take ten minutes")
+    parser.addoption("--full", action="store_true", help="all of Autobahn, as many races and kills as take ten minutes, builds from outside")
     parser.addoption("--screenshots", help="a folder for pictures of the sign-in page")
 
 
@@ -143,6 +145,14 @@ def program(request):
     path = os.path.abspath(request.config.getoption("--program"))
     assert os.access(path, os.X_OK), f"there is no {path}; build it, or name one with --program"
     return path
+
+
+@pytest.fixture(scope="session")
+def built():
+    """The folder of everything else that Scripts/test has built: our other programs, code that takes the packages, the modules."""
+    folder = ROOT / ".build/debug"
+    assert (folder / "sdk-consumer").exists(), f"{folder} has no consumers of the packages; Scripts/test --acceptance builds them"
+    return folder
 
 
 @pytest.fixture(scope="session")

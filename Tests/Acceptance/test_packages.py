@@ -1,5 +1,7 @@
-"""The packages from outside. A copy of the tree as it stands, in a repository of another name, is used by a package that asks
-for single modules by URL. All builds share one folder, so that swift-nio is compiled once, and none may give a warning."""
+"""The packages from outside. A copy of the tree as it stands, in a repository of another name, is used by packages that ask for it
+by URL. The manifest of each is resolved, and a program on one module is built; with --full everything is. What other consumers
+write is compiled with the tests (CHAPPIE_CONSUMERS in Package.swift), and `Scripts/check` shows that both manifests say the same.
+All builds share one folder, and none may give a warning."""
 
 import os
 import pathlib
@@ -13,7 +15,8 @@ import pytest
 
 from conftest import ROOT
 from counterparts import PATIENCE
-from test_readme import blocks, manifests, programs
+from printed import consumer as consumer_sources
+from printed import mains, manifests, programs, readme_programs, write
 
 # One after the other: each build takes all cores.
 pytestmark = [pytest.mark.packages, pytest.mark.slow, pytest.mark.xdist_group("packages")]
@@ -37,6 +40,7 @@ def run(*command, env=os.environ, **options):
 def module_maps(modules):
     """The compiler's options to find the modules of C that a build has."""
     maps = [*modules.glob("*.build/module.modulemap"), *modules.parent.glob("checkouts/**/include/module.modulemap")]
+    maps += [*ROOT.glob("Packages/*/*/Sources/*/include/module.modulemap")] if modules.is_relative_to(ROOT) else []
     return [word for path in maps for word in ("-Xcc", f"-fmodule-map-file={path}")]
 
 
@@ -46,6 +50,8 @@ def build(tmp_path_factory):
     scratch = tmp_path_factory.mktemp("scratch")
 
     def build(package, *options):
+        """`options` are what to build. A target without dependencies is compiled once SwiftPM has checked the products and targets of
+        all manifests."""
         done = run("swift", "build", "--package-path", package, "--scratch-path", scratch, "-debug-info-format", "none", *options)
         assert done.returncode == 0 and "warning:" not in (done.stdout + done.stderr).lower(), done.stdout[-5000:] + done.stderr
         return scratch / "debug"
@@ -83,23 +89,20 @@ def examples(tmp_path_factory, published):
 def consumer(tmp_path_factory, published):
     """Tests/Consumer with every Swift block of the landing pages, which asks for a copy of the tree."""
     package = tmp_path_factory.mktemp("consumer")
-    shutil.copytree(ROOT / "Tests/Consumer", package, dirs_exist_ok=True)
-    shown = ["ChappieSDKRuntime", "ChappieThreadForms", "ChappieProgramTools"]
-    for page in sorted(ROOT.glob("Packages/*/*/Sources/*/*.docc/*.md")):
-        is_for_tests = page.stem == "ChappieSDKTesting"
-        folder = "Tests/SDKConsumerTests" if is_for_tests else "Sources/sdk-consumer"
-        modules = ["Foundation", "ChappieSDK", *(["ChappieSDKTesting", "Testing"] if is_for_tests else shown)]
-        for info, start, lines in blocks(page):
-            if info == "swift":
-                text = [*(f"import {module}" for module in modules), "", f"@MainActor func {page.stem}{start}() async throws {{",
-                        *("    " + line for line in lines), "}", ""]
-                (package / folder / f"{page.stem}{start}.swift").write_text("\n".join(text))
-
-    manifest = (package / "Package.swift.in").read_text()
+    write(package, consumer_sources())
+    manifest = (ROOT / "Tests/Consumer/Package.swift.in").read_text()
     for key, value in {"URL": f"file://{published}", "IDENTITY": published.name}.items():
         manifest = manifest.replace(f"@{key}@", value)
     (package / "Package.swift").write_text(manifest)
     return package
+
+
+def run_tests(bundle, *targets, **options):
+    """Runs the tests of these targets."""
+    tested = run(bundle, "--testing-library", "swift-testing", "--filter", rf"^({'|'.join(targets)})\.", **options)
+    said = tested.stdout + tested.stderr
+    assert tested.returncode == 0 and re.search(r"Test run with [1-9]\d* tests? .*passed", said), said[-5000:]
+    return said
 
 
 def test_core_alone_builds_runs_and_links_little(build, consumer):
@@ -109,13 +112,13 @@ def test_core_alone_builds_runs_and_links_little(build, consumer):
     assert not [name for name in ("libcurl", "libzstd", *NOT_LINKED) if name in linked], linked
 
 
-def test_every_form_of_the_sdk_and_its_testing_product_compiles_and_runs_outside(build, consumer, tmp_path):
-    """With the README's blocks. The tests' user has a home of their own, and no keyring."""
-    modules = build(consumer, "--build-tests")
+def test_every_form_of_the_sdk_and_its_testing_product_compiles_and_runs_outside(built, build, consumer, full, tmp_path):
+    """With the blocks of the landing pages. The tests' user has a home of their own, and no keyring."""
+    modules = build(consumer, "--build-tests") if full else built
     alone = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
     assert run(modules / "sdk-consumer", env=alone).stdout == "ChappieClient\n"
-    tested = run("swift", "test", "--skip-build", "--package-path", consumer, "--scratch-path", modules.parent, env=alone)
-    assert tested.returncode == 0 and "theDocumentsFormsRun() passed" in tested.stdout + tested.stderr, tested.stdout[-5000:] + tested.stderr[-3000:]
+    bundle = modules / ("consumerPackageTests.xctest" if full else "chappiePackageTests.xctest")
+    assert "theDocumentsFormsRun() passed" in run_tests(bundle, "SDKConsumerTests", env=alone)
 
     def compile(*options):
         return run("swiftc", "-typecheck", "-warnings-as-errors", "-I", modules / "Modules", "-I", modules, *module_maps(modules), *options)
@@ -135,66 +138,39 @@ def test_every_form_of_the_sdk_and_its_testing_product_compiles_and_runs_outside
     assert "does not conform to protocol 'Encodable'" in compile(write('struct Note: Encodable { let secret = Secret("a") }')).stderr
 
 
-def test_the_documentation_builds_without_a_warning(build, consumer, tmp_path):
+def test_the_documentation_builds_without_a_warning(built, tmp_path):
     """Every DocC catalogue, with the symbols of its module: each link leads somewhere, each list of parameters is whole. The
     symbols are taken from what is built already, which takes a second for each module."""
-    modules = build(consumer, "--build-tests")
     target = run("swift", "-print-target-info").stdout.split('"triple": "')[1].split('"')[0]
     catalogues = sorted(ROOT.glob("Packages/*/*/Sources/*/*.docc"))
     assert catalogues
     for catalogue in catalogues:
         graphs = tmp_path / catalogue.stem
         graphs.mkdir()
-        done = run("swift", "symbolgraph-extract", "-module-name", catalogue.stem, "-target", target, "-I", modules / "Modules",
-                   "-output-dir", graphs, "-minimum-access-level", "public", *module_maps(modules))
+        done = run("swift", "symbolgraph-extract", "-module-name", catalogue.stem, "-target", target, "-I", built / "Modules",
+                   "-output-dir", graphs, "-minimum-access-level", "public", *module_maps(built))
         assert done.returncode == 0, done.stderr
         done = run("docc", "convert", catalogue, "--additional-symbol-graph-dir", graphs, "--output-path", tmp_path / "archive",
                    "--fallback-display-name", catalogue.stem, "--fallback-bundle-identifier", catalogue.stem, "--warnings-as-errors")
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-# How README.md says to point a program at a simulator. Its port is an argument here.
-SIMULATOR = """let configuration = ChappieConfiguration(endpoints: .simulator(port: Int(CommandLine.arguments[1]) ?? 0))
-"""
-SIGN_IN = """let session = await Chappie.loadedAuthSession(configuration: configuration, store: .memory)
-_ = try await session.signIn { code in print("Enter \\(code.userCode) at \\(code.verificationURL)") }
-"""
-
-
-def at_a_simulator(program):
-    """A program of README.md that asks the simulator, as it says."""
-    if ".simulator(port: 8080)" in program:
-        return program.replace(".simulator(port: 8080)", ".simulator(port: Int(CommandLine.arguments[1]) ?? 0)")
-    begin = SIMULATOR if "loadedAuthSession" in program else SIMULATOR + SIGN_IN
-    program = re.sub(r"(\A(?:import \w+\n)+\n)", lambda imports: imports[1] + begin, program)
-    program = program.replace("loadedAuthSession()", "loadedAuthSession(configuration: configuration, store: .memory)")
-    return re.sub(r"Chappie\.client\(([^)]*)\)",
-                  lambda call: "Chappie.client(" + ", ".join(filter(None, ["configuration: configuration", call[1], "store: .memory"])) + ")",
-                  program)
-
-
 @pytest.fixture(scope="session")
-def readme(build, published, tmp_path_factory):
-    """`readme(words)`: the program of README.md that has these words, at a simulator; without any, the first one as it is
-    printed. They are built with the manifest that is printed beside them, whose one target is there once for each."""
-    package, texts = tmp_path_factory.mktemp("readme"), programs()
-    manifest = manifests()[0]
+def readme(built, build, published, full, tmp_path_factory):
+    """`readme(words)`: the program of README.md that has these words, at a simulator; without any, the first one as it is printed.
+    The manifest that is printed beside them has its one target once for each."""
+    package, manifest, texts = tmp_path_factory.mktemp("readme"), manifests()[0], readme_programs()
     source, target = '.package(url: "https://example.com/chappie.git", from: "0.1.0")', re.search(r"\.executableTarget\(.*\]\)(?=\s*\])", manifest, re.DOTALL)[0]
     assert source in manifest and 'name: "hello",' in target
-    names = {"printed": texts[0], **{f"program{number}": at_a_simulator(text) for number, text in enumerate(texts)}}
-    targets = ",\n".join(target.replace('"hello"', f'"{name}"') for name in names)
+    targets = ",\n".join(target.replace('"hello"', f'"{name}"') for name in texts)
     manifest = manifest.replace(target, targets).replace(source, f'.package(url: "file://{published}", from: "1.2.0")')
     (package / "Package.swift").write_text(manifest.replace('package: "chappie"', f'package: "{published.name}"'))
-    for name, text in names.items():
-        (package / f"Sources/{name}").mkdir(parents=True)
-        (package / f"Sources/{name}/main.swift").write_text(text)
-    built = build(package)
+    write(package, mains(texts))
+    outside = build(package, *([] if full else ["--target", "CZlib"]))
 
     def find(words=None):
-        if words is None:
-            return built / "printed"
-        [number] = [number for number, text in enumerate(texts) if words in text]
-        return built / f"program{number}"
+        name = "printed" if words is None else [number for number, text in enumerate(programs()) if words in text][0]
+        return (outside if full else built) / f"readme-{name}"
     return find
 
 
@@ -248,10 +224,10 @@ def test_the_readmes_other_programs_do_what_is_said_of_them(readme, simulate, us
         assert len(re.findall(r"^\S{36} Remember the number 7\.\r$", kept, re.MULTILINE)) == count, kept
 
 
-def test_the_examples_build_from_outside_and_run(build, examples, simulate):
-    built = build(examples, "--build-tests")
-    tested = run("swift", "test", "--skip-build", "--package-path", examples, "--scratch-path", built.parent)
-    assert tested.returncode == 0, tested.stdout[-3000:] + tested.stderr[-3000:]
+def test_the_examples_build_from_outside_and_run(built, build, examples, full, simulate):
+    outside = build(examples, *(["--build-tests"] if full else ["--target", "CZlib"]))
+    folder, bundle = (outside, "examplesPackageTests.xctest") if full else (built, "chappiePackageTests.xctest")
+    run_tests(folder / bundle, "NotesTests", "ThreadStoreTests")
     simulator = simulate()
     order = 'call order {"article": "tea", "count": 3}'
     for example, lines, expected in [
@@ -262,7 +238,7 @@ def test_the_examples_build_from_outside_and_run(build, examples, simulate):
             ("custom-store", [], ["found in the table", "the table is empty"]),
             ("thread-store", [], ["1. the first answer\n2. the second answer"]),
             ("sign-in-model", [], ["Your code: ", "opening http", "[ChatGPT Linked! Return to the app]", "has no clipboard"])]:
-        done = subprocess.run([built / example], input="".join(line + "\n" for line in lines), capture_output=True, text=True,
+        done = subprocess.run([folder / example], input="".join(line + "\n" for line in lines), capture_output=True, text=True,
                               timeout=60 * PATIENCE, env={**os.environ, **simulator.settings})
         assert done.returncode == 0 and all(part in done.stdout for part in expected), done
 

@@ -9,30 +9,7 @@ import pytest
 
 from conftest import ROOT
 from counterparts import PATIENCE
-
-
-def blocks(document=ROOT / "README.md"):
-    """(info string, first line number, lines) of every fenced block."""
-    info, start, lines = None, 0, []
-    for number, line in enumerate(document.read_text(encoding="utf-8").splitlines(), 1):
-        if not line.startswith("```"):
-            lines += [line] if info is not None else []
-        elif info is None:
-            info, start, lines = line[3:].strip(), number, []
-        else:
-            yield info, start, lines
-            info = None
-
-
-def programs(*imports):
-    """The Swift programs that are printed, and have these imports, or none but the SDK's."""
-    found = ["\n".join(lines) + "\n" for info, _, lines in blocks() if info.split()[:1] == ["swift"]]
-    return [text for text in found if {"SwiftUI", "CGtk4"} & set(re.findall(r"^import (\w+)", text, re.MULTILINE)) == set(imports)]
-
-
-def manifests():
-    """The manifests that are printed: the one for the programs above, and the one for GTK."""
-    return ["\n".join(lines) + "\n" for info, _, lines in blocks() if info.split() == ["text", "Package.swift"]]
+from printed import blocks
 
 
 def commands():

@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from conftest import ROOT
+from tree import manifest
 
 pytestmark = pytest.mark.packages
 REEXPORTED = ["ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient"]
@@ -81,18 +82,16 @@ def test_the_testing_product_comes_in_one_import(errors):
 
 def test_the_privacy_manifest_declares_what_an_account_is_known_by_for_the_apps_own_work_and_no_tracking():
     """The bundle of it is made on Apple platforms alone: a resource on Linux would link all of Foundation."""
-    manifest = plistlib.loads((ROOT / "Packages/facade/ChappieSDK/Sources/ChappieSDK/PrivacyInfo.xcprivacy").read_bytes(), fmt=plistlib.FMT_XML)
+    privacy = plistlib.loads((ROOT / "Packages/facade/ChappieSDK/Sources/ChappieSDK/PrivacyInfo.xcprivacy").read_bytes(), fmt=plistlib.FMT_XML)
     for_the_app = {"NSPrivacyCollectedDataTypeLinked": True, "NSPrivacyCollectedDataTypeTracking": False,
                    "NSPrivacyCollectedDataTypePurposes": ["NSPrivacyCollectedDataTypePurposeAppFunctionality"]}
     collected = ["NSPrivacyCollectedDataTypeUserID", "NSPrivacyCollectedDataTypeEmailAddress"]
     # `fstat` and `lstat` of the app's own files, and of files that the user attaches.
     accessed = [{"NSPrivacyAccessedAPIType": "NSPrivacyAccessedAPICategoryFileTimestamp",
                  "NSPrivacyAccessedAPITypeReasons": ["C617.1", "3B52.1"]}]
-    assert manifest == {
+    assert privacy == {
         "NSPrivacyTracking": False, "NSPrivacyTrackingDomains": [], "NSPrivacyAccessedAPITypes": accessed,
         "NSPrivacyCollectedDataTypes": [{"NSPrivacyCollectedDataType": kind, **for_the_app} for kind in collected]}
     for folder in (ROOT, ROOT / "Packages/facade/ChappieSDK"):
-        command = ["swift", "package", "--package-path", folder, "dump-package"]
-        package = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-        target = next(target for target in package["targets"] if target["name"] == "ChappieSDK")
+        target = next(target for target in manifest(folder)["targets"] if target["name"] == "ChappieSDK")
         assert (target["resources"], target["exclude"]) == ([], ["PrivacyInfo.xcprivacy"])
