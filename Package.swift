@@ -151,7 +151,7 @@ let package = Package(
             "facade/ChappieSDK/ChappieSDKRuntime",
             ["ChappieAuth", "ChappieRuntime", "ChappieThreadsSQLite", "ChappieSDK"]),
         // Tools
-        module("testing/ChappieSimulator", ["ChappieCore", "CZstd"]),
+        module("testing/ChappieSimulator", ["ChappieCore", "CZstd", httpTypes]),
         module(
             "testing/ChappieSimulator/ChappieSimulatorServer",
             ["ChappieCore", "ChappieSimulator", "CZlib"] + nio),

@@ -13,6 +13,7 @@ let package = Package(
         .package(path: "../../domain/ChappieCore"),
         .package(path: "../../adapters/CZstd"),
         .package(path: "../../adapters/CZlib"),
+        .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
     ],
     targets: [
@@ -21,6 +22,7 @@ let package = Package(
             dependencies: [
                 "ChappieCore",
                 "CZstd",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
             ]),
         .target(
             name: "ChappieSimulatorServer",

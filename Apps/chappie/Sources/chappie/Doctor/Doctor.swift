@@ -134,6 +134,10 @@ private struct DoctorChecks {
 
     /// - Returns: `nil`, or why nothing there can be checked.
     private func checkConnection(to url: URL, called name: String) async throws -> String? {
+        guard !program.options.simulate else {
+            tell("\(name): connection", Finding(.skipped, "the simulator is in this process"))
+            return nil
+        }
         let report = await program.network.probe(url)
         try Task.checkCancellation()
         for (stage, finding) in report.findings(for: url, at: Date()) { tell("\(name): \(stage)", finding) }

@@ -8,7 +8,7 @@ import ChappieHTTP
 import ChappieKeychainLinux
 import ChappieRuntime
 import ChappieSDK
-import ChappieSimulatorServer
+import ChappieSimulator
 import ChappieThreadsSQLite
 import ChappieWebSocket
 import FoundationEssentials
@@ -28,8 +28,6 @@ struct Program: Sendable {
     let toolServers = ToolServers()
     /// Those that keep conversations; the command ends when they have kept what was said.
     let runtimes = Runtimes()
-    /// Runs in this process when `--simulate` asks for it.
-    let simulator: Simulator?
 
     // Most commands need none of these, so that starting doesn't make them.
     var browser: any Browser { XDGOpenBrowser() }
@@ -41,9 +39,9 @@ struct Program: Sendable {
     init(_ command: some ProgramCommand, _ environment: ProgramEnvironment, _ console: Console) async throws {
         (options, self.environment, self.console) = (command.options, environment, console)
         var settings = try Settings(options: options, environment: environment)
-        simulator =
+        let simulator =
             options.simulate
-            ? try await Simulator.start(SimulatorConfiguration(autoApprove: true, pollInterval: 0)) : nil
+            ? try InMemorySimulator(SimulatorConfiguration(autoApprove: true, pollInterval: 0)) : nil
         if let simulator {
             settings.configuration.endpoints = ChappieEndpoints(issuer: simulator.issuer, backend: simulator.backend)
         }
@@ -68,10 +66,11 @@ struct Program: Sendable {
         let curl = CurlHTTPTransport(network: network)
         // The user can fix a wrong setting, and learns of it before anything is asked or sent.
         for url in settings.givenURLs { try curl.check(url) }
-        let curlWebSocket = CurlWebSocketTransport(network: network)
+        let http: any HTTPTransport = simulator?.transport ?? curl
+        let sockets: any WebSocketTransport = simulator?.webSocket ?? CurlWebSocketTransport(network: network)
         let log = RequestLog(console: console)
-        transport = options.verbose ? MiddlewareTransport(curl, middleware: [log]) : curl
-        webSocket = options.verbose ? LoggedWebSocketTransport(transport: curlWebSocket, log: log) : curlWebSocket
+        transport = options.verbose ? MiddlewareTransport(http, middleware: [log]) : http
+        webSocket = options.verbose ? LoggedWebSocketTransport(transport: sockets, log: log) : sockets
         credentials = CredentialManager(
             slot: settings.configuration.credentialSlot, store: store, transport: transport,
             endpoints: settings.configuration.endpoints,

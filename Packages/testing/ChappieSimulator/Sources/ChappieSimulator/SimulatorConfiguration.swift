@@ -167,6 +167,11 @@ extension SimulatorConfiguration {
         }
     }
 
+    /// The address of a simulator of this configuration, as text; without a port if that is `nil`.
+    package func issuer(port: Int?) -> String {
+        "http://\(host.contains(":") ? "[\(host)]" : host)\(port.map { ":\($0)" } ?? "")"
+    }
+
     /// Whether requests must have the form that November's models demand.
     var isStrict: Bool { asOf != .september2026 && !isLenient }
     var sendsOlderEvents: Bool { asOf == .september2026 || hasOlderEvents }

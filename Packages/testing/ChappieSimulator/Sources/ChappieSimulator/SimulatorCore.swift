@@ -23,6 +23,11 @@ package struct SimulatorAnswer: Sendable {
         let answer = renderer.render(response)
         return isLast ? answer.finishing() : answer
     }
+
+    /// Without a wire.
+    var inMemory: ScriptedHTTPAnswer { renderer.inMemory(response) }
+    /// The scenario's part in it.
+    var effect: ScenarioEffect { renderer.effect }
 }
 
 /// The backend behind its lock, and the scenario it plays.

@@ -18,6 +18,8 @@ public struct SimulatorError: Error, Sendable, Hashable {
         case unknownScenario
         /// The scenario is not JSON, or a member of it is wrong; the message names the key path.
         case invalidScenario
+        /// The scenario is about bytes on a wire, and the simulator is in memory.
+        case needsSocket
         /// No sign-in waits under that code.
         case unknownUserCode
         /// No account has that id.
@@ -50,6 +52,8 @@ extension SimulatorError: ChappieError {
         case .invalidConfiguration: "Correct the setting."
         case .unknownScenario: "Choose one of the built-in names, or give the path of a JSON file."
         case .invalidScenario: "Correct the scenario file; SCENARIOS.md beside the package describes every member."
+        case .needsSocket:
+            "Play it with `chappie simulator --scenario`, or with ChappieSimulatorServer's `Simulator`."
         case .unknownUserCode: "Check the code; codes are valid for 15 minutes and work once."
         case .unknownAccount: "Name the account's id as the configuration has it."
         }

@@ -49,12 +49,12 @@ public final class Simulator: Sendable {
                 let answer = core.answer(request, accepting: webSocketAccept)
                 return answer.terms.map { .upgrade(answer.onTheWire, $0) } ?? .answer(answer.onTheWire)
             })
-        let authority = configuration.host.contains(":") ? "[\(configuration.host)]" : configuration.host
-        guard let issuer = URL(string: "http://\(authority):\(listener.port)") else {
+        let address = configuration.issuer(port: listener.port)
+        guard let issuer = URL(string: address) else {
             await listener.stop()
             throw SimulatorError(.listenFailed, reason: "\"\(configuration.host)\" makes no address")
         }
-        core.opened(issuer: "http://\(authority):\(listener.port)")
+        core.opened(issuer: address)
         return Simulator(issuer: issuer, core: core, listener: listener)
     }
 

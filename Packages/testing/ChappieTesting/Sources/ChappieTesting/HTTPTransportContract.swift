@@ -225,6 +225,7 @@ extension ScriptedHTTPAnswer.Step {
             .send(Array("\(String(bytes.count, radix: 16))\r\n".utf8) + bytes + Array("\r\n".utf8))
         // The regular end: after a reset, the bytes before it may be gone as well.
         case .cut, .fail: .finish
+        case .pause(let pause): .wait(pause)
         case .stall, .wait: .stall
         }
     }

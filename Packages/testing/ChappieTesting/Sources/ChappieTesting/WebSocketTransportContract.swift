@@ -1,4 +1,5 @@
 public import ChappieCore
+@_spi(ChappieInternals) import ChappieSimulator
 public import ChappieSimulatorServer
 public import FoundationEssentials
 import HTTPTypes
@@ -278,6 +279,7 @@ extension ScriptedWebSocketStep {
         case .close(let closure): .send(WebSocketFrames.close(closure.code, reason: closure.reason))
         case .cut, .fail: .finish
         case .silence: .stall
+        case .pause(let pause): .wait(pause)
         case .wait: nil
         }
     }

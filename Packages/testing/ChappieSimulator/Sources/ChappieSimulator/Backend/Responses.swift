@@ -239,6 +239,9 @@ package struct MessageAnswer: Sendable {
         return renderer.render(sentEvents) { event, index in (index == 2 ? extra : []) + frames(event.data) }
     }
 
+    /// Its messages without frames.
+    var inMemory: [ScriptedWebSocketStep] { renderer.inMemory(sentEvents) + (close.map { [.close($0)] } ?? []) }
+
     private var sentEvents: [StreamedEvent] { Array(events.prefix(closing?.afterEvents.map(Int.init) ?? .max)) }
 
     /// A message that refuses one before the backend sees it.

@@ -1,4 +1,5 @@
 import ChappieCore
+import HTTPTypes
 
 /// Turns answers into what happens on the socket: pieces, pauses, framing, and a scenario's faults.
 struct AnswerRenderer {
@@ -73,6 +74,37 @@ struct AnswerRenderer {
         return parts.map(ScriptedAnswer.init(steps:))
     }
 
+    // MARK: In memory
+
+    /// An answer of HTTP with its pauses and its break, without framing.
+    func inMemory(_ response: BackendResponse) -> ScriptedHTTPAnswer {
+        let broken: [ScriptedHTTPAnswer.Step] = effect.breakingPoint == nil ? [] : [.cut]
+        if effect.isSilent { return ScriptedHTTPAnswer(beforeHead: broken) }
+        let body: [ScriptedHTTPAnswer.Step] = cut(pieces(of: response.body).0).flatMap { piece in
+            [.pause(piece.pause), .chunk(piece.bytes)]
+        }
+        return ScriptedHTTPAnswer(
+            beforeHead: [.pause((effect.delayBeforeHead ?? 0).seconds)],
+            status: HTTPResponse.Status(code: response.status), headerFields: HTTPFields(response.headers),
+            body: [.pause((effect.delayBeforeBody ?? 0).seconds)] + body + broken)
+    }
+
+    /// The events of an answer to a message of a WebSocket. A cut leaves whole messages only.
+    func inMemory(_ events: [StreamedEvent]) -> [ScriptedWebSocketStep] {
+        let broken: [ScriptedWebSocketStep] = effect.breakingPoint == nil ? [] : [.cut]
+        if effect.isSilent { return broken }
+        var left = effect.breakingPoint?.afterBytes.map(Int.init) ?? .max
+        let whole = pieces(of: events, apart: true) { event, _ in event.data }.prefix { piece in
+            left -= piece.bytes.count
+            return left >= 0
+        }
+        let messages: [ScriptedWebSocketStep] = whole.flatMap { piece in
+            [.pause(piece.pause), .deliver([String(decoding: piece.bytes, as: UTF8.self)])]
+        }
+        let delay = (effect.delayBeforeHead ?? 0).seconds + (effect.delayBeforeBody ?? 0).seconds
+        return [.pause(delay)] + messages + broken
+    }
+
     // MARK: Pieces
 
     /// The body, and how it is framed unless the scenario wants it otherwise.
@@ -140,5 +172,15 @@ struct AnswerRenderer {
             + stride(from: 0, to: piece.bytes.count, by: size).flatMap { start in
                 wait(drip.pause?.seconds) + [.send(Array(piece.bytes[start..<min(start + size, piece.bytes.count)]))]
             }
+    }
+}
+
+extension HTTPFields {
+    /// Without those whose names HTTP forbids.
+    fileprivate init(_ headers: [(String, String)]) {
+        self.init()
+        for (name, value) in headers {
+            if let name = HTTPField.Name(name) { append(HTTPField(name: name, value: value)) }
+        }
     }
 }

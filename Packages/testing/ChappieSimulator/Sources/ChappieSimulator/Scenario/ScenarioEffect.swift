@@ -71,6 +71,10 @@ struct ScenarioEffect: Codable, Sendable, Hashable {
     var breakStep: ScriptedAnswer.Step { stall != nil ? .stall : cut?.with == .rst ? .reset : .finish }
     /// Pieces of the model's text after which it goes on with other words; `nil` for its own words to the end.
     var divergesAfter: Int? { diverge.map { Int($0.afterPieces ?? 0) } }
+    /// Whether it is about bytes and silence on a connection, which there is none of in memory.
+    var needsSocket: Bool {
+        stall != nil || drip != nil || framing != nil || handshake != nil || frames != nil || (status ?? 0) > 999
+    }
     /// Whether nothing at all is sent.
     var isSilent: Bool { breakingPoint?.beforeHead == true }
 

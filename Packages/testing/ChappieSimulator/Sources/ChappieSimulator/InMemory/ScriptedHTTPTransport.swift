@@ -28,7 +28,7 @@ public final class ScriptedHTTPTransport: HTTPTransport {
 
     /// Asks `script` for the answer to each request.
     ///
-    /// - Parameter clock: for the deadlines of stalled steps.
+    /// - Parameter clock: for pauses, and for the deadlines of stalled steps.
     public init(clock: any ChappieClock = SystemClock(), _ script: @escaping Script) {
         self.script = script
         self.clock = clock
@@ -70,6 +70,8 @@ public struct ScriptedHTTPAnswer: Sendable {
     public enum Step: Sendable {
         /// Delivers these bytes; an empty chunk is no chunk.
         case chunk([UInt8])
+        /// Lets this much time pass; no deadline counts it.
+        case pause(Duration)
         /// Goes on when the test opens the gate.
         case wait(until: ScriptedGate)
         /// Breaks the connection. Later steps don't happen.
@@ -162,9 +164,10 @@ final class ScriptedAnswerPlayer: Sendable {
         switch step {
         case .chunk(let bytes): return bytes
         case .fail(let error): throw error
-        // A gate that nobody opens.
+        // Nothing opens this gate.
         case .stall: try await wait(for: ScriptedGate(), at: stage, allowing: allowance)
         case .wait(until: let gate): try await wait(for: gate, at: stage, allowing: allowance)
+        case .pause(let pause): if pause > .zero { try await clock.sleep(for: pause) }
         case .cut:
             throw ChappieTransportError(
                 .connectionLost, stage: stage == .firstByte ? .responseBody : stage, host: host,

@@ -45,7 +45,7 @@ public final class ScriptedWebSocketTransport: WebSocketTransport {
     /// Asks `script` for each opening.
     ///
     /// - Parameters:
-    ///   - clock: for deadlines.
+    ///   - clock: for pauses and deadlines.
     ///   - deadlines: of openings that hang. Default: none.
     public init(
         clock: any ChappieClock = SystemClock(), deadlines: ChappieDeadlines? = nil, _ script: @escaping Script
@@ -101,13 +101,18 @@ public struct ScriptedWebSocketOpening: Sendable {
     /// - Parameter number: 0 for the first message of the connection.
     public typealias Reply = @Sendable (_ message: WebSocketMessage, _ number: Int) -> [ScriptedWebSocketStep]
 
-    enum Answer: Sendable {
+    /// The forms of an opening; for our own packages.
+    @_spi(ChappieInternals) public enum Answer: Sendable {
+        /// The handshake succeeds.
         case opened(headerFields: HTTPFields, greeting: [ScriptedWebSocketStep], reply: Reply)
+        /// The server answers with another status.
         case refused(ScriptedHTTPAnswer)
+        /// There is no answer.
         case failed(ChappieTransportError)
     }
 
-    let answer: Answer
+    /// The form of this one.
+    @_spi(ChappieInternals) public let answer: Answer
 
     /// The handshake succeeds, and every message is answered by what `reply` says.
     ///
@@ -149,6 +154,8 @@ public struct ScriptedWebSocketOpening: Sendable {
 public enum ScriptedWebSocketStep: Sendable {
     /// Sends these messages.
     case deliver([WebSocketMessage])
+    /// Lets this much time pass.
+    case pause(Duration)
     /// Goes on when the test opens the gate.
     case wait(until: ScriptedGate)
     /// Closes with a close frame. Later steps don't happen.
@@ -174,7 +181,8 @@ public final class ScriptedWebSocketPeer: Sendable {
         var end: Result<WebSocketCloseReason, ChappieTransportError>?
         var arrived: [WebSocketMessage] = []
         var steps: ArraySlice<ScriptedWebSocketStep> = []
-        var isAtGate = false
+        /// A step takes its time.
+        var isWaiting = false
         var isSilent = false
         /// Fulfilled at the next change that a receiver may wait for.
         var change = Promise<Void>()
@@ -270,34 +278,40 @@ public final class ScriptedWebSocketPeer: Sendable {
 
     // MARK: Playing
 
+    private typealias Pause = @Sendable () async throws -> Void
+
     /// Changes the state, goes on with the steps, and wakes the receiver.
     private func change<Failure: Error>(_ change: (inout State) throws(Failure) -> Void) throws(Failure) {
-        let result = state.withLock { state -> (Result<ScriptedGate?, Failure>, Promise<Void>) in
+        let result = state.withLock { state -> (Result<Pause?, Failure>, Promise<Void>) in
             let result = Result { () throws(Failure) in try change(&state) }
             let changed = state.change
             state.change = Promise()
             return (result.map { advance(&state) }, changed)
         }
         result.1.fulfil(.success(()))
-        guard let gate = try result.0.get() else { return }
+        guard let pause = try result.0.get() else { return }
         Task {
-            try await gate.pass()
-            self.change { $0.isAtGate = false }
+            try await pause()
+            self.change { $0.isWaiting = false }
         }
     }
 
-    /// - Returns: a gate to wait at.
-    private func advance(_ state: inout State) -> ScriptedGate? {
-        while state.end == nil, !state.isAtGate, !state.isSilent, let step = state.steps.popFirst() {
+    /// - Returns: a step that takes its time.
+    private func advance(_ state: inout State) -> Pause? {
+        while state.end == nil, !state.isWaiting, !state.isSilent, let step = state.steps.popFirst() {
             switch step {
             case .deliver(let messages): state.arrived += messages
             case .close(let closure): state.end = .success(closure)
             case .cut: state.end = .failure(lost("the connection broke as the script has it"))
             case .fail(let error): state.end = .failure(error)
             case .silence: state.isSilent = true
+            case .pause(let pause) where pause <= .zero: break
+            case .pause(let pause):
+                state.isWaiting = true
+                return { [clock] in try await clock.sleep(for: pause) }
             case .wait(until: let gate):
-                state.isAtGate = true
-                return gate
+                state.isWaiting = true
+                return { try await gate.pass() }
             }
         }
         return nil
