@@ -175,10 +175,20 @@ let package = Package(
                 "ChappieMCP", "ChappieProgramTools", "ChappieRuntime", "ChappieThreadForms", "ChappieThreadsSQLite",
                 "ChappieSignInUI",
                 "CSpawn",
-                "ChappieMarkdown", "ChappieLineEditor", "CQRencode", "ChappieSimulator", "ChappieSimulatorServer",
+                "ChappieMarkdown", "ChappieLineEditor", "CQRencode", "ChappieSimulator", "ChappieSimulatorOptions",
                 httpTypes, argumentParser,
             ],
             path: "Apps/chappie/Sources/chappie"),
+        // The program that `chappie simulator` becomes; swift-nio is in no other
+        .target(
+            name: "ChappieSimulatorOptions", dependencies: ["ChappieSimulator", argumentParser],
+            path: "Apps/chappie-simulator/Sources/ChappieSimulatorOptions"),
+        .executableTarget(
+            name: "chappie-simulator",
+            dependencies: [
+                "ChappieCore", "ChappieFiles", "ChappieSimulatorOptions", "ChappieSimulatorServer", argumentParser,
+            ],
+            path: "Apps/chappie-simulator/Sources/chappie-simulator"),
         // Programs that tests kill
         .executableTarget(
             name: "FileStoreWriter", dependencies: ["ChappieAuth", "ChappieCrypto"],
@@ -279,7 +289,7 @@ let package = Package(
                 "ChappieMarkdown",
                 "ChappieProcess",
                 "ChappieRuntime",
-                "ChappieSDK", "ChappieSimulator", "CQRencode", argumentParser,
+                "ChappieSDK", "CQRencode", argumentParser,
             ],
             path: "Apps/chappie/Tests/chappieTests"),
         // Tests that cross packages

@@ -58,12 +58,14 @@ finish() {
     [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
 }
 
-# `build_chappie debug|release`. A release carries the Swift runtime in itself, which makes it start faster, and neither debug
+# `build_chappie debug|release` builds the program and the simulator beside it. A release carries the Swift runtime in itself, which makes it start faster, and neither debug
 # information (making it took a sixth of the time) nor symbols: the program keeps neither core files nor backtraces.
 build_chappie() {
-    local flags=()
+    local flags=() program
     [ "$1" != release ] || flags=(--static-swift-stdlib -debug-info-format none -Xlinker -s -Xlinker --no-export-dynamic)
-    swift build --package-path "$root" -c "$1" --product chappie "${flags[@]}"
+    for program in chappie chappie-simulator; do
+        swift build --package-path "$root" -c "$1" --product "$program" "${flags[@]}" || return
+    done
 }
 
 chappie_program() { printf '%s/.build/%s/chappie\n' "$root" "$1"; }

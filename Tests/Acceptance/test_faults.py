@@ -2,6 +2,8 @@
 deadline."""
 
 import concurrent.futures
+import json
+import shutil
 import signal
 import socket
 
@@ -84,6 +86,14 @@ def test_what_is_missing_is_said(user, tmp_path):
     user(DBUS_SESSION_BUS_ADDRESS=None, XDG_RUNTIME_DIR=str(tmp_path)).ask(status=UNAVAILABLE, says="keyring")
     user().ask(status=SIGN_IN_NEEDED, says="login")
     user().run("ask", status=USAGE)
+
+
+def test_a_simulator_that_is_not_beside_the_program_is_named(program, user, tmp_path):
+    alone = user()
+    alone.program = shutil.copy(program, tmp_path / "chappie")
+    alone.run("simulator", status=UNAVAILABLE, says=f"{tmp_path}/chappie-simulator")
+    failure = json.loads(alone.run("simulator", "--json", status=UNAVAILABLE).output)["error"]
+    assert failure["code"] == "simulator_missing" and "README.md" in failure["suggestion"], failure
 
 
 def test_escape_sequences_are_data_in_a_pipe_and_shown_in_a_terminal(simulate, signed_in):

@@ -1,7 +1,6 @@
 import ChappieAuth
 import ChappieJSONSchema
 import ChappieSDK
-import ChappieSimulator
 import Testing
 
 @testable import chappie
@@ -57,7 +56,6 @@ import Testing
             (CredentialStoreError.wrongPassphrase("file"), 69, "wrong_passphrase", nil),
             (CredentialStoreError.busy(.seconds(1)), 69, "credential_busy", nil),
             (CredentialStoreError.notVerified, 69, "credential_store", nil),
-            (SimulatorError(.portInUse, reason: "Taken"), 69, "simulator_unavailable", nil),
             (CommandLineError.usage("Wrong.", suggestion: "Do it right."), 64, "usage", "right"),
         ] as [(any Error, Int32, String, String?)])
     func eachErrorHasItsCodeItsStatusAndItsAdvice(

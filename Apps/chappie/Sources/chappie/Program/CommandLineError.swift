@@ -4,7 +4,6 @@ import ChappieMCP
 import ChappieProgramTools
 import ChappieRuntime
 import ChappieSDK
-import ChappieSimulator
 import ChappieThreadForms
 import FoundationEssentials
 
@@ -145,9 +144,6 @@ struct CommandLineError: Error {
             case .protocolViolation, .bodyTooLarge: (.badData, "invalid_response")
             default: (.unavailable, "transport_failed")
             }
-        case let error as SimulatorError where [.portInUse, .listenFailed].contains(error.code):
-            (.unavailable, "simulator_unavailable")
-        case is SimulatorError: (.usage, "simulator_settings")
         case is ChappieToolManifestError: (.usage, "usage")
         case is ChappieMCPError: (.unavailable, "tool_server")
         default: (.internalError, "internal")

@@ -1,0 +1,147 @@
+import ArgumentParser
+@_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) import ChappieFiles
+import ChappieSimulatorOptions
+import ChappieSimulatorServer
+import Glibc
+import Synchronization
+
+/// `chappie-simulator`: serves a ChatGPT backend on loopback until it is interrupted. `chappie simulator` runs it.
+@main
+struct SimulatorProgram: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "chappie-simulator", abstract: SimulatorOptions.abstract, discussion: SimulatorOptions.discussion)
+
+    @Flag(help: "Print one JSON object.")
+    var json = false
+
+    @Flag(name: [.short, .long], help: "Log requests to standard error, without their contents.")
+    var verbose = false
+
+    @OptionGroup var options: SimulatorOptions
+
+    func run() async {
+        endWellWhenInterrupted()
+        do {
+            if options.listScenarios { try listScenarios() } else { try await serve() }
+        } catch {
+            let failure = Failure(error)
+            if json { try? write("\(failure.json.serialized())\n", to: STDOUT_FILENO) }
+            note("chappie: \(failure.message)")
+            if let suggestion = failure.suggestion { note("         \(suggestion)") }
+            _exit(failure.status)
+        }
+    }
+
+    private func listScenarios() throws {
+        let names = SimulatorScenario.names
+        let list: ChappieJSON = ["scenarios": .array(names.map(ChappieJSON.string))]
+        try write((json ? list.serialized() : names.joined(separator: "\n")) + "\n", to: STDOUT_FILENO)
+    }
+
+    private func serve() async throws {
+        var configuration = options.configuration
+        configuration.scenario = try options.scenario.map(scenario)
+        let simulator = try await Simulator.start(configuration)
+        let issuer = simulator.issuer.absoluteString
+        let backend = simulator.backend.absoluteString
+        let facts: ChappieJSON = [
+            "issuer": .string(issuer), "backend": .string(backend), "port": .integer(simulator.port),
+            "pid": .integer(Int(getpid())),
+        ]
+        let exports = "export CHAPPIE_ISSUER=\(issuer)\nexport CHAPPIE_BACKEND=\(backend)"
+        try write((json ? facts.serialized() : exports) + "\n", to: STDOUT_FILENO)
+        if !json { note("Listening on port \(simulator.port); Ctrl-C stops it.") }
+        // The log ends with the simulator, which ends with the process.
+        for await line in simulator.log where verbose { note(line) }
+    }
+
+    /// A built-in name, or the path of a file, which has a slash or a dot in it.
+    private func scenario(_ argument: String) throws -> SimulatorScenario {
+        guard argument.contains("/") || argument.contains(".") else { return try SimulatorScenario(named: argument) }
+        return try SimulatorScenario(parsing: try contents(of: argument))
+    }
+
+    private func contents(of path: String) throws(Failure) -> [UInt8] {
+        do throws(WholeFile.Failure) {
+            return try WholeFile.contents(of: path, limit: 16 << 20, kind: .any)
+        } catch {
+            throw Failure(unreadable: path, error)
+        }
+    }
+}
+
+/// An error in the form in which `chappie` reports its own.
+private struct Failure: Error {
+    var status: CInt = 64
+    var code = "simulator_settings"
+    let message: String
+    var suggestion: String?
+
+    init(_ error: any Error) {
+        if let failure = error as? Failure {
+            self = failure
+            return
+        }
+        let error = error as? SimulatorError
+        message = error?.errorDescription ?? "The simulator could not be started."
+        suggestion = error?.recoverySuggestion
+        if [.portInUse, .listenFailed].contains(error?.code) {
+            status = 69
+            code = "simulator_unavailable"
+        }
+    }
+
+    init(unreadable path: String, _ error: WholeFile.Failure) {
+        let reason =
+            switch error {
+            case .missing, .special, .open: String(cString: strerror(ENOENT))
+            case .directory: String(cString: strerror(EISDIR))
+            case .tooLarge: "it is over 16 MiB"
+            case .system(let words): words
+            }
+        code = "usage"
+        message = "\(path) can't be read: \(reason)."
+        suggestion = "Check the path."
+    }
+
+    init(output reason: CInt) {
+        status = 69
+        code = "output_failed"
+        message = "Standard output can't be written: \(String(cString: strerror(reason)))."
+    }
+
+    var json: ChappieJSON {
+        var members = ChappieJSONObject([("code", .string(code)), ("message", .string(message))])
+        members["suggestion"] = suggestion.map(ChappieJSON.string)
+        members["exit_code"] = .integer(Int(status))
+        return ["type": "error", "error": .object(members)]
+    }
+}
+
+/// A reader that does not read, or a terminal that is stopped, can hold up a write.
+private let isWriting = Atomic(false)
+
+private func write(_ text: String, to descriptor: CInt) throws(Failure) {
+    isWriting.store(true, ordering: .releasing)
+    let reason = Array(text.utf8).withUnsafeBytes { writeAll($0, to: descriptor) }
+    isWriting.store(false, ordering: .releasing)
+    // A command in a pipe ends silently once nothing reads its output.
+    if reason == EPIPE, descriptor == STDOUT_FILENO { _exit(128 + SIGPIPE) }
+    if reason != 0 { throw Failure(output: reason) }
+}
+
+/// A line for the user. Clients have a say in its words: control characters are replaced.
+private func note(_ line: String) { try? write("\(UntrustedText.forTerminal(line))\n", to: STDERR_FILENO) }
+
+/// Ctrl-C, SIGTERM and a closed terminal are the regular end, unless they cut a line off. Nothing has to be saved.
+private func endWellWhenInterrupted() {
+    signal(SIGPIPE, SIG_IGN)
+    for number in [SIGINT, SIGTERM, SIGHUP] {
+        let before = signal(number) { _exit(isWriting.load(ordering: .acquiring) ? 128 + $0 : 0) }
+        // nohup: the program is to outlive its terminal. C's functions can be compared by their addresses alone.
+        if number == SIGHUP, unsafeBitCast(before, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self) {
+            signal(number, SIG_IGN)
+        }
+    }
+}
