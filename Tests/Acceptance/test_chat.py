@@ -319,7 +319,7 @@ def test_commands(chat, tmp_path):
     terminal.type("/mo", "Tab")
     terminal.shows("> /model")
     terminal.type("gpt-6-luna", "Enter")
-    terminal.shows("goes on with gpt-6-luna")
+    terminal.shows("continues with gpt-6-luna")
     terminal.prompts(5)
     terminal.type("which?", "Enter")
     terminal.shows("Model: gpt-6-luna")

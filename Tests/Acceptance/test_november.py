@@ -348,7 +348,7 @@ def test_a_chat_is_compacted(person, service, transport):
 
 def test_a_chat_changes_its_model(person, service, transport):
     output = chat(person, transport, "one", "/model gpt-6-luna", "two", "/model", "/tools", "/transport", "/clear", "three")
-    assert "goes on with gpt-6-luna" in output
+    assert "continues with gpt-6-luna" in output
     assert [turn["body"]["model"] for turn in service.turns] == ["gpt-6.1-sol", "gpt-6-luna", "gpt-6-luna"]
     assert facts(output)["Turn"] == "1"
 

@@ -58,7 +58,7 @@ def test_nothing_is_kept_where_nothing_is_to_be_kept(person):
     ask(person, "reply: forget this", "--ephemeral")
     person.run("--simulate", "ask", "reply: and this")
     assert listed(person) == []
-    ask(person, "again", "-c", status=USAGE, says="There is no thread yet")
+    ask(person, "again", "-c", status=USAGE, says="There are no threads yet")
     assert ask(person, "x", "--ephemeral", "-c", status=None).status == USAGE
 
 
@@ -84,7 +84,7 @@ def test_another_account_has_threads_of_its_own(simulate, signed_in):
     ask(one, "reply: of the first")
     two = one.having(CHAPPIE_ACCOUNT=one.account + "-two").sign_in()
     assert listed(two) == [] and len(listed(one)) == 1
-    ask(two, "go on", "-c", status=USAGE, says="There is no thread yet")
+    ask(two, "go on", "-c", status=USAGE, says="There are no threads yet")
 
 
 def test_threads_are_named_found_archived_copied_and_deleted(person):
@@ -100,7 +100,7 @@ def test_threads_are_named_found_archived_copied_and_deleted(person):
     assert found("ZEBR") == [zebras["id"]] and found("animals") == [elephants["id"]] and found("all", "about", "lions") == []
     assert found("zebras", "--since", "1h") == [zebras["id"]] and found("zebras", "--since", "2100-01-01") == []
     assert found("zebras", "--model", "other") == []
-    person.run("threads", "search", "zebras", "--since", "soon", status=USAGE, says="soon is no moment")
+    person.run("threads", "search", "zebras", "--since", "soon", status=USAGE, says="soon is not a date")
     person.run("threads", "unarchive", zebras["id"])
     fork = person.run("threads", "fork", elephants["id"], "--at", "1", "--json").events[0]["thread"]
     assert next(thread for thread in listed(person) if thread["id"] == fork)["turns"] == 1

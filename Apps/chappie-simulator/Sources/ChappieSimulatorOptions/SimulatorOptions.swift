@@ -16,17 +16,17 @@ public struct SimulatorOptions: ParsableArguments, Sendable {
     @Option(help: "The port; 0 takes any free one.")
     var port = 0
 
-    @Flag(name: .customLong("auto-approve"), help: "Approve every sign-in without a person.")
+    @Flag(name: .customLong("auto-approve"), help: "Approve every sign-in without a user.")
     var autoApprove = false
 
-    @Option(help: "Words a second; 0 is as fast as it can.")
+    @Option(help: "Words a second; 0 means without delay.")
     var rate = 0.0
 
-    @Option(name: .customLong("as-of"), help: "The month whose service it is.")
+    @Option(name: .customLong("as-of"), help: "The month of the service to simulate.")
     private var asOf = MonthChoice()
 
     /// A built-in name, or the path of a file.
-    @Option(help: "Misbehave as a scenario says: a built-in name or a JSON file.")
+    @Option(help: "Misbehave as in this scenario: a built-in name or a JSON file.")
     public var scenario: String?
 
     /// Whether the names of the built-in scenarios are wanted, and no simulator.

@@ -21,9 +21,9 @@ struct ChappieCommand: AsyncParsableCommand {
               CHAPPIE_BACKEND           the service, up to and including /backend-api
               CHAPPIE_CREDENTIAL_STORE  keyring (default), file (encrypted) or memory
               CHAPPIE_PASSPHRASE_FILE   a file with the passphrase of the encrypted file
-              CHAPPIE_ACCOUNT           whose credential to use (default "default")
+              CHAPPIE_ACCOUNT           the account to use (default "default")
               CHAPPIE_THREADS_LIMIT     MiB that kept conversations may take (default 512)
-              CHAPPIE_CA_FILE           a PEM file of more authorities to trust
+              CHAPPIE_CA_FILE           a PEM file of additional authorities to trust
               CHAPPIE_MINIMUM_TLS       the oldest TLS to speak: 1.2 (default) or 1.3
               HTTPS_PROXY, ALL_PROXY, NO_PROXY   as curl reads them
               NO_COLOR                  no colour and no cursor movement
@@ -76,7 +76,7 @@ struct GlobalOptions: ParsableArguments {
     @Flag(help: "Print one JSON object, or JSON lines while streaming.")
     var json = false
 
-    @Option(help: "Whose credential to use (default: $CHAPPIE_ACCOUNT, else \"default\").")
+    @Option(help: "The account to use (default: $CHAPPIE_ACCOUNT, else \"default\").")
     var account: String?
 
     @Flag(name: [.short, .long], help: "Log requests to standard error, without their contents.")
@@ -88,7 +88,7 @@ struct GlobalOptions: ParsableArguments {
     @Option(help: "Seconds of silence after which to give up (default: 60 for an answer to begin, 300 within it).")
     var timeout: Double?
 
-    /// Moves these options from before the command's name to after it, where the parser looks for them.
+    /// Moves these options from before the command's name to after it, because the parser looks for them there.
     static func normalized(_ arguments: [String]) -> [String] {
         var leading: [String] = []
         var rest = arguments[...]

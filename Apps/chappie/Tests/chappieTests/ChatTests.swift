@@ -36,7 +36,7 @@ import Testing
     @Test(arguments: [
         ("/modle", "Did you mean /model?"), ("/cl", "Did you mean /clear?"), ("/zz", "There is no /zz. /help"),
         ("/sav", "/save"),
-        ("/x", "begin it with a blank"), ("/clear", "takes nothing after it"),
+        ("/x", "begin it with a blank"), ("/clear", "takes no argument"),
     ])
     func anUnknownCommandIsAnsweredWithASentence(_ name: String, _ says: String) {
         #expect(ChatCommand.correction(of: name).contains(says))

@@ -30,7 +30,7 @@ import Testing
         (.sessionLock(.unlocked), .ok, ""), (.sessionLock(.locked), .failed, "Unlock"),
         (.sessionLock(.noSession("a container")), .skipped, "a container"), (.webSocket(refusal: nil), .ok, ""),
         (.webSocket(refusal: "status 403"), .warning, "proxy"),
-        (limits(), .ok, "names no limits"), (limits(79), .ok, "79 %"), (limits(10, 80), .warning, "80 %"),
+        (limits(), .ok, "reports no limits"), (limits(79), .ok, "79 %"), (limits(10, 80), .warning, "80 %"),
         (limits(100, 3), .failed, "100 %"), (limits(1e6), .failed, "1000000 %"),
     ])
     func eachAnswerHasItsJudgement(_ finding: Finding, _ status: Finding.Status, _ says: String) {

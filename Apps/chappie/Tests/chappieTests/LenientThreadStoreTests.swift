@@ -100,7 +100,7 @@ private final class LimitedStore: ChappieThreadStore {
             recorder.text(of: .error) == """
                 chappie: this conversation is not kept. The threads would take 2 bytes of the 1 they may have. Delete \
                 threads that are not needed, or raise the limit (CHAPPIE_THREADS_LIMIT). Nothing was lost. \
-                (--ephemeral asks for that.)
+                (Use --ephemeral if you want that.)
 
                 """)
         let output = recorder.text(of: .output)

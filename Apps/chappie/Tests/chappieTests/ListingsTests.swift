@@ -55,7 +55,7 @@ import Testing
 
     @Test func whereNothingIsSaidThatIsSaid() {
         #expect(
-            Usage.lines(ChappieUsageLimitSnapshot(), isTerminal: true) == ["The service names no limits."])
+            Usage.lines(ChappieUsageLimitSnapshot(), isTerminal: true) == ["The service reports no limits."])
     }
 
     @Test(arguments: [(-5, 0), (0, 0), (1, 1), (9, 1), (10, 2), (99, 19), (100, 20), (1_000_000, 20)])

@@ -16,7 +16,7 @@ import Testing
                 && mkdir(path + "-folder", 0o700) == 0)
         for kind in ["-link", "-pipe", "-folder"] {
             let error = try #require(throws: CommandLineError.self) { try SmallFile.read(path + kind, isPrivate: true) }
-            #expect(error.message.contains("plain file"))
+            #expect(error.message.contains("regular file"))
         }
         #expect(chmod(path, 0o640) == 0)
         let error = try #require(throws: CommandLineError.self) { try SmallFile.read(path, isPrivate: true) }

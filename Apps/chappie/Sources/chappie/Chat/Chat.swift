@@ -11,9 +11,9 @@ struct Chat: ProgramCommand {
             a slash are commands: /help lists them. From a pipe each line is a message or a command, and the answers \
             are printed as they are.
 
-            The conversation is kept, encrypted: -c or --thread goes on with an earlier one, /clear begins another. The \
-            arrow keys go through what you typed here and said in the threads that are kept: what chappie threads delete \
-            removes is gone from there, too. --ephemeral keeps nothing, and remembers lines until the chat ends.
+            The conversation is kept, encrypted: -c or --thread continues an earlier one, /clear begins another. The \
+            arrow keys go through the lines that you typed here and your messages in the kept threads; chappie threads \
+            delete removes them from there, too. --ephemeral keeps nothing, and remembers lines until the chat ends.
 
             With --json: the lines of chappie ask, turn after turn; every line is a message.
             """)
@@ -48,7 +48,7 @@ struct Chat: ProgramCommand {
         await session.disconnect()
     }
 
-    /// Lines as they come from a pipe, or from a terminal that can do nothing else.
+    /// Reads lines from a pipe, or from a terminal that can't edit them.
     private func read(_ session: inout ChatSession, _ program: Program, isInteractive: Bool) async throws {
         let console = program.console
         let echoes = !isInteractive && !options.json

@@ -11,7 +11,7 @@ enum ChatCommand: Equatable {
 
     /// Each command as help shows it, and what it does.
     static let overview: [(form: String, meaning: String)] = [
-        ("/model [SLUG]", "show the model, or go on with another"),
+        ("/model [SLUG]", "show the model, or choose another"),
         ("/usage", "show how much of the plan's limits and of the context is used"),
         ("/compact", "let the model sum up the conversation, which makes room"),
         ("/clear", "begin a new conversation"),
@@ -34,7 +34,7 @@ enum ChatCommand: Equatable {
             """
     }
 
-    /// `nil` for a message. What has a blank before it, several lines, or a path in the place of the word is one.
+    /// `nil` for a message: a text that begins with a blank, has several lines, or names a path instead of a command.
     init?(_ text: String) {
         guard text.first == "/", !text.contains("\n") else { return nil }
         let words = text.split(separator: " ", maxSplits: 1)
@@ -55,9 +55,9 @@ enum ChatCommand: Equatable {
         }
     }
 
-    /// The sentence for a word that is no command.
+    /// The sentence for a word that is not a command.
     static func correction(of name: String) -> String {
-        if names.contains(name.lowercased()) { return "\(name) takes nothing after it. /help lists the commands." }
+        if names.contains(name.lowercased()) { return "\(name) takes no argument. /help lists the commands." }
         let similar = names.filter { $0.hasPrefix(name.prefix(3).lowercased()) && name.count > 2 }
         let guess = similar.isEmpty ? "" : " Did you mean \(similar.joined(separator: " or "))?"
         return

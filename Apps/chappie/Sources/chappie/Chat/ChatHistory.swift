@@ -4,12 +4,13 @@ import ChappieSDK
 import FoundationEssentials
 import Glibc
 
-/// What the arrow keys go through in a chat beside its own lines: what the user said in the threads that were written last.
-/// It has no place of its own: a thread that is deleted is gone from here, and without threads nothing outlives the chat.
+/// The entries that the arrow keys go through in a chat, beside its own lines: the user's messages in the latest
+/// threads. They are not stored a second time: entries of a deleted thread are gone, and without threads nothing
+/// outlives the chat.
 struct ChatHistory: Sendable {
     /// How many entries there are at most.
     static let limit = 500
-    /// Longer messages were piped or pasted, and are no lines to go through. In bytes.
+    /// Longer messages were piped or pasted, and are left out. In bytes.
     private static let entryLimit = 8 << 10
     /// How many threads are read, and how many records of each.
     private static let threadLimit = 50
@@ -19,9 +20,9 @@ struct ChatHistory: Sendable {
 
     private let store: (any ChappieThreadStore)?
     private let oldLines: [String]
-    /// What was said later is in the editor already.
+    /// Later messages are in the editor already.
     private let end = Date()
-    private let known = Known<[String]>()
+    private let known = BlockingValue<[String]>()
 
     /// - Parameters:
     ///   - store: `nil` if nothing is kept.
@@ -31,7 +32,7 @@ struct ChatHistory: Sendable {
         self.oldLines = oldLines
     }
 
-    /// Whether an entry is one to go through again: not if it begins with a blank, as in a shell that is told so.
+    /// Whether the history has this entry. As in many shells, a line that begins with a blank is left out.
     static func remembers(_ entry: String) -> Bool { entry.first.map { $0 != " " } ?? false }
 
     /// The entries, the newest last; `nil` if the threads can't be read now. It blocks the caller for two seconds at most.
@@ -48,7 +49,7 @@ struct ChatHistory: Sendable {
         for thread in threads.prefix(Self.threadLimit)
         where said.count < Self.limit && ContinuousClock.now - start < Self.patience {
             try Task.checkCancellation()
-            // Of a thread that can't be read, or was deleted just now, there is nothing to go through.
+            // A thread that can't be read, or was deleted just now, has no entries.
             let from = max(thread.recordCount - Self.recordLimit, 0)
             let records = (try? await store.records(of: thread.id, from: from)) ?? []
             for record in records where record.kind == .turnStarted && record.date < end {
@@ -64,7 +65,7 @@ struct ChatHistory: Sendable {
         (record.body["messages"]?.array ?? []).compactMap { message in
             guard message["role"]?.string == "user" else { return nil }
             let text = (message["content"]?.array ?? []).compactMap { $0["text"]?.string }.joined(separator: "\n")
-            // What was piped or imported may hold what a terminal obeys.
+            // Piped or imported text may hold control sequences for a terminal.
             guard remembers(text), text.utf8.count <= entryLimit, UntrustedText.forTerminal(text) == text else {
                 return nil
             }

@@ -8,17 +8,17 @@ import FoundationEssentials
 import Glibc
 import Synchronization
 
-/// A conversation on the command line: what becomes of a line.
+/// A conversation on the command line; it sends each line or performs it as a command.
 struct ChatSession: Sendable {
     private let client: ChappieClient
-    /// Where the conversation is kept; `nil` if nothing is kept.
+    /// The thread that keeps the conversation; `nil` if nothing is kept.
     private let kept: KeptConversation?
     private let program: Program
     private let options: AnswerOptions
-    /// Whether a person sits at it: an error does not end it then, and Ctrl-C ends the turn.
+    /// Whether a user types at a terminal: then an error does not end the chat, and Ctrl-C ends the turn.
     private let isInteractive: Bool
     private let approval: ToolApproval
-    /// The model that was asked for by name; else the thread's own goes on, or the account's best.
+    /// The model that the user chose by name; else the thread's own model is used, or the account's best.
     private var chosenModel: String?
     /// The model of a thread that was opened, before its first turn here.
     private var threadModel: String?
@@ -47,14 +47,15 @@ struct ChatSession: Sendable {
             transcript.add(question: turn.messages.last?.text ?? "", answer: turn.outputText, by: turn.model)
         }
         if let thread, !thread.turns.isEmpty, isInteractive {
-            console.note("Going on with \(thread.summary.shownName) (turns: \(thread.turns.count)).")
+            console.note("Continuing \(thread.summary.shownName) (turns: \(thread.turns.count)).")
         }
     }
 
-    /// Does what the line asks for.
+    /// Sends the line, or performs the command in it.
     ///
-    /// - Returns: whether the conversation goes on.
-    /// - Throws: what ends it: every error where no person sits at it, else a missing sign-in and `CancellationError`.
+    /// - Returns: whether the conversation continues.
+    /// - Throws: an error that ends the chat: every error if `isInteractive` is `false`, else a missing sign-in and
+    ///   `CancellationError`.
     mutating func handle(_ text: String) async throws -> Bool {
         do {
             guard let command = ChatCommand(text) else {
@@ -67,13 +68,13 @@ struct ChatSession: Sendable {
             guard isInteractive else { throw error }
             try Task.checkCancellation()
             if error is CancellationError {
-                console.note("Stopped. The conversation goes on without it.")
+                console.note("Stopped. The conversation continues without this answer.")
                 return true
             }
-            let told = CommandLineError(error)
-            guard told.status != .signInNeeded else { throw error }
-            console.note("chappie: \(told.message)")
-            if let suggestion = told.suggestion { console.note("         \(suggestion)") }
+            let problem = CommandLineError(error)
+            guard problem.status != .signInNeeded else { throw error }
+            console.note("chappie: \(problem.message)")
+            if let suggestion = problem.suggestion { console.note("         \(suggestion)") }
         }
         return true
     }
@@ -101,7 +102,7 @@ struct ChatSession: Sendable {
         await client.disconnect()
     }
 
-    /// Runs `work` so that Ctrl-C ends it alone, where a person sits at it.
+    /// Runs `work`; in an interactive chat Ctrl-C ends `work` alone.
     private func stoppable<Result: Sendable>(
         _ work: @escaping @Sendable () async throws -> Result
     ) async throws -> Result {
@@ -127,10 +128,10 @@ struct ChatSession: Sendable {
         case .model(let slug?):
             chosenModel = slug
             await client.selectModel(slug)
-            console.note("The conversation goes on with \(slug).")
+            console.note("The conversation continues with \(slug).")
         case .model(nil):
             let model = try await model
-            console.line("\(model)\n/model SLUG goes on with another: chappie models lists yours.")
+            console.line("\(model)\n/model SLUG chooses another; chappie models lists yours.")
         case .usage: try await showUsage()
         case .compact: try await compact()
         case .clear:
@@ -207,14 +208,14 @@ struct ChatSession: Sendable {
         console.note("The conversation is in \(file).")
     }
 
-    /// The models that Tab offers, asked for when it first needs them. It blocks the caller for two seconds at most.
+    /// The models that Tab offers, requested at the first need. The call blocks for two seconds at most.
     func modelCompletions() -> @Sendable () -> [String] {
-        let (client, known) = (client, Known<[String]>())
+        let (client, known) = (client, BlockingValue<[String]>())
         return { known.value(within: 2) { try await client.models().map(\.slug) } ?? [] }
     }
 }
 
-/// The turn that Ctrl-C ends in the place of the program.
+/// The turn that Ctrl-C ends instead of the program.
 private final class RunningTurn: Sendable {
     private struct State {
         var cancel: (@Sendable () -> Void)?
@@ -228,11 +229,14 @@ private final class RunningTurn: Sendable {
 
     func ends() { state.withLock { $0 = State(hasEnded: true) } }
 
-    /// - Returns: whether the program is to go on. A second Ctrl-C, where the first has not helped, ends it. One that comes
-    ///   too late, between the end of the answer and the prompt, was meant for the answer.
+    /// - Returns: whether the program continues. A second Ctrl-C ends it, if the first did not help. A Ctrl-C that
+    ///   comes too late, between the end of the answer and the prompt, was meant for the answer.
     func stop() -> Bool {
         state.withLock { state in
-            defer { (state.isStopped, state.hasEnded) = (true, false) }
+            defer {
+                state.isStopped = true
+                state.hasEnded = false
+            }
             guard let cancel = state.cancel else { return state.hasEnded && TerminalState.isBetweenLines }
             if state.isStopped { return false }
             cancel()

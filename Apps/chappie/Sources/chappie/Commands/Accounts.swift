@@ -5,7 +5,7 @@ import ChappieAuth
 import ChappieSDK
 import Glibc
 
-/// `chappie accounts`: several people, or several sign-ins of one, side by side.
+/// `chappie accounts`: several users, or several sign-ins of one user, side by side.
 struct Accounts: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "accounts", abstract: "List accounts, choose the one to use, or remove one.",
@@ -84,7 +84,7 @@ struct Auth: ParsableCommand {
 
     private static let warning = """
         chappie: use this sign-in in one place only: its refresh token works once, and the service ends the sign-in if \
-        the token comes twice
+        the token is used twice
         """
 
     struct Export: ProgramCommand {
@@ -121,11 +121,17 @@ struct Auth: ParsableCommand {
             }
             program.console.note(Auth.warning)
             var failure: (any Error)?
-            if remove { do { try await program.credentials.forgetWithoutRevoking() } catch { failure = error } }
+            if remove {
+                do {
+                    try await program.credentials.forgetWithoutRevoking()
+                } catch {
+                    failure = error
+                }
+            }
             program.say(
                 ["exported": .string(file), "removed": .bool(remove && failure == nil)],
                 "The sign-in is in \(file), which only you can read. Delete the file after the import.")
-            // The file with live tokens has been named by then.
+            // The user knows the name of the file with live tokens by then.
             if let failure { throw failure }
         }
     }
@@ -141,7 +147,7 @@ struct Auth: ParsableCommand {
         var file: String
 
         func run(in program: Program) async throws {
-            // The user deletes the file after this, so its content must be stored where it lasts.
+            // The user deletes the file after this, so its content must be stored for good.
             guard program.settings.store != .memory else {
                 throw CommandLineError.usage(
                     "A sign-in in memory is lost when this command ends.",

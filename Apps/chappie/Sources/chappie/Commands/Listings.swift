@@ -80,7 +80,7 @@ struct Usage: ProgramCommand {
         for line in Self.lines(usage, isTerminal: program.console.terminals.output) { program.console.line(line) }
     }
 
-    /// The plan, a table of the windows, and what there is beside them.
+    /// The plan, a table of the windows, and further facts about the limits.
     static func lines(_ usage: ChappieUsageLimitSnapshot, isTerminal: Bool, now: Date = Date()) -> [String] {
         var table = Table(["Limit", "Used", "Resets"])
         func add(_ name: String, _ percent: Double, _ resetsAt: Date?) {
@@ -104,7 +104,7 @@ struct Usage: ProgramCommand {
             add("spending" + (spending.limit.map { " of \($0)" } ?? ""), percent, spending.resetsAt)
         }
         return (usage.plan.map { ["Plan: \($0.displayName)"] } ?? [])
-            + (table.rows.isEmpty ? ["The service names no limits."] : table.lines(isTerminal: isTerminal))
+            + (table.rows.isEmpty ? ["The service reports no limits."] : table.lines(isTerminal: isTerminal))
             + remarks(usage)
     }
 

@@ -193,7 +193,8 @@ struct Ask: ProgramCommand {
         var (system, text) = (system, question)
         if let template {
             let filled = try template.filled(with: question, parameters)
-            (system, text) = (system ?? filled.system, filled.prompt)
+            system = system ?? filled.system
+            text = filled.prompt
             answerOptions.model = answerOptions.model ?? template.settings["model"]
             answerOptions.effort = answerOptions.effort ?? template.settings["effort"]
             answerOptions.verbosity = answerOptions.verbosity ?? template.settings["verbosity"]
@@ -235,7 +236,7 @@ struct Ask: ProgramCommand {
         }
     }
 
-    /// The backend holds the model to the schema; what it gave is checked all the same.
+    /// The backend makes the model keep to the schema; the answer is checked all the same.
     static func check(_ answer: String, against schema: ChappieJSONSchema) throws {
         guard let json = try? ChappieJSON(parsing: answer) else {
             throw ChappieClientError.invalidStructuredOutput(
@@ -246,7 +247,7 @@ struct Ask: ProgramCommand {
         }
     }
 
-    /// Gives the part of the answer that was asked for to where it was asked for.
+    /// Gives the part of the answer that the user asked for to the place that the user named.
     private func deliver(_ answer: String, to target: OutputFile?, _ program: Program) throws {
         var text = answer
         if extract {
@@ -265,12 +266,12 @@ struct Ask: ProgramCommand {
         }
     }
 
-    /// Puts the question together: arguments first, then standard input where it is asked for.
+    /// Puts the question together: first the arguments, then the text of standard input.
     ///
-    /// Standard input is read for `-`, when there is nothing else to ask, and when it is redirected. A pipe that stays silent
-    /// beside arguments is left out after half a second.
+    /// Standard input is read for `-`, if there is nothing else to ask, and if it is redirected. A pipe that stays
+    /// silent beside arguments is left out after half a second.
     ///
-    /// - Parameter mayBeEmpty: whether there is something to ask about without a question.
+    /// - Parameter mayBeEmpty: whether attachments or a template can stand without a question.
     static func question(
         _ words: [String], _ input: StandardInput, _ console: Console, mayBeEmpty: Bool = false
     ) async throws -> String {

@@ -63,7 +63,7 @@ struct Manual: ParsableCommand {
     }
 }
 
-/// Writes `text`, and a line feed where it has none at its end, to standard output.
+/// Writes `text` to standard output, and a line feed if it does not end with one.
 private func write(_ text: String) throws {
     let bytes = Array(text.utf8) + (text.utf8.last == UInt8(ascii: "\n") ? [] : [UInt8(ascii: "\n")])
     let reason = bytes.withUnsafeBytes { writeAll($0, to: STDOUT_FILENO) }
@@ -124,7 +124,7 @@ struct ManualPage {
         return page + sections
     }
 
-    // MARK: What the parser says
+    // MARK: The parser's description
 
     /// Every command and its path, in the order of the help; the program itself comes first.
     private static func commands(_ command: ChappieJSON, below: [String] = []) -> [(path: [String], json: ChappieJSON)]

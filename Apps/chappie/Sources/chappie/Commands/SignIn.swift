@@ -51,7 +51,7 @@ struct Login: ProgramCommand {
             screen.show(state)
             if state.ending != nil { break }
         }
-        // The user hears of a credential that is stored, also where Ctrl-C comes right after it.
+        // The user learns of a stored credential even if Ctrl-C comes right after it.
         guard let ending = model.state.ending, ending.reason == .linked || !Task.isCancelled else {
             model.cancel()
             throw CancellationError()
@@ -59,8 +59,11 @@ struct Login: ProgramCommand {
         if let error = ending.error { throw ending.storeError ?? error }
         program.console.clearStatus()
         if program.settings.store != .memory {
-            // The sign-in is as good without its name: a failure is only told. Ctrl-C does not reach a task of its own.
-            do { try await uncancelled { try await program.rememberAccount() } } catch let error as CommandLineError {
+            // The sign-in is valid without its name in the list: a failure is only noted. Ctrl-C does not reach a task
+            // of its own.
+            do {
+                try await uncancelled { try await program.rememberAccount() }
+            } catch let error as CommandLineError {
                 program.console.note("chappie: `chappie accounts` does not list this account: \(error.message)")
             }
         }
@@ -68,16 +71,16 @@ struct Login: ProgramCommand {
         program.say(
             ["type": "linked", "account": info.json], "\(ending.words.sentence) \(ending.words.advice)",
             "Signed in as \(info.name)\(info.planInParentheses).", "The credential is stored \(program.place).")
-        // The notification, and perhaps a clipboard that is late, have nothing that the user has to hear of any more.
+        // The notification, and a clipboard that may be late, have nothing more that the user needs to know.
         await model.finishPendingWork()
     }
 
-    /// The terminal's face of a sign-in: each line once, and a countdown where the terminal can replace it.
+    /// Shows a sign-in on the terminal: each line once, and a countdown if the terminal can replace a line.
     private struct Screen {
         let program: Program
         private var qr: QRPlacement
         private var hasShownCode = false
-        private var told: Set<ChappieSignInNotice> = []
+        private var shown: Set<ChappieSignInNotice> = []
 
         init(program: Program, qr: QRPlacement) { (self.program, self.qr) = (program, qr) }
 
@@ -86,7 +89,7 @@ struct Login: ProgramCommand {
                 hasShownCode = true
                 show(code)
             }
-            for notice in state.notices where told.insert(notice).inserted {
+            for notice in state.notices where shown.insert(notice).inserted {
                 if notice.isFailure {
                     program.console.note(notice.sentence)
                 } else {
@@ -99,7 +102,7 @@ struct Login: ProgramCommand {
                     show(code, isAgain: true)
                 }
             }
-            // Where standard output is a pipe, its end may write on this terminal too, at any time.
+            // If standard output is a pipe, the program that reads it may write on this terminal too, at any time.
             if let countdown = state.countdown, !program.options.json, program.console.terminals.output {
                 program.console.status(countdown, hint: " (Ctrl-C cancels)")
             }
@@ -129,7 +132,7 @@ struct Login: ProgramCommand {
     }
 }
 
-/// `chappie status`: who is signed in, and where the credential is stored. It asks nothing but the store.
+/// `chappie status`: shows who is signed in and the place of the credential. It reads nothing but the store.
 struct Status: ProgramCommand {
     static let configuration = CommandConfiguration(
         commandName: "status",
@@ -207,7 +210,11 @@ struct Logout: ProgramCommand {
         let wasSignedIn = await session.accountInfo != nil
         var failure: (any Error)?
         if isReadable, wasSignedIn {
-            do { try await session.signOutAndRevoke() } catch { failure = error }
+            do {
+                try await session.signOutAndRevoke()
+            } catch {
+                failure = error
+            }
         } else {
             try await program.credentials.signOut()
         }

@@ -38,10 +38,10 @@ struct Doctor: ProgramCommand {
     }
 }
 
-/// The checks, each told as soon as it is done: what to ask, and in which order.
+/// The checks, in their order; each is reported as soon as it is done.
 private struct DoctorChecks {
     let program: Program
-    let tell: (_ name: String, Finding) -> Void
+    let show: (_ name: String, Finding) -> Void
 
     /// - Throws: `CancellationError`.
     func run() async throws {
@@ -77,22 +77,26 @@ private struct DoctorChecks {
             usage = try await program.client().usageLimits()
             return Finding(.ok, "the service knows this account\(usage?.plan.map { ": \($0.displayName)" } ?? "")")
         }
-        tell("limits", usage.map(Finding.limits) ?? Finding(.skipped, noAccount ?? "not known"))
+        show("limits", usage.map(Finding.limits) ?? Finding(.skipped, noAccount ?? "not known"))
         try await check("models", unless: noAccount) { .models(try await program.client().models()) }
         let noWebSocket = profile.webSocket == nil ? "this service has no WebSocket" : noAccount
         try await check("WebSocket", unless: noWebSocket) { .webSocket(refusal: await webSocketRefusal()) }
-        tell("knowledge", .knowledge(at: Date()))
+        show("knowledge", .knowledge(at: Date()))
     }
 
-    /// Tells of one check: why it is left out, what it found, or what went wrong.
+    /// Reports one check: the reason for leaving it out, its result, or its error.
     private func check(
         _ name: String, unless reason: String?, _ finding: () async throws -> Finding
     ) async throws {
-        if let reason { return tell(name, Finding(.skipped, reason)) }
+        if let reason { return show(name, Finding(.skipped, reason)) }
         let result: Finding
-        do { result = try await finding() } catch { result = Finding(error) }
+        do {
+            result = try await finding()
+        } catch {
+            result = Finding(error)
+        }
         try Task.checkCancellation()
-        tell(name, result)
+        show(name, result)
     }
 
     /// One look answers two questions: whether the store can be read, and what is in it.
@@ -112,8 +116,8 @@ private struct DoctorChecks {
             if info == nil, program.settings.store == .keyring {
                 try await program.store.prepareToSave(in: program.settings.configuration.credentialSlot)
             }
-            tell(check, isReadable)
-            tell(
+            show(check, isReadable)
+            show(
                 "credential",
                 info.map { Finding(.ok, "\($0.name) \(program.place)") }
                     ?? Finding(.warning, "you are not signed in (\(program.place))", "Run `chappie login`."))
@@ -122,11 +126,11 @@ private struct DoctorChecks {
             try Task.checkCancellation()
             switch error {
             case AuthorizationError.store(.corrupt), AuthorizationError.reauthenticationRequired:
-                tell(check, isReadable)
-                tell("credential", Finding(error))
+                show(check, isReadable)
+                show("credential", Finding(error))
             default:
-                tell(check, Finding(error))
-                tell("credential", Finding(.skipped, "\(name) can't be used"))
+                show(check, Finding(error))
+                show("credential", Finding(.skipped, "\(name) can't be used"))
             }
             return false
         }
@@ -135,12 +139,12 @@ private struct DoctorChecks {
     /// - Returns: `nil`, or why nothing there can be checked.
     private func checkConnection(to url: URL, called name: String) async throws -> String? {
         guard !program.options.simulate else {
-            tell("\(name): connection", Finding(.skipped, "the simulator is in this process"))
+            show("\(name): connection", Finding(.skipped, "the simulator is in this process"))
             return nil
         }
         let report = await program.network.probe(url)
         try Task.checkCancellation()
-        for (stage, finding) in report.findings(for: url, at: Date()) { tell("\(name): \(stage)", finding) }
+        for (stage, finding) in report.findings(for: url, at: Date()) { show("\(name): \(stage)", finding) }
         return report.error == nil ? nil : "the \(name) can't be reached"
     }
 

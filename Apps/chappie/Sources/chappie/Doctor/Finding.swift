@@ -23,7 +23,9 @@ struct Finding: Sendable, Equatable {
     let remedy: String?
 
     init(_ status: Status, _ detail: String, _ remedy: String? = nil) {
-        (self.status, self.detail, self.remedy) = (status, detail, remedy)
+        self.status = status
+        self.detail = detail
+        self.remedy = remedy
     }
 
     /// An error's own words and its own advice.
@@ -39,7 +41,7 @@ struct Finding: Sendable, Equatable {
         ]
     }
 
-    /// For people: status, name and detail in columns, the remedy below the detail.
+    /// As lines of text: status, name and detail in columns, the remedy below the detail.
     func line(_ name: String) -> String {
         "\(status.rawValue.padded(to: 5)) \(name.padded(to: 28)) \(detail)"
             + (remedy.map { "\n\("".padded(to: 34)) → \($0)" } ?? "")
@@ -97,7 +99,7 @@ extension Finding {
     static func limits(_ usage: ChappieUsageLimitSnapshot) -> Finding {
         let windows = [usage.primary, usage.secondary].compactMap { $0 }
         guard let fullest = windows.max(by: { $0.usedPercent < $1.usedPercent }) else {
-            return Finding(.ok, "the service names no limits")
+            return Finding(.ok, "the service reports no limits")
         }
         let detail = "\(fullest.wholePercent) % of the fullest window is used\(fullest.reset(", resets"))"
         return switch fullest.usedPercent {
@@ -120,7 +122,7 @@ extension Finding {
                 + addresses.joined(separator: ", ") + ".")
     }
 
-    /// The service's opinion of this version and of the models, as far as its list tells.
+    /// The service's opinion of this version and of the models, as far as its list gives one.
     static func models(_ models: [ChappieModel]) -> Finding {
         let version = "wire format \(WireFormat.version)"
         guard let best = models.first else {

@@ -11,7 +11,7 @@ enum Outside {
     /// After so many days a look is old.
     static let daysUntilOld = 60
 
-    /// Names, versions, and where to look for newer ones.
+    /// Names, versions, and the addresses of newer ones.
     static let known: [(name: String, version: String, address: String)] = [
         ("wire format", WireFormat.version, "https://github.com/openai/codex/releases"),
         ("models", "", "https://developers.openai.com/codex/models"),

@@ -14,7 +14,8 @@ enum Attachment {
         return .image(try ChappieImage(path: argument))
     }
 
-    /// Text goes into the message, where every model reads it; anything else is a file of its own. Pipes are read too.
+    /// Text goes into the message, because every model can read it there; any other file is attached. Pipes are read
+    /// too.
     static func file(_ path: String) throws -> ChappieInputMessage.Part {
         let bytes = try SmallFile.read(path)
         let name = path.split(separator: "/").last.map(String.init) ?? path

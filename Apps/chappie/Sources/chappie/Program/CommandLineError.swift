@@ -19,7 +19,7 @@ enum ExitStatus: Int32 {
     case interrupted = 130
 }
 
-/// An error as a user, or a script, is told of it: a sentence, what to do, and how to exit.
+/// An error for a user or a script: a sentence, advice, and the exit status.
 struct CommandLineError: Error {
     let status: ExitStatus
     let code: String
@@ -27,7 +27,10 @@ struct CommandLineError: Error {
     let suggestion: String?
 
     init(_ status: ExitStatus, code: String, _ message: String, suggestion: String? = nil) {
-        (self.status, self.code, self.message, self.suggestion) = (status, code, message, suggestion)
+        self.status = status
+        self.code = code
+        self.message = message
+        self.suggestion = suggestion
     }
 
     static func usage(_ message: String, suggestion: String? = nil) -> CommandLineError {
@@ -67,7 +70,7 @@ struct CommandLineError: Error {
     private static func advice(for error: any Error) -> String {
         guard case ChappieClientError.modelUnavailable(let refusal) = error, let slug = refusal.suggestion else {
             return
-                "Run `chappie models` to see those of your account, and name one with -m; without -m the best is taken."
+                "Run `chappie models` to see your account's models, and name one with -m; without -m the best is used."
         }
         let model = UntrustedText.forTerminal(slug)
         return

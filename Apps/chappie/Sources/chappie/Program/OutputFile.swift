@@ -3,10 +3,10 @@ import ChappieSDK
 import FoundationEssentials
 import Glibc
 
-/// A file that is replaced in one step by what a command writes: the old or the new content is there, never a part.
+/// A file that a command replaces in one step: it holds the old or the new content, never a part.
 ///
-/// Its place is tried when this is made, so that no answer is lost to a path that can't be written. A link is followed,
-/// and what is no regular file, such as a pipe or a device, is written as it is.
+/// The initialiser tries to write in the file's folder, so that no answer is lost to a path that can't be written. It
+/// follows a link. A pipe or a device is written directly.
 final class OutputFile {
     /// As the user named it.
     let path: String

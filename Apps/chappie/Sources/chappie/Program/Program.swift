@@ -24,10 +24,10 @@ struct Program: Sendable {
     let webSocket: any WebSocketTransport
     let store: any CredentialStore
     let credentials: CredentialManager
-    /// Those that were started; they end with the command.
+    /// The servers that the command started; they end with it.
     let toolServers = ToolServers()
-    /// Those that keep conversations; the command ends when they have kept what was said.
-    let runtimes = Runtimes()
+    /// The runtimes that keep conversations; the command ends when they have kept everything.
+    let runtimes = StartedRuntimes()
 
     // Most commands need none of these, so that starting doesn't make them.
     var browser: any Browser { XDGOpenBrowser() }
@@ -37,7 +37,9 @@ struct Program: Sendable {
 
     /// The program around `command`.
     init(_ command: some ProgramCommand, _ environment: ProgramEnvironment, _ console: Console) async throws {
-        (options, self.environment, self.console) = (command.options, environment, console)
+        options = command.options
+        self.environment = environment
+        self.console = console
         var settings = try Settings(options: options, environment: environment)
         let simulator =
             options.simulate
@@ -97,7 +99,7 @@ struct Program: Sendable {
         return true
     }
 
-    /// Where the credential is stored, for people: the middle of a sentence.
+    /// The place of the credential in words, for the middle of a sentence.
     var place: String {
         let slot = settings.configuration.credentialSlot
         switch settings.store {
@@ -116,7 +118,7 @@ struct Program: Sendable {
         return runtime
     }
 
-    /// The conversations that are kept; `nil` in a simulation, and with a credential store in memory: there is no place for
+    /// The conversations that are kept; `nil` in a simulation, and with a credential store in memory, which can't keep
     /// the key. Each account has a store of its own.
     func threads() throws -> ChappieFileThreadStore? {
         guard settings.store != .memory else { return nil }

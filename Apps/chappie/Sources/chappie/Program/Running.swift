@@ -70,8 +70,8 @@ extension ProgramCommand {
         try result.get()
     }
 
-    /// Lets a token refresh finish, in a task of its own: Ctrl-C may have cancelled this one, and a refresh that is broken
-    /// off loses the sign-in.
+    /// Lets a token refresh finish, in a task of its own: Ctrl-C may have cancelled this task, and an interrupted
+    /// refresh loses the sign-in.
     private func settle(_ program: Program) async {
         let note = Task {
             try await Task.sleep(for: .seconds(2))
@@ -91,7 +91,7 @@ extension ProgramCommand {
         return error.status.rawValue
     }
 
-    /// The same error; where the sign-in at another issuer than the default one is missing, a sentence that names the
+    /// The same error; but if the sign-in at another issuer than the default is missing, a sentence that names the
     /// issuer: the user may be signed in elsewhere.
     private func naming(_ issuer: String?, _ error: any Error) -> any Error {
         switch (error, issuer) {
@@ -115,7 +115,7 @@ final class Interruption: Sendable {
         return (ends[0], ends[1])
     }()
 
-    /// Ctrl-C calls this in the place of ending the program; it says whether there was anything to end.
+    /// Ctrl-C calls this instead of ending the program; it returns whether there was anything to end.
     static let takesCtrlC = Mutex<(@Sendable () -> Bool)?>(nil)
 
     private let first = Atomic<CInt>(0)
@@ -128,7 +128,7 @@ final class Interruption: Sendable {
         return number == 0 ? nil : 128 + number
     }
 
-    /// Handles the signals from here on; not one that comes later is lost.
+    /// Handles the signals from here on; none is lost.
     init() {
         guard let reader = Self.pipe?.reader else { return }
         for number in [SIGINT, SIGTERM, SIGHUP] {
@@ -154,7 +154,7 @@ final class Interruption: Sendable {
         if first.compareExchange(expected: 0, desired: number, ordering: .acquiringAndReleasing).exchanged {
             received.fulfil(.success(()))
         } else if number != SIGHUP {
-            // Both the system and the shell may tell of a closed terminal, and that is one interruption.
+            // Both the system and the shell may report a closed terminal; that is one interruption.
             TerminalEcho.restore()
             _exit(128 + number)
         }
@@ -169,7 +169,7 @@ final class Interruption: Sendable {
     }
 }
 
-/// Puts something in the place of standard streams that are closed. The next file or socket would otherwise get such a
+/// Opens something in the place of standard streams that are closed. Otherwise the next file or socket would get such a
 /// number, and an answer would be written into it.
 func occupyStandardStreams() {
     for number in STDIN_FILENO...STDERR_FILENO where fcntl(number, F_GETFD) < 0 {
@@ -178,8 +178,8 @@ func occupyStandardStreams() {
     }
 }
 
-/// Keeps what is in memory there, also when the program crashes: tokens are in it. From here on there is no core file and
-/// no crash handler, and no other process of this user reads this one's memory.
+/// Keeps the memory of this process private, also when it crashes, because it holds tokens. From here on the process
+/// writes no core file and has no crash handler, and no other process of this user can read its memory.
 func forbidCoreDumps() {
     var none = rlimit(rlim_cur: 0, rlim_max: 0)
     setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &none)

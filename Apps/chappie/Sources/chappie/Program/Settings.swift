@@ -14,7 +14,8 @@ struct ProgramEnvironment: Sendable {
     /// The value; an empty one counts as unset.
     subscript(name: String) -> String? { lookUp(name).flatMap { $0.isEmpty ? nil : $0 } }
 
-    /// The program's folder in the one that a variable of the XDG base directories names; `nil` where there is no home.
+    /// The program's folder in a folder of the XDG Base Directory Specification, which `variable` names; `nil` without
+    /// a home directory.
     func folder(_ variable: String, else inHome: String) -> String? {
         let parent = self[variable] ?? self["HOME"].map { $0 + inHome }
         return parent.flatMap { $0.hasPrefix("/") ? $0 + "/chappie" : nil }
@@ -23,7 +24,7 @@ struct ProgramEnvironment: Sendable {
 
 /// Arguments, environment and the user's settings, checked before anything is done.
 struct Settings {
-    /// Where credentials are stored.
+    /// The place for credentials.
     enum Store: String, CaseIterable { case keyring, file, memory }
 
     var configuration: ChappieConfiguration
@@ -38,7 +39,7 @@ struct Settings {
     let passphraseFile: String?
     /// Names the issuer and the backend that sign-ins and accounts belong to; `nil` for the default ones.
     var issuer: String? { configuration.credentialSlot.issuer }
-    /// The same for people: `https://issuer for https://backend`.
+    /// The same for messages: `https://issuer for https://backend`.
     var issuerWords: String? { issuer?.replacing(" ", with: " for ") }
 
     init(options: GlobalOptions, environment: ProgramEnvironment) throws {
@@ -69,7 +70,7 @@ struct Settings {
         configuration.keychainAccount = account
     }
 
-    /// One of a few words; `nil` when none is set.
+    /// The choice that a setting names; `nil` if it is not set.
     private static func choice<Choice: RawRepresentable & CaseIterable>(
         _ name: String, _ text: String?
     ) throws -> Choice? where Choice.RawValue == String {

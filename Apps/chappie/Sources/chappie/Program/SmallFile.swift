@@ -7,9 +7,9 @@ enum SmallFile {
     /// In bytes.
     static let limit = 16 << 20
 
-    /// - Parameter isPrivate: refuses a file that others can have read or put there: only a plain file will do that this user
-    ///   owns and no other can open.
-    /// - Throws: ``CommandLineError`` that names the file and what is wrong with it.
+    /// - Parameter isPrivate: refuses a file that others can have read or written: it must be a regular file that this
+    ///   user owns and no other user can open.
+    /// - Throws: ``CommandLineError``, which names the file and the problem.
     static func read(_ path: String, isPrivate: Bool = false) throws -> [UInt8] {
         let reason: String
         do throws(WholeFile.Failure) {
@@ -22,8 +22,8 @@ enum SmallFile {
             case .tooLarge: throw CommandLineError.usage("\(path) is over \(limit >> 20) MiB.")
             case .open, .special:
                 throw CommandLineError.usage(
-                    "\(path) is not a plain file of yours that is closed to other users.",
-                    suggestion: "If you trust what is in it: chmod 600 \(path)")
+                    "\(path) is not a regular file that only you can open.",
+                    suggestion: "If you trust its contents: chmod 600 \(path)")
             }
         }
         throw CommandLineError.usage("\(path) can't be read: \(reason).", suggestion: "Check the path.")

@@ -90,7 +90,7 @@ struct Template: Equatable {
 
     // MARK: Filling
 
-    /// `name=value` arguments; the last one of a name counts.
+    /// Reads `name=value` arguments; for each name the last argument counts.
     ///
     /// - Throws: ``CommandLineError``.
     static func parameters(_ arguments: [String]) throws -> [String: String] {
@@ -105,7 +105,7 @@ struct Template: Equatable {
         return parameters
     }
 
-    /// The system text and the prompt with their variables replaced. What replaces them is not searched for more.
+    /// The system text and the prompt with their variables replaced. Variables in the replacements stay as they are.
     ///
     /// - Throws: ``CommandLineError`` that names a variable without a value, or a value without a variable.
     func filled(with question: String, _ parameters: [String: String]) throws -> (system: String?, prompt: String) {
@@ -138,7 +138,7 @@ struct Template: Equatable {
             }
             let isBraced = rest.first == "{"
             let name = (isBraced ? rest.dropFirst() : rest).prefix(while: Self.isNamePart)
-            // A dollar before anything else is one.
+            // A dollar sign before any other character stands for itself.
             guard Self.isName(name), !isBraced || rest.dropFirst(name.count + 1).first == "}" else {
                 output += "$"
                 continue

@@ -5,8 +5,8 @@ import ChappieSDK
 import FoundationEssentials
 import Glibc
 
-/// The user's choices, kept in `$XDG_CONFIG_HOME/chappie/settings.json`: where credentials are stored, and which
-/// accounts there are. Names only; nothing secret.
+/// The user's choices, kept in `$XDG_CONFIG_HOME/chappie/settings.json`: the credential store, and the names of the
+/// accounts. Nothing in it is secret.
 struct UserSettings: Equatable {
     /// The accounts that have signed in to one issuer and backend.
     struct Accounts: Equatable {
@@ -23,9 +23,9 @@ struct UserSettings: Equatable {
     /// - Parameter issuer: as a credential slot names it; `nil` for the default one.
     func accounts(of issuer: String?) -> Accounts { accounts[issuer] ?? Accounts() }
 
-    /// Reads the file; the settings are empty where there is none.
+    /// Reads the file; the settings are empty if the file is missing.
     ///
-    /// - Throws: ``CommandLineError`` that names a file which can't be read as what was written.
+    /// - Throws: ``CommandLineError``, which names a file that can't be read or parsed.
     init(environment: ProgramEnvironment) throws {
         guard let path = Self.path(environment), access(path, F_OK) == 0 else { return }
         guard let json = try? ChappieJSON(parsing: try SmallFile.read(path)), let object = json.object else {
@@ -43,12 +43,12 @@ struct UserSettings: Equatable {
 
     /// Changes the file, and keeps what other processes change at the same time.
     ///
-    /// - Throws: ``CommandLineError``; whatever `change` throws, and then the file is unchanged; `CancellationError`.
+    /// - Throws: ``CommandLineError``; errors of `change`, and then the file is unchanged; `CancellationError`.
     static func change(_ environment: ProgramEnvironment, _ change: (inout UserSettings) throws -> Void) async throws {
         guard let path = path(environment) else {
             throw CommandLineError.usage("There is no home directory for the settings.", suggestion: "Set HOME.")
         }
-        // Without the lock where there can be none, and where a process that was stopped holds it.
+        // The change is made without the lock if there can be none, or if a stopped process holds it.
         let slot = CredentialSlot(service: "settings", account: path)
         let hold = try? await environment.lock.acquire(slot, within: .seconds(5))
         try Task.checkCancellation()
@@ -109,15 +109,15 @@ extension UserSettings.Accounts {
     }
 }
 
-/// How an account's last answer travelled, kept for `chappie status` in
-/// `$XDG_STATE_HOME/chappie/last-answer-ACCOUNT.json`: the kind of transport, reconnects, the moment; nothing of what was
-/// said.
+/// The way in which an account's last answer travelled, kept for `chappie status` in
+/// `$XDG_STATE_HOME/chappie/last-answer-ACCOUNT.json`: the kind of transport, reconnects and the time; no part of the
+/// conversation.
 struct LastAnswer {
     private let path: String
     private let account: ChappieJSON
     private let backend: ChappieJSON
 
-    /// `nil` where there is no home.
+    /// `nil` without a home directory.
     init?(environment: ProgramEnvironment, configuration: ChappieConfiguration) {
         guard let folder = environment.folder("XDG_STATE_HOME", else: "/.local/state") else { return nil }
         account = .string(configuration.keychainAccount)
@@ -134,7 +134,7 @@ struct LastAnswer {
         }.joined()
     }
 
-    /// Keeps `summary`. A failure is no loss.
+    /// Keeps `summary`. A failure is ignored.
     func keep(_ summary: TransportSummary, now: Date = Date()) {
         guard summary.kind != nil || summary.reconnects > 0 else { return }
         let record: ChappieJSON = [
@@ -143,7 +143,7 @@ struct LastAnswer {
         _ = PrivateFile.replace(path, with: record.serializedBytes(), isDurable: false)
     }
 
-    /// The record; `nil` when there is none, or only one of another account or backend.
+    /// The record; `nil` if it is missing or belongs to another account or backend.
     func read() -> ChappieJSON? {
         guard access(path, R_OK) == 0, let bytes = try? SmallFile.read(path),
             let record = try? ChappieJSON(parsing: bytes), record["account"] == account,

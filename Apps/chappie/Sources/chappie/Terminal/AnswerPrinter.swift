@@ -6,8 +6,8 @@ import ChappieSDK
 import FoundationEssentials
 import Glibc
 
-/// Prints a streamed answer: text to standard output, everything else to standard error; or JSON lines. What the model says
-/// on its way to the answer is shown on a terminal alone.
+/// Prints a streamed answer: text to standard output, everything else to standard error; or JSON lines. It shows the
+/// model's commentary on a terminal alone.
 struct AnswerPrinter {
     private let console: Console
     private let options: GlobalOptions
@@ -30,31 +30,34 @@ struct AnswerPrinter {
 
     /// - Parameters:
     ///   - markdown: draws the text; `nil` writes it as it is.
-    ///   - showsText: `false` keeps the text back: the caller prints what it wants of it.
+    ///   - showsText: `false` keeps the text back: the caller prints the part that it wants.
     ///   - showsTools: whether calls of tools are noted.
-    ///   - onApproval: told of a question to the user, as soon as all that came before is written.
+    ///   - onApproval: is called for each question to the user, as soon as all text before it is written.
     init(
         _ console: Console, _ options: GlobalOptions, markdown: MarkdownStream? = nil, showsText: Bool = true,
         showsTools: Bool = false, onApproval: (@Sendable (ChappieApprovalRequest) -> Void)? = nil
     ) {
         self.onApproval = onApproval
-        (self.console, self.options, self.showsText) = (console, options, showsText)
-        (self.markdown, self.showsTools) = (options.json || !showsText ? nil : markdown, showsTools)
+        self.console = console
+        self.options = options
+        self.showsText = showsText
+        self.markdown = options.json || !showsText ? nil : markdown
+        self.showsTools = showsTools
     }
 
     /// Prints the whole stream.
     mutating func print(_ events: AsyncThrowingStream<ChappieStreamEvent, any Error>) async throws {
         if !options.json { showStatus("Waiting for the answer…") }
         defer {
-            tellWhatIsNotKept()
+            noteWhatIsNotKept()
             finishLine()
         }
         for try await event in events {
             // Nothing is recorded while the text comes.
-            if case .textDelta = event {} else { tellWhatIsNotKept() }
+            if case .textDelta = event {} else { noteWhatIsNotKept() }
             if case .transport(let event) = event { transport.received(event) }
             if case .completed(let whole) = event { response = whole }
-            if case .notice(let notice) = event { tell(notice) }
+            if case .notice(let notice) = event { note(notice) }
             if options.json { console.json(line(event)) } else { show(event) }
             if case .approvalRequested(let request) = event { onApproval?(request) }
         }
@@ -68,14 +71,14 @@ struct AnswerPrinter {
     }
 
     /// On standard error, for scripts as well.
-    private mutating func tell(_ notice: ChappieNotice) {
+    private mutating func note(_ notice: ChappieNotice) {
         finishLine()
         console.note("chappie: \(notice.message)")
     }
 
-    private mutating func tellWhatIsNotKept() {
+    private mutating func noteWhatIsNotKept() {
         guard let notice = keeping?.news() else { return }
-        tell(notice)
+        note(notice)
         if options.json { console.json(ChappieStreamEvent.notice(notice).json) }
     }
 
@@ -128,7 +131,9 @@ struct AnswerPrinter {
             needsGap = hasText
         }
         if needsGap, markdown == nil { console.line() }
-        (isCommentary, hasText, needsGap) = (commentary, true, false)
+        isCommentary = commentary
+        hasText = true
+        needsGap = false
         markdown?.isDim = commentary
     }
 
@@ -178,7 +183,7 @@ struct AnswerPrinter {
 enum MarkdownChoice: String, ExpressibleByArgument, CaseIterable {
     case auto, always, never
 
-    /// `nil` where the text is to be written as it is.
+    /// `nil` if the text is to be written as it is.
     func stream(on console: Console) -> MarkdownStream? {
         let terminals = console.terminals
         guard self == .always || self == .auto && terminals.output && terminals.styles else { return nil }
@@ -210,7 +215,7 @@ struct TransportSummary {
         ]
     }
 
-    /// For people, of a summary as JSON: `websocket, 2 reconnects`.
+    /// In words, from a summary as JSON: `websocket, 2 reconnects`.
     static func words(_ json: ChappieJSON) -> String {
         let reconnects = json["reconnects"]?.int ?? 0
         let fellBack = json["fell_back"]?.bool == true ? ", after falling back" : ""
@@ -219,7 +224,7 @@ struct TransportSummary {
 }
 
 extension ChappieUsageWindow {
-    /// Without its fraction; 0 where no integer holds it.
+    /// Without its fraction; 0 if no integer holds it.
     var wholePercent: Int { Int(exactly: usedPercent.rounded(.towardZero)) ?? 0 }
 
     /// `, resets at 2026-11-21 14:05`, or nothing.
@@ -234,7 +239,10 @@ extension Date {
             (1...31).contains(day), (1970...9999).contains(year)
         else { return nil }
         var time = tm()
-        (time.tm_year, time.tm_mon, time.tm_mday, time.tm_isdst) = (year - 1900, month - 1, day, -1)
+        time.tm_year = year - 1900
+        time.tm_mon = month - 1
+        time.tm_mday = day
+        time.tm_isdst = -1
         let seconds = mktime(&time)
         return seconds == -1 ? nil : Date(timeIntervalSince1970: TimeInterval(seconds))
     }

@@ -67,11 +67,11 @@ final class Console: Sendable {
         }
     }
 
-    /// Writes data. A terminal gets no control characters, because the text comes from models and servers as well; in a file
-    /// or a pipe they stay.
+    /// Writes data. A terminal gets no control characters, because models and servers write parts of the text; a file
+    /// or a pipe gets them.
     func write(_ text: String) { enqueue(terminals.output ? UntrustedText.forTerminal(text) : text, .output) }
 
-    /// Writes data that may move the cursor: it was made here, and what came from elsewhere is clean in it.
+    /// Writes data that may move the cursor: it was made here, and the text of others in it is cleaned.
     func draw(_ text: String) {
         if text.utf8.contains(0x1B) { queue.withLock { $0.hasStyled = true } }
         enqueue(text, .output)
@@ -93,9 +93,9 @@ final class Console: Sendable {
         return PlainText.wrapped(text, width: columns)
     }
 
-    /// Shows a line on the terminal of standard error that the next output, or the next status, replaces. It is not shown
-    /// where there is no such terminal, nor while a passphrase is typed, nor in the background. What does not fit on the
-    /// line is cut off: a line that wraps can't be replaced. The hint at its end shows as a whole or not at all.
+    /// Shows a line on the terminal of standard error; the next output or the next status replaces it. It is not shown
+    /// without such a terminal, while the user types a passphrase, or in the background. It is cut at the terminal's
+    /// width, because a line that wraps can't be replaced. The hint at its end shows as a whole or not at all.
     func status(_ text: String, hint: String = "") {
         guard terminals.draws, !TerminalEcho.isSilent else { return }
         let foreground = tcgetpgrp(Stream.error.rawValue)

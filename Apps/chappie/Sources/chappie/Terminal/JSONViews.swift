@@ -5,7 +5,7 @@ import FoundationEssentials
 // How values look under --json. Stable: members may be added, never renamed or removed.
 
 extension ChappieAccountInfo {
-    /// For people: the best name there is.
+    /// The best name that is known, for notes to the user.
     var name: String { email ?? accountID ?? "an account without a name" }
 
     /// ` (ChatGPT Plus)`, or nothing.

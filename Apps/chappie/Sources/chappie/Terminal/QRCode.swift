@@ -2,9 +2,9 @@ import CQRencode
 
 /// A QR code (ISO/IEC 18004) with the least error correction, level L, as a terminal can paint it.
 ///
-/// A cell of the terminal holds two modules, one above the other. Where they are alike it is painted by its background
-/// alone: glyphs don't fill the cell in every font. `▄` is in those cells only whose halves differ. Both colours are always
-/// given, so that the user's own don't matter.
+/// A cell of the terminal holds two modules, one above the other. If both have the same colour, the cell's background
+/// alone paints them: glyphs don't fill the cell in every font. `▄` is in those cells only whose halves differ. Both
+/// colours are always given, so that the user's own colours don't matter.
 struct QRCode {
     /// The modules of a side: 21 to 177.
     let side: Int
@@ -13,7 +13,7 @@ struct QRCode {
     /// Whether this machine has the library that makes them.
     static var canBeMade: Bool { cqrencode_is_there() }
 
-    /// `nil` for an empty text, for more than 2953 bytes, and where none can be made.
+    /// `nil` for an empty text, for more than 2953 bytes, and if the library is missing.
     init?(_ text: String) {
         let bytes = Array(text.utf8)
         guard (1...2953).contains(bytes.count),
@@ -21,7 +21,7 @@ struct QRCode {
         else { return nil }
         defer { cqrencode_free(code) }
         side = Int(code.pointee.width)
-        // The lowest bit is the colour, the others tell what the module is for.
+        // The lowest bit is the colour; the others say which part of the code the module belongs to.
         modules = (0..<side * side).map { code.pointee.data[$0] & 1 == 1 }
     }
 

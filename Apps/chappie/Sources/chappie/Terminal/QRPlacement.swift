@@ -5,9 +5,9 @@ enum QRChoice: String, ExpressibleByArgument, CaseIterable {
     case auto, always, never
 }
 
-/// Where the QR code of a page stands on a terminal: to the right of the text about it, or above the text.
+/// The place of a page's QR code on a terminal: to the right of the text about it, or above the text.
 ///
-/// The text is what matters. By itself (`auto`) a code is shown only where text, code and the lines that follow them are on
+/// The text matters more. By itself (`auto`) a code is shown only if text, code and the lines that follow them are on
 /// the screen together.
 struct QRPlacement {
     let choice: QRChoice
@@ -19,20 +19,21 @@ struct QRPlacement {
     /// A browser opens the page on this machine: the user needs no telephone.
     var opensBrowser: Bool
 
-    /// Why there is no code although the user wants one, as a sentence.
+    /// The reason for which a code that the user wants can't be shown, as a sentence.
     struct Obstacle: Error { let sentence: String }
 
     /// These rows are kept free for sentences about clipboard and browser, at most 230 characters together, and the countdown.
     private static func rowsBelow(_ columns: Int) -> Int { (230 + columns - 1) / columns + 2 }
 
-    /// ISO/IEC 18004 asks for four modules; cameras and zbar do with two, where four don't fit.
+    /// ISO/IEC 18004 asks for four modules. Cameras and zbar can read a code with two, if four don't fit.
     private static let margins = [4, 2]
 
-    /// The lines of `text` with the code of `page`, to be written as they are; `nil` where the text stands alone.
+    /// The lines of `text` with the code of `page`, to be written as they are; `nil` if the text stands alone.
     ///
     /// - Parameters:
     ///   - text: clean of control characters.
-    ///   - size: the terminal's; `nil` where it is not known, as on a serial line: the user's word then takes 80 by 24.
+    ///   - size: the terminal's; `nil` if it is not known, as on a serial line: if the user wants a code, 80 by 24 is
+    ///     assumed.
     func lines(
         _ text: [String], page: String, size: (columns: Int, rows: Int)?
     ) throws(Obstacle) -> [String]? {
@@ -85,7 +86,7 @@ struct QRPlacement {
         }
     }
 
-    /// `nil` where the two don't fit beside each other, or it is not known how wide the text is.
+    /// `nil` if the two don't fit beside each other, or if the width of the text is not known.
     private static func beside(_ text: [String], _ painted: [String], _ width: Int, _ columns: Int) -> [String]? {
         let left = (text.map(\.count).max() ?? 0) + 2
         guard left + width <= columns, text.allSatisfy({ $0.utf8.allSatisfy { (0x20..<0x7F).contains($0) } }) else {

@@ -19,7 +19,7 @@ struct StandardInput {
 
     private let descriptor: CInt
     private var buffer: [UInt8] = []
-    /// Where in the buffer the next line begins, and up to where there is no end of it.
+    /// The index in the buffer at which the next line begins; `searched` is the index before which no line ends.
     private var start = 0
     private var searched = 0
     private var isAtEnd = false
@@ -56,7 +56,8 @@ struct StandardInput {
         while true {
             if let end = buffer[searched...].firstIndex(of: UInt8(ascii: "\n")) {
                 let line = try takeText(upTo: end)
-                (start, searched) = (end + 1, end + 1)
+                start = end + 1
+                searched = start
                 return line.hasSuffix("\r") ? String(line.dropLast()) : line
             }
             searched = buffer.count
@@ -71,7 +72,7 @@ struct StandardInput {
             throw CommandLineError.usage("Standard input can't be read: \(String(cString: strerror(errno))).")
         }
         isAtEnd = piece.isEmpty
-        // The lines that were read go away together, and not one by one: each would move all that follows.
+        // The lines that were read are removed together: to remove each by itself would move all bytes after it.
         buffer.removeFirst(start)
         searched -= start
         start = 0
@@ -85,7 +86,8 @@ struct StandardInput {
         guard let text = String(validating: buffer[start..<end], as: UTF8.self) else {
             throw CommandLineError.usage("Standard input is not text in UTF-8.")
         }
-        (start, searched) = (end, end)
+        start = end
+        searched = end
         return text
     }
 }

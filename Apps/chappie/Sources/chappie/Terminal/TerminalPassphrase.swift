@@ -9,7 +9,7 @@ import Synchronization
 
 /// Asks the user for the passphrase, on the terminal itself: standard input may be a pipe.
 struct TerminalPassphrase: PassphraseSource {
-    /// - Returns: `nil` where there is no terminal.
+    /// - Returns: `nil` if the process has no terminal.
     func passphrase(for purpose: PassphrasePurpose) async throws(CredentialStoreError) -> Secret? {
         do {
             return try await onThread { try Self.ask(for: purpose) }
@@ -27,7 +27,7 @@ struct TerminalPassphrase: PassphraseSource {
         switch purpose {
         case .opening(let path): return try ask("Passphrase for \(shown(path)): ", terminal)
         case .creating(let path):
-            // A typing error is no reason to start the sign-in again.
+            // A typing error does not start the sign-in again.
             for _ in 1...3 {
                 let first = try ask("New passphrase for \(shown(path)): ", terminal)
                 if first == (try ask("Repeat the passphrase: ", terminal)) { return first }
@@ -37,7 +37,7 @@ struct TerminalPassphrase: PassphraseSource {
         }
     }
 
-    /// The path, short enough for a line: the file is called by the digest of what it is for.
+    /// The path, short enough for a line: the file's name is a digest of its purpose.
     private static func shown(_ path: String) -> String {
         let home = ProcessInfo.processInfo.environment["HOME"].map { $0 + "/" } ?? ""
         let path = !home.isEmpty && path.hasPrefix(home) ? "~/" + path.dropFirst(home.count) : path
@@ -96,7 +96,7 @@ enum TerminalEcho {
         }
     }
 
-    /// Does nothing where nothing is silenced. The program calls it before every `_exit`.
+    /// Does nothing while the echo is on. The program calls it before every `_exit`.
     static func restore() {
         TerminalState.restore()
         silenced.withLock { silenced in

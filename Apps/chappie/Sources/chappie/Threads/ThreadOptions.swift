@@ -4,15 +4,15 @@ import ChappieSDK
 import ChappieThreadsSQLite
 import Synchronization
 
-/// Which conversation a command goes on with, and whether it is kept.
+/// The conversation that a command continues, and whether it is kept.
 struct ThreadOptions: ParsableArguments {
-    @Flag(name: [.customShort("c"), .customLong("continue")], help: "Go on with the thread that was written last.")
+    @Flag(name: [.customShort("c"), .customLong("continue")], help: "Continue the thread that changed last.")
     var goesOn = false
 
     @Option(
         name: .customLong("thread"),
         help: ArgumentHelp(
-            "Go on with this thread: its id, or enough of its end (see chappie threads).", valueName: "id"))
+            "Continue this thread: its id, or enough of its end (see chappie threads).", valueName: "id"))
     var thread: String?
 
     @Flag(help: "Keep nothing of the conversation.")
@@ -20,14 +20,16 @@ struct ThreadOptions: ParsableArguments {
 
     func validate() throws {
         if goesOn, thread != nil { throw ValidationError("-c and --thread name two threads.") }
-        if ephemeral, goesOn || thread != nil { throw ValidationError("--ephemeral keeps nothing that could go on.") }
+        if ephemeral, goesOn || thread != nil {
+            throw ValidationError("--ephemeral keeps nothing that could be continued.")
+        }
     }
 
-    /// The conversation to ask in, if it is kept; without one it is the client's.
+    /// The conversation to ask in, if it is kept; otherwise the caller uses the client's own.
     ///
     /// - Parameter early: Whether to check the sign-in and the store now, and not in the first turn.
-    /// - Throws: The error that keeps a requested thread from being opened. A new conversation that can't be kept goes on
-    ///   without being kept, and the program says so in a line.
+    /// - Throws: The error for which a requested thread can't be opened. If a new conversation can't be kept, the
+    ///   program says so in a line and continues.
     func kept(by client: ChappieClient, in program: Program, early: Bool = false) async throws -> KeptConversation? {
         let isAsked = goesOn || thread != nil
         guard !ephemeral, let store = isAsked ? try Threads.store(program) : try? program.threads() else { return nil }
@@ -54,35 +56,35 @@ struct ThreadOptions: ParsableArguments {
     }
 }
 
-/// The runtimes of a command.
-final class Runtimes: Sendable {
+/// The runtimes that a command started.
+final class StartedRuntimes: Sendable {
     private let all = Mutex<[ChappieRuntime]>([])
 
     func add(_ runtime: ChappieRuntime) { all.withLock { $0.append(runtime) } }
 
-    /// Waits until they have kept what was said, also where Ctrl-C has cut it.
+    /// Waits until they have kept the messages and answers so far, also after Ctrl-C.
     func settle() async {
         for runtime in all.withLock({ $0 }) { await runtime.settle() }
     }
 }
 
-/// A conversation that is kept, and where.
+/// A conversation that is kept, and its store.
 struct KeptConversation: Sendable {
     let runtime: ChappieRuntime
     let store: LenientThreadStore
 
-    /// How the answer that is asked for next is kept.
+    /// Whether the next answer will be kept.
     var next: AnswerKeeping? {
         get async { await runtime.currentThread.map { AnswerKeeping(thread: $0.id, store: store) } }
     }
 }
 
-/// Keeps what another store takes. A thread that it takes no more of goes on without being kept: a question is answered
-/// although the disk is full.
+/// Keeps threads in another store. If that store takes no more of a thread, the conversation continues without being
+/// kept: a question is answered although the disk is full.
 final class LenientThreadStore: ChappieThreadStore {
     private let store: any ChappieThreadStore
     /// Why threads are not kept, and whether the user knows.
-    private let refusals = Mutex<[String: (error: ChappieThreadStoreError, isTold: Bool)]>([:])
+    private let refusals = Mutex<[String: (error: ChappieThreadStoreError, isNoted: Bool)]>([:])
 
     init(_ store: any ChappieThreadStore) { self.store = store }
 
@@ -93,11 +95,11 @@ final class LenientThreadStore: ChappieThreadStore {
 
     func keeps(_ thread: String) -> Bool { refusals.withLock { $0[thread] == nil } }
 
-    /// Why the thread is not kept, for the user, who is told once.
+    /// The reason for which the thread is not kept. It is given once, for a note to the user.
     func news(of thread: String) -> ChappieThreadStoreError? {
         refusals.withLock { refusals in
-            guard let refusal = refusals[thread], !refusal.isTold else { return nil }
-            refusals[thread]?.isTold = true
+            guard let refusal = refusals[thread], !refusal.isNoted else { return nil }
+            refusals[thread]?.isNoted = true
             return refusal.error
         }
     }
@@ -111,14 +113,15 @@ final class LenientThreadStore: ChappieThreadStore {
         } catch {
             switch error {
             case .conflict, .notFound: throw error
-            // A tool runs in a turn that is kept only if the turn says so: else who goes on with it runs the tool again.
+            // A tool may run only in a turn that is kept with this call; otherwise a later resume would run the tool
+            // again.
             case _ where records.contains(where: { [.toolsCalled, .toolsStarted].contains($0.kind) }): throw error
             default: giveUp(thread.id, error)
             }
         }
     }
 
-    /// Nothing is in the store that the runtime has not written of a thread that is not kept.
+    /// The store has no records of a thread that is not kept, except those written before.
     func records(
         of thread: String, from position: Int
     ) async throws(ChappieThreadStoreError) -> [ChappieThreadRecord] {
@@ -151,9 +154,10 @@ struct AnswerKeeping: Sendable {
     /// Why it is not kept, if the user does not know.
     func news() -> ChappieNotice? {
         store?.news(of: thread).map { error in
-            let told = CommandLineError(error)
-            let reason = [told.message, told.suggestion].compactMap { $0 }.joined(separator: " ")
-            return ChappieNotice(.notKept, "this conversation is not kept. \(reason) (--ephemeral asks for that.)")
+            let problem = CommandLineError(error)
+            let reason = [problem.message, problem.suggestion].compactMap { $0 }.joined(separator: " ")
+            return ChappieNotice(
+                .notKept, "this conversation is not kept. \(reason) (Use --ephemeral if you want that.)")
         }
     }
 }
@@ -164,14 +168,14 @@ extension ChappieNotice.Kind {
 }
 
 extension ChappieThreadStore {
-    /// The thread that a user means by an id, or the beginning or the end of one; `nil` means the one written last.
+    /// The thread with this id; the beginning or the end of an id is enough. `nil` means the thread that changed last.
     ///
     /// - Throws: ``CommandLineError`` if no thread fits, or several do.
     func thread(named name: String?) async throws -> ChappieThreadSummary {
         guard let name else {
             guard let last = try await threads().first else {
                 throw CommandLineError.usage(
-                    "There is no thread yet.", suggestion: "Begin one: chappie ask, or chappie chat.")
+                    "There are no threads yet.", suggestion: "Begin one: chappie ask, or chappie chat.")
             }
             return last
         }
@@ -183,7 +187,7 @@ extension ChappieThreadStore {
         }
         guard found.count == 1 else {
             throw CommandLineError.usage(
-                "\(found.count) threads are called \(name).", suggestion: "Give more of the id.")
+                "\(found.count) threads match \(name).", suggestion: "Give more of the id.")
         }
         return one
     }

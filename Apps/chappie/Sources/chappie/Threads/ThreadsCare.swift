@@ -31,15 +31,15 @@ extension Threads {
 
     struct Verify: ProgramCommand {
         static let configuration = CommandConfiguration(
-            commandName: "verify", abstract: "Read every thread, and say what is damaged (65 where anything is).",
+            commandName: "verify", abstract: "Read every thread and report damage (exit status 65 if there is any).",
             discussion: """
-                --repair makes the index for searches anew, which loses nothing. What a damaged thread still has is given \
-                by chappie threads salvage. With --json: {"problems":[…]}.
+                --repair rebuilds the search index, which loses nothing. chappie threads salvage saves the readable parts \
+                of a damaged thread. With --json: {"problems":[…]}.
                 """)
 
         @OptionGroup var options: GlobalOptions
 
-        @Flag(help: "Make the index for searches anew.")
+        @Flag(help: "Rebuild the search index.")
         var repair = false
 
         func run(in program: Program) async throws {
@@ -57,21 +57,21 @@ extension Threads {
         static let configuration = CommandConfiguration(
             commandName: "salvage", abstract: "Write what can be read of damaged threads into files.",
             discussion: """
-                A file for each thread, ID.json, which import takes; not encrypted. What is there stays as it is: delete \
+                A file for each thread, ID.json, which import takes; not encrypted. The store stays as it is: delete \
                 the damaged threads afterwards. With --json: {"threads":[{"id":…,"records":…,"lost":…},…]}.
                 """)
 
         @OptionGroup var options: GlobalOptions
 
-        @Argument(help: "A folder for the files; it is made.", completion: .directory)
+        @Argument(help: "A folder for the files; it is created.", completion: .directory)
         var folder: String
 
         func run(in program: Program) async throws {
             let store = try Threads.store(program)
             guard mkdir(folder, 0o700) == 0 || errno == EEXIST else {
-                throw CommandLineError.usage("\(folder) can't be made: \(String(cString: strerror(errno))).")
+                throw CommandLineError.usage("\(folder) can't be created: \(String(cString: strerror(errno))).")
             }
-            var told: [ChappieJSON] = []
+            var written: [ChappieJSON] = []
             for id in try await store.salvageableThreads() {
                 let salvaged = try await store.salvage(id)
                 // Without gaps, as import takes them.
@@ -83,7 +83,7 @@ extension Threads {
                 let name = id.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "-") } ? id : "damaged-id"
                 let text = try ChappieThread(id: id, records: records).json.serialized() + "\n"
                 try OutputFile("\(folder)/\(name).json").write(text)
-                told.append([
+                written.append([
                     "id": .string(id), "records": .integer(records.count), "lost": .integer(salvaged.lost.count),
                 ])
                 if !options.json {
@@ -92,8 +92,8 @@ extension Threads {
                             + (salvaged.isEndUnknown ? ", maybe more at its end" : ""))
                 }
             }
-            if options.json { program.console.json(["threads": .array(told)]) }
-            if told.isEmpty { program.console.note("There is nothing to read.") }
+            if options.json { program.console.json(["threads": .array(written)]) }
+            if written.isEmpty { program.console.note("There is nothing to read.") }
         }
     }
 
@@ -101,8 +101,8 @@ extension Threads {
         static let configuration = CommandConfiguration(
             commandName: "rekey", abstract: "Encrypt the threads with a new key.",
             discussion: """
-                The new key is stored first and the old one removed last; what was interrupted is finished by the next \
-                call. With --json: {"rekeyed":true}.
+                The new key is stored first and the old one removed last; the next call finishes an \
+                interrupted one. With --json: {"rekeyed":true}.
                 """)
 
         @OptionGroup var options: GlobalOptions

@@ -13,7 +13,7 @@ extension Threads {
 
         @OptionGroup var options: GlobalOptions
         @Argument(help: "The thread.") var thread: String
-        @Argument(help: "The title; an empty one takes it away.") var title: String
+        @Argument(help: "The title; an empty one removes it.") var title: String
 
         func run(in program: Program) async throws {
             let store = try Threads.store(program)
@@ -25,7 +25,7 @@ extension Threads {
 
     struct Archive: ProgramCommand {
         static let configuration = CommandConfiguration(
-            commandName: "archive", abstract: "Take a thread out of the list; it stays, and can be found.",
+            commandName: "archive", abstract: "Hide a thread from the list; search still finds it.",
             discussion: "With --json: {\"thread\":…}.")
 
         @OptionGroup var options: GlobalOptions
@@ -36,13 +36,13 @@ extension Threads {
             let thread = try await store.thread(named: thread)
             try await store.archive(thread.id)
             program.say(
-                ["thread": .string(thread.id)], "Archived. chappie threads unarchive \(thread.shortID) takes it back.")
+                ["thread": .string(thread.id)], "Archived. chappie threads unarchive \(thread.shortID) puts it back.")
         }
     }
 
     struct Unarchive: ProgramCommand {
         static let configuration = CommandConfiguration(
-            commandName: "unarchive", abstract: "Take a thread back into the list.",
+            commandName: "unarchive", abstract: "Put an archived thread back into the list.",
             discussion: "With --json: {\"thread\":…}.")
 
         @OptionGroup var options: GlobalOptions
@@ -59,7 +59,7 @@ extension Threads {
     struct Delete: ProgramCommand {
         static let configuration = CommandConfiguration(
             commandName: "delete", abstract: "Remove threads for good.",
-            discussion: "On a terminal it asks first; elsewhere it takes --force. With --json: {\"deleted\":[…]}.")
+            discussion: "On a terminal it asks first; elsewhere it needs --force. With --json: {\"deleted\":[…]}.")
 
         @OptionGroup var options: GlobalOptions
         @Flag(name: .shortAndLong, help: "Don't ask.") var force = false

@@ -14,7 +14,7 @@ struct Threads: ParsableCommand {
         commandName: "threads", abstract: "List, read, find, export and tidy up the conversations that are kept.",
         discussion: """
             Conversations of ask and chat are kept in $XDG_STATE_HOME/chappie/threads (~/.local/state/chappie/threads), \
-            encrypted; the key is where the sign-in is. ask -c goes on with the last one, --ephemeral keeps nothing. A \
+            encrypted; the key is stored with the sign-in. ask -c continues the last one, --ephemeral keeps nothing. A \
             thread is named by its id, or enough of the id's end. They may take 512 MiB, or as many as \
             CHAPPIE_THREADS_LIMIT says.
             """,
@@ -34,7 +34,7 @@ struct Threads: ParsableCommand {
 
     struct List: ProgramCommand {
         static let configuration = CommandConfiguration(
-            commandName: "list", abstract: "List the threads, the one that was written last first.",
+            commandName: "list", abstract: "List the threads, the latest change first.",
             discussion: "With --json: {\"threads\":[{\"id\":…,\"title\":…,\"turns\":…},…]}.")
 
         @OptionGroup var options: GlobalOptions
@@ -42,7 +42,7 @@ struct Threads: ParsableCommand {
         @Flag(help: "Also list archived threads.")
         var all = false
 
-        @Option(name: .shortAndLong, help: "List so many at most (default: 50 on a terminal, else all).")
+        @Option(name: .shortAndLong, help: "The most threads to list (default: 50 on a terminal, else all).")
         var limit: Int?
 
         func run(in program: Program) async throws {
@@ -59,7 +59,7 @@ struct Threads: ParsableCommand {
             }
             let width = isTerminal ? TerminalState.size()?.columns : nil
             for line in table.lines(isTerminal: isTerminal, width: width) { program.console.line(line) }
-            if threads.isEmpty { program.console.note("There is no thread yet.") }
+            if threads.isEmpty { program.console.note("There are no threads yet.") }
             if shown.count < threads.count {
                 program.console.note("… and \(threads.count - shown.count) more: --limit.")
             }
@@ -100,13 +100,13 @@ struct Threads: ParsableCommand {
         @OptionGroup var options: GlobalOptions
 
         @Option(
-            help: ArgumentHelp("What was said since then alone: 2026-11-01, or 7d, 12h, 4w.", valueName: "when"))
+            help: ArgumentHelp("Only messages since then: 2026-11-01, or 7d, 12h, 4w.", valueName: "when"))
         var since: String?
 
-        @Option(name: .shortAndLong, help: "Threads whose last turn used this model alone.")
+        @Option(name: .shortAndLong, help: "Only threads whose last turn used this model.")
         var model: String?
 
-        @Option(name: .shortAndLong, help: "Find so many at most.")
+        @Option(name: .shortAndLong, help: "The most hits to show.")
         var limit = 20
 
         @Argument(help: "The words.")
@@ -114,7 +114,8 @@ struct Threads: ParsableCommand {
 
         func run(in program: Program) async throws {
             let query = ChappieThreadQuery(
-                words.joined(separator: " "), since: try since.map { try Moment.parse($0, now: Date()) }, model: model,
+                words.joined(separator: " "), since: try since.map { try DateArgument.parse($0, now: Date()) },
+                model: model,
                 limit: limit)
             let hits = try await Threads.store(program).search(query)
             guard !options.json else {
@@ -138,13 +139,13 @@ struct Threads: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "export", abstract: "Write a thread as JSON, JSON lines, Markdown or a page for browsers.",
             discussion: """
-                json and jsonl are complete, and come back with import. What is exported is not encrypted. Without \
-                --format the file's name says it: .json, .jsonl, .md, .html.
+                json and jsonl are complete, and import reads them. An export is not encrypted. Without --format the \
+                file's name decides: .json, .jsonl, .md, .html.
                 """)
 
         @OptionGroup var options: GlobalOptions
 
-        @Option(help: "json, jsonl, markdown or html (default: as the file's name says, else json).")
+        @Option(help: "json, jsonl, markdown or html (default: by the file's name, else json).")
         var format: ChappieThreadFormat?
 
         @Option(
@@ -167,11 +168,11 @@ struct Threads: ParsableCommand {
 
     struct Import: ProgramCommand {
         static let configuration = CommandConfiguration(
-            commandName: "import", abstract: "Keep threads that were exported, or those of other programs.",
+            commandName: "import", abstract: "Import exported threads, or threads of other programs.",
             discussion: """
                 Takes what export gives as json or jsonl, session files of the Codex CLI (rollout-….jsonl), folders of \
-                these (~/.codex/sessions), and the log database of llm (logs.db). A thread that is there already is left \
-                alone. With --json: {"imported":[…],"present":[…],"left_out":{…}}.
+                these (~/.codex/sessions), and the log database of llm (logs.db). A thread that is there already stays \
+                as it is. With --json: {"imported":[…],"present":[…],"left_out":{…}}.
                 """)
 
         @OptionGroup var options: GlobalOptions
@@ -206,10 +207,10 @@ struct Threads: ParsableCommand {
 
     struct Resume: ProgramCommand {
         static let configuration = CommandConfiguration(
-            commandName: "resume", abstract: "Go on with a turn that was cut, or waits for an approval.",
+            commandName: "resume", abstract: "Continue a turn that was interrupted or waits for an approval.",
             discussion: """
-                Tools that may have run already are not run again; the model is told so. The model and the effort are \
-                those that the turn began with. With --json: the lines of chappie ask.
+                Tools that may have run already are not run again, and the model learns that. The turn keeps its model \
+                and its effort. With --json: the lines of chappie ask.
                 """)
 
         @OptionGroup var options: GlobalOptions
@@ -223,7 +224,7 @@ struct Threads: ParsableCommand {
             let approval = ToolApproval(
                 approvesAll: answerOptions.approveTools, reader: TerminalLineReader(console: program.console))
             let client = try program.client(answerOptions, approval: approval)
-            // A sign-in that is missing is no part of the turn.
+            // The turn does not fail because of a missing sign-in.
             _ = try await client.accountInfo()
             let runtime = program.runtime(client, store)
             let thread = try await runtime.openThread(try await store.thread(named: thread).id)
@@ -232,7 +233,7 @@ struct Threads: ParsableCommand {
         }
     }
 
-    // MARK: What they share
+    // MARK: Shared by the commands
 
     static func read(_ name: String?, from store: any ChappieThreadStore) async throws -> ChappieThread {
         try await store.thread(store.thread(named: name).id)
@@ -258,9 +259,9 @@ extension ChappieThreadSummary {
     }
 }
 
-/// A moment as users write it.
-enum Moment {
-    /// `2026-11-01` (midnight, local time), `2026-11-01T12:00:00Z`, or so long ago: `30m`, `12h`, `7d`, `4w`.
+/// A date on the command line.
+enum DateArgument {
+    /// Reads `2026-11-01` (midnight, local time), `2026-11-01T12:00:00Z`, or a time ago: `30m`, `12h`, `7d`, `4w`.
     static func parse(_ text: String, now: Date) throws -> Date {
         let units = ["m": 60.0, "h": 3600, "d": 86_400, "w": 604_800]
         if let unit = text.last.flatMap({ units[String($0)] }), let count = Double(text.dropLast()), count >= 0,
@@ -271,6 +272,6 @@ enum Moment {
         if let date = try? Date.ISO8601FormatStyle().parse(text) { return date }
         if let day = Date.localDay(text) { return day }
         throw CommandLineError.usage(
-            "\(text) is no moment.", suggestion: "Write a day (2026-11-01), or how long ago: 12h, 7d, 4w.")
+            "\(text) is not a date.", suggestion: "Write a day (2026-11-01), or how long ago: 12h, 7d, 4w.")
     }
 }

@@ -38,11 +38,11 @@ struct CommandLineTools: Sendable {
     }
 }
 
-/// A server whose tools that can't be used are told to the user, once each.
+/// A server. It notes each of its tools that can't be used, once.
 private final class NotedServer: ChappieToolProvider {
     private let server: ChappieMCPServer
     private let console: Console
-    private let told = Mutex<Set<ChappieMCPSkippedTool>>([])
+    private let noted = Mutex<Set<ChappieMCPSkippedTool>>([])
 
     init(server: ChappieMCPServer, console: Console) {
         self.server = server
@@ -51,7 +51,7 @@ private final class NotedServer: ChappieToolProvider {
 
     func tools() async throws -> [ChappieHostTool] {
         let tools = try await server.tools()
-        for skipped in server.skippedTools where told.withLock({ $0.insert(skipped).inserted }) {
+        for skipped in server.skippedTools where noted.withLock({ $0.insert(skipped).inserted }) {
             console.note("chappie: the tool \(skipped.name) of \(server.name) is left out. \(skipped.reason)")
         }
         return tools
@@ -64,7 +64,7 @@ final class ToolServers: Sendable {
 
     func add(_ more: [ChappieMCPServer]) { servers.withLock { $0 += more } }
 
-    /// Ends them, all at once, and waits for that. In a task of its own: Ctrl-C may have cancelled this one.
+    /// Ends all of them at once and waits for that, in a task of its own: Ctrl-C may have cancelled this task.
     func end() async {
         let servers = servers.withLock(\.self)
         for server in servers { server.close() }

@@ -27,7 +27,7 @@ final class ToolApproval: Sendable {
 
     // MARK: The order on the screen
 
-    /// What came before the question has been written: the question may follow.
+    /// The text before the question has been written: the question may follow.
     func announce(_ request: ChappieApprovalRequest) { announcement(of: request.id).fulfil(.success(())) }
 
     private func announcement(of id: String) -> Promise<Void> {
@@ -96,7 +96,7 @@ final class ToolApproval: Sendable {
         case once, always, edit, view, no
         /// Ctrl-C, which ends the turn.
         case stop
-        /// Not one of these.
+        /// None of the letters above.
         case unclear
 
         init(_ entry: LineEditor.Entry) {
@@ -134,7 +134,7 @@ final class ToolApproval: Sendable {
         let shown = isWhole ? members[...] : members.prefix(shownArguments)
         var room = isWhole ? Int.max : shownLength
         for (index, member) in shown.enumerated() {
-            // What short arguments leave is for those after them.
+            // Room that short arguments leave is given to the arguments after them.
             let argument = cut(
                 "\(written(.string(member.name))): \(written(member.value))", to: room / (shown.count - index))
             room -= min(room, argument.unicodeScalars.count)
@@ -150,7 +150,7 @@ final class ToolApproval: Sendable {
         let count = call.argumentsJSON?.object?.members.count
         let arguments =
             switch count {
-            case nil: "arguments that are no object"
+            case nil: "arguments that are not an object"
             case 0: "no arguments"
             case 1: "1 argument"
             case let count?: "\(count) arguments"

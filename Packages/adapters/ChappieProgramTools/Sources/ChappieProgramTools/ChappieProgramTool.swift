@@ -12,26 +12,26 @@ import Synchronization
 ///     path: "/usr/local/bin/weather", policy: .automatic)
 /// let client = Chappie.client(tools: [weather.hostTool])
 /// ```
-/// It is started without a shell, for each call anew, in a session of its own. When its call is cancelled, or its output is over
-/// the limit, it gets SIGTERM, and a second later SIGKILL with its whole process group.
+/// It is started without a shell, for each call anew, in a session of its own. If its call is cancelled, or its output
+/// is over the limit, it gets SIGTERM, and a second later SIGKILL with its whole process group.
 public struct ChappieProgramTool: Sendable, Hashable {
-    /// What the model calls it: 1 to 64 letters, digits, `_` and `-`.
+    /// The tool's name for the model: 1 to 64 letters, digits, `_` and `-`.
     public var name: String
-    /// Tells the model when to use it.
+    /// Explains to the model when to use it.
     public var description: String
     /// The arguments that it takes: a JSON Schema of an object.
     public var inputSchema: ChappieJSONValue
-    /// Where the program is: an absolute path.
+    /// The program's absolute path.
     public var path: String
     /// The program's own arguments. Every process of the machine can read them: never a secret.
     public var arguments: [String]
     /// All variables that it gets.
     public var environment: [String: String]
-    /// Where it starts; `nil` is where this process is.
+    /// The program's working directory; `nil` means this process's own.
     public var workingDirectory: String?
     /// Whether the user is asked before each call.
     public var policy: ChappieToolPolicy
-    /// For a call.
+    /// The longest time for a call.
     public var timeout: Duration
     /// Whether no other tool runs beside it.
     public var runsAlone: Bool
@@ -104,14 +104,14 @@ public struct ChappieProgramTool: Sendable, Hashable {
     /// Runs the program once.
     ///
     /// - Parameter input: the arguments of a call.
-    /// - Returns: its output; a failure, with the end of its standard error, for another exit code than 0, and for one that
+    /// - Returns: its output; a failure, with the end of its standard error, if it exits with another code than 0,
     ///   can't be started or prints too much.
     /// - Throws: `CancellationError` when the task is cancelled. The program has ended then, and its process group with it.
     public func run(_ input: ChappieJSONValue) async throws -> ChappieToolResult {
         let input = input.serializedBytes() + [UInt8(ascii: "\n")]
         let invocation = ProgramInvocation(
             path: path, arguments: arguments, environment: environment, workingDirectory: workingDirectory)
-        let run = Run(outputLimit: outputLimit)
+        let run = ProgramOutput(outputLimit: outputLimit)
         let program: PipedProgram
         do throws(StartFailure) {
             program = try PipedProgram(invocation, inputLimit: input.count, endsGroup: false) { run.received($0) }
@@ -131,15 +131,15 @@ public struct ChappieProgramTool: Sendable, Hashable {
         }
     }
 
-    /// In a task of its own, which nothing cancels: this process may end a moment later.
-    private func end(_ program: PipedProgram, _ run: Run) async {
+    /// Waits in a task of its own, which nothing cancels: this process may end a moment later.
+    private func end(_ program: PipedProgram, _ run: ProgramOutput) async {
         program.end(patience: .zero, grace: Self.grace)
         _ = await uncancelled { try? await run.exitCode.value() }
     }
 }
 
 /// The output of a program so far, and its end.
-private final class Run: Sendable {
+private final class ProgramOutput: Sendable {
     private let said = Mutex<(output: [UInt8], errors: [UInt8])>(([], []))
     private let outputLimit: Int
     /// Fulfilled at the end, and before when the output is over its limit.
@@ -168,7 +168,7 @@ private final class Run: Sendable {
 
     func result(isTooMuch: Bool, _ limit: Int) -> ChappieToolResult {
         let (output, errors) = said.withLock { $0 }
-        // Bytes that are no UTF-8, such as half of the last character, become U+FFFD.
+        // Bytes that are not UTF-8, such as half of the last character, become U+FFFD.
         let text = String(decoding: output.prefix(limit), as: UTF8.self)
         if isTooMuch {
             return ChappieToolResult(

@@ -17,13 +17,15 @@ import FoundationEssentials
 /// }
 /// ```
 ///
-/// A program gets the arguments as JSON on its standard input, and its standard output is the result. Every entry may have
-/// `args`, `env` (variables beside `PATH`, `HOME` and `LANG`), `passEnv` (names of variables that are passed on), `cwd` (from
-/// the manifest's folder; default: where this process was started), `policy` (`ask`, which is the default, `automatic` or
-/// `deny`) and `timeout` (seconds for a call; default: 60 for a program, 300 for a server). A `command` without a slash is
-/// looked up in `PATH`, another one from the manifest's folder. A member that is not known here is an error.
+/// A program gets the arguments as JSON on its standard input, and its standard output is the result. Every entry may
+/// have `args`, `env` (variables beside `PATH`, `HOME` and `LANG`), `passEnv` (names of variables that are passed on),
+/// `cwd` (from the manifest's folder; default: this process's working directory), `policy` (`ask`, which is the
+/// default, `automatic` or `deny`) and `timeout` (seconds for a call; default: 60 for a program, 300 for a server). A
+/// `command` without a slash is looked up in `PATH`, another command from the manifest's folder. An unknown member is
+/// an error.
 public struct ChappieToolManifest: Sendable, Hashable {
-    /// A Model Context Protocol server, as the manifest describes it: what `ChappieMCPServer` of ChappieMCP is made of.
+    /// A Model Context Protocol server, as the manifest describes it: the values for a `ChappieMCPServer` of
+    /// ChappieMCP.
     public struct Server: Sendable, Hashable {
         /// Groups its tools for the model: 1 to 64 letters, digits, `_` and `-`.
         public var name: String
@@ -31,7 +33,7 @@ public struct ChappieToolManifest: Sendable, Hashable {
         public var command: [String]
         /// All variables that it gets.
         public var environment: [String: String]
-        /// Where it starts; `nil` is where this process is.
+        /// The program's working directory; `nil` means this process's own.
         public var workingDirectory: String?
         /// Whether the user is asked before each call.
         public var policy: ChappieToolPolicy
@@ -69,7 +71,9 @@ public struct ChappieToolManifest: Sendable, Hashable {
         variable: @escaping (String) -> String? = { ProcessInfo.processInfo.environment[$0] }
     ) throws(ChappieToolManifestError) {
         let value: ChappieJSON
-        do throws(ChappieJSONError) { value = try ChappieJSON(parsing: json) } catch {
+        do throws(ChappieJSONError) {
+            value = try ChappieJSON(parsing: json)
+        } catch {
             throw ChappieToolManifestError(file: file, reason: error.errorDescription ?? "It is not JSON.")
         }
         do throws(ManifestFault) {
@@ -84,7 +88,7 @@ public struct ChappieToolManifest: Sendable, Hashable {
         }
     }
 
-    /// Where a manifest is, for what it says by name.
+    /// A manifest's folder and environment, for the paths and variables in it.
     private struct Place {
         /// Ends with a slash.
         let folder: String
@@ -105,7 +109,7 @@ public struct ChappieToolManifest: Sendable, Hashable {
                 throw ManifestFault(path: "\(path).name", what: "is the name of an earlier tool")
             }
             let program = try Self.invocation(entry.program, path, place)
-            // A decoder loses the order of the members, in which the model reads them.
+            // A decoder loses the order of the members, and the model reads them in that order.
             let schema = entry.inputSchema == nil ? nil : json["tools"]?[index]?["inputSchema"]
             tools.append(
                 ChappieProgramTool(
@@ -149,7 +153,7 @@ public struct ChappieToolManifest: Sendable, Hashable {
     }
 }
 
-/// Why a manifest of tools can't be used, and where in it.
+/// The reason for which a manifest of tools can't be used, and the place of the mistake in it.
 public struct ChappieToolManifestError: ChappieError, Hashable {
     /// The file.
     public let file: String

@@ -34,7 +34,7 @@ struct ManifestFault: Error {
         return "\(type)".hasPrefix("Array<") || "\(type)".hasPrefix("Unkeyed") ? "an array" : "an object"
     }
 
-    /// The first object that has a member twice: a decoder takes one of them, and does not say which. A schema may.
+    /// The first object that has a member twice: a decoder takes either of them without an error. A schema may have it.
     init?(doublesIn json: ChappieJSON, at path: [any CodingKey] = []) {
         for (index, element) in (json.array ?? []).enumerated() {
             if let fault = ManifestFault(doublesIn: element, at: path + [AnyKey(index)]) {
@@ -120,7 +120,7 @@ struct ManifestServer: Decodable {
     }
 }
 
-/// The members that both have.
+/// The members that tools and servers share.
 struct ManifestProgram: Decodable {
     static let timeoutWords = "seconds, more than 0 and at most 86400"
 
@@ -141,7 +141,7 @@ struct ManifestProgram: Decodable {
         passedVariables = try members.given([ManifestText].self, .passEnv)?.map(\.text) ?? []
         variables = try members.given([String: ManifestText].self, .env)?.mapValues(\.text) ?? [:]
         for name in variables.keys.sorted() where name.isEmpty || name.contains("=") {
-            throw ManifestFault(members.codingPath + [Key.env, AnyKey(name)], "is no name of a variable")
+            throw ManifestFault(members.codingPath + [Key.env, AnyKey(name)], "is not the name of a variable")
         }
         workingDirectory = try members.given(ManifestText.self, .cwd)?.text
         policy = try members.given(ManifestText.self, .policy).map { ChappieToolPolicy(rawValue: $0.text) } ?? .ask
@@ -173,7 +173,9 @@ struct ManifestSchema: Decodable {
         guard json["type"]?.string == "object" else {
             throw ManifestFault(decoder.codingPath, "must be a JSON Schema of an object")
         }
-        do throws(ChappieJSONSchemaError) { try ChappieJSONSchema(json).check() } catch {
+        do throws(ChappieJSONSchemaError) {
+            try ChappieJSONSchema(json).check()
+        } catch {
             let reason = error.reason.hasSuffix(".") ? String(error.reason.dropLast()) : error.reason
             throw ManifestFault(decoder.codingPath, "can't be used, at \"\(error.path)\": \(reason)")
         }
@@ -216,7 +218,7 @@ extension Decoder {
 }
 
 extension KeyedDecodingContainer {
-    /// The member's value; `nil` if there is none. Null is no value of any type here.
+    /// The member's value; `nil` if it is missing. Null has the wrong type for every member here.
     fileprivate func given<Value: Decodable>(_ type: Value.Type, _ key: Key) throws -> Value? {
         contains(key) ? try decode(type, forKey: key) : nil
     }

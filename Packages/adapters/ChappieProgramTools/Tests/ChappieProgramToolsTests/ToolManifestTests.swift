@@ -89,7 +89,7 @@ struct ToolManifestTests {
             (#"{"tools":[{"name":"a","command":"sh","env":{"A":1}}]}"#, "tools[0].env.A must be a string."),
             (
                 #"{"tools":[{"name":"a","command":"sh","env":{"A=B":"1"}}]}"#,
-                "tools[0].env.A=B is no name of a variable."
+                "tools[0].env.A=B is not the name of a variable."
             ),
             (#"{"tools":[{"name":"a","command":"sh","passEnv":"A"}]}"#, "tools[0].passEnv must be an array."),
             (

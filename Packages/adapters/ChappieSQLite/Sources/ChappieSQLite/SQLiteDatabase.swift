@@ -1,6 +1,6 @@
 import CSQLite
 
-/// What SQLite says of a call that failed.
+/// SQLite's error for a call that failed.
 @_spi(ChappieInternals) public struct SQLiteFailure: Error, Sendable, Hashable {
     /// The result code, with its extension (https://www.sqlite.org/rescode.html).
     public let code: Int32
@@ -18,7 +18,7 @@ import CSQLite
     case bytes([UInt8])
 }
 
-/// A row that a statement stands at.
+/// The current row of a statement.
 @_spi(ChappieInternals) public struct SQLiteRow {
     fileprivate let statement: OpaquePointer
 
@@ -53,8 +53,8 @@ import CSQLite
 
 /// A connection to an SQLite database, for one thread at a time. Statements are prepared once and kept.
 ///
-/// Its functions throw the error that its owner makes of SQLite's, so that what the owner throws in a transaction passes
-/// through with its type.
+/// Its functions throw the error that its owner makes of SQLite's. An error that the owner throws in a transaction
+/// passes through with its type.
 @_spi(ChappieInternals) public final class SQLiteDatabase<Failure: Error> {
     private let handle: OpaquePointer
     private let failure: (SQLiteFailure) -> Failure
@@ -94,8 +94,8 @@ import CSQLite
         sqlite3_busy_timeout(handle, CInt(patience / .milliseconds(1)))
     }
 
-    /// Opens a file that is only read, and may come from anybody: nothing of its schema runs, no value is over 64 MiB, and
-    /// after 500 million steps its statements end.
+    /// Opens a file to read it only. The file may come from an attacker: nothing of its schema runs, no value is over
+    /// 64 MiB, and after 500 million steps its statements end.
     ///
     /// - Parameter failure: the owner's error for SQLite's.
     public convenience init(
@@ -120,7 +120,7 @@ import CSQLite
         sqlite3_close_v2(handle)
     }
 
-    /// As a URI's path has it (RFC 3986, section 2.1).
+    /// Escaped for the path of a URI (RFC 3986, section 2.1).
     private static func escaped(_ path: String) -> String {
         path.utf8.reduce(into: "") { escaped, byte in
             switch byte {
@@ -156,7 +156,7 @@ import CSQLite
     /// Runs a statement to its end; its rows, if it has any, are passed over.
     public func run(_ sql: String, _ values: SQLiteValue...) throws(Failure) { try each(sql, values) { _ in true } }
 
-    /// What `read` makes of each row.
+    /// The results of `read`, which is called with each row.
     public func rows<Output>(
         _ sql: String, _ values: SQLiteValue..., read: (SQLiteRow) throws(Failure) -> Output
     ) throws(Failure) -> [Output] {
@@ -210,7 +210,7 @@ import CSQLite
 
     // MARK: Transactions
 
-    /// All of `body`'s changes, for good, or none. No other process writes meanwhile.
+    /// All of `body`'s changes are kept, or none. No other process writes meanwhile.
     public func transaction<Output>(_ body: () throws(Failure) -> Output) throws(Failure) -> Output {
         try enclosed(by: "BEGIN IMMEDIATE", body)
     }
@@ -229,7 +229,7 @@ import CSQLite
             try run("COMMIT")
             return output
         } catch {
-            // SQLite may have done so by itself; then this is an error that says nothing new.
+            // SQLite may have rolled back by itself; then this fails, and the error is of no use.
             try? run("ROLLBACK")
             throw error
         }

@@ -8,21 +8,23 @@ import Synchronization
 
 /// Keeps threads in a file of this machine: an SQLite database, encrypted unless plain text is asked for.
 ///
-/// Several processes may use one folder at once. What ``append(_:to:at:)`` has returned for survives a crash and a power
-/// cut. An append costs the same however long the thread is. What is deleted is overwritten; only the words of a deleted
-/// thread may stay in a large index for a while (digests of words, with encryption), since 8 MiB of it are cleaned at once.
+/// Several processes may use one folder at once. After ``append(_:to:at:)`` has returned, its records survive a crash
+/// and a power cut. An append costs the same however long the thread is. Deleted records are overwritten; only the
+/// words of a deleted thread may stay in a large index for a while (digests of words, with encryption), since 8 MiB of
+/// it are cleaned at once.
 ///
-/// **What is encrypted**: every record, title and preview, with AES-256-GCM, bound to its thread, its position and its
-/// kind, so that records that were exchanged, moved or cut off by hand are noticed (`damaged`). The index for searches
-/// holds keyed digests of words. In the open are the threads' ids, and the positions, kinds, dates and sizes of records,
-/// and which records have words in common. An old copy of the whole file in the file's place is not noticed.
+/// **Encrypted** are every record, title and preview, with AES-256-GCM, bound to their thread, position and kind, so
+/// that records that were exchanged, moved or cut off by hand are noticed (`damaged`). The search index holds keyed
+/// digests of words. Not encrypted are the threads' ids, and the positions, kinds, dates and sizes of records; the
+/// index also shows which records have words in common. An old copy of the whole file in the file's place is not
+/// noticed.
 ///
 /// The key is kept by a `CredentialStore`: the keyring, as a rule. Without it the threads are gone.
 ///
 /// **It refuses** (`unsafeFile`) a folder or file that belongs to another user, that others may read or write, or that is a
 /// symbolic link.
 public final class ChappieFileThreadStore: ChappieThreadStore {
-    /// The folder; `nil` where there is no home directory to have it in.
+    /// The folder; `nil` if it would be in the home directory and there is none.
     public var directory: String? { try? folder.get().path }
     /// How the files are protected.
     public let storagePolicy: ChappieFileThreadStoreStoragePolicy
@@ -34,12 +36,12 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
     private let queue = DispatchQueue(label: "chappie.threads")
     /// Used on the queue alone.
     private let database = Mutex<ThreadDatabase?>(nil)
-    /// Once read; never with `.complete`.
+    /// The keys, once read; never with `.complete`.
     private let keptKeys = Mutex<[RecordSealer]?>(nil)
     /// With `.complete` alone.
     private let openTurns = Mutex(KeysOfOpenTurns())
 
-    /// Touches nothing yet: what is wrong with the folder or the key is thrown by the first call that needs them.
+    /// Touches nothing yet: the first call that needs the folder or the key reports a problem with it.
     ///
     /// - Parameters:
     ///   - directory: An absolute path. Default: `$XDG_STATE_HOME/chappie/threads`, or `~/.local/state/chappie/threads`.
@@ -105,7 +107,7 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
                 holdKeys(protection.sealers, for: records, of: thread.id)
             }
         } catch {
-            // Its caller appends to a thread that has grown once more; with any other error the turn is over.
+            // The caller tries again if the thread has grown meanwhile; any other error ends the turn.
             if case .conflict(_, let expected, let actual) = error, actual > expected { throw error }
             openTurns.withLock { $0.close(records.compactMap(\.turnID), in: thread.id) }
             throw error
@@ -139,11 +141,11 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
 
     // MARK: Care
 
-    /// Gives the threads a new key: it is stored first, then everything is sealed with it, in small steps beside which
-    /// other processes go on, and the old key is removed last. Where it was interrupted, the next call finishes it.
-    /// Nothing happens to plain text.
+    /// Gives the threads a new key: it is stored first, then everything is sealed with it, in small steps between which
+    /// other processes can work, and the old key is removed last. After an interruption the next call finishes it.
+    /// Plain text stays as it is.
     ///
-    /// - Throws: `damaged` where something can't be opened with the old key, which then stays; `busy` while another
+    /// - Throws: `damaged` if something can't be opened with the old key, which then stays; `busy` while another
     ///   process does the same.
     public func rotateKey() async throws(ChappieThreadStoreError) {
         guard let facts = try await opened(), facts.isSealed else { return }
@@ -167,9 +169,9 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
         }
     }
 
-    /// Reads everything and looks at the index; what is wrong, or nothing.
+    /// Reads everything, and checks the search index. It returns the problems, or an empty array.
     ///
-    /// - Throws: What keeps it from looking, `damaged` where not even the list of threads is there.
+    /// - Throws: The error that prevents reading; `damaged` if even the list of threads can't be read.
     public func verify() async throws(ChappieThreadStoreError) -> [ChappieThreadStoreError] {
         guard let facts = try await opened() else { return [] }
         return try await perform(facts) { database, protection throws(StoreError) in
@@ -177,18 +179,18 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
         }
     }
 
-    /// Makes the index for searches anew, where ``verify()`` found it damaged; the threads must be whole.
+    /// Rebuilds the search index after ``verify()`` found it damaged; the threads must be whole.
     public func rebuildIndex() async throws(ChappieThreadStoreError) {
         guard let facts = try await opened() else { return }
         try await perform(facts) { database, protection throws(StoreError) in try database.rebuildIndex(protection) }
     }
 
-    /// The ids of the threads of which something can be read, also where ``summaries()`` can't list them.
+    /// The ids of the threads that can be read at least in part, even if ``summaries()`` can't list them.
     public func salvageableThreads() async throws(ChappieThreadStoreError) -> [String] {
         try await salvaging { database, _ in database.salvageableThreads() } ?? []
     }
 
-    /// What can still be read of a damaged thread. Deleting the thread afterwards makes the rest of the store whole.
+    /// The readable parts of a damaged thread. Deleting the thread afterwards makes the rest of the store whole.
     public func salvage(_ thread: String) async throws(ChappieThreadStoreError) -> ChappieSalvagedThread {
         let salvaged = try await salvaging { database, protection throws(StoreError) in
             try database.salvage(thread, protection)
@@ -197,7 +199,7 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
         return salvaged
     }
 
-    /// On a connection of its own that also takes a file that was cut; `nil` when there is no store.
+    /// Uses a connection of its own that also opens a file that was cut; `nil` if the folder has no store.
     private func salvaging<Output: Sendable>(
         _ work: @escaping @Sendable (ThreadDatabase, ThreadProtection) throws(StoreError) -> Output
     ) async throws(StoreError) -> Output? {
@@ -214,7 +216,7 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
 
     // MARK: Opening
 
-    /// `nil` when there is no store in the folder.
+    /// `nil` if the folder has no store.
     private func opened() async throws(StoreError) -> ThreadDatabase.Facts? {
         let folder = try folder.get()
         return try await onDisk { [self] database throws(StoreError) in
@@ -222,7 +224,7 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
                 try checkPolicy(database.facts)
             } else if let file = try folder.existing(), let found = try ThreadDatabase(file) {
                 try checkPolicy(found.facts)
-                // What keeps a tag from being written, a full disk for one, must not keep threads from being read.
+                // A failure to write the tag, such as a full disk, must not prevent reading threads.
                 try? folder.exclude(storagePolicy.isExcludedFromBackup)
                 database = found
             }
@@ -266,7 +268,7 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
         return facts
     }
 
-    /// Nothing is ever protected less than it was asked for.
+    /// Files never have less protection than the policy asks for.
     private func checkPolicy(_ facts: ThreadDatabase.Facts) throws(StoreError) {
         let path = try folder.get().path
         switch (facts.isSealed, storagePolicy.fileProtection) {

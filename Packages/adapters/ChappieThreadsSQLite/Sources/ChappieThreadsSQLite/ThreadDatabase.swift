@@ -6,14 +6,15 @@
 ///
 /// Form 1 of the file (`user_version`):
 /// - `store`: one row. `key` names the key that new records are sealed with, `state` holds how many threads there are.
-/// - `threads`: a row for each. `count` is where it ends, `summary` the sealed summary, which belongs to this count.
+/// - `threads`: a row for each. `count` is the number of its records, `summary` the sealed summary, which belongs to
+///   this count.
 /// - `records`: `id` is the thread's number · 2³² + the position: records of a thread are neighbours.
 /// - `search`: FTS5, with the ids of the records.
 ///
-/// In the open are ids of threads, positions, kinds, dates, sizes, and with encryption the digests of words: which records
-/// share words, not which words.
+/// Not encrypted are ids of threads, positions, kinds, dates, sizes, and with encryption the digests of words: they
+/// show which records share words, but not the words.
 final class ThreadDatabase {
-    /// What has to be known of a database before it can be used.
+    /// The facts about a database that a store needs before it can use it.
     struct Facts: Sendable, Hashable {
         /// Names the database, at random; its key is stored under this name.
         let id: String
@@ -62,7 +63,7 @@ final class ThreadDatabase {
         }
         if application == 0, form == 0, schema.isEmpty { return nil }
         guard application == Self.application else {
-            throw .damaged(thread: nil, "the file is no database of threads")
+            throw .damaged(thread: nil, "the file is not a database of threads")
         }
         guard form <= Self.form else { throw .tooNew(found: form, known: Self.form) }
         guard form == Self.form, schema == Self.tables else {
@@ -82,7 +83,7 @@ final class ThreadDatabase {
         }
     }
 
-    /// The store in `folder`, to read what can be read: a file that is shorter than it says is opened all the same.
+    /// The store in `folder`, for salvage: a file that is shorter than its header says is opened all the same.
     convenience init?(salvaging folder: ThreadFolder) throws(StoreError) {
         guard let file = try folder.existing() else { return nil }
         try file.run("PRAGMA writable_schema = ON")
@@ -120,7 +121,7 @@ final class ThreadDatabase {
         let rows = try database.rows("SELECT key, state FROM store", read: { ($0.integer(0), $0.bytes(1)) })
         guard let (key, sealed) = rows.first else { throw .damaged(thread: nil, "the entry of the store is missing") }
         guard protection.knows(key) else {
-            throw .wrongKey("they were encrypted with another key than the one that is stored for them")
+            throw .wrongKey("they were encrypted with another key than the stored one")
         }
         guard let state = try protection.open(sealed, with: key, for: .store(database: facts.id)), state.count == 8
         else { throw .damaged(thread: nil, "the entry of the store was changed") }
@@ -157,7 +158,8 @@ final class ThreadDatabase {
         var last: Int { first | 0xFFFF_FFFF }
     }
 
-    /// The entry that is found under this id, which it is then checked against: the row's own may be damaged.
+    /// The entry that the index finds under this id. Its caller checks it against the id, because the row's own id may
+    /// be damaged.
     func entry(of thread: String) throws(StoreError) -> Entry? {
         var entry = try database.rows(
             "SELECT \(Entry.columns) FROM threads WHERE id = ?", .text(thread), read: Entry.init
@@ -176,7 +178,7 @@ final class ThreadDatabase {
         try database.rows("SELECT \(Entry.columns) FROM threads NOT INDEXED", read: Entry.init)
     }
 
-    /// `nil` when the entry is not as it was written for the thread `id`.
+    /// `nil` if the entry differs from the entry that was written for the thread `id`.
     func summary(
         in entry: Entry, as id: String, _ protection: ThreadProtection
     ) throws(StoreError) -> ChappieThreadSummary? {
@@ -224,7 +226,7 @@ final class ThreadDatabase {
         }
     }
 
-    /// Where a thread is not found: damage to its id or to the index of ids must not pass for its absence.
+    /// Called if a thread is not found: damage to its id or to the index of ids must not look like its absence.
     private func searchForLost(_ thread: String, _ protection: ThreadProtection) throws(StoreError) {
         let (entries, expected) = (try entries(), try state(protection).threads)
         guard entries.count == expected else { throw Self.missingThreads(entries.count, of: expected) }
@@ -239,7 +241,7 @@ final class ThreadDatabase {
     }
 
     static func missingThreads(_ count: Int, of expected: Int) -> StoreError {
-        .damaged(thread: nil, "\(count) threads are there where \(expected) were stored")
+        .damaged(thread: nil, "\(count) threads are there, but \(expected) were stored")
     }
 
     // MARK: Records
@@ -269,7 +271,7 @@ final class ThreadDatabase {
             }
             guard start + records.count == entry.count else {
                 throw .damaged(
-                    thread: thread, "it has \(start + records.count) records where \(entry.count) were stored")
+                    thread: thread, "it has \(start + records.count) records, but \(entry.count) were stored")
             }
             return records
         }
@@ -302,7 +304,7 @@ final class ThreadDatabase {
         _ records: [ChappieThreadRecord], to thread: ChappieThreadSummary, at position: Int, limit: Int,
         _ protection: ThreadProtection
     ) throws(StoreError) {
-        // What takes long is done before other processes have to wait.
+        // The slow work is done before other processes have to wait.
         var bodies: [[UInt8]] = []
         for record in records { bodies.append(try record.storedBody()) }
         for date in [thread.createdAt, thread.updatedAt] { _ = try Self.milliseconds(of: date) }
@@ -349,7 +351,7 @@ final class ThreadDatabase {
         try index(text, as: id, key, protection)
     }
 
-    /// - Throws: `unavailable` for a date that would not come back as it is.
+    /// - Throws: `unavailable` for a date that would come back changed.
     private static func milliseconds(of date: Date) throws(StoreError) -> Int {
         let milliseconds = (date.timeIntervalSince1970 * 1000).rounded()
         guard milliseconds.magnitude <= 0x1p53 else { throw .unavailable("a date is beyond what can be stored") }

@@ -49,7 +49,8 @@ struct ThreadFolder: Sendable {
         return try hasDatabase() ? Database(database) : nil
     }
 
-    /// Makes the folder where it is missing, and runs `body` while no other process does; `body` may make the database.
+    /// Makes the folder if it is missing, and runs `body` under a lock against other processes; `body` may make the
+    /// database.
     func preparing<Output>(
         isExcludedFromBackup: Bool, _ body: (Database) throws(StoreError) -> Output
     ) throws(StoreError) -> Output {
@@ -87,8 +88,9 @@ struct ThreadFolder: Sendable {
         }
     }
 
-    /// Tells backup programs to pass the folder over: the tag (https://bford.info/cachedir/) and the attribute
-    /// (https://www.freedesktop.org/wiki/CommonExtendedAttributes/); or no more. A file system without attributes is no error.
+    /// Asks backup programs to pass the folder over, or takes that back: the tag (https://bford.info/cachedir/) and the
+    /// attribute (https://www.freedesktop.org/wiki/CommonExtendedAttributes/). A file system without attributes causes
+    /// no error.
     func exclude(_ isExcluded: Bool) throws(StoreError) {
         if isExcluded {
             if access(tag, F_OK) != 0 {
@@ -116,7 +118,9 @@ struct ThreadFolder: Sendable {
     private func checked<Output>(
         _ body: () throws(CredentialStoreError) -> Output
     ) throws(StoreError) -> Output {
-        do throws(CredentialStoreError) { return try body() } catch {
+        do throws(CredentialStoreError) {
+            return try body()
+        } catch {
             switch error {
             case .unsafeFile(let reason, let remedy): throw .unsafeFile(reason, remedy: remedy)
             case .failed(let words): throw .unavailable(words)

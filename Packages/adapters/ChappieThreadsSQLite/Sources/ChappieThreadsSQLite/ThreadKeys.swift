@@ -15,7 +15,7 @@ struct ThreadKeys: Sendable {
         slot = CredentialSlot(account: "threads-\(database)")
     }
 
-    /// - Throws: `locked`; `wrongKey` when there is no key.
+    /// - Throws: `locked`; `wrongKey` if the key is missing.
     func load() async throws(StoreError) -> [RecordSealer] {
         let secret = try await reached { () async throws(CredentialStoreError) in try await store.load(slot) }
         guard let secret else {
@@ -26,11 +26,11 @@ struct ThreadKeys: Sendable {
         var sealers: [RecordSealer] = []
         for text in json?["keys"]?.array ?? [] {
             guard let bytes = text.string.flatMap(Base64URL.decode), bytes.count == RecordSealer.keyCount else {
-                throw .wrongKey("what the keyring has as \(slot.account) is no key")
+                throw .wrongKey("the entry \(slot.account) of the keyring is not a key")
             }
             sealers.append(try await reached { () throws(CredentialStoreError) in try RecordSealer(Secret(bytes)) })
         }
-        guard !sealers.isEmpty else { throw .wrongKey("what the keyring has as \(slot.account) is no key") }
+        guard !sealers.isEmpty else { throw .wrongKey("the entry \(slot.account) of the keyring is not a key") }
         return sealers
     }
 
@@ -43,16 +43,20 @@ struct ThreadKeys: Sendable {
     func delete() async { try? await store.delete(slot) }
 
     static func newSealer() throws(StoreError) -> RecordSealer {
-        do throws(CredentialStoreError) { return try RecordSealer() } catch {
+        do throws(CredentialStoreError) {
+            return try RecordSealer()
+        } catch {
             throw .unavailable(error.errorDescription ?? "libcrypto failed")
         }
     }
 
-    /// Whatever keeps the key away is told in the words of its store.
+    /// A failure to reach the key is reported in the words of its store.
     private func reached<Output>(
         _ body: () async throws(CredentialStoreError) -> Output
     ) async throws(StoreError) -> Output {
-        do throws(CredentialStoreError) { return try await body() } catch {
+        do throws(CredentialStoreError) {
+            return try await body()
+        } catch {
             if case .unsafeFile(let reason, let remedy) = error { throw .unsafeFile(reason, remedy: remedy) }
             let words = error.errorDescription ?? "the keyring failed"
             throw .locked(words.hasSuffix(".") ? String(words.dropLast()) : words)
@@ -60,7 +64,7 @@ struct ThreadKeys: Sendable {
     }
 }
 
-/// The keys of threads in which turns are under way.
+/// The keys of threads that have a running turn.
 struct KeysOfOpenTurns {
     private var threads: [String: (turns: Set<String>, sealers: [RecordSealer])] = [:]
 

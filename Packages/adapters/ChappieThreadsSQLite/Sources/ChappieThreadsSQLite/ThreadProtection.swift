@@ -3,24 +3,25 @@
 @_spi(ChappieInternals) import ChappieCrypto
 import ChappieRuntime
 
-/// What a store's bytes are on the disk: sealed with one of its keys, or plain with a checksum.
+/// The form of a store's bytes on the disk: sealed with a key, or plain with a checksum.
 ///
-/// Both are bound to their place, so that nothing can be exchanged, moved or cut without being noticed. Only with keys
-/// does that hold against somebody who wants to; a checksum finds damage.
+/// Both are bound to their place, so that an exchanged, moved or cut record is noticed. Only keys protect against an
+/// attacker; a checksum finds damage.
 struct ThreadProtection: Sendable {
-    /// The current key first. Plain text without any.
+    /// The current key first. Empty for plain text.
     let sealers: [RecordSealer]
-    /// Whether the keys were read after the store had named one that is not among them: then it is not there.
+    /// Whether the keys were read after the store had named a key that is missing among them: then that key does not
+    /// exist.
     var isLatest = false
 
     static let plain = ThreadProtection(sealers: [], isLatest: true)
-    /// Stands in the place of a key's id with plain text.
+    /// Replaces the id of a key for plain text.
     static let plainKey = 0
 
     var isSealed: Bool { !sealers.isEmpty }
     var currentKey: Int { sealers.first?.id ?? Self.plainKey }
 
-    /// Whether this can open what was sealed with `key`.
+    /// Whether this can open bytes that were sealed with `key`.
     func knows(_ key: Int) -> Bool {
         isSealed ? sealers.contains { $0.id == key } : key == Self.plainKey
     }
@@ -33,11 +34,11 @@ struct ThreadProtection: Sendable {
         }
     }
 
-    /// `nil` when it is not what was sealed for this context with this key.
+    /// `nil` unless exactly these bytes were sealed for this context with this key.
     func open(_ sealed: [UInt8], with key: Int, for context: Context) throws(StoreError) -> [UInt8]? {
         guard knows(key) else {
             guard !isLatest else { return nil }
-            throw .wrongKey("they were encrypted with another key than the one that is stored for them")
+            throw .wrongKey("they were encrypted with another key than the stored one")
         }
         let context = context.bytes(key)
         return try cryptographic { () throws(CredentialStoreError) in
@@ -47,7 +48,7 @@ struct ThreadProtection: Sendable {
         }
     }
 
-    /// What a sealed blob belongs to.
+    /// The owner of a sealed blob.
     enum Context {
         case store(database: String)
         case summary(database: String, thread: String, count: Int)
@@ -81,8 +82,8 @@ struct ThreadProtection: Sendable {
     /// The longest beginning of a word that the index has, in characters.
     private static let longestBeginning = 12
 
-    /// A text's words as the index has them. Sealed: digests, and in the second column those of all beginnings of words;
-    /// each once and sorted, so that nothing of the text's order and repetitions is left.
+    /// A text's words as the index has them. With encryption: their digests, and in the second column the digests of
+    /// all beginnings of words; each once and sorted, so that nothing of the text's order and repetitions is left.
     func terms(of text: String, with key: Int) throws(StoreError) -> (words: String, beginnings: String) {
         let words = Set(ChappieThreadWords(text).words)
         guard isSealed else { return (words.sorted().joined(separator: " "), "") }
@@ -96,7 +97,7 @@ struct ThreadProtection: Sendable {
         )
     }
 
-    /// The words as a query of FTS5, which finds every record that has them, and maybe some that have not.
+    /// The words as a query of FTS5, which finds every record that has them, and maybe other records.
     func query(_ words: [String]) throws(StoreError) -> String? {
         guard let last = words.last else { return nil }
         guard isSealed else {
@@ -157,7 +158,9 @@ struct ThreadProtection: Sendable {
 private func cryptographic<Output>(
     _ body: () throws(CredentialStoreError) -> Output
 ) throws(StoreError) -> Output {
-    do throws(CredentialStoreError) { return try body() } catch {
+    do throws(CredentialStoreError) {
+        return try body()
+    } catch {
         throw .unavailable(error.errorDescription ?? "libcrypto failed")
     }
 }

@@ -2,7 +2,7 @@
 public import ChappieRuntime
 @_spi(ChappieInternals) import ChappieSQLite
 
-/// What can still be read of a thread that is damaged.
+/// The readable parts of a damaged thread.
 public struct ChappieSalvagedThread: Sendable, Hashable {
     /// The thread's id.
     public let id: String
@@ -17,11 +17,11 @@ public struct ChappieSalvagedThread: Sendable, Hashable {
 extension ThreadDatabase {
     // MARK: A new key
 
-    /// Seals a few rows again that have another key than the current one, words included. What was written before is
-    /// opened first, so that damage is found and not sealed again.
+    /// Seals a few rows again that have another key than the current one, words included. Each row is opened first, so
+    /// that damage is found and not sealed again.
     ///
     /// - Parameter start: The id to begin at; 0 at first.
-    /// - Returns: The id to go on at; `nil` when all records have the current key.
+    /// - Returns: The id at which to continue; `nil` when all records have the current key.
     func reseal(from start: Int, _ protection: ThreadProtection) throws(StoreError) -> Int? {
         let key = protection.currentKey
         return try database.transaction { () throws(StoreError) in
@@ -78,7 +78,7 @@ extension ThreadDatabase {
         }
     }
 
-    /// Lets go of what FTS5 has only marked as deleted.
+    /// Removes the entries that FTS5 has only marked as deleted.
     func tidyIndex() throws(StoreError) {
         try database.run("INSERT INTO search (search) VALUES ('optimize')")
         try? database.run("PRAGMA incremental_vacuum")
@@ -91,7 +91,9 @@ extension ThreadDatabase {
     func problems(_ protection: ThreadProtection) throws(StoreError) -> [StoreError] {
         var problems: [StoreError] = []
         func note(_ body: () throws(StoreError) -> Void) throws(StoreError) {
-            do throws(StoreError) { try body() } catch {
+            do throws(StoreError) {
+                try body()
+            } catch {
                 guard case .damaged = error else { throw error }
                 problems.append(error)
             }
@@ -131,10 +133,15 @@ extension ThreadDatabase {
         reachable("SELECT number, id FROM threads NOT INDEXED ORDER BY number") { $0.text(1) }.map(\.value)
     }
 
-    /// What can be read of a thread, each record by itself.
+    /// The readable parts of a thread, each record read by itself.
     func salvage(_ thread: String, _ protection: ThreadProtection) throws(StoreError) -> ChappieSalvagedThread {
-        do throws(StoreError) { _ = try state(protection) } catch .wrongKey(let words) { throw .wrongKey(words) } catch
-        {}
+        do throws(StoreError) {
+            _ = try state(protection)
+        } catch .wrongKey(let words) {
+            throw .wrongKey(words)
+        } catch {
+            // Other damage does not prevent reading records.
+        }
         let entries = reachable("SELECT \(Entry.columns) FROM threads NOT INDEXED ORDER BY number", read: Entry.init)
         guard let entry = entries.first(where: { $0.value.id == thread })?.value else {
             throw .notFound(thread: thread)
@@ -153,8 +160,8 @@ extension ThreadDatabase {
         return ChappieSalvagedThread(id: thread, records: records, lost: lost, isEndUnknown: !isEndKnown)
     }
 
-    /// The rows of a statement, by the number in their first column; where one in the middle can't be read, those on both
-    /// sides of it.
+    /// The rows of a statement, by the number in their first column. If a row in the middle can't be read, the result
+    /// has the rows on both sides of it.
     private func reachable<Output>(
         _ statement: String, read: (SQLiteRow) -> Output
     ) -> [(key: Int, value: Output)] {

@@ -15,7 +15,7 @@ extension ThreadDatabase {
         return try database.snapshot { () throws(StoreError) in
             _ = try state(protection)
             var hits: [ChappieThreadHit] = []
-            // The threads that were looked at; `nil` those that gave a hit, or must not.
+            // The threads that were looked at; `nil` for a thread that gave a hit already, or is excluded by the query.
             var threads: [Int: ChappieThreadSummary?] = [:]
             // Only ids are sorted: bodies are read one by one until there are enough hits.
             try database.each(

@@ -6,13 +6,13 @@ public import ChappieRuntime
 /// ```swift
 /// let page = ChappieThreadFormat.html.text(of: try await store.thread(id))
 /// ```
-/// The complete ones come back by ``ChappieThreadImport``. New cases may come: switch with a `default`.
+/// ``ChappieThreadImport`` reads the complete forms. New cases may come: switch with a `default`.
 public enum ChappieThreadFormat: String, Sendable, CaseIterable {
     /// One JSON document, complete.
     case json
     /// A line that names the thread, then one for each record; complete.
     case jsonl
-    /// For reading, and for other programs that know Markdown. What was said can't break out of its place.
+    /// For reading, and for other programs that know Markdown. Messages and answers can't break out of their place.
     case markdown
     /// A page for a browser and for paper, which needs no other file, runs nothing and fetches nothing.
     case html
@@ -28,7 +28,8 @@ public enum ChappieThreadFormat: String, Sendable, CaseIterable {
         }
     }
 
-    /// The thread in this form, with a line feed at the end. A terminal has nothing to obey in Markdown and in a page.
+    /// The thread in this form, with a line feed at the end. Markdown and pages hold no control sequences for a
+    /// terminal.
     public func text(of thread: ChappieThread) -> String {
         switch self {
         case .json: return thread.json.serialized() + "\n"

@@ -13,7 +13,7 @@ import FoundationEssentials
 /// ```
 /// Ids are the file's, so that a store notices a second import.
 public struct ChappieThreadImport: Sendable {
-    /// Where threads come from. New cases may come: switch with a `default`.
+    /// The program that wrote the threads. New cases may come: switch with a `default`.
     public enum Source: String, Sendable, CaseIterable {
         /// An export as ``ChappieThreadFormat/json`` or ``ChappieThreadFormat/jsonl``.
         case chappie
@@ -26,7 +26,7 @@ public struct ChappieThreadImport: Sendable {
     /// How large a file may be, in bytes; a session of many months has some hundred megabytes.
     public static let byteLimit = 2 << 30
 
-    /// Where the threads come from.
+    /// The program that wrote the threads.
     public let source: Source
     /// The threads, as a store takes them.
     public var threads: [ChappieThread]
@@ -38,7 +38,9 @@ public struct ChappieThreadImport: Sendable {
     /// - Throws: ``ChappieThreadImportError``, which names the file, and the line or the table if it is damaged.
     public init(path: String) throws(ChappieThreadImportError) {
         let bytes: [UInt8]
-        do throws(WholeFile.Failure) { bytes = try WholeFile.contents(of: path, limit: Self.byteLimit) } catch {
+        do throws(WholeFile.Failure) {
+            bytes = try WholeFile.contents(of: path, limit: Self.byteLimit)
+        } catch {
             throw ChappieThreadImportError(.unreadable, path: path, reason: Self.reason(of: error))
         }
         do throws(ThreadFault) {
@@ -48,11 +50,13 @@ public struct ChappieThreadImport: Sendable {
         }
     }
 
-    /// Reads an export or a session. (A database is read where it is: ``init(path:)``.)
+    /// Reads an export or a session. (``init(path:)`` also reads a database, which has to stay in its file.)
     ///
     /// - Throws: ``ChappieThreadImportError``, which names the line if one is damaged.
     public init(_ bytes: [UInt8]) throws(ChappieThreadImportError) {
-        do throws(ThreadFault) { self = try Self.read(bytes) } catch {
+        do throws(ThreadFault) {
+            self = try Self.read(bytes)
+        } catch {
             throw ChappieThreadImportError(error.code, reason: error.sentence)
         }
     }
@@ -70,7 +74,9 @@ public struct ChappieThreadImport: Sendable {
     public static func all(at path: String) throws(ChappieThreadImportError) -> [ChappieThreadImport] {
         var all: [ChappieThreadImport] = []
         for file in files(at: path) {
-            do throws(ChappieThreadImportError) { all.append(try ChappieThreadImport(path: file)) } catch {
+            do throws(ChappieThreadImportError) {
+                all.append(try ChappieThreadImport(path: file))
+            } catch {
                 guard file != path else { throw error }
                 all.append(
                     ChappieThreadImport(source: .codex, threads: [], leftOut: ["unreadable file \(file)": 1]))
@@ -124,7 +130,7 @@ public struct ChappieThreadImport: Sendable {
         var values: [(line: Int, json: ChappieJSON)] = []
         for (index, line) in lines.enumerated() where !line.allSatisfy({ [0x20, 0x09, 0x0D].contains($0) }) {
             guard let json = try? ChappieJSON(parsing: line), json.object != nil else {
-                throw index == 0 ? .unknown : .line(index + 1, "it is no JSON object")
+                throw index == 0 ? .unknown : .line(index + 1, "it is not a JSON object")
             }
             values.append((index + 1, json))
         }
@@ -147,14 +153,14 @@ public struct ChappieThreadImport: Sendable {
         switch failure {
         case .missing: "there is none."
         case .directory: "it is a folder."
-        case .special, .open: "it is not a plain file."
+        case .special, .open: "it is not a regular file."
         case .tooLarge: "it is over \(byteLimit >> 30) GiB."
         case .system(let reason): "\(reason)."
         }
     }
 }
 
-/// Why a file can't be imported, and where it is damaged.
+/// The reason for which a file can't be imported, and the place of the damage in it.
 public struct ChappieThreadImportError: ChappieError, Hashable {
     /// The kind of failure; unknown values survive.
     public struct Code: RawRepresentable, Sendable, Hashable, Codable {
@@ -163,9 +169,9 @@ public struct ChappieThreadImportError: ChappieError, Hashable {
 
         /// The file is missing, too large, or can't be read.
         public static let unreadable = Code(rawValue: "unreadable")
-        /// It has none of the forms that are known here.
+        /// The file has an unknown form.
         public static let unknownForm = Code(rawValue: "unknownForm")
-        /// It has a known form, and a mistake in it.
+        /// The file has a known form, but a mistake in it.
         public static let damaged = Code(rawValue: "damaged")
     }
 
@@ -173,7 +179,7 @@ public struct ChappieThreadImportError: ChappieError, Hashable {
     public let code: Code
     /// The file; `nil` for bytes that came from elsewhere.
     public let path: String?
-    /// What is wrong, with the line or the table; it ends with a stop.
+    /// The problem, with the line or the table; it ends with a full stop.
     public let reason: String
 
     /// An error with the given properties.
@@ -191,13 +197,13 @@ public struct ChappieThreadImportError: ChappieError, Hashable {
     public var recoverySuggestion: String? { code == .unreadable ? "Check the path." : nil }
 }
 
-/// What is wrong in a file, before its name is known.
+/// A problem in a file, before the file's name is known.
 struct ThreadFault: Error, Equatable {
     let code: ChappieThreadImportError.Code
     let sentence: String
 
     static let unknown = ThreadFault(
-        "It is no thread that chappie exported, no session of the Codex CLI and no log of llm.", .unknownForm)
+        "It is neither a thread that chappie exported, nor a session of the Codex CLI, nor a log of llm.", .unknownForm)
     static let name = ThreadFault("The thread has an id that no thread can have.")
     static let empty = ThreadFault("The thread has no records.")
     static func line(_ number: Int, _ reason: String) -> ThreadFault {

@@ -4,8 +4,8 @@ import ChappieRuntime
 /// Reads a session file of the Codex CLI, `$CODEX_HOME/sessions/YYYY/MM/DD/rollout-….jsonl`; tried with what version 0.163.0
 /// writes.
 ///
-/// The items of the conversation count; events that tell the same again don't. Reasoning is left out: only the account
-/// that it was made for can use it.
+/// It reads the items of the conversation and leaves out events that repeat them. Reasoning is left out: only the
+/// account that made it can use it.
 struct CodexSession {
     private var thread: ForeignThread
     private var turn: ForeignThread.Turn?
@@ -54,7 +54,7 @@ struct CodexSession {
             }
             let items: ChappieJSON = [ForeignThread.message("user", summary)]
             thread.add(.compacted, at: date, ["context": ["items": items, "summary": .string(summary)]])
-        // They tell about the program, not about the conversation.
+        // They describe the program, not the conversation.
         case "session_meta", "world_state": break
         default: thread.skip(type)
         }
@@ -94,10 +94,11 @@ struct CodexSession {
         guard var ended = turn else { return }
         if ended.model.isEmpty { ended.model = model }
         thread.add(ended)
-        (turn, nextID) = (nil, nil)
+        turn = nil
+        nextID = nil
     }
 
-    /// Whether a message of the user's role is one of the user, and not of the program in that role.
+    /// Whether the user wrote this message of the user's role. The program sends instructions in that role, too.
     private static func isTyped(_ item: ChappieJSON) -> Bool {
         let kinds = item["internal_chat_message_metadata_passthrough"]?["content_item_kinds"]?.array
         if let kinds { return kinds.contains { $0.string?.hasPrefix("user.") == true } }

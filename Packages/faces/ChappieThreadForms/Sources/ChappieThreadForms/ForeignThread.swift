@@ -2,7 +2,7 @@
 import ChappieRuntime
 import FoundationEssentials
 
-/// Makes a thread of what another program has kept: the records that the runtime would have written.
+/// Makes a thread of another program's data, with the records that the runtime would have written.
 struct ForeignThread {
     let id: String
     private(set) var skipped: [String: Int] = [:]
@@ -83,7 +83,7 @@ struct ForeignThread {
             "output": isAnswered ? [.integer(turn.messages.count + turn.items.count - 1)] : [],
         ]
         if isAnswered, let answer = answer.map(ChappieOutputItem.init), answer.phase == .commentary {
-            // Words that would not be taken for the answer.
+            // The runtime would not take these words for the answer.
             body["text"] = .string(answer.text)
         }
         body["usage"] = turn.usage
@@ -116,7 +116,7 @@ struct ForeignThread {
 
     var isEmpty: Bool { records.isEmpty }
 
-    /// A date of ISO 8601 with any number of digits after the second, and with the time of UTC where none is named.
+    /// A date of ISO 8601 with any number of digits after the second; it is in UTC if it names no other zone.
     static func date(_ text: String?) -> Date? {
         guard let text, text.utf8.count >= 19 else { return nil }
         let head = text.prefix(19).replacing(" ", with: "T")

@@ -1,9 +1,9 @@
 @_spi(ChappieInternals) import ChappieCore
 @_spi(ChappieInternals) import ChappieSQLite
 
-/// Reads the log database of the program `llm` (`llm logs path`); tried with what versions 0.19, 0.27.1 and 0.36 write. Up to
-/// some version before 0.36 a log is a list of responses in conversations; since then it is a tree of messages, and what is
-/// older stays where it was.
+/// Reads the log database of the program `llm` (`llm logs path`); tried with what versions 0.19, 0.27.1 and 0.36 write.
+/// Up to some version before 0.36 a log is a list of responses in conversations; since then it is a tree of messages,
+/// and older responses stay in the list.
 enum LLMLog {
     static func read(_ path: String) throws(ThreadFault) -> ChappieThreadImport {
         let file = try LLMDatabase(path)
@@ -45,7 +45,8 @@ enum LLMLog {
                 endTurn()
                 if let thread { threads.append(thread) }
                 guard let new = ForeignThread(id: id) else { throw .table("responses", "a conversation has no id") }
-                (thread, system) = (new, "")
+                thread = new
+                system = ""
             }
             guard let date = ForeignThread.date(row["datetime_utc"]) else {
                 throw .table("responses", "\(row["id"] ?? "a response") has no time")
@@ -169,7 +170,7 @@ enum LLMLog {
         ["type": "function_call_output", "call_id": .string(id ?? ""), "output": .string(text ?? "")]
     }
 
-    /// In seconds; 0 where it is no time that anything takes.
+    /// In seconds; 0 if the value can't be a duration.
     private static func duration(_ row: [String: String]) -> Double {
         let milliseconds = row["duration_ms"].flatMap(Double.init) ?? 0
         return (0...1e10).contains(milliseconds) ? milliseconds / 1000 : 0
@@ -187,17 +188,19 @@ enum LLMLog {
     }
 }
 
-/// A database of `llm`. It may come from anybody.
+/// A database of `llm`. It may come from an attacker.
 private struct LLMDatabase {
     private let database: SQLiteDatabase<SQLiteFailure>
 
     init(_ path: String) throws(ThreadFault) {
-        do throws(SQLiteFailure) { database = try SQLiteDatabase(reading: path) { $0 } } catch {
+        do throws(SQLiteFailure) {
+            database = try SQLiteDatabase(reading: path) { $0 }
+        } catch {
             throw .table("sqlite_schema", error.words)
         }
     }
 
-    /// Whether there is such a table, one that holds its rows and computes nothing.
+    /// Whether the database has this table, with stored rows and without computed columns.
     func has(_ table: String) throws(ThreadFault) -> Bool {
         let tables = try rows(
             """
@@ -210,7 +213,9 @@ private struct LLMDatabase {
 
     /// The rows of a query, each value as its text; a value that is NULL is left out.
     func rows(_ query: String, of table: String) throws(ThreadFault) -> [[String: String]] {
-        do throws(SQLiteFailure) { return try database.rows(query) { $0.texts } } catch {
+        do throws(SQLiteFailure) {
+            return try database.rows(query) { $0.texts }
+        } catch {
             throw .table(table, error.words)
         }
     }

@@ -3,8 +3,8 @@ import ChappieMarkdown
 import ChappieRuntime
 import FoundationEssentials
 
-/// A thread as a page that stands alone: no script, no other file, nothing fetched. What was said can't become more than
-/// text and its own formatting; the policy in the page's head is the second wall behind that.
+/// A thread as a page that stands alone: no script, no other file, nothing fetched. Text of the conversation can only
+/// become text and its own formatting; the policy in the page's head is a second protection.
 struct ThreadPage {
     private var html = ""
 
@@ -135,7 +135,7 @@ struct ThreadPage {
         html += "<section class=\"answer\" lang=\"\" dir=\"auto\">\n\(rendered)</section>\n"
     }
 
-    /// In pieces: a browser lays out many lines of a block as slowly as one of them is long.
+    /// In pieces, because browsers take long to lay out a block of many lines.
     private mutating func addPlain(_ text: String) {
         for piece in Self.pieces(of: text) {
             html += "<div class=\"plain\" dir=\"auto\">\(Self.escaped(piece))</div>\n"

@@ -2,11 +2,11 @@
 import ChappieRuntime
 import FoundationEssentials
 
-/// A thread as a person reads it, from top to bottom; what the Markdown and the page show.
+/// A thread for readers, from top to bottom; the Markdown and the page show it.
 struct ThreadTranscript {
     enum Entry {
         case turn(Turn)
-        /// The conversation was replaced by a shorter one, in these words where it is words.
+        /// A shorter conversation replaced the one before. `nil` if the shorter one can't be shown as words.
         case compaction(String?)
     }
 
@@ -30,9 +30,9 @@ struct ThreadTranscript {
     struct Call {
         let name: String
         let arguments: String
-        /// The result that the model was told; `nil` while there is none.
+        /// The result that the model received; `nil` while it is missing.
         let output: String?
-        /// How it ended, where it did not simply succeed.
+        /// A remark on the end of a call that did not simply succeed.
         let remark: String?
     }
 
@@ -50,7 +50,7 @@ struct ThreadTranscript {
                 open = turn.id
             case .turnFinished, .turnFailed, .turnInterrupted: if record.turnID == open { open = nil }
             case .compacted:
-                // One that a turn began with stands before it.
+                // If a turn began with it, it stands before that turn.
                 let place = entries.count - (open == nil ? 0 : 1)
                 entries.insert(.compaction(record.body["context"]?["summary"]?.string), at: max(place, 0))
             default: continue
@@ -133,7 +133,7 @@ extension ChappieTurn {
 }
 
 extension ChappieInputMessage.Part {
-    /// The words that name an image or a file where it can't be shown.
+    /// The words for an image or a file that can't be shown.
     var placeholder: String {
         switch self {
         case .text(let text): text
@@ -152,7 +152,7 @@ extension ChappieInputMessage.Part {
         }
     }
 
-    /// An address; of one that holds its content, only the kind and the size.
+    /// An address; if it holds its content (`data:`), only the kind and the size.
     private static func name(of url: String) -> String {
         guard url.utf8.prefix(5).elementsEqual("data:".utf8) else { return String(url.prefix(2000)) }
         let type = url.utf8.dropFirst(5).prefix { $0 != UInt8(ascii: ";") && $0 != UInt8(ascii: ",") }.prefix(100)

@@ -1,11 +1,11 @@
 import Dispatch
 import Synchronization
 
-/// A value that an asynchronous call brings, for a thread that may block.
-final class Known<Value: Sendable>: Sendable {
+/// A value of an asynchronous call, for a thread that may block.
+final class BlockingValue<Value: Sendable>: Sendable {
     private let known = Mutex<Value?>(nil)
 
-    /// The value, which is asked for until it is there; `nil` when it does not come in time.
+    /// The value. Each call asks for it until it has come once; `nil` if it does not come in time.
     func value(within seconds: Double, _ ask: @escaping @Sendable () async throws -> Value) -> Value? {
         if let value = known.withLock({ $0 }) { return value }
         let done = DispatchSemaphore(value: 0)
