@@ -159,7 +159,7 @@ def test_a_tool_is_approved_after_the_process_was_killed_and_runs_once(person, t
     events = person.run(*resume).events
     assert [event["output"] for event in events if event["type"] == "tool_result"] == ['it got {"a":"b"}']
     assert events[-1]["type"] == "completed" and log.read_text() == "run\n"
-    person.run(*resume, status=USAGE, says="There is no turn to go on with")
+    person.run(*resume, status=USAGE, says="There is no turn to resume")
     assert log.read_text() == "run\n"
 
 

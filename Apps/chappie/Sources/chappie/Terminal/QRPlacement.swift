@@ -43,7 +43,7 @@ struct QRPlacement {
             guard isTerminal, let size, hasStyles, has256Colours, isUTF8, !opensBrowser, let code = QRCode(page) else {
                 return nil
             }
-            return Self.ways(text, code, size.columns).first { $0.fits(size) }?.lines
+            return Self.layouts(text, code, size.columns).first { $0.fits(size) }?.lines
         case .always:
             guard isTerminal else { throw Self.obstacle("standard output is not a terminal") }
             guard environment["TERM"] != "dumb" else { throw Self.obstacle("this terminal (TERM=dumb) has no colours") }
@@ -52,14 +52,14 @@ struct QRPlacement {
             }
             guard let code = QRCode(page) else { throw Self.obstacle("the address is too long") }
             let size = size ?? (80, 24)
-            let ways = Self.ways(text, code, size.columns)
+            let layouts = Self.layouts(text, code, size.columns)
             // Else the text stays on the screen, and as much of the code as there is room for: the user can scroll back, or
             // has a larger window in a moment.
-            guard let way = ways.first(where: { $0.fits(size) }) ?? ways.min(by: { $0.rows < $1.rows }) else {
+            guard let layout = layouts.first(where: { $0.fits(size) }) ?? layouts.min(by: { $0.rows < $1.rows }) else {
                 let least = code.columns(margin: Self.margins.last ?? 0)
                 throw Self.obstacle("it needs \(least) columns, and this terminal has \(size.columns)")
             }
-            return way.lines
+            return layout.lines
         }
     }
 
@@ -68,21 +68,21 @@ struct QRPlacement {
     }
 
     /// The lines, and how many rows of the terminal they take.
-    private struct Way {
+    private struct Layout {
         let lines: [String]
         let rows: Int
 
         func fits(_ size: (columns: Int, rows: Int)) -> Bool { rows + rowsBelow(size.columns) <= size.rows }
     }
 
-    /// The ways for which the terminal is wide enough, the best first.
-    private static func ways(_ text: [String], _ code: QRCode, _ columns: Int) -> [Way] {
+    /// The layouts for which the terminal is wide enough, the best first.
+    private static func layouts(_ text: [String], _ code: QRCode, _ columns: Int) -> [Layout] {
         margins.filter { code.columns(margin: $0) <= columns }.flatMap { margin in
             let painted = code.lines(margin: margin)
             let beside = beside(text, painted, code.columns(margin: margin), columns)
             let rows = text.reduce(painted.count + 2) { $0 + max(1, ($1.count + columns - 1) / columns) }
-            return (beside.map { [Way(lines: $0, rows: $0.count)] } ?? [])
-                + [Way(lines: painted + [""] + text + [""], rows: rows)]
+            return (beside.map { [Layout(lines: $0, rows: $0.count)] } ?? [])
+                + [Layout(lines: painted + [""] + text + [""], rows: rows)]
         }
     }
 

@@ -6,10 +6,10 @@ public struct ChappieFileModelCache: ChappieModelCache {
     private static let limit = 17 << 20
     private let directory: String
 
-    /// - Parameter directory: absolute; made where it is missing, when the first list is saved.
+    /// - Parameter directory: absolute; if it is missing, it is made when the first list is saved.
     public init(directory: String) { self.directory = directory }
 
-    /// Files in `$XDG_CACHE_HOME/chappie`, or in `~/.cache/chappie`; `nil` where there is no home.
+    /// Files in `$XDG_CACHE_HOME/chappie`, or in `~/.cache/chappie`; `nil` without a home directory.
     ///
     /// - Parameter variable: looks up a variable of the environment.
     public init?(environment variable: (String) -> String?) {

@@ -29,8 +29,8 @@
     return 0
 }
 
-/// The next bytes, waiting for them over signals and where the descriptor would block; empty at the end, and `nil` for a
-/// failure that `errno` names.
+/// The next bytes. Waits for them, even after signals and for a descriptor that would block. Empty at the end, and `nil`
+/// for a failure that `errno` names.
 @_spi(ChappieInternals) public func readPiece(of descriptor: CInt, atMost limit: Int = 64 << 10) -> [UInt8]? {
     var piece = [UInt8](repeating: 0, count: limit)
     while true {

@@ -16,7 +16,7 @@
         case directory
         /// The path leads to a pipe, a socket or a device, which may never end.
         case special
-        /// Other users can read or write the file, or it is not a plain file of this user's.
+        /// Other users can read or write the file, or it is not a regular file of this user's.
         case open
         /// The file has more bytes than the limit.
         case tooLarge

@@ -26,13 +26,13 @@ extension ChappieClient {
         } catch { throw ChappieClientError.wrapping(error) }
     }
 
-    /// - Returns: the answer's tag, and its body; no body where the one with `tag` still holds.
+    /// - Returns: the answer's tag and body; without a body if the caller's `tag` is still current.
     ///
-    /// - Parameter deadlines: of an exchange that something waits for; it is not repeated after a 429.
+    /// - Parameter deadlines: of an exchange on which a turn waits; it is not repeated after a 429.
     func get(
         _ url: URL, _ authorization: Authorization, unless tag: String? = nil, within deadlines: ChappieDeadlines? = nil
     ) async throws -> (tag: String?, json: ChappieJSON?) {
-        // What something waits for has no time for a second try.
+        // A turn that waits for the answer has no time for a second try.
         let retry: [any HTTPMiddleware] = deadlines == nil ? [FreshConnectionRetry()] : []
         let authorized = MiddlewareTransport(transport, middleware: middleware + [authorization] + retry)
         let fields: HTTPFields = [.accept: "application/json", .wireFormatVersion: WireFormat.version]

@@ -12,8 +12,9 @@ extension ChappieClient {
 
     /// The models that the account may use, best first.
     ///
-    /// Asked anew each time with the list's `ETag`, so that an unchanged list costs one small exchange, also in the next run of
-    /// the program where there is a `ChappieModelCache`. A 429 is tried again as the configuration's backoff policy says.
+    /// Asked anew each time with the list's `ETag`, so that an unchanged list costs one small exchange; with a
+    /// `ChappieModelCache`, also in the next run of the program. A 429 is tried again as the configuration's backoff policy
+    /// says.
     ///
     /// A model that is not in the list can be asked for all the same; the service decides.
     ///
@@ -29,7 +30,7 @@ extension ChappieClient {
         try await models(filter: filter).first
     }
 
-    /// The best model other than `slug`, for when that one is at capacity; `nil` when there is none.
+    /// The best model other than `slug`, in case `slug` is at capacity; `nil` if there is none.
     ///
     /// - Throws: ``ChappieClientError``; `CancellationError`.
     public func fallbackModel(
@@ -40,8 +41,8 @@ extension ChappieClient {
 
     // MARK: The list of a turn
 
-    /// The list that a turn chooses its model by. One that is known is used; it is renewed beside the turn when it is old.
-    /// The first one of an account is asked for here; `nil` where it can't be had.
+    /// The list from which a turn chooses its model. A known list is used; it is renewed beside the turn when it is
+    /// old. The first list of an account is requested here; `nil` if it can't be had.
     ///
     /// - Throws: `CancellationError`.
     func listForTurn(of account: ChappieAccountInfo) async throws -> ModelList? {
@@ -68,21 +69,25 @@ extension ChappieClient {
         listing = Task { [weak self] in await self?.renew(account) }
     }
 
-    /// The backend names the tag of the list as it is now; another one than that of the list here makes it out of date.
+    /// The backend names the tag of the current list; if the list here has another tag, it is out of date.
     func note(_ tag: String?) {
         guard let tag, let list = modelList, list.tag != tag else { return }
         renewList(of: list.account)
     }
 
     private func renew(_ account: ChappieAccountInfo) async {
-        do { _ = try await askedList(of: account, within: Self.patience) } catch { listFailed = clock.elapsed }
+        do {
+            _ = try await askedList(of: account, within: Self.patience)
+        } catch {
+            listFailed = clock.elapsed
+        }
         listing = nil
     }
 
     /// Waits for a list that is being renewed, some seconds at most: for a program that ends after its turn.
     @_spi(ChappieInternals) public func finishRenewingList() async { await listing?.value }
 
-    /// Says of a refusal what the account's list says now. A list that had the model was out of date.
+    /// Adds the account's current list to a refusal. A list that had the model was out of date.
     func explain(_ refusal: ChappieModelRefusal, of account: ChappieAccountInfo) async -> ChappieModelRefusal {
         var refusal = refusal
         let before = modelList
@@ -116,7 +121,8 @@ extension ChappieClient {
             list = ModelList(account: account, tag: tag, models: models, listedAt: now)
             if let record { await save(record.document(tag: tag, list: json, at: now), record) }
         }
-        (modelList, listFailed) = (list, nil)
+        modelList = list
+        listFailed = nil
         return list
     }
 
@@ -124,7 +130,7 @@ extension ChappieClient {
         if let document { await modelCache?.save(document, record.name) }
     }
 
-    /// `nil` for an account that can't be told from others.
+    /// `nil` for an account that has nothing to identify it.
     private func record(of account: ChappieAccountInfo) -> ModelListRecord? {
         let profile = configuration.endpoints.profile
         guard let id = account.accountID, let user = account.userID else { return nil }

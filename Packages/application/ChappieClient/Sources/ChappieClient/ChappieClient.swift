@@ -32,7 +32,7 @@ public actor ChappieClient: ChappieConversation {
     private let approvalHandler: ChappieToolApprovalHandler?
     private let toolLedger = ToolLedger()
     /// The tools as the last turn declared them.
-    private var checkedTools: [Toolbox.Key: ChappieHarnessTool] = [:]
+    private var checkedTools: [ToolSet.Key: ChappieHarnessTool] = [:]
 
     /// A runtime has its turns wait here too.
     @_spi(ChappieInternals) public nonisolated let queue = TurnQueue()
@@ -40,11 +40,11 @@ public actor ChappieClient: ChappieConversation {
     /// Retires connections that were authorized by a sign-in that is gone.
     private let signOutWatcher: Task<Void, Never>
 
-    /// The model that the program has named; `nil` for that of the conversation, or the account's best.
+    /// The model that the program has named; `nil` for the conversation's model, or the account's best.
     private var named: String?
     /// `nil` before the first turn.
     private var conversation: Conversation?
-    /// The conversation that the next turn goes on with, where it is not ``conversation``.
+    /// The conversation with which the next turn continues, if it is not ``conversation``.
     private var resumed: ChappieClientContext?
     /// The models as they were listed last.
     var modelList: ModelList?
@@ -52,7 +52,7 @@ public actor ChappieClient: ChappieConversation {
     var listing: Task<Void, Never>?
     /// When the list could not be had.
     var listFailed: Duration?
-    /// What the user was told: each thing once.
+    /// The notices that the user has seen: each is sent once.
     private var told: Set<ChappieNotice> = []
 
     /// Composes a client of its parts; `Chappie.client()` does it with the platform's own.
@@ -60,21 +60,21 @@ public actor ChappieClient: ChappieConversation {
     /// Authorization is added here.
     ///
     /// - Parameters:
-    ///   - configuration: the model, the harness, the endpoints and the rest. Default: that of the service.
+    ///   - configuration: the model, the harness, the endpoints and the rest. Default: the service's.
     ///   - transport: carries everything but WebSockets.
     ///   - webSocket: opens WebSockets. Default none: answers come as server-sent events.
     ///   - credentials: the manager of the configuration's credential slot, shared with its session.
     ///   - tools: the model may call them. Default none.
     ///   - toolProviders: asked for more tools at the beginning of every turn. Default none.
-    ///   - toolApprovalHandler: asks the user where a tool's policy is `.ask`. Without it such calls are denied.
+    ///   - toolApprovalHandler: asks the user if a tool's policy is `.ask`. Without it such calls are denied.
     ///   - clock: for pauses and dates.
     ///   - entropy: for ids.
     ///   - modelCache: keeps model lists between runs. Default none.
     ///   - middleware: sees every HTTP exchange with the backend, the first one outermost: turns over server-sent events,
     ///     models, usage. Not the messages of a WebSocket. It works on requests before the sign-in's header fields are
     ///     added, so that it never sees a token; a request that it sends to another host is refused. Default none.
-    ///   - logger: told at level `debug` why a turn waited, was sent again or changed to server-sent events; never what was
-    ///     said. Default none.
+    ///   - logger: gets a message at level `debug` when a turn waits, is sent again or changes to server-sent events;
+    ///     it never gets text of the conversation. Default none.
     public init(
         configuration: ChappieConfiguration = ChappieConfiguration(), transport: any HTTPTransport,
         webSocket: (any WebSocketTransport)? = nil, credentials: CredentialManager,
@@ -116,12 +116,11 @@ public actor ChappieClient: ChappieConversation {
         queue.begin(endsWithItsStream: endsWithItsStream) { [self] emit in try await carryOut(work, emit: emit) }
     }
 
-    /// Ends the newest turn, whether it runs, waits, or was asked for a moment ago. Those before it go on; a further call
-    /// ends the newest of them.
+    /// Ends the newest turn, whether it runs or waits. Earlier turns continue; a further call ends the newest of them.
     public func cancel() { queue.cancelNewest() }
 
-    /// Uses another model from the next turn on. The slug is not checked against the list: one that the service refuses
-    /// makes the turn throw ``ChappieClientError/modelUnavailable(_:)``.
+    /// Uses another model from the next turn on. The slug is not checked against the list: if the service refuses the
+    /// model, the turn throws ``ChappieClientError/modelUnavailable(_:)``.
     ///
     /// Reasoning is encrypted for the model that wrote it, so another model does without it.
     @discardableResult
@@ -130,10 +129,10 @@ public actor ChappieClient: ChappieConversation {
         return context()
     }
 
-    /// The model of the next turn, and why it is that one. The list of models is asked for where none is known yet.
+    /// The model of the next turn, and the reason for it. The client asks for the list of models if it knows none yet.
     ///
-    /// - Throws: ``ChappieClientError`` where no account is known; `CancellationError`. Not an error: a list that can't be
-    ///   had.
+    /// - Throws: ``ChappieClientError`` if no account is known; `CancellationError`. A list that can't be had is not an
+    ///   error.
     public var model: ChappieModelChoice {
         get async throws {
             let account = try await accountInfo()
@@ -143,14 +142,14 @@ public actor ChappieClient: ChappieConversation {
 
     /// The tools that the client can carry out in the next turn: the host's own, then the providers' as they are now.
     ///
-    /// - Throws: what a provider throws.
+    /// - Throws: the error of a provider.
     public func availableTools() async throws -> [ChappieHostTool] {
         var all = tools
         for provider in toolProviders { all += try await provider.tools().map(\.fromProvider) }
         return all
     }
 
-    /// The model of the next turn, as far as it is known without asking anybody.
+    /// The model of the next turn, if it is known without a request.
     @_spi(ChappieInternals) public var knownModel: String? {
         let wish = wish()
         return wish.named ?? wish.conversation ?? modelList?.best(at: clock.now)?.slug
@@ -184,24 +183,26 @@ public actor ChappieClient: ChappieConversation {
         ChappieContextSize(estimatedTokens: context().estimatedTokens, contextWindow: contextWindow)
     }
 
-    /// Begins a new conversation, with ids of its own. A turn that is running ends as it would, and is not kept.
+    /// Begins a new conversation, with ids of its own. A running turn ends normally, and is not kept.
     @discardableResult
     public func clearContext() -> ChappieClientContext {
-        (conversation, resumed) = (nil, nil)
+        conversation = nil
+        resumed = nil
         named = named ?? configuration.model
         toolLedger.reset()
         return context()
     }
 
-    /// Goes on with a conversation that was kept, from the next turn on, with its model; with another one where the account
-    /// does not list that any more, after saying so once.
+    /// Continues a kept conversation from the next turn on, with its model. If the account does not list that model any
+    /// more, another model is used, and a notice says so once.
     public func resumeContext(_ context: ChappieClientContext) {
-        (conversation, resumed) = (nil, context)
+        conversation = nil
+        resumed = context
         if !context.model.isEmpty { named = nil }
         toolLedger.reset()
     }
 
-    /// Puts a summary in the place of everything said so far.
+    /// Replaces the conversation so far by a summary.
     @discardableResult
     public func compactContext(summary: String) -> ChappieClientContext {
         let item = ChappieInputMessage.developer(Compaction.introduction + summary).inputItem
@@ -217,8 +218,8 @@ public actor ChappieClient: ChappieConversation {
         return context()
     }
 
-    /// Has the model compact the conversation, in a turn of its own; where the backend has no compaction, or it fails, the
-    /// model is asked for a summary in words. The user's own messages of some 64,000 tokens stay as they are.
+    /// Has the model compact the conversation, in a turn of its own. If the backend has no compaction, or it fails, the
+    /// model writes a summary instead. The user's own messages of some 64,000 tokens stay as they are.
     ///
     /// - Throws: ``ChappieClientError``; `CancellationError`. The conversation is then as it was.
     @discardableResult
@@ -229,12 +230,12 @@ public actor ChappieClient: ChappieConversation {
 
     // MARK: The connection
 
-    /// Opens the conversation's WebSocket and sends what every turn begins with, so that the next turn is quick. For the
-    /// moment in which the user begins to type.
+    /// Opens the conversation's WebSocket and sends the input with which every turn begins, so that the next turn is
+    /// quick. Call it when the user begins to type.
     ///
     /// Does nothing while a turn runs or waits, if the connection of the last turn serves the next one too, and if the
-    /// policy or the backend is for server-sent events. A prewarm that fails is no error: the next turn does without it. A
-    /// turn that is asked for meanwhile ends it.
+    /// policy or the backend is for server-sent events. A failed prewarm is not an error: the next turn opens its own
+    /// connection. A turn that begins meanwhile ends the prewarm.
     public func prewarm() async {
         guard prewarming == nil, queue.isEmpty else { return }
         let task = Task { @concurrent in
@@ -276,7 +277,7 @@ public actor ChappieClient: ChappieConversation {
 
     /// Carries a turn out, and has every step recorded before the next one begins. An error of the recorder ends the turn.
     ///
-    /// - Parameter account: ``turnAccount()`` as it was before the turn, for a caller that had to know it.
+    /// - Parameter account: the value of ``turnAccount()`` before the turn, if the caller had to know it.
     @_spi(ChappieInternals) public nonisolated func carryOut(
         _ work: ChappieTurnWork, in account: ChappieAccountInfo? = nil, recorder: @escaping TurnRecorder = { _ in },
         emit: @escaping @Sendable (ChappieStreamEvent) -> Void
@@ -288,7 +289,7 @@ public actor ChappieClient: ChappieConversation {
         }
     }
 
-    /// What a turn begins with.
+    /// The state with which a turn begins.
     private struct Beginning {
         let account: ChappieAccountInfo
         let items: [ChappieJSON]
@@ -301,7 +302,7 @@ public actor ChappieClient: ChappieConversation {
         var isForOneTurn = false
     }
 
-    /// - Returns: `nil` for work that is done, and has no answer.
+    /// - Returns: `nil` for work that is already done and has no answer.
     private func beginning(
         of work: ChappieTurnWork, in known: ChappieAccountInfo?, _ recorder: TurnRecorder
     ) async throws -> Beginning? {
@@ -376,11 +377,11 @@ public actor ChappieClient: ChappieConversation {
         return response
     }
 
-    /// How many models a turn tries that was given none by name.
+    /// The most models that a turn tries if the request names none.
     private static let modelsTried = 3
 
-    /// Adds a turn to the conversation that it was asked in; another one may have begun since. A model that was named with
-    /// the request, and one that was guessed for want of a list, is for one turn.
+    /// Adds a turn to its conversation; another one may have begun since. The model is for one turn only if the request
+    /// names it, or if it was guessed because the list was missing.
     private func keep(_ turn: Turn, isForOneTurn: Bool) {
         guard conversation?.id == turn.conversationID else { return }
         if turn.hasDroppedReasoning { conversation?.dropReasoning() }
@@ -392,7 +393,8 @@ public actor ChappieClient: ChappieConversation {
 
     private func goOn(with pending: ChappiePendingTurn) {
         guard conversation?.id != pending.context.sessionID else { return }
-        (conversation, resumed) = (nil, pending.context)
+        conversation = nil
+        resumed = pending.context
     }
 
     /// The parts of a turn: its request, and a runner that sends it in the conversation's account alone.
@@ -402,13 +404,13 @@ public actor ChappieClient: ChappieConversation {
         emit: (@Sendable (ChappieStreamEvent) -> Void)? = nil
     ) async throws -> Turn {
         let available = try await availableTools()
-        let toolbox = try Toolbox(harness: configuration.harness, tools: available, checked: checkedTools)
-        checkedTools = toolbox.declarations
+        let toolSet = try ToolSet(harness: configuration.harness, tools: available, checked: checkedTools)
+        checkedTools = toolSet.declarations
         var conversation = currentConversation(of: account)
         let list = try await listForTurn(of: conversation.account)
         let choice = wish.choice(from: list, at: clock.now)
         if let notice = choice.notice { tell(notice, emit) }
-        // Every model that the service still has takes the lite form; one that it does not list is taken for such a one.
+        // Every model that the service still has takes the lite form, so a model that the list lacks gets it, too.
         let model =
             list?[choice.slug]
             ?? ChappieModel(slug: choice.slug, supportsParallelToolCalls: false, usesResponsesLite: true)
@@ -427,7 +429,7 @@ public actor ChappieClient: ChappieConversation {
                 tell(.imageByAddress, emit)
             }
         }
-        frame.tools = toolbox.declared(
+        frame.tools = toolSet.declared(
             as: configuration.endpoints.profile.toolEnvelope,
             inNamespace: frame.isLite && !conversation.hasFlatTools)
         conversation.drop(unreadableBy: frame.model, in: list)
@@ -435,14 +437,14 @@ public actor ChappieClient: ChappieConversation {
         return Turn(
             runner: runner(conversation), frame: frame, compactionHash: model.compactionHash,
             tools: ToolRound(
-                toolbox: toolbox, approvalHandler: approvalHandler,
+                toolSet: toolSet, approvalHandler: approvalHandler,
                 failureBehavior: configuration.toolFailureBehavior, ledger: toolLedger, clock: clock,
                 emit: emit ?? { _ in },
                 record: recorder),
             toolLoopLimit: configuration.toolLoopLimit, items: items, round: round)
     }
 
-    /// The effort that the request names; the user is told where it is not the one that was asked for.
+    /// The effort that the request names. A notice says so if it differs from the effort that the user asked for.
     private func effort(
         _ wanted: ChappieReasoningEffort, of model: ChappieModel, _ emit: ((ChappieStreamEvent) -> Void)?
     ) -> ChappieReasoningEffort {
@@ -460,7 +462,7 @@ public actor ChappieClient: ChappieConversation {
         return effort
     }
 
-    /// Tells the user, and the log, once. Where nobody listens, in a prewarm, it is left to the turn.
+    /// Sends a notice to the user and to the log, once. In a prewarm nothing reads it, so it is left to the turn.
     private func tell(_ notice: ChappieNotice, _ emit: ((ChappieStreamEvent) -> Void)?) {
         guard let emit, told.insert(notice).inserted else { return }
         log.notes(notice)
@@ -487,11 +489,11 @@ public actor ChappieClient: ChappieConversation {
         }
     }
 
-    /// The conversation to go on with: a new one at first, and when another account has signed in.
+    /// The conversation to continue: a new one at first, and when another account has signed in.
     private func currentConversation(of account: ChappieAccountInfo) -> Conversation {
         if let conversation {
             guard !conversation.account.isSameAccount(as: account) else { return conversation }
-            // Whichever transport the new one takes, the earlier account's connection is of no more use.
+            // The earlier account's connection can't be used any more, whichever transport the new one takes.
             if let retired = connection.retire() { Task { await retired.close(.normal) } }
             toolLedger.reset()
         }
@@ -501,7 +503,8 @@ public actor ChappieClient: ChappieConversation {
             resumed.map {
                 Conversation($0, account: account, newID: id, now: now, configuration: configuration)
             } ?? Conversation(account: account, id: id, now: now, configuration: configuration)
-        (conversation, resumed) = (new, nil)
+        conversation = new
+        resumed = nil
         return new
     }
 

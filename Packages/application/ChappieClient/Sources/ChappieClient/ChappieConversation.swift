@@ -3,8 +3,8 @@ public import ChappieJSONSchema
 
 /// A conversation with the model: it runs turns one at a time, in the order in which they were requested.
 ///
-/// ``ChappieClient`` is a conversation in memory, and `ChappieRuntime` one that a store keeps. Code that takes any
-/// `ChappieConversation` works with both, and with a double in its tests:
+/// ``ChappieClient`` is a conversation in memory; `ChappieRuntime` keeps its conversation in a store. Code that takes
+/// any `ChappieConversation` works with both, and with a double in its tests:
 ///
 /// ```swift
 /// struct Parrot: ChappieConversation {
@@ -25,7 +25,7 @@ public protocol ChappieConversation: Sendable {
     /// Starts a turn, which waits for earlier turns. The other calls are built on this one.
     ///
     /// - Parameters:
-    ///   - work: What the turn does.
+    ///   - work: The turn's work.
     ///   - endsWithItsStream: Whether releasing the handle's events ends the turn. Cancelling the task that reads them
     ///     always does.
     func begin(_ work: ChappieTurnWork, endsWithItsStream: Bool) -> ChappieStreamHandle
@@ -34,8 +34,7 @@ public protocol ChappieConversation: Sendable {
     /// the remaining ones.
     func cancel() async
 
-    /// Prepares what the next turn needs, so that it is quick. Call it when the user begins to type. The default does
-    /// nothing.
+    /// Prepares the next turn, so that it is quick. Call it when the user begins to type. The default does nothing.
     func prewarm() async
 }
 
@@ -73,15 +72,16 @@ extension ChappieConversation {
         return response.outputText
     }
 
-    /// Asks for an answer of a type's form: the backend holds the model to `schema`, and the answer is checked against it.
+    /// Asks for an answer of a type's form: the backend makes the model keep to `schema`, and the answer is checked
+    /// against it.
     ///
     /// ```swift
-    /// struct Town: Decodable { var name: String; var people: Int }
+    /// struct Town: Decodable { var name: String; var inhabitants: Int }
     /// let town = try await client.send("The capital of France?", as: Town.self, schema: .derived(from: Town.self))
     /// ```
-    /// - Throws: as ``send(_:)-(String)``: `invalidStructuredOutput` names the place that does not fit; `responseFailed` for
-    ///   an answer that ended early, and for one that the model refused. `ChappieJSONSchemaError` for a schema that can't be
-    ///   used: nothing is sent or kept then. An answer that does not fit is kept.
+    /// - Throws: as ``send(_:)-(String)``: `invalidStructuredOutput` names the place that does not fit;
+    ///   `responseFailed` for an answer that ended early, or that the model refused. `ChappieJSONSchemaError` for a
+    ///   schema that can't be used: nothing is sent or kept then. An answer that does not fit is kept.
     public func send<Output: Decodable & Sendable>(
         _ text: String, as type: Output.Type, schema: ChappieJSONSchema
     ) async throws -> Output {
@@ -93,22 +93,22 @@ extension ChappieConversation {
     /// The same for a type that knows its schema.
     ///
     /// ```swift
-    /// struct Town: Decodable, ChappieJSONSchemaProviding { var name: String; var people: Int }
+    /// struct Town: Decodable, ChappieJSONSchemaProviding { var name: String; var inhabitants: Int }
     /// let town = try await client.send("The capital of France?", as: Town.self)
     /// ```
     public func send<Output: Decodable & ChappieJSONSchemaProviding & Sendable>(
         _ text: String, as type: Output.Type
     ) async throws -> Output { try await send(text, as: type, schema: Output.jsonSchema) }
 
-    /// Asks and gives the whole response. One that ended early (`status` is `.incomplete`, with an `incompleteReason`) is
-    /// not an error: its text is there.
+    /// Asks and gives the whole response. An answer that ended early (`status` is `.incomplete`, with an
+    /// `incompleteReason`) is not an error: its text is there.
     ///
     /// - Throws: as ``send(_:)-(String)``.
     public func response(_ request: ChappieResponseRequest) async throws -> ChappieResponse {
         try await begin(.new(request), endsWithItsStream: false).responseOrCancel()
     }
 
-    /// Asks and streams the answer. The turn starts now; letting go of the stream ends it.
+    /// Asks and streams the answer. The turn starts now; releasing the stream ends it.
     ///
     /// The stream throws what ``send(_:)-(String)`` throws; `CancellationError` within 100 ms when the task that reads it
     /// is cancelled.
@@ -126,20 +126,20 @@ extension ChappieConversation {
         begin(.new(request), endsWithItsStream: true).events
     }
 
-    /// Asks and gives a handle on the running turn, which goes on when its events are not read.
+    /// Asks and gives a handle on the running turn, which continues even if its events are not read.
     public func startStream(_ message: ChappieInputMessage) -> ChappieStreamHandle {
         begin(.new(ChappieResponseRequest(messages: [message])), endsWithItsStream: false)
     }
 
     // MARK: Going on
 
-    /// Goes on with a turn that waited for approval, in this process or in another.
+    /// Continues a turn that waited for approval, in this process or in another.
     ///
     /// - Parameters:
-    ///   - pending: what `approvalPending` brought.
-    ///   - decisions: the user's answers by call id. A question without one is asked of the approval handler.
-    /// - Throws: as ``response(_:)``; `approvalPending` again where an answer is deferred once more. A turn that fails may be
-    ///   resumed again by this conversation: calls that ran are not repeated.
+    ///   - pending: the value of `approvalPending`.
+    ///   - decisions: the user's answers by call id. The approval handler is asked about calls without one.
+    /// - Throws: as ``response(_:)``; `approvalPending` again if an answer is deferred once more. A turn that fails may
+    ///   be resumed again by this conversation: calls that ran are not repeated.
     @discardableResult
     public func resume(
         _ pending: ChappiePendingTurn, decisions: [String: ChappieApprovalDecision] = [:]
@@ -156,15 +156,16 @@ extension ChappieConversation {
 
     // MARK: The whole
 
-    /// Has the model make the conversation shorter, in a turn of its own, as ``ChappieClient/compactContext()`` does. A store
-    /// keeps everything that was said.
+    /// Has the model make the conversation shorter, in a turn of its own, as ``ChappieClient/compactContext()`` does. A
+    /// store keeps all earlier messages.
     ///
     /// - Throws: as ``send(_:)-(String)``. The conversation is then as it was.
     public func compact() async throws {
         _ = try await begin(.compaction, endsWithItsStream: false).responseOrCancel()
     }
 
-    /// Leaves the conversation once the turns before are over. The next turn begins a new one; a store keeps the old one.
+    /// Leaves the conversation once the earlier turns are over. The next turn begins a new one; a store keeps the old
+    /// one.
     ///
     /// - Throws: `CancellationError`.
     public func clear() async throws {

@@ -1,7 +1,7 @@
 import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
 
-/// The model of the next turn, and why it is that one.
+/// The model of the next turn, and the reason for it.
 public struct ChappieModelChoice: Sendable, Hashable, Codable {
     /// The reasons; unknown values survive.
     public struct Reason: RawRepresentable, Sendable, Hashable, Codable {
@@ -12,9 +12,9 @@ public struct ChappieModelChoice: Sendable, Hashable, Codable {
         public static let named = Reason(rawValue: "named")
         /// The conversation was begun with it.
         public static let conversation = Reason(rawValue: "conversation")
-        /// It is the best one that the account lists.
+        /// It is the best model in the account's list.
         public static let bestListed = Reason(rawValue: "best_listed")
-        /// It takes the place of the conversation's model, which is gone.
+        /// It replaces the conversation's model, which is gone.
         public static let replacement = Reason(rawValue: "replacement")
         /// The list of models can't be had.
         public static let lastResort = Reason(rawValue: "last_resort")
@@ -22,9 +22,9 @@ public struct ChappieModelChoice: Sendable, Hashable, Codable {
 
     /// The model's name in requests.
     public var slug: String
-    /// Why it is this one.
+    /// The reason for the choice.
     public var reason: Reason
-    /// The model whose place it takes.
+    /// The model that it replaces.
     public var replaces: String?
 
     /// A choice of these parts.
@@ -35,9 +35,9 @@ public struct ChappieModelChoice: Sendable, Hashable, Codable {
     }
 }
 
-/// Why the service does not answer with a model.
+/// A model that the service refuses, and its reason.
 public struct ChappieModelRefusal: Sendable, Hashable, Codable {
-    /// The reasons, as far as the service tells; unknown values survive.
+    /// The reasons, as far as the service gives them; unknown values survive.
     public struct Reason: RawRepresentable, Sendable, Hashable, Codable {
         public let rawValue: String
         public init(rawValue: String) { self.rawValue = rawValue }
@@ -56,8 +56,8 @@ public struct ChappieModelRefusal: Sendable, Hashable, Codable {
     public var slug: String
     /// Why it is refused.
     public var reason: Reason
-    /// The model to use instead: the one that the account's list names for it, else the best listed one. `nil` where the
-    /// list could not be had.
+    /// The model to use instead: the list's replacement for it, else the best listed model. `nil` if the list could not
+    /// be had.
     public var suggestion: String?
 
     /// A refusal of these parts.
@@ -71,7 +71,7 @@ public struct ChappieModelRefusal: Sendable, Hashable, Codable {
         let name = UntrustedText.forTerminal(String(slug.prefix(100)))
         return switch reason {
         case .retired: "The model \(name) is retired."
-        case .notInPlan: "The model \(name) is not one that this account may use: it is retired, or your plan lacks it."
+        case .notInPlan: "This account may not use the model \(name): it is retired, or your plan lacks it."
         case .newerClientNeeded: "The service answers with the model \(name) only to a newer version of this program."
         default: "The service does not know the model \(name)."
         }
@@ -89,7 +89,7 @@ struct ModelList: Sendable {
 
     /// A list is used for a day without asking.
     static let lifetime: TimeInterval = 24 * 3600
-    /// The model that is asked for when no list can be had. All plans that are known list it.
+    /// The model to use if no list can be had. All known plans list it.
     static let lastResort = "gpt-6-luna"
 
     /// A clock that was set back makes a list old, too.
@@ -102,7 +102,7 @@ struct ModelList: Sendable {
         models.first { $0.isListed && !refused.contains($0.slug) && !$0.isRetired(at: now) }
     }
 
-    /// The model that takes the place of `slug`: the one that the list names for it, else the best one.
+    /// The model that replaces `slug`: the list's replacement for it, else the best model.
     func replacement(of slug: String, without refused: Set<String> = [], at now: Date) -> ChappieModel? {
         let upgrade = self[slug]?.upgrade.flatMap { self[$0.model] }
         if let upgrade, !refused.contains(upgrade.slug), !upgrade.isRetired(at: now) { return upgrade }
@@ -120,7 +120,7 @@ extension ChappieNotice {
         "Images that the conversation has by their address alone are left out: the model takes their bytes only.")
 }
 
-/// What a turn is to be answered by.
+/// The wish from which a turn's model is chosen.
 struct ModelWish: Sendable {
     /// The program or its user has named it.
     var named: String?
@@ -129,7 +129,7 @@ struct ModelWish: Sendable {
     /// Models that the service has refused in this turn.
     var refused: Set<String> = []
 
-    /// - Parameter list: `nil` where none can be had.
+    /// - Parameter list: `nil` if none can be had.
     func choice(from list: ModelList?, at now: Date) -> ChappieModelChoice {
         if let named { return ChappieModelChoice(slug: named, reason: .named) }
         if let conversation {
@@ -149,7 +149,7 @@ struct ModelWish: Sendable {
 }
 
 extension ChappieModelChoice {
-    /// The sentence that the user is told when the choice is not the one that was asked for.
+    /// The notice to the user if the choice differs from the wish.
     var notice: ChappieNotice? {
         let slug = UntrustedText.forTerminal(slug)
         return switch reason {

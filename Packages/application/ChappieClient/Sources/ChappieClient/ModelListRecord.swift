@@ -1,7 +1,7 @@
 import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
 
-/// A model list with its tag and its date, and whose it is, as a document of the cache.
+/// A model list with its tag, its date and its owner, as a document of the cache.
 struct ModelListRecord {
     /// The issuer, the backend, the user and the account.
     let owner: [String]
@@ -27,8 +27,8 @@ struct ModelListRecord {
         return ChappieJSON.object(object).serializedBytes()
     }
 
-    /// `nil` for a document that is damaged, or of another owner. One of another format is old, and has no tag: the service
-    /// may list more to this one.
+    /// `nil` for a document that is damaged, or that belongs to another owner. A list of another format counts as old
+    /// and without a tag: the service may list more for this format.
     func read(_ document: [UInt8], of account: ChappieAccountInfo) -> ModelList? {
         guard let json = try? ChappieJSON(parsing: document), json["owner"] == owners,
             let models = json["list"].flatMap(ChappieModel.list)

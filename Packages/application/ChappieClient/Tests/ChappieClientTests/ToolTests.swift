@@ -62,8 +62,8 @@ import Testing
             testDescription: "ask, denied, and that is an error", policy: .ask, decision: .denied(reason: "not now"),
             behavior: .throwError, runs: 0, outcome: nil, error: .toolApprovalDenied("weather", "not now")),
         Case(
-            testDescription: "ask, with nobody to ask", policy: .ask, runs: 0, outcome: .denied,
-            output: "The call was denied: The program has nobody to ask"),
+            testDescription: "ask, without a handler", policy: .ask, runs: 0, outcome: .denied,
+            output: "The call was denied: The program can't ask for approval"),
         Case(
             testDescription: "deny", policy: .deny, runs: 0, outcome: nil,
             error: .toolApprovalDenied("weather", "The program does not allow it.")),

@@ -1,20 +1,20 @@
 public import ChappieCore
 
-/// The reason why a runtime could not do what it was asked, beside the errors of its client and its store.
+/// The reason why a runtime could not do its work, beside the errors of its client and its store.
 public enum ChappieRuntimeError: ChappieError, Hashable {
     /// The open thread's last turn is finished, or there is none.
     case nothingToResume
     /// The thread has fewer turns.
     case noSuchTurn(Int, of: Int)
-    /// Another program has gone on with the turn, or written to the thread that was to be made shorter.
+    /// Another program has continued the turn, or has written to the thread during a compaction.
     case turnTakenOver
 
     /// A sentence for the user.
     public var errorDescription: String? {
         switch self {
-        case .nothingToResume: "There is no turn to go on with: the last one is finished."
+        case .nothingToResume: "There is no turn to resume: the last one is finished."
         case .noSuchTurn(let turn, let count): "There is no turn \(turn); the thread has \(count)."
-        case .turnTakenOver: "Another program goes on with this thread."
+        case .turnTakenOver: "Another program has continued this thread."
         }
     }
 
@@ -23,7 +23,7 @@ public enum ChappieRuntimeError: ChappieError, Hashable {
         switch self {
         case .nothingToResume: "Ask something new."
         case .noSuchTurn: "Choose a turn between 1 and the last one."
-        case .turnTakenOver: "Open the thread again and go on from there."
+        case .turnTakenOver: "Open the thread again and continue from there."
         }
     }
 }

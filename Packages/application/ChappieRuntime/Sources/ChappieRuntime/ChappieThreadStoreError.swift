@@ -1,22 +1,23 @@
 @_spi(ChappieInternals) public import ChappieCore
 
-/// Why a store of threads could not do what it was asked. Each case is a different thing to tell the user.
+/// The reason for which a store of threads failed. Each case means another sentence for the user.
 public enum ChappieThreadStoreError: Error, Sendable, Hashable {
-    /// There is no such thread.
+    /// The thread is missing.
     case notFound(thread: String)
     /// Another process has written to the thread meanwhile: it ends at `actual`.
     case conflict(thread: String, expected: Int, actual: Int)
     /// Adding would take more than the limit, both in bytes. Everything stored before is there.
     case full(bytes: Int, limit: Int)
-    /// What is stored can't be trusted: it was changed, exchanged or cut. `thread` is `nil` where it is not one alone.
+    /// Stored data can't be trusted: it was changed, exchanged or cut. `thread` is `nil` if the damage is not in one
+    /// thread alone.
     case damaged(thread: String?, String)
-    /// The threads are encrypted, and their key can't be had; why.
+    /// The threads are encrypted, and their key can't be had; the string says why.
     case locked(String)
     /// The key of these threads is gone, or is another one.
     case wrongKey(String)
     /// A newer version of the program wrote the store.
     case tooNew(found: Int, known: Int)
-    /// A file or folder that others could read or change; what is wrong, and what to do about it.
+    /// A file or folder that others could read or change; the problem, and the remedy.
     case unsafeFile(String, remedy: String)
     /// Another process kept the store busy for so long.
     case busy(Duration)
@@ -30,7 +31,7 @@ extension ChappieThreadStoreError: ChappieError {
         switch self {
         case .notFound(let thread): "There is no thread \(thread)."
         case .conflict(let thread, let expected, let actual):
-            "The thread \(thread) has \(actual) records where \(expected) were expected: another program wrote to it."
+            "The thread \(thread) has \(actual) records instead of \(expected): another program wrote to it."
         case .full(let bytes, let limit): "The threads would take \(bytes) bytes of the \(limit) they may have."
         case .damaged(let thread, let reason):
             thread.map { "The thread \($0) is damaged: \(reason)." } ?? "The stored threads are damaged: \(reason)."
@@ -48,7 +49,7 @@ extension ChappieThreadStoreError: ChappieError {
     public var recoverySuggestion: String? {
         switch self {
         case .notFound: "List the threads to see their ids."
-        case .conflict: "Open the thread again and go on from there."
+        case .conflict: "Open the thread again and continue from there."
         case .full: "Delete threads that are not needed, or raise the limit. Nothing was lost."
         case .damaged: "Export what can still be read, and restore the rest from a backup."
         case .locked:
@@ -57,7 +58,7 @@ extension ChappieThreadStoreError: ChappieError {
         case .tooNew: "Update this program. Nothing was changed."
         case .unsafeFile(_, let remedy): remedy
         case .busy: "Try again in a moment; if it stays so, look for a program that hangs."
-        case .unavailable: "Check the disk or the server, and try again. What was acknowledged before is kept."
+        case .unavailable: "Check the disk or the server, and try again. Everything acknowledged before is kept."
         }
     }
 }

@@ -3,7 +3,7 @@ import ChappieClient
 
 /// Values in records.
 enum Records {
-    /// The items of an answer; for those that are among the turn's items, their places there.
+    /// The items of an answer; an item that is also among the turn's items is replaced by its index there.
     static func output(_ output: [ChappieOutputItem], in items: [ChappieJSON]) -> ChappieJSON {
         var rest = items[...]
         let entries = output.reversed().map { item -> ChappieJSON in

@@ -1,19 +1,19 @@
 import ChappieCore
 
-/// Takes out of every record what should not be kept, before another store sees it.
+/// Removes private text from every record, before another store keeps it.
 ///
 /// ```swift
 /// let store = ChappieRedactingThreadStore(wrapping: ChappieFileThreadStore()) { text in
 ///     text.replacing(/[\w.]+@[\w.]+/, with: "‹mail address›")
 /// }
 /// ```
-/// Redacted words are gone: a thread that is opened again goes on without them.
+/// Redacted words are gone: a thread that is opened again continues without them.
 public struct ChappieRedactingThreadStore: ChappieThreadStore {
     private let store: any ChappieThreadStore
     private let redact: @Sendable (ChappieThreadRecord) -> ChappieThreadRecord
 
-    /// Gives every text of a record to `redact`: what the user and the model said, arguments and outputs of tools, errors,
-    /// summaries, titles. Not the words of the protocol: ids, types, roles, names of tools, encrypted items.
+    /// Gives every text of a record to `redact`: messages of the user and the model, arguments and outputs of tools,
+    /// errors, summaries, titles. Words of the protocol stay: ids, types, roles, names of tools, encrypted items.
     public init(wrapping store: any ChappieThreadStore, redact: @escaping @Sendable (String) -> String) {
         self.store = store
         self.redact = { $0.mappingTexts(redact) }

@@ -3,12 +3,12 @@
 
 // Looking after threads; what needs no client is the store's (ThreadCare.swift).
 extension ChappieRuntime {
-    /// The threads, the one that was written last first.
+    /// The threads, the latest change first.
     public func listThreads(includeArchived: Bool = false) async throws -> [ChappieThreadSummary] {
         try await store.threads(includeArchived: includeArchived)
     }
 
-    /// Has the next turns go to a thread that is kept, with its model.
+    /// Directs the next turns to a kept thread, with its model.
     ///
     /// - Throws: ``ChappieThreadStoreError``.
     @discardableResult
@@ -16,7 +16,7 @@ extension ChappieRuntime {
         try await queue.alone { use(try await store.thread(id)) }
     }
 
-    /// Has the next turns go to a new thread, which is kept from its first turn on.
+    /// Directs the next turns to a new thread, which is kept from its first turn on.
     ///
     /// - Returns: its id.
     @discardableResult
@@ -24,21 +24,23 @@ extension ChappieRuntime {
         try await queue.alone { newThreadHere().id }
     }
 
-    /// Gives a thread that is kept a title; an empty one takes it away. It waits for no turn, and a tool's handler may do it.
+    /// Gives a kept thread a title; an empty one removes it. It does not wait for a turn, and a tool's handler may call
+    /// it.
     public func renameThread(_ id: String, to title: String) async throws {
         try await change(id, .renamed, ["title": .string(title)])
     }
 
-    /// Takes a thread out of the list. It stays as it is, and can be found, opened and taken back. It waits for no turn.
+    /// Hides a thread from the list. It is kept, and can be found, opened and unarchived. It does not wait for a turn.
     public func archiveThread(_ id: String) async throws { try await change(id, .archived) }
 
-    /// Takes a thread back into the list. It waits for no turn.
+    /// Puts an archived thread back into the list. It does not wait for a turn.
     public func unarchiveThread(_ id: String) async throws { try await change(id, .unarchived) }
 
-    /// Removes a thread for good; one that is not there is no error. When it is the open one, the next turn begins a new one.
+    /// Removes a thread for good; a missing thread is not an error. If it is the open one, the next turn begins a new
+    /// one.
     ///
-    /// The open thread is removed after the turns that were asked for before, so a handler of its own tools would wait for
-    /// itself; another thread is removed at once.
+    /// The open thread is removed after the turns that were requested before, so a handler of its own tools would wait
+    /// for itself; another thread is removed at once.
     public func deleteThread(_ id: String) async throws {
         guard currentThread?.id == id else { return try await store.delete(id) }
         try await queue.alone {
@@ -47,8 +49,8 @@ extension ChappieRuntime {
         }
     }
 
-    /// Copies a thread up to the end of a turn into a new one, and opens that, after the turns that were asked for before.
-    /// The store's `fork` copies alone, and at once.
+    /// Copies a thread up to the end of a turn into a new one, and opens that, after the turns that were requested
+    /// before. The store's `fork` only copies, and does it at once.
     ///
     /// - Parameters:
     ///   - id: The thread.
@@ -59,9 +61,9 @@ extension ChappieRuntime {
         try await queue.alone { use(try await store.fork(id, at: turn, clock: clock, entropy: entropy)) }
     }
 
-    /// Keeps a thread that was exported.
+    /// Keeps an exported thread.
     ///
-    /// - Throws: ``ChappieThreadStoreError/conflict(thread:expected:actual:)`` when a thread of its id is there.
+    /// - Throws: ``ChappieThreadStoreError/conflict(thread:expected:actual:)`` if the store has a thread with its id.
     public func importThread(_ thread: ChappieThread) async throws { try await store.import(thread) }
 
     /// The threads in which all words of the query occur, best first.

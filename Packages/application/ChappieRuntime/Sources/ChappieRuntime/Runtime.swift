@@ -4,7 +4,7 @@
 import ChappieJSONSchema
 import Synchronization
 
-/// Conversations that outlive the process: every turn is kept in a store, step by step, before the next step begins.
+/// Conversations that outlive the process: a store keeps every turn, step by step, before the next step begins.
 ///
 /// ```swift
 /// let runtime = Chappie.client().runtime(store: ChappieFileThreadStore())
@@ -14,13 +14,14 @@ import Synchronization
 /// print(try await runtime.send("Which number?"))
 /// ```
 ///
-/// The client belongs to its runtime: ask through the runtime alone. Turns run one at a time, in the order of the calls.
-/// Several processes may write to one thread: each goes on with what is there when its turn begins.
+/// The client belongs to its runtime: ask through the runtime alone. Turns run one at a time, in the order of the
+/// calls. Several processes may write to one thread: each continues from the records that are there when its turn
+/// begins.
 ///
-/// A turn that fails, is cancelled or is cut by a crash stays in the thread as what it is, and is no part of the
-/// conversation. One that was cut, waits for an approval, or failed after tools were called, is gone on with by
-/// ``resumeTurn(decisions:)``. Calls of tools are recorded before they run and after: what may have run already is not run
-/// again, and the model is told so.
+/// A turn that fails, is cancelled or is interrupted by a crash stays in the thread, marked as such, but does not
+/// belong to the conversation. ``resumeTurn(decisions:)`` continues a turn that was interrupted, waits for an approval,
+/// or failed after tools were called. Calls of tools are recorded before they run and after: a call that may have run
+/// already is not run again, and the model learns that.
 public actor ChappieRuntime: ChappieConversation {
     private let client: ChappieClient
     let store: any ChappieThreadStore
@@ -33,9 +34,9 @@ public actor ChappieRuntime: ChappieConversation {
 
     /// The thread that turns go to; `nil` before the first one.
     private var thread: ChappieThread?
-    /// Whether the client's conversation is that of ``thread``.
+    /// Whether the client holds the conversation of ``thread``.
     private var isClientReady = false
-    /// The turn that this runtime works on, and how often it had been resumed when it began.
+    /// The turn of this runtime, and how often it had been resumed when it began.
     private var own: (turn: String, resumptions: Int) = ("", 0)
 
     /// A runtime of a client and a store.
@@ -64,13 +65,15 @@ public actor ChappieRuntime: ChappieConversation {
         start(.asked(work), endsWithItsStream: endsWithItsStream)
     }
 
-    /// Goes on with the open thread's last turn, which waits for an approval or was cut.
+    /// Continues the open thread's last turn, which waits for an approval or was interrupted.
     ///
-    /// Of several processes that try, one goes on with it. What may have been carried out before is not carried out again.
+    /// If several processes try, only one continues it. Calls that may have been carried out before are not carried out
+    /// again.
     ///
-    /// - Parameter decisions: the user's answers, by the ids of the calls; what has none is asked for again.
+    /// - Parameter decisions: the user's answers, by the ids of the calls; the user is asked again about calls without
+    ///   one.
     /// - Throws: as ``send(_:)-(String)``; ``ChappieRuntimeError/nothingToResume``;
-    ///   ``ChappieThreadStoreError/conflict(thread:expected:actual:)`` when another process was faster.
+    ///   ``ChappieThreadStoreError/conflict(thread:expected:actual:)`` if another process was faster.
     @discardableResult
     public func resumeTurn(decisions: [String: ChappieApprovalDecision] = [:]) async throws -> ChappieResponse {
         try await start(.rest(decisions), endsWithItsStream: false).responseOrCancel()
@@ -92,12 +95,12 @@ public actor ChappieRuntime: ChappieConversation {
     /// Ends the newest turn.
     public nonisolated func cancel() { queue.cancelNewest() }
 
-    /// Waits until everything that was asked before is kept, also of turns that were cancelled: for programs that end.
+    /// Waits until all earlier requests are kept, also cancelled turns: for programs that end.
     public func settle() async {
         await uncancelled { [queue] in try? await queue.alone {} }
     }
 
-    /// Everything that happens in turns of this runtime from now on, for any number of readers. It ends with the runtime.
+    /// All later events in turns of this runtime, for any number of readers. The stream ends with the runtime.
     public nonisolated var events: AsyncStream<ChappieThreadEvent> {
         let (events, continuation) = AsyncStream<ChappieThreadEvent>.makeStream()
         let id = UUID()
@@ -113,7 +116,8 @@ public actor ChappieRuntime: ChappieConversation {
 
     @discardableResult
     func use(_ thread: ChappieThread) -> ChappieThread {
-        (self.thread, isClientReady) = (thread, false)
+        self.thread = thread
+        isClientReady = false
         return thread
     }
 
@@ -153,7 +157,8 @@ public actor ChappieRuntime: ChappieConversation {
             if thread == nil { newThreadHere() }
             if thread?.records.isEmpty == false { try await readOn(to: .max) }
             await makeClientReady()
-            (id, work) = ("", .compaction)
+            id = ""
+            work = .compaction
         }
         let threadID = thread?.id ?? ""
         do {
@@ -173,7 +178,7 @@ public actor ChappieRuntime: ChappieConversation {
         }
     }
 
-    /// A new turn, kept. What was cut before is settled: it is no part of what the model sees.
+    /// A new turn, kept. An earlier interrupted turn is closed: the model does not see it.
     private func started(_ request: ChappieResponseRequest) async throws -> (id: String, work: ChappieTurnWork) {
         if thread == nil { newThreadHere() }
         let id = makeID()
@@ -200,7 +205,7 @@ public actor ChappieRuntime: ChappieConversation {
 
     /// The last turn, taken over by this process.
     ///
-    /// - Parameter pending: the turn that it has to be.
+    /// - Parameter pending: the turn that it must be.
     private func resumed(
         _ decisions: [String: ChappieApprovalDecision], of pending: ChappiePendingTurn? = nil
     ) async throws -> (id: String, work: ChappieTurnWork) {
@@ -223,13 +228,15 @@ public actor ChappieRuntime: ChappieConversation {
         isClientReady = true
     }
 
-    /// Another process has written to the thread, which ends at `end` now: goes on from there.
+    /// Another process has written to the thread, which ends at `end` now: reads its records and continues from there.
     private func readOn(to end: Int) async throws {
         guard let known = thread else { return }
-        // A shorter one has taken its place: it was deleted, and begun or imported again.
+        // A shorter thread has replaced it: it was deleted, and begun or imported again.
         let isAnother = end < known.records.count
         let more: [ChappieThreadRecord]
-        do { more = try await store.records(of: known.id, from: isAnother ? 0 : known.records.count) } catch {
+        do {
+            more = try await store.records(of: known.id, from: isAnother ? 0 : known.records.count)
+        } catch {
             guard case .notFound = error else { throw error }
             use(ChappieThread(id: known.id, createdAt: clock.now))
             return
@@ -247,24 +254,25 @@ public actor ChappieRuntime: ChappieConversation {
     /// Adds records at the end of the open thread, all or none.
     ///
     /// - Parameters:
-    ///   - other: the thread that they are for, if that may not be the open one.
-    ///   - anywhere: whether they count wherever the thread ends now, because they tell what has happened.
+    ///   - other: the thread of the records, if it may differ from the open one.
+    ///   - anywhere: whether they are added even if the thread has grown, because they report facts.
     /// - Returns: `false` if `other` is not the open thread, or is not kept yet; nothing is added then.
     @discardableResult
     func append(
         _ events: [(kind: ChappieThreadRecord.Kind, body: ChappieJSON)], to other: String? = nil, anywhere: Bool = false
     ) async throws -> Bool {
-        // Tools that run side by side end side by side.
+        // Tools that run at the same time end at the same time.
         let ticket = writing.reserve()
         try await writing.enter(ticket)
         defer { writing.leave(ticket) }
         while true {
-            // No copy of the thread is held here: with one alive, each record would cost a copy of all records.
+            // No copy of the thread is held here: while a copy is alive, each record would copy all records.
             guard let id = thread?.id, var summary = thread?.summary, let position = thread?.records.count else {
                 return false
             }
             guard other == nil || other == id && position > 0 else { return false }
-            // Another program goes on with the turn: this one does no more for it. What has run is told all the same.
+            // Another program continues the turn: this one does no more for it, except that results of tools are
+            // recorded.
             if anywhere, events.first?.kind != .toolFinished,
                 let turn = thread?.turns.last(where: { $0.id == own.turn }),
                 events.first?.body["turn"]?.string == turn.id, turn.resumptions != own.resumptions
@@ -298,19 +306,20 @@ public actor ChappieRuntime: ChappieConversation {
         guard let entry = thread?.entry(for: step, of: id) else { return }
         let earlier = thread?.accountID
         if case .compacted = step {
-            // It stands for what this program knew; where others have written since, it would swallow that.
+            // It replaces the records that this program knew; if others have written since, it would hide their
+            // records.
             guard isClientReady else { throw ChappieRuntimeError.turnTakenOver }
             try await append([entry])
             return
         }
         try await add(entry.kind, entry.body)
-        // Another account signed in meanwhile: both processes go on with what the thread has for it.
+        // Another account signed in meanwhile: both processes continue with the thread's items for that account.
         if case .finished(let turn) = step, let earlier, earlier != turn.accountID {
             isClientReady = false
         }
     }
 
-    /// Keeps why a turn ended without an answer.
+    /// Keeps the reason for which a turn ended without an answer.
     private func ended(_ id: String, _ error: any Error) async throws {
         let turn: ChappieJSON = .string(id)
         switch error {
@@ -321,11 +330,11 @@ public actor ChappieRuntime: ChappieConversation {
             try await add(
                 .approvalPending, ["turn": turn, "approvals": Records.json(pending.approvals)])
             tell(.waiting(pending.approvals), id)
-        // The store has failed: what it has is all that can be kept.
+        // The store has failed: no more can be kept than it already has.
         case is ChappieThreadStoreError, is ChappieRuntimeError: tell(.failed(Self.sentence(of: error)), id)
         default:
             let sentence = Self.sentence(of: error)
-            // The turn's own error counts more than that it could not be kept.
+            // The turn's own error matters more than a failure to keep it.
             try? await add(.turnFailed, ["turn": turn, "error": .string(sentence)])
             tell(.failed(sentence), id)
         }

@@ -1,7 +1,7 @@
 @_spi(ChappieInternals) public import ChappieClient
 @_spi(ChappieInternals) public import ChappieCore
 
-/// A thread, whole: everything that was said and done in it, as its records tell.
+/// A whole thread: all messages, answers and tool calls, folded from its records.
 ///
 /// ```swift
 /// let thread = try await runtime.openThread(id)
@@ -15,7 +15,7 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
     public private(set) var records: [ChappieThreadRecord] = []
     /// The turns, in the order in which they began.
     public private(set) var turns: [ChappieTurn] = []
-    /// The summaries that compactions made of the conversation, where they are words.
+    /// The summaries that compactions made of the conversation, if they are text.
     public private(set) var compactionSummaries: [String] = []
 
     /// The conversation so far.
@@ -26,10 +26,10 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
     private var sessionID: String?
     private var reasoningModel: String?
     private var compactionHash: String?
-    /// Where each turn is in ``turns``.
+    /// The index of each turn in ``turns``.
     private var places: [String: Int] = [:]
 
-    /// The id; the backend is told it as well.
+    /// The id; the backend gets it as well.
     public var id: String { summary.id }
 
     /// A thread without records.
@@ -50,7 +50,7 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
         }
     }
 
-    /// The conversation as the client goes on with it.
+    /// The conversation with which the client continues.
     public var context: ChappieClientContext {
         ChappieClientContext(
             sessionID: sessionID ?? id, model: summary.model, items: items, compactedSummary: compactedSummary,
@@ -60,8 +60,8 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
             compactionHash: compactionHash)
     }
 
-    /// The last turn, where it can be gone on with: it waits for an approval, was cut, or failed after tools were called,
-    /// which a new turn would call again.
+    /// The last turn, if it can be resumed: it waits for an approval, was interrupted, or failed after tools were
+    /// called, which a new turn would call again.
     public var resumableTurn: ChappieTurn? { turns.last.flatMap { $0.isOpen ? $0 : nil } }
 
     // MARK: Records
@@ -85,7 +85,7 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
             compactionHash = context["compactionHash"]?.string
         default:
             guard let index = record.turnID.flatMap({ places[$0] }) else { return }
-            // Of two programs that both finish a turn, the first has it.
+            // If two programs both finish a turn, the first record counts.
             guard turns[index].status != .finished else { return }
             turns[index].add(record)
             if record.kind == .turnFinished { join(turns[index], record.body) }
@@ -95,10 +95,11 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
     /// A finished turn becomes part of the conversation.
     private mutating func join(_ turn: ChappieTurn, _ body: ChappieJSON) {
         let account = body["account"]?.string
-        // Like the client: what is encrypted for another account is of no use in this one.
+        // Like the client: items that are encrypted for another account can't be used in this one.
         if body["droppedReasoning"]?.bool == true || accountID != nil && account != accountID {
             items.removeAll(where: ChappieClientContext.isEncrypted)
-            (reasoningModel, compactionHash) = (nil, nil)
+            reasoningModel = nil
+            compactionHash = nil
         } else if let writer = reasoningModel, writer != body["model"]?.string {
             items.removeAll { $0["type"]?.string == "reasoning" }
         }
@@ -109,7 +110,8 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
         sessionID = body["session"]?.string
     }
 
-    /// A copy up to the end of a turn, in a thread of its own. An open turn is left out: it goes on in one thread alone.
+    /// A copy up to the end of a turn, in a thread of its own. An open turn is left out: it can continue in one thread
+    /// only.
     func forked(at turn: Int?, id: String, now: Date) throws(ChappieRuntimeError) -> ChappieThread {
         let last = turn ?? turns.count
         guard (0...turns.count).contains(last), turn != 0 else { throw .noSuchTurn(last, of: turns.count) }
@@ -147,7 +149,8 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
     /// The style cuts, and a millisecond as a binary fraction may be a little less than one.
     private static func text(_ date: Date) -> String { (date + 0.0004).formatted(dates) }
 
-    /// The whole thread, nothing left out: an object with `format`, `version`, `id`, what lists show, and `records`.
+    /// The whole thread, nothing left out: an object with `format`, `version`, `id`, the facts for lists, and
+    /// `records`.
     public var json: ChappieJSONValue {
         var object = ChappieJSONObject([
             ("format", .string(Self.format)), ("version", 1), ("id", .string(id)),
@@ -167,13 +170,14 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
         ]
     }
 
-    /// Reads what ``json`` gives; the list of records alone counts.
+    /// Reads the form of ``json``; the list of records alone counts.
     ///
-    /// - Throws: ``ChappieThreadStoreError``: `damaged` says what is wrong where, `tooNew` is for a later version.
+    /// - Throws: ``ChappieThreadStoreError``: `damaged` names the mistake and its place, `tooNew` is for a later
+    ///   version.
     public init(json: ChappieJSONValue) throws(ChappieThreadStoreError) {
         guard json["format"]?.string == Self.format, let id = json["id"]?.string, !id.isEmpty,
             let list = json["records"]?.array
-        else { throw .damaged(thread: nil, "it is no exported thread") }
+        else { throw .damaged(thread: nil, "it is not an exported thread") }
         if let version = json["version"]?.int, version > 1 { throw .tooNew(found: version, known: 1) }
         var records: [ChappieThreadRecord] = []
         for (index, json) in list.enumerated() {

@@ -2,9 +2,9 @@ public import ChappieAuth
 @_spi(ChappieInternals) import ChappieClient
 @_spi(ChappieInternals) public import ChappieCore
 
-// Looking after threads needs a store and a clock, and no client. Nothing here waits for a turn.
+// Looking after threads needs a store and a clock, and no client. No function here waits for a turn.
 extension ChappieThreadStore {
-    /// The threads, the one that was written last first.
+    /// The threads, the latest change first.
     ///
     /// - Parameter includeArchived: whether archived threads are among them. Default `false`.
     public func threads(
@@ -17,12 +17,12 @@ extension ChappieThreadStore {
 
     /// A thread, whole.
     ///
-    /// - Throws: ``ChappieThreadStoreError/notFound(thread:)`` for a thread that is not there.
+    /// - Throws: ``ChappieThreadStoreError/notFound(thread:)`` if the thread is missing.
     public func thread(_ id: String) async throws(ChappieThreadStoreError) -> ChappieThread {
         try ChappieThread(id: id, records: try await records(of: id, from: 0))
     }
 
-    /// Gives a thread a title; an empty one takes it away.
+    /// Gives a thread a title; an empty one removes it.
     ///
     /// ```swift
     /// try await store.rename(id, to: "Big animals")      // also while a turn of this thread, or of another, runs
@@ -31,19 +31,19 @@ extension ChappieThreadStore {
     ///   - id: the thread.
     ///   - title: one line.
     ///   - clock: for the date of the record.
-    /// - Throws: ``ChappieThreadStoreError/notFound(thread:)`` for a thread that is not there.
+    /// - Throws: ``ChappieThreadStoreError/notFound(thread:)`` if the thread is missing.
     public func rename(
         _ id: String, to title: String, clock: any ChappieClock = SystemClock()
     ) async throws(ChappieThreadStoreError) {
         try await add(.renamed, ["title": .string(title)], to: id, clock)
     }
 
-    /// Takes a thread out of the list. It stays as it is, and can be found, opened and taken back. See ``rename(_:to:clock:)``.
+    /// Hides a thread from the list. It is kept, and can be found, opened and unarchived. See ``rename(_:to:clock:)``.
     public func archive(_ id: String, clock: any ChappieClock = SystemClock()) async throws(ChappieThreadStoreError) {
         try await add(.archived, to: id, clock)
     }
 
-    /// Takes a thread back into the list. See ``rename(_:to:clock:)``.
+    /// Puts an archived thread back into the list. See ``rename(_:to:clock:)``.
     public func unarchive(_ id: String, clock: any ChappieClock = SystemClock()) async throws(ChappieThreadStoreError) {
         try await add(.unarchived, to: id, clock)
     }
@@ -67,15 +67,15 @@ extension ChappieThreadStore {
         return copy
     }
 
-    /// Keeps a thread that was exported; one without records is nothing to keep.
+    /// Keeps an exported thread; a thread without records is ignored.
     ///
-    /// - Throws: ``ChappieThreadStoreError/conflict(thread:expected:actual:)`` when a thread of its id is there.
+    /// - Throws: ``ChappieThreadStoreError/conflict(thread:expected:actual:)`` if the store has a thread with its id.
     public func `import`(_ thread: ChappieThread) async throws(ChappieThreadStoreError) {
         guard !thread.records.isEmpty else { return }
         try await append(thread.records, to: thread.summary, at: 0)
     }
 
-    /// Adds a record wherever the thread ends.
+    /// Adds a record at the end of the thread, even if another writer moves that end.
     func add(
         _ kind: ChappieThreadRecord.Kind, _ body: ChappieJSON = [:], to id: String, _ clock: any ChappieClock
     ) async throws(ChappieThreadStoreError) {
@@ -87,7 +87,7 @@ extension ChappieThreadStore {
             do throws(ChappieThreadStoreError) {
                 return try await append([record], to: summary, at: position)
             } catch {
-                // Another writer was faster: the next attempt begins where the thread ends now.
+                // Another writer was faster: the next attempt begins at the thread's new end.
                 guard case .conflict(_, _, let end) = error, end != position, !Task.isCancelled else { throw error }
             }
         }

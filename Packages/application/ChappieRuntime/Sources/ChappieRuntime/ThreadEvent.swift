@@ -1,12 +1,12 @@
 public import ChappieCore
 
-/// Something that happens in a thread, in one vocabulary for a turn that runs and for one that is read back.
+/// An event in a thread. A running turn and a kept turn use the same vocabulary.
 public struct ChappieThreadEvent: Sendable, Hashable {
     /// The thread.
     public var threadID: String
     /// The turn.
     public var turnID: String
-    /// The happening itself.
+    /// The event itself.
     public var event: ChappieTurnEvent
 
     /// An event with the given properties.
@@ -17,31 +17,31 @@ public struct ChappieThreadEvent: Sendable, Hashable {
     }
 }
 
-/// Something that happens in a turn. New cases may come: switch with a `default`.
+/// An event in a turn. New cases may come: switch with a `default`.
 public enum ChappieTurnEvent: Sendable, Hashable {
-    /// The turn began with these messages, and is kept. The model's slug is empty where the account's list, which is asked
-    /// for next, decides.
+    /// The turn began with these messages, and is kept. The model's slug is empty if the account's list, which is
+    /// requested next, decides.
     case started([ChappieInputMessage], model: String)
-    /// The turn came further. While it runs these are the client's own events; read back, the text comes in one piece, and
-    /// what only the wire knew is left out.
+    /// The turn came further. While it runs these are the client's own events; in a kept turn the text comes in one
+    /// piece, and events of the connection are left out.
     case progressed(ChappieStreamEvent)
     /// The turn waits for the user's approval of these calls.
     case waiting([ChappieApprovalRequest])
     /// The turn ended in an error: its sentence.
     case failed(String)
-    /// The turn was cut.
+    /// The turn was interrupted.
     case interrupted
 }
 
 extension ChappieThread {
-    /// Everything that happened in the thread, as if it happened now.
+    /// All events of the thread, in order, as if they happened now.
     public var events: [ChappieThreadEvent] {
         turns.flatMap { turn in turn.events.map { ChappieThreadEvent(threadID: id, turnID: turn.id, event: $0) } }
     }
 }
 
 extension ChappieTurn {
-    /// Everything that happened in the turn, as if it happened now. A finished turn ends with
+    /// All events of the turn, in order, as if they happened now. A finished turn ends with
     /// `.progressed(.completed(response))`.
     public var events: [ChappieTurnEvent] {
         var events: [ChappieTurnEvent] = [.started(messages, model: model)]

@@ -1,12 +1,12 @@
 @_spi(ChappieInternals) public import ChappieCore
 
-/// One thing that happened in a thread. A thread is the list of its records, in the order of their positions; a record is
-/// never changed.
+/// A record in a thread. A thread is the list of its records, in the order of their positions; a record is never
+/// changed.
 ///
-/// Records are complete: what a turn sent and received is in their bodies as it came, members that this version does not
-/// know included. A store keeps `body` byte for byte as `ChappieJSON.serialized()` gives it.
+/// Records are complete: their bodies hold all items that a turn sent and received, unchanged, members that this
+/// version does not know included. A store keeps `body` byte for byte as `ChappieJSON.serialized()` gives it.
 public struct ChappieThreadRecord: Sendable, Hashable {
-    /// What happened; unknown values survive.
+    /// The kinds of records; unknown values survive.
     public struct Kind: RawRepresentable, Sendable, Hashable, Codable {
         public let rawValue: String
         public init(rawValue: String) { self.rawValue = rawValue }
@@ -15,19 +15,19 @@ public struct ChappieThreadRecord: Sendable, Hashable {
         public static let turnStarted = Kind(rawValue: "turn.started")
         /// The model called tools; none of them has run yet.
         public static let toolsCalled = Kind(rawValue: "tools.called")
-        /// These tools are about to run. What has no ``toolFinished`` after it may have run, or not.
+        /// These tools are about to run. A call without a later ``toolFinished`` may have run, or not.
         public static let toolsStarted = Kind(rawValue: "tools.started")
         /// A tool call is over.
         public static let toolFinished = Kind(rawValue: "tool.finished")
         /// The turn waits for the user's approval of tool calls.
         public static let approvalPending = Kind(rawValue: "approval.pending")
-        /// A turn that was cut, or waited, goes on.
+        /// A turn that was interrupted, or waited, continues.
         public static let turnResumed = Kind(rawValue: "turn.resumed")
-        /// The turn is over, and part of the conversation.
+        /// The turn is over, and belongs to the conversation.
         public static let turnFinished = Kind(rawValue: "turn.finished")
-        /// The turn ended in an error, and is no part of the conversation.
+        /// The turn ended in an error, and does not belong to the conversation.
         public static let turnFailed = Kind(rawValue: "turn.failed")
-        /// The turn was cut: its program ended, or its user did not want to wait.
+        /// The turn was interrupted: its program ended, or its user did not want to wait.
         public static let turnInterrupted = Kind(rawValue: "turn.interrupted")
         /// The conversation was replaced by a shorter one.
         public static let compacted = Kind(rawValue: "thread.compacted")
@@ -43,9 +43,9 @@ public struct ChappieThreadRecord: Sendable, Hashable {
 
     /// The place in the thread, counted from 0 without gaps.
     public let position: Int
-    /// What happened.
+    /// The kind of the record.
     public let kind: Kind
-    /// When, in whole milliseconds.
+    /// The date, in whole milliseconds.
     public let date: Date
     /// The rest, as the kind has it.
     public let body: ChappieJSONValue
@@ -64,7 +64,7 @@ public struct ChappieThreadRecord: Sendable, Hashable {
     /// The id of the turn that the record is about.
     public var turnID: String? { body["turn"]?.string }
 
-    /// What a search finds: the words of the user and of the model, and titles. `nil` for other records.
+    /// The text that a search looks at: words of the user and of the model, and titles. `nil` for other records.
     public var searchableText: String? {
         if kind == .renamed { return body["title"]?.string }
         let items: [ChappieJSON] =
@@ -81,7 +81,7 @@ public struct ChappieThreadRecord: Sendable, Hashable {
 extension ChappieThreadRecord {
     /// The body as a store keeps it.
     ///
-    /// - Throws: `unavailable` for one that is nested too deep to be read again, as part of an exported thread too.
+    /// - Throws: `unavailable` for a body that is nested too deep to be read again, also as part of an exported thread.
     @_spi(ChappieInternals) public func storedBody() throws(ChappieThreadStoreError) -> [UInt8] {
         let bytes = body.serializedBytes()
         var (depth, isText, isEscaped) = (0, false, false)
@@ -108,7 +108,7 @@ extension ChappieThreadRecord: Codable {
         let text = try container.decode(String.self, forKey: .body)
         guard let body = try? ChappieJSON(parsing: text) else {
             throw DecodingError.dataCorruptedError(
-                forKey: .body, in: container, debugDescription: "The body is no JSON text.")
+                forKey: .body, in: container, debugDescription: "The body is not JSON text.")
         }
         self.init(
             position: try container.decode(Int.self, forKey: .position),
@@ -126,7 +126,7 @@ extension ChappieThreadRecord: Codable {
     }
 }
 
-/// What a list of threads shows. It follows from the records alone.
+/// A thread's line in a list. It follows from the records alone.
 public struct ChappieThreadSummary: Sendable, Hashable, Codable, Identifiable {
     /// The thread's id: letters, digits and hyphens.
     public let id: String
@@ -163,14 +163,14 @@ public struct ChappieThreadSummary: Sendable, Hashable, Codable, Identifiable {
         self.recordCount = recordCount
     }
 
-    /// The summary of a thread of these records; `nil` when there is none.
+    /// The summary of a thread of these records; `nil` without records.
     public init?(id: String, records: [ChappieThreadRecord]) {
         guard let first = records.first else { return nil }
         self.init(id: id, createdAt: first.date)
         for record in records { add(record) }
     }
 
-    /// What the thread is called: its title, else its first words.
+    /// The thread's name: its title, else its first words.
     public var name: String { title ?? (preview.isEmpty ? "New thread" : preview) }
 
     /// Follows a record that was added.
@@ -183,7 +183,7 @@ public struct ChappieThreadSummary: Sendable, Hashable, Codable, Identifiable {
             turnCount += 1
             if let model = record.body["model"]?.string { self.model = model }
             if preview.isEmpty { preview = Self.line(record.searchableText ?? "") }
-        // A turn that named no model, or whose model was gone, says at its end which one answered.
+        // If a turn named no model, or its model was gone, its last record names the model that answered.
         case .turnFinished: if let model = record.body["model"]?.string { self.model = model }
         case .renamed: title = record.body["title"]?.string.flatMap { $0.isEmpty ? nil : $0 }
         case .archived: isArchived = true

@@ -2,8 +2,8 @@ public import ChappieCore
 
 /// Keeps threads: on this machine, on a server, in memory.
 ///
-/// Four requirements are enough for a store; the rest have defaults that work by these. Whatever a call of
-/// ``append(_:to:at:)`` has returned for is kept, whatever happens afterwards.
+/// Four requirements are enough for a store; the rest have defaults that use these. After ``append(_:to:at:)`` has
+/// returned, its records are kept, even if the process crashes.
 ///
 /// A complete store:
 /// ```swift
@@ -26,36 +26,36 @@ public import ChappieCore
 ///     func delete(_ thread: String) { threads[thread] = nil }
 /// }
 /// ```
-/// `ThreadStoreContract` of the testing product says what every store must do.
+/// `ThreadStoreContract` of the testing product checks the duties of every store.
 public protocol ChappieThreadStore: Sendable {
     /// The summaries of all threads, archived ones included, in any order.
     func summaries() async throws(ChappieThreadStoreError) -> [ChappieThreadSummary]
 
     /// A thread's records from `position` on, in order; none when `position` is the thread's end or beyond it.
     ///
-    /// - Throws: ``ChappieThreadStoreError/notFound(thread:)`` for a thread that is not there.
+    /// - Throws: ``ChappieThreadStoreError/notFound(thread:)`` if the thread is missing.
     func records(
         of thread: String, from position: Int
     ) async throws(ChappieThreadStoreError) -> [ChappieThreadRecord]
 
-    /// Adds `records` at the end of a thread, all of them or none, and keeps `thread` as its summary; a thread that is not
-    /// there begins at position 0. Returns once they are kept for good.
+    /// Adds `records` at the end of a thread, all of them or none, and keeps `thread` as its summary; a new thread
+    /// begins at position 0. Returns once they are kept for good.
     ///
     /// - Parameters:
     ///   - records: their positions follow from `position`. Never empty.
     ///   - thread: the summary after these records.
-    ///   - position: where the thread is expected to end.
-    /// - Throws: ``ChappieThreadStoreError/conflict(thread:expected:actual:)`` when the thread ends elsewhere, because
-    ///   another process was faster. Nothing is added then, as with every other error, except that a store on a server
-    ///   which stays away says in ``ChappieThreadStoreError/unavailable(_:)`` when it could not learn the outcome.
+    ///   - position: the expected end of the thread.
+    /// - Throws: ``ChappieThreadStoreError/conflict(thread:expected:actual:)`` if the thread has another end, because
+    ///   another process was faster. Nothing is added then, as with every other error, with one exception: if a server
+    ///   does not answer any more, ``ChappieThreadStoreError/unavailable(_:)`` says that the outcome is unknown.
     func append(
         _ records: [ChappieThreadRecord], to thread: ChappieThreadSummary, at position: Int
     ) async throws(ChappieThreadStoreError)
 
-    /// Removes a thread; one that is not there is no error.
+    /// Removes a thread; a missing thread is not an error.
     func delete(_ thread: String) async throws(ChappieThreadStoreError)
 
-    /// The summary of one thread; `nil` when it is not there. Default: looks through ``summaries()``.
+    /// The summary of one thread; `nil` if the thread is missing. Default: looks through ``summaries()``.
     func summary(of thread: String) async throws(ChappieThreadStoreError) -> ChappieThreadSummary?
 
     /// The threads in which all words of the query occur, best first. Default: reads everything.
@@ -65,18 +65,18 @@ public protocol ChappieThreadStore: Sendable {
     func usage() async throws(ChappieThreadStoreError) -> ChappieThreadStoreUsage
 }
 
-/// What to look for in threads.
+/// A search in threads.
 public struct ChappieThreadQuery: Sendable, Hashable, Codable {
     /// The words that must occur in one record, in any order. Case and accents don't matter; the last word may be the
     /// beginning of one.
     public var text: String
-    /// Records from this moment on alone. Default: all.
+    /// Only records from this moment on. Default: all.
     public var since: Date?
-    /// Threads whose last turn used this model alone. Default: all.
+    /// Only threads whose last turn used this model. Default: all.
     public var model: String?
     /// How many hits at most, one for each thread. Default 20.
     public var limit: Int
-    /// Default `true`: what was put away is what people look for.
+    /// Default `true`: users often look for a thread that they have archived.
     public var includesArchived: Bool
 
     /// A query with the given properties.
@@ -90,7 +90,7 @@ public struct ChappieThreadQuery: Sendable, Hashable, Codable {
         self.includesArchived = includesArchived
     }
 
-    /// Whether what is said in the thread may be a hit.
+    /// Whether a record of the thread may be a hit.
     @_spi(ChappieInternals) public func concerns(_ thread: ChappieThreadSummary) -> Bool {
         (includesArchived || !thread.isArchived) && (model == nil || model == thread.model)
     }

@@ -2,22 +2,22 @@
 @_spi(ChappieInternals) public import ChappieCore
 import ChappieJSONSchema
 
-/// A turn of a thread: a question, what tools did for it, an answer.
+/// A turn of a thread: a question, its tool calls, an answer.
 public struct ChappieTurn: Sendable, Hashable, Identifiable {
     /// How a turn stands; unknown values survive.
     public struct Status: RawRepresentable, Sendable, Hashable, Codable {
         public let rawValue: String
         public init(rawValue: String) { self.rawValue = rawValue }
 
-        /// It has begun and has no end: a program works on it, or ended without a word.
+        /// It has begun and has not ended: a program works on it, or ended without a record.
         public static let running = Status(rawValue: "running")
-        /// It is part of the conversation.
+        /// It belongs to the conversation.
         public static let finished = Status(rawValue: "finished")
-        /// It ended in an error, and is no part of the conversation.
+        /// It ended in an error, and does not belong to the conversation.
         public static let failed = Status(rawValue: "failed")
-        /// It was cut, and can be gone on with.
+        /// It was interrupted, and can be resumed.
         public static let interrupted = Status(rawValue: "interrupted")
-        /// Tool calls of it wait for the user.
+        /// Some of its tool calls wait for the user.
         public static let waitingForApproval = Status(rawValue: "waiting_for_approval")
     }
 
@@ -25,7 +25,7 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
     public struct ToolCall: Sendable, Hashable, Identifiable {
         /// The call, with the arguments that were used.
         public var call: ChappieToolCall
-        /// Whether it was begun. What was begun and has no ``result`` may have been carried out, or not.
+        /// Whether it was begun. A call that was begun and has no ``result`` may have been carried out, or not.
         public var hasStarted = false
         /// How it ended.
         public var result: ChappieToolExecutionResult?
@@ -42,15 +42,15 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
     public private(set) var status = Status.running
     /// When it began.
     public let startedAt: Date
-    /// When it ended, or was cut.
+    /// When it ended, or was interrupted.
     public private(set) var endedAt: Date?
     /// The model that was asked.
     public private(set) var model: String
-    /// What the user, or the program, said.
+    /// The messages of the user or the program.
     public let messages: [ChappieInputMessage]
     /// The answer's text; empty before it is whole.
     public private(set) var outputText = ""
-    /// What the model said while it worked: its messages, with a blank line between two; empty if there are none.
+    /// The model's text while it worked: its messages, with a blank line between two; empty if there are none.
     public var commentary: String { items.map(ChappieOutputItem.init).commentary }
     /// The tool calls, in order.
     public private(set) var toolCalls: [ToolCall] = []
@@ -62,20 +62,20 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
     public private(set) var approvals: [ChappieApprovalRequest] = []
     /// The tokens that it took.
     public private(set) var usage: ChappieTokenUsage?
-    /// What went wrong, as a sentence.
+    /// The error, as a sentence.
     public private(set) var error: String?
     /// The backend's id of the last answer.
     public private(set) var responseID: String?
-    /// Whether the answer ended early, in the backend's word why.
+    /// The backend's word for the reason if the answer ended early.
     public private(set) var incompleteReason: String?
 
     /// How often a program has taken the turn over.
     private(set) var resumptions = 0
-    /// Whether it can be gone on with.
+    /// Whether it can be resumed.
     var isOpen: Bool {
         [.waitingForApproval, .interrupted, .running].contains(status) || status == .failed && !toolCalls.isEmpty
     }
-    /// What was asked.
+    /// The request that began the turn.
     private let request: ChappieResponseRequest
     /// The record that began the open round of tool calls.
     private var round: ChappieJSON?
@@ -121,7 +121,10 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
             status = .waitingForApproval
         case .turnResumed:
             resumptions += 1
-            (status, approvals, endedAt, error) = (.running, [], nil, nil)
+            status = .running
+            approvals = []
+            endedAt = nil
+            error = nil
         case .turnFinished:
             add(items: body)
             if let model = body["model"]?.string { self.model = model }
@@ -165,10 +168,11 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
         return response
     }
 
-    /// The work that goes on with the turn. A call that was begun and has no result is not made again: the model is told
-    /// that nobody knows.
+    /// The work that continues the turn. A call that was begun and has no result is not made again: the model learns
+    /// that its outcome is unknown.
     ///
-    /// - Throws: where the calls can't be read, because a newer version wrote them: to ask anew might repeat them.
+    /// - Throws: if the calls can't be read, because a newer version wrote them: to ask the model again might repeat
+    ///   them.
     func remainder(
         in context: ChappieClientContext, _ decisions: [String: ChappieApprovalDecision]
     ) throws(ChappieRuntimeError) -> ChappieTurnWork {
@@ -197,7 +201,7 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
 }
 
 extension ChappieToolExecutionResult.Outcome {
-    /// The program ended while the handler ran: nobody knows how far it came.
+    /// The program ended while the handler ran: its outcome is unknown.
     public static let interrupted = Self(rawValue: "interrupted")
 }
 

@@ -52,7 +52,7 @@ public struct ChappieThreadWords: Sendable, Hashable {
         return words.dropLast().allSatisfy(all.contains) && found.contains { $0.hasPrefix(last) }
     }
 
-    /// The surroundings of the first word that is one of these, one line of at most `limit` characters.
+    /// The surroundings of the first word in `text` that is among these, as one line of at most `limit` characters.
     public func excerpt(of text: String, limit: Int = 160) -> String {
         let parts = text.split { $0.isWhitespace }.map(String.init)
         let sought = Set(words)
@@ -69,8 +69,9 @@ public struct ChappieThreadWords: Sendable, Hashable {
         return line
     }
 
-    /// A letter or digit, also with accents. A character may begin with a letter and hold a quote: those that a letter is
-    /// put before (https://www.unicode.org/reports/tr29/#Prepend) can be any.
+    /// Whether the character is a letter or digit, also with accents. A character may begin with a letter and hold a
+    /// quote: a letter that belongs before another character (https://www.unicode.org/reports/tr29/#Prepend) can have
+    /// any character after it.
     private static func isOfWords(_ character: Character) -> Bool {
         (character.isLetter || character.isNumber)
             && character.unicodeScalars.allSatisfy { scalar in
@@ -78,7 +79,7 @@ public struct ChappieThreadWords: Sendable, Hashable {
             }
     }
 
-    /// A character without case and accent, cut where it has more accents than any script.
+    /// A character without case and accent, cut if it has more accents than any script.
     private static func folded(_ character: Character) -> String {
         let lower = character.lowercased()
         guard lower.count == 1, let base = bases[Character(lower)] else {

@@ -2,7 +2,7 @@
 @_spi(ChappieInternals) import ChappieCore
 
 extension ChappieThread {
-    /// What is recorded of a step of the turn `id`.
+    /// The record of a step of the turn `id`.
     func entry(for step: TurnStep, of id: String) -> (kind: ChappieThreadRecord.Kind, body: ChappieJSON) {
         let turn: ChappieJSON = .string(id)
         switch step {
@@ -40,7 +40,7 @@ extension ChappieThread {
         }
     }
 
-    /// The turn's items that are not kept yet, and where they begin.
+    /// The turn's items that are not kept yet, and the index at which they begin.
     private func added(_ items: [ChappieJSON], to id: String) -> ChappieJSONObject {
         let known = turns.last { $0.id == id }?.items ?? []
         let same = zip(known, items).prefix { $0 == $1 }.count

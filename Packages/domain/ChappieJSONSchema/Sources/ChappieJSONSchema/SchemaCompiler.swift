@@ -18,8 +18,8 @@ struct SchemaCompiler {
         "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "pattern", "allOf", "anyOf", "oneOf", "not", "if",
         "then", "else", "$ref", "$anchor", "$defs", "definitions", "$id", "$schema",
     ]
-    /// Dialects in which the keywords above have the same meaning. Differences of the older ones are refused where they
-    /// occur.
+    /// Dialects in which the keywords above have the same meaning. A schema that uses an older dialect's difference is
+    /// refused.
     private static let dialects: Set<String> = [
         "https://json-schema.org/draft/2020-12/schema", "https://json-schema.org/draft/2019-09/schema",
         "http://json-schema.org/draft-07/schema", "https://json-schema.org/draft-07/schema",

@@ -25,7 +25,7 @@ public struct ChappiePassphrase: Sendable {
 
     /// Any other source. Two values count as two sources: give the session and the client the same value.
     public init(_ source: any PassphraseSource) {
-        let held = Held(source: source)
+        let held = SharedSource(source: source)
         self.init(held, .source(ObjectIdentifier(held)))
     }
 
@@ -64,7 +64,7 @@ public struct ChappiePassphrase: Sendable {
         }
     }
 
-    private final class Held: PassphraseSource {
+    private final class SharedSource: PassphraseSource {
         private let source: any PassphraseSource
 
         init(source: any PassphraseSource) { self.source = source }

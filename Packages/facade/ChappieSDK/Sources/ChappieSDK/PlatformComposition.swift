@@ -16,7 +16,7 @@ final class PlatformComposition: Sendable {
 
     private let networks = Mutex<[ChappieNetworkPolicy: (http: CurlHTTPTransport, webSocket: CurlWebSocketTransport)]>(
         [:])
-    private let managers = Mutex<[ManagerKey: Held]>([:])
+    private let managers = Mutex<[ManagerKey: WeakManager]>([:])
 
     /// The key of a manager: a slot with its network and endpoints, and its store.
     private struct ManagerKey: Hashable, Sendable {
@@ -26,7 +26,7 @@ final class PlatformComposition: Sendable {
 
     /// A manager lives as long as a session, a client or its own work holds it, because an app may have many users, one
     /// after the other.
-    private struct Held {
+    private struct WeakManager {
         weak var manager: CredentialManager?
     }
 
@@ -66,7 +66,7 @@ final class PlatformComposition: Sendable {
                     if let manager = managers[key]?.manager { return manager }
                     let manager = makeManager(for: slot, in: storage)
                     managers = managers.filter { $0.value.manager != nil }
-                    managers[key] = Held(manager: manager)
+                    managers[key] = WeakManager(manager: manager)
                     return manager
                 }
             } else {

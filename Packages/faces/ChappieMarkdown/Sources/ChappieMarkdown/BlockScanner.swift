@@ -14,7 +14,7 @@ struct LineStart: Equatable {
     /// The indentation in columns; tabs stop at every fourth column.
     let indent: Int
 
-    /// - Parameter column: where the text of the list item begins that the line is in.
+    /// - Parameter column: the column at which the text of the line's list item begins.
     init(_ line: ArraySlice<UInt8>, inside column: Int = 0) {
         var indent = 0
         var rest = line

@@ -1,10 +1,10 @@
 /// The fenced code blocks of a Markdown text, also those inside list items.
 public enum CodeBlock {
-    /// The content of the first one, with a line feed at the end of each line; `nil` if there is none. One that does not end
-    /// goes to the end of the text.
+    /// The content of the first block, with a line feed at the end of each line; `nil` without a block. A block without an
+    /// end goes to the end of the text.
     public static func first(in text: String) -> String? {
         var lines = lines(of: text)[...]
-        // The columns at which the text of the list items begins that the line is in, from the outermost one.
+        // For each list item around the line, from the outermost, the column at which its text begins.
         var items: [Int] = []
         while var line = lines.popFirst() {
             var start = LineStart(line)
@@ -19,7 +19,7 @@ public enum CodeBlock {
             guard case .fence(let fence) = start.kind else { continue }
             let end = lines.firstIndex { fence.isClosed(by: $0) } ?? lines.endIndex
             var content = lines[..<end]
-            // The line feed at the end of the text is no line of the block.
+            // The line feed at the end of the text does not begin another line of the block.
             if end == lines.endIndex, content.last?.isEmpty == true { content.removeLast() }
             return content.map { String(decoding: unindented($0, by: start.indent), as: UTF8.self) + "\n" }.joined()
         }

@@ -226,14 +226,14 @@ import Testing
     func whatIsNoPlainTableIsNotRead(_ statement: String) throws {
         let path = try database([Self.conversations[0], statement])
         let error = #expect(throws: ChappieThreadImportError.self) { try ChappieThreadImport(path: path) }
-        #expect(error?.reason.contains("It is no thread") == true)
+        #expect(error?.reason.contains("It is neither a thread") == true)
     }
 
     // MARK: What can't be read
 
     @Test(arguments: [
-        ("", "It is no thread"), ("hello", "It is no thread"), ("{}", "It is no thread"),
-        ("[1]\n[2]", "It is no thread"),
+        ("", "It is neither a thread"), ("hello", "It is neither a thread"), ("{}", "It is neither a thread"),
+        ("[1]\n[2]", "It is neither a thread"),
         ("{\"format\":\"chappie.thread\",\"version\":2,\"id\":\"a\",\"records\":[]}", "newer"),
         ("{\"format\":\"chappie.thread\",\"version\":1,\"id\":\"a\"}\n{\"position\":0}\n", "records[0]"),
         ("{\"format\":\"chappie.thread\",\"version\":1,\"id\":\"a\"}\n\n{\"pos\n{}\n", "Line 3"),

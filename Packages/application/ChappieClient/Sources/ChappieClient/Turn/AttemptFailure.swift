@@ -2,7 +2,7 @@
 @_spi(ChappieInternals) import ChappieCore
 import HTTPTypes
 
-/// How an attempt ended without a whole response, as far as it matters for what comes next.
+/// The end of an attempt without a whole response, as far as the next step depends on it.
 struct AttemptFailure: Error {
     enum Kind: Equatable {
         /// Nothing more is to be tried.
@@ -10,17 +10,17 @@ struct AttemptFailure: Error {
         /// The connection broke, the stream ended too soon, or the server failed (5xx, or a response that failed): the
         /// same request may succeed.
         case broken
-        /// This transport brings nothing, though the connection stands: a deadline for events has passed, or a message was
-        /// over the limit, which is smaller over WebSocket than over HTTP.
+        /// This transport brings nothing, though the connection is alive: a deadline for events has passed, or a
+        /// message was over the limit, which is smaller over WebSocket than over HTTP.
         case silent
         /// The host can't be reached: its name, its port, its proxy.
         case unreachable
         /// The host answers, but opens no WebSocket.
         case upgradeFailed
-        /// A kept connection turned out to be dead before it brought anything, or the backend has lost its thread: the
-        /// whole request on a new one helps.
+        /// A kept connection turned out to be dead before it brought anything, or the backend has lost its
+        /// conversation: sending the whole request on a new connection helps.
         case stale
-        /// Too many requests, or a usage limit. `resetsIn` is in seconds, where the server names the moment.
+        /// Too many requests, or a usage limit. `resetsIn` is in seconds, if the server says when.
         case rateLimited(resetsIn: TimeInterval?)
         /// The message is larger than the backend takes over WebSocket; nothing was sent.
         case messageTooLarge
@@ -64,7 +64,7 @@ struct AttemptFailure: Error {
         }
     }
 
-    /// The failure of a handshake: an error that says nothing of the request itself is one of WebSocket.
+    /// The failure as a handshake's: an error that does not depend on the request counts against WebSocket.
     var ofUpgrade: AttemptFailure {
         guard kind == .final || kind == .broken else { return self }
         switch error {
@@ -77,7 +77,7 @@ struct AttemptFailure: Error {
     }
 }
 
-/// Says what the backend's own errors mean.
+/// Classifies the backend's own errors.
 struct BackendErrors: Sendable {
     /// The backend's, for errors.
     let host: String
@@ -123,7 +123,8 @@ struct BackendErrors: Sendable {
             .httpError(status, String(decoding: text.utf8.prefix(Self.bodyLimit), as: UTF8.self)), now: now)
     }
 
-    /// Why the model is refused, where that is what the error says: the service has three ways to do so, none with a code.
+    /// The reason for which the service refuses the model, if the error says so: it has three ways to do that, none
+    /// with a code.
     private static func refusal(_ status: Int, _ error: ChappieResponseError) -> ChappieModelRefusal.Reason? {
         let message = error.message?.lowercased() ?? ""
         switch status {
@@ -134,10 +135,10 @@ struct BackendErrors: Sendable {
         }
     }
 
-    /// Classifies an error inside the stream: the HTTP error that it stands for. One without a status is the server's:
-    /// nothing more comes of that attempt.
+    /// Classifies an error inside the stream, by the HTTP error that it stands for. An error without a status counts as
+    /// the server's: the attempt brings nothing more.
     ///
-    /// - Parameter requestID: of the exchange, where the event names none.
+    /// - Parameter requestID: the exchange's, in case the event names none.
     func failure(_ event: ResponsesErrorEvent, requestID: String? = nil, now: Date) -> AttemptFailure {
         var fields = Self.fields(in: event.headers)
         if fields.requestID == nil { fields[RequestID.field] = requestID }
@@ -218,8 +219,8 @@ struct BackendErrors: Sendable {
 }
 
 extension ChappieClientError {
-    /// The client's error for an error of a lower layer. `CancellationError`, and errors that no layer of ours throws, stay
-    /// as they are.
+    /// The client's error for an error of a lower layer. `CancellationError` and errors of other origin stay as they
+    /// are.
     static func wrapping(_ error: any Error) -> any Error {
         switch error {
         case let error as AttemptFailure: error.error

@@ -1,16 +1,16 @@
 @_spi(ChappieInternals) import ChappieCore
 
-/// Makes a long conversation short: by the backend's own compaction, or by a summary in words.
+/// Makes a long conversation shorter: by the backend's own compaction, or by a summary in words.
 struct Compaction: Sendable {
     let turn: Turn
     let conversation: Conversation
 
     static let introduction = "This is a summary of the conversation so far:\n\n"
-    /// The window of a model that the list does not know, in tokens: that of the backend's own fallback.
+    /// The window of a model that the list does not know, in tokens; the backend's own fallback has this window.
     static let usualWindow = 272_000
     /// How much of the user's own words stays, in tokens.
     private static let keptWords = 64_000
-    /// How often a summary is asked for with half of what was said, where the whole is too long.
+    /// How often a summary is asked for with half of the conversation, if the whole is too long.
     private static let halvings = 4
 
     private static let question = """
@@ -19,10 +19,12 @@ struct Compaction: Sendable {
         summary alone.
         """
 
-    /// - Returns: what takes the place of the conversation's items, and the summary where it is words.
+    /// - Returns: the items that replace the conversation's, and the summary if it is text.
     /// - Throws: ``ChappieClientError``, `CancellationError`.
     func run() async throws -> (items: [ChappieJSON], summary: String?) {
-        do { return (try await compacted(), nil) } catch {
+        do {
+            return (try await compacted(), nil)
+        } catch {
             guard Self.mayBeSummarised(error) else { throw error }
             let summary = try await summarised()
             return ([ChappieInputMessage.developer(Self.introduction + summary).inputItem], summary)
@@ -49,7 +51,7 @@ struct Compaction: Sendable {
         return kept.reversed()
     }
 
-    /// A summary in words. A conversation that is too long to be summarised whole loses its older half first.
+    /// A summary in words. If the conversation is too long to be summarised whole, its older half is left out first.
     private func summarised() async throws -> String {
         var items = conversation.items
         for attempt in 0...Self.halvings {
@@ -78,8 +80,8 @@ struct Compaction: Sendable {
         }
     }
 
-    /// Whether a plain request may succeed where the compaction did not. A limit, a missing sign-in and a lost network
-    /// stand in the way of both.
+    /// Whether a plain request may succeed after the compaction failed. A limit, a missing sign-in and a lost network
+    /// prevent both.
     private static func mayBeSummarised(_ error: any Error) -> Bool {
         switch ChappieClientError.wrapping(error) as? ChappieClientError {
         case .httpError(429, _): false

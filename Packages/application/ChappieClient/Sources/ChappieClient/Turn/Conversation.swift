@@ -14,13 +14,13 @@ struct Conversation: Sendable {
     private(set) var compactedSummary: String?
     /// The backend's count after the last turn, if it gave one.
     private(set) var measuredTokens: Int?
-    /// The model that the conversation goes on with; `nil` until a turn has chosen one.
+    /// The model of the next turn; `nil` until a turn has chosen one.
     private(set) var model: String?
     /// The model whose encrypted reasoning is among the items.
     private var reasoningModel: String?
-    /// The family of models that can read the compaction among the items, where it is known.
+    /// The family of models that can read the compaction among the items, if it is known.
     private var compactionHash: String?
-    /// Counts the compactions: the backend is told which window of the conversation a request belongs to.
+    /// Counts the compactions: each request names its window of the conversation to the backend.
     private var window = 0
     /// Whether the backend has refused tools in a namespace, which it gets flat then.
     var hasFlatTools = false
@@ -44,8 +44,8 @@ struct Conversation: Sendable {
 
     // MARK: As a value
 
-    /// Goes on with a conversation that was kept. In another account it gets ids of its own, and leaves out what only the
-    /// earlier one can read.
+    /// Continues a kept conversation. In another account it gets ids of its own, and leaves out the items that only the
+    /// earlier account can read.
     init(
         _ context: ChappieClientContext, account: ChappieAccountInfo, newID: String, now: Date,
         configuration: ChappieConfiguration
@@ -64,7 +64,7 @@ struct Conversation: Sendable {
         window = context.window ?? 0
     }
 
-    /// - Parameter model: the one that the next turn uses, where it is named; else that of the conversation.
+    /// - Parameter model: the model that the program has named for the next turn; `nil` means the conversation's.
     func context(model named: String? = nil) -> ChappieClientContext {
         var context = ChappieClientContext(
             sessionID: id, model: named ?? model ?? "", items: items, compactedSummary: compactedSummary,
@@ -78,7 +78,7 @@ struct Conversation: Sendable {
 
     /// Keeps a finished turn.
     ///
-    /// - Parameter isForOneTurn: whether the conversation goes on with the model that it had.
+    /// - Parameter isForOneTurn: whether the conversation keeps its earlier model.
     mutating func append(
         _ added: [ChappieJSON], model: String, isForOneTurn: Bool, measuredTokens: Int?, now: Date
     ) {
@@ -89,7 +89,7 @@ struct Conversation: Sendable {
         updatedAt = now
     }
 
-    /// Puts `items` in the place of everything said so far.
+    /// Replaces all items so far by `items`.
     ///
     /// - Parameter compactionHash: of the model that wrote it.
     mutating func compact(
@@ -108,11 +108,12 @@ struct Conversation: Sendable {
     /// Takes out everything that is encrypted, which the backend could not read.
     mutating func dropReasoning() {
         items.removeAll(where: ChappieClientContext.isEncrypted)
-        (reasoningModel, compactionHash) = (nil, nil)
+        reasoningModel = nil
+        compactionHash = nil
     }
 
-    /// Takes out what another model has encrypted: its reasoning, and its compactions if they are of another family, or of
-    /// a model that the account does not list any more.
+    /// Takes out the items that another model has encrypted: its reasoning, and its compactions if they are of another
+    /// family, or of a model that the account does not list any more.
     mutating func drop(unreadableBy model: String, in list: ModelList?) {
         guard let writer = reasoningModel, writer != model else { return }
         let listed = list?[writer]
@@ -137,7 +138,8 @@ struct Conversation: Sendable {
         }
         var items = answered.map(\.json)
         if !response.outputText.isEmpty, !answered.contains(where: { $0.type == "message" }) {
-            // The stream delivered text but no message (it ended early, or the server has none): keep what was shown.
+            // The stream delivered text but no message (it ended early, or the server has none): keep the text that was
+            // shown.
             items.append(ChappieInputMessage.assistant(response.outputText).inputItem)
         }
         return items
@@ -226,7 +228,8 @@ struct Conversation: Sendable {
         return ChappieJSON.object(ChappieJSONObject(members: members)).serialized()
     }
 
-    /// Whether the request declares its tools in the input, which the backend wants to be told beside the body.
+    /// Whether the request declares its tools in the input. The backend wants this in a header field or in the
+    /// metadata, too.
     private static func isLite(_ body: ChappieJSONObject) -> Bool {
         body["reasoning"]?["context"] == "all_turns" && body["tools"] == nil
     }
@@ -250,8 +253,8 @@ extension HTTPField.Name {
 
 /// Items as the lite form takes them: images without `detail`, and their bytes in the item.
 enum LiteInput {
-    /// `item` in that form. An image that stands for an address becomes a sentence about it: conversations of the time when
-    /// addresses were taken stay usable. A call of the time when tools stood in no namespace gets this one.
+    /// `item` in that form. An image that stands for an address becomes a sentence about it: conversations from the
+    /// time when addresses were allowed stay usable. A call from the time before namespaces gets this one.
     static func item(_ item: ChappieJSON, namespace: String?) -> ChappieJSON {
         guard var object = item.object else { return item }
         if ["function_call", "custom_tool_call"].contains(object["type"]?.string), object["namespace"] == nil {

@@ -1,7 +1,7 @@
 @_spi(ChappieInternals) import ChappieCore
 import Synchronization
 
-/// An open WebSocket, with what its last response stands for. One turn at a time owns it.
+/// An open WebSocket, with the input that its last response covers. One turn at a time owns it.
 struct OpenConnection: Sendable {
     let socket: any WebSocketConnection
     /// A digest of the handshake's header fields, which say who asks and in which account; no token is stored twice.
@@ -72,8 +72,8 @@ final class ConversationConnection: Sendable {
         kept.socket.isOpen && kept.identity == identity && now - kept.openedAt < lifetime
     }
 
-    /// Takes out the kept connection, if it can serve a request of this identity now, with nothing left in it of what came
-    /// before. One that can't is closed.
+    /// Takes out the kept connection, if it can serve a request of this identity now and nothing is left in it of
+    /// earlier turns. Otherwise the connection is closed.
     func take(for identity: Int, at now: Duration) async -> OpenConnection? {
         guard let kept = state.withLock({ $0.takeKept() }) else { return nil }
         guard serves(kept, identity, at: now) else {
@@ -81,7 +81,7 @@ final class ConversationConnection: Sendable {
             return nil
         }
         do {
-            // A server that talks on and on between two turns is not listened to forever.
+            // A server that sends messages without end between two turns is not read forever.
             for _ in 0..<100 { guard case .messages = try await kept.socket.receive(within: .zero) else { break } }
         } catch let error as ChappieTransportError where error.code == .timedOut && error.stage == .message {
             return kept
@@ -111,11 +111,11 @@ final class ConversationConnection: Sendable {
     }
 }
 
-/// The input that a connection's last response stands for, so that the next request may say only what is new; sans-IO.
+/// The input that a connection's last response covers, so that the next request may send only the new part; sans-IO.
 ///
-/// A request continues the last one when everything but the input is the same and the input begins with the last input and
-/// the items that were answered. (The backend's own rules, as the Codex CLI keeps them; what is not compared there is not
-/// compared here.)
+/// A request continues the last one if everything but the input is the same and the input begins with the last input
+/// and the items that were answered. (The backend's own rules, as the Codex CLI follows them; members that it does not
+/// compare are not compared here.)
 struct ResponseChain: Sendable {
     private let responseID: String
     private let frame: ChappieJSONObject
@@ -127,8 +127,8 @@ struct ResponseChain: Sendable {
 
     /// The answer to the whole request `body`, with its items as they came.
     ///
-    /// - Returns: `nil` when it can't be continued: it has no id, it ended early, or it came without its items, so that it
-    ///   can't be told from the transcript that is to continue it.
+    /// - Returns: `nil` if it can't be continued: it has no id, it ended early, or it came without its items, so that
+    ///   it can't be compared with the transcript that is to continue it.
     init?(_ body: ChappieJSONObject, _ response: ChappieResponse, items: [ChappieOutputItem]) {
         guard !response.id.isEmpty, response.status == .completed, !items.isEmpty || body["generate"] == false else {
             return nil
@@ -138,7 +138,7 @@ struct ResponseChain: Sendable {
         history = (body["input"]?.array ?? []) + items.map(\.json)
     }
 
-    /// `body` as a request of this connection: with `previous_response_id` and the new items only, where it continues the
+    /// `body` as a request of this connection: with `previous_response_id` and the new items only, if it continues the
     /// last response, else whole.
     func request(_ body: ChappieJSONObject) -> ChappieJSONObject {
         let input = body["input"]?.array ?? []

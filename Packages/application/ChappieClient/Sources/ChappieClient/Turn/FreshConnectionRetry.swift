@@ -16,7 +16,7 @@ struct FreshConnectionRetry: HTTPMiddleware {
         }
     }
 
-    /// Whether the connection stood, and then nothing came back.
+    /// Whether the connection was open, but nothing came back.
     private static func isOfTheConnection(_ error: ChappieTransportError) -> Bool {
         [.connectionLost, .timedOut].contains(error.code) && [.request, .responseHead].contains(error.stage)
     }

@@ -5,11 +5,12 @@ import Synchronization
 /// Carries out the tool calls of one answer: looks the tools up, asks the user, runs them, and gives the results in the
 /// order of the calls.
 struct ToolRound: Sendable {
-    let toolbox: Toolbox
+    let toolSet: ToolSet
     let approvalHandler: ChappieToolApprovalHandler?
     let failureBehavior: ChappieToolFailureBehavior
     let ledger: ToolLedger
-    /// Whether the turn goes on from a ``ChappiePendingTurn``: what ran for it before, in this process, does not run again.
+    /// Whether the turn continues from a ``ChappiePendingTurn``: calls that ran for it before, in this process, don't
+    /// run again.
     var isResumed = false
     let clock: any ChappieClock
     let emit: @Sendable (ChappieStreamEvent) -> Void
@@ -23,7 +24,7 @@ struct ToolRound: Sendable {
         var open: [ChappieApprovalRequest] = []
     }
 
-    /// What is to become of one call.
+    /// The decision about one call.
     private enum Verdict: Sendable {
         case run(ChappieHostTool, ChappieToolCall)
         case over(ChappieToolExecutionResult)
@@ -33,14 +34,14 @@ struct ToolRound: Sendable {
     /// Nothing runs before every call has a verdict; each call runs once at most.
     ///
     /// - Parameter decisions: answers that were given before, by call id.
-    /// - Throws: ``ChappieClientError``: `missingToolHandler`, and `toolApprovalDenied` or `toolExecutionFailed` where the
+    /// - Throws: ``ChappieClientError``: `missingToolHandler`, and `toolApprovalDenied` or `toolExecutionFailed` if the
     ///   configuration wants these to end the turn; `CancellationError`.
     func carryOut(
         _ calls: [ChappieToolCall], round: Int, decisions: [String: ChappieApprovalDecision] = [:]
     ) async throws -> Outcome {
         var known: [(call: ChappieToolCall, tool: ChappieHostTool)] = []
         for call in calls {
-            guard let tool = toolbox.tool(for: call) else { throw ChappieClientError.missingToolHandler(call.name) }
+            guard let tool = toolSet.tool(for: call) else { throw ChappieClientError.missingToolHandler(call.name) }
             known.append((call, tool))
         }
         var verdicts: [Verdict] = []
@@ -68,7 +69,7 @@ struct ToolRound: Sendable {
     private func verdict(
         _ call: ChappieToolCall, _ tool: ChappieHostTool, _ decided: ChappieApprovalDecision?
     ) async throws -> Verdict {
-        if let result = try misfit(call, tool) { return .over(result) }
+        if let result = try argumentFailure(call, tool) { return .over(result) }
         switch tool.policy {
         case .automatic: return .run(tool, call)
         case .ask: if decided == nil, ledger.isApproved(call) { return .run(tool, call) }
@@ -86,7 +87,7 @@ struct ToolRound: Sendable {
             guard let arguments else { return .run(tool, call) }
             var edited = call
             edited.arguments = arguments.serialized()
-            return try misfit(edited, tool).map(Verdict.over) ?? .run(tool, edited)
+            return try argumentFailure(edited, tool).map(Verdict.over) ?? .run(tool, edited)
         case .denied(let reason):
             guard failureBehavior != .throwError else { throw ChappieClientError.toolApprovalDenied(call.name, reason) }
             return .over(Self.denied(call, reason))
@@ -96,10 +97,10 @@ struct ToolRound: Sendable {
         }
     }
 
-    /// The user's answer, for which they may take any time.
+    /// The user's answer, for which the user may take any time.
     private func answer(to request: ChappieApprovalRequest) async throws -> ChappieApprovalDecision {
         emit(.approvalRequested(request))
-        guard let approvalHandler else { return .denied(reason: "The program has nobody to ask for approval.") }
+        guard let approvalHandler else { return .denied(reason: "The program can't ask for approval.") }
         return try await withDeadline(nil, clock: clock, late: CancellationError()) { await approvalHandler(request) }
     }
 
@@ -108,9 +109,10 @@ struct ToolRound: Sendable {
             call: call, outcome: .denied, result: .init(output: "The call was denied: \(reason)", isError: true))
     }
 
-    /// Why the arguments can't be given to the tool; `nil` when they can.
-    private func misfit(_ call: ChappieToolCall, _ tool: ChappieHostTool) throws -> ChappieToolExecutionResult? {
-        // Every tool is declared as a function, so free text was checked by nothing.
+    /// The failure of a call whose arguments can't be given to the tool; `nil` if they can.
+    private func argumentFailure(_ call: ChappieToolCall, _ tool: ChappieHostTool) throws -> ChappieToolExecutionResult?
+    {
+        // Every tool is declared as a function, so free text was never checked.
         guard !call.isCustom else { return try failed(call, "It takes JSON arguments and no free text.") }
         guard let arguments = call.argumentsJSON else { return try failed(call, "The arguments are not JSON.") }
         let violations = try ChappieJSONSchema(tool.inputSchema).violations(in: arguments)
@@ -127,7 +129,7 @@ struct ToolRound: Sendable {
 
     // MARK: Running
 
-    /// Neighbours run side by side; a tool that runs alone has the others wait.
+    /// Calls run side by side; the others wait for a tool that runs alone.
     private func run(_ verdicts: [Verdict]) async throws -> [ChappieToolExecutionResult] {
         var results: [Int: ChappieToolExecutionResult] = [:]
         var batch: [(index: Int, tool: ChappieHostTool, call: ChappieToolCall)] = []
@@ -182,7 +184,7 @@ struct ToolRound: Sendable {
         var errorDescription: String? { "It took longer than \(limit.words)." }
     }
 
-    /// What the model is told of a handler's error.
+    /// The model's message for a handler's error.
     private static func message(of error: any Error) -> String {
         let text =
             switch error {
@@ -194,7 +196,7 @@ struct ToolRound: Sendable {
     }
 }
 
-/// What a client remembers of its tools from round to round.
+/// A client's memory of its tools from round to round.
 final class ToolLedger: Sendable {
     private struct State {
         var approved: Set<[String]> = []
@@ -208,14 +210,14 @@ final class ToolLedger: Sendable {
 
     func approve(_ call: ChappieToolCall) { state.withLock { _ = $0.approved.insert(Self.key(call)) } }
 
-    /// The result of a call that ran for a pending turn: should that turn fail and be resumed once more, it stands.
+    /// The result of a call that ran for a pending turn. It is used again if that turn fails and is resumed once more.
     func result(of callID: String) -> ChappieToolExecutionResult? { state.withLock { $0.results[callID] } }
 
     func record(_ result: ChappieToolExecutionResult) {
         state.withLock { $0.results[result.call.callID] = result }
     }
 
-    /// The resumed turn has ended well, and nothing asks for its calls again.
+    /// The resumed turn has ended well, so its calls are not needed any more.
     func forgetResults() { state.withLock { $0.results = [:] } }
 
     /// Another conversation begins.

@@ -6,18 +6,18 @@ import ChappieJSONSchema
 struct Turn: Sendable {
     private var runner: TurnRunner
     private(set) var frame: RequestFrame
-    /// Names the family of models that can read what this one compacts.
+    /// Names the family of models that can read a compaction of this model.
     let compactionHash: String?
     private var tools: ToolRound
     /// How often the model may be asked again, after tool calls or because it wants to go on.
     let toolLoopLimit: Int
-    /// What the turn adds to the conversation: its messages, then what every round brought.
+    /// The items that the turn adds to the conversation: its messages, then the items of every round.
     private(set) var items: [ChappieJSON]
     /// How often the model has been asked again.
     private(set) var round = 0
-    /// The beginning of the answer, by responses after which the model wanted to go on.
+    /// The beginning of the answer, from responses after which the model wanted to continue.
     private var answer = ""
-    /// What the backend has said of the turn.
+    /// The backend's values for the turn.
     private(set) var routing = TurnRouting()
     /// Whether the backend could not read the conversation's encrypted items, which were left out then.
     private(set) var hasDroppedReasoning = false
@@ -38,7 +38,7 @@ struct Turn: Sendable {
 
     /// Runs the turn to its end.
     ///
-    /// - Parameter pending: the round to go on with, and what the user has decided since.
+    /// - Parameter pending: the round with which to continue, and the user's decisions since.
     /// - Returns: the last answer, with the tokens of all of them.
     mutating func run(
         resuming pending: (turn: ChappiePendingTurn, decisions: [String: ChappieApprovalDecision])? = nil
@@ -82,9 +82,10 @@ struct Turn: Sendable {
     var conversationID: String { runner.conversation.id }
     var hasFlatTools: Bool { runner.conversation.hasFlatTools }
 
-    /// Counts what the turn has taken so far, under another model or after a compaction.
+    /// Adds the usage of the turn so far, under another model or before a compaction.
     mutating func goOn(from earlier: Turn) {
-        (usage, answer) = (earlier.usage, earlier.answer)
+        usage = earlier.usage
+        answer = earlier.answer
         if earlier.frame.model == frame.model { routing = earlier.routing }
     }
 
@@ -96,7 +97,7 @@ struct Turn: Sendable {
             hasDroppedReasoning: hasDroppedReasoning)
     }
 
-    /// Sends what every turn of the conversation begins with, so that the next one is quick.
+    /// Sends the input with which every turn of the conversation begins, so that the next turn is quick.
     func prewarm() async {
         let body = runner.conversation.body(adding: [], frame)
         guard body["input"]?.array?.isEmpty == false else { return }
@@ -111,7 +112,7 @@ struct Turn: Sendable {
         runner.conversation.compact(into: items, summary: nil, model: frame.model, now: runner.conversation.updatedAt)
         var frame = frame
         frame.toolChoice = toolChoice
-        // The lite form lets no one choose: what must not be called is not declared.
+        // The lite form has no tool choice: tools that must not be called are not declared.
         if toolChoice == "none" { frame.tools = [] }
         var routing = TurnRouting()
         let body = runner.conversation.body(adding: [question], frame)
@@ -133,9 +134,9 @@ struct Turn: Sendable {
                 refusal.slug = frame.model
                 throw ChappieClientError.modelUnavailable(refusal)
             case .httpError(400, let body) where refusesNamespaces(body):
-                // Whether the backend takes tools in namespaces is not known of each: the flat form is tried once.
+                // Not every backend is known to take tools in namespaces: the flat form is tried once.
                 runner.conversation.hasFlatTools = true
-                frame.tools = tools.toolbox.declared(as: runner.configuration.endpoints.profile.toolEnvelope)
+                frame.tools = tools.toolSet.declared(as: runner.configuration.endpoints.profile.toolEnvelope)
                 return try await ask()
             default: throw error
             }
@@ -171,7 +172,7 @@ struct Turn: Sendable {
 extension ChappieTokenUsage {
     fileprivate func adding(_ other: ChappieTokenUsage?) -> ChappieTokenUsage {
         guard let other else { return self }
-        // The counts are a peer's: they may be anything.
+        // The counts come from a server: they may have any value.
         return ChappieTokenUsage(
             inputTokens: inputTokens &+ other.inputTokens,
             cachedInputTokens: cachedInputTokens &+ other.cachedInputTokens,

@@ -1,16 +1,16 @@
 @_spi(ChappieInternals) import ChappieCore
 import HTTPTypes
 
-/// Turns the events of a turn's attempts into what the host sees, each thing once; sans-IO.
+/// Turns the events of a turn's attempts into events for the host, each once; sans-IO.
 ///
-/// When a connection breaks, the request is sent again in full, and the model may answer anew. The answer's text must then
-/// begin with what was shown: that prefix is held back. A tool call that was handed out has perhaps been carried out, so
-/// the same call must come again: it is held back, too. Commentary and summaries of reasoning are for reading only: what had
-/// been shown is held back, and new ones that differ are held back altogether.
+/// When a connection breaks, the request is sent again in full, and the model may answer anew. The answer's text must
+/// then begin with the text that was shown: that prefix is held back. A tool call that was handed out has perhaps been
+/// carried out, so the same call must come again: it is held back, too. Commentary and summaries of reasoning are for
+/// reading only: text that was shown is held back, and text that differs from it is held back altogether.
 ///
 /// Its methods throw ``ChappieClientError/streamingTransportReplayDiverged(_:)``, and nothing else.
 struct TurnAccumulator {
-    /// Told each new thing as it comes; the receiver only queues it.
+    /// Gets each new event as it comes; the receiver only queues it.
     private let emit: (ChappieStreamEvent) -> Void
     private var text = DeliveredText()
     private var commentary = DeliveredAside()
@@ -66,7 +66,7 @@ struct TurnAccumulator {
         if let limits = ChappieUsageLimitSnapshot(headerFields: fields) { emit(.usageLimits(limits)) }
     }
 
-    /// Tells the host of something that is no part of the answer.
+    /// Sends the host an event that is separate from the answer.
     func tell(_ event: ChappieStreamEvent) { emit(event) }
 
     /// Takes the events that arrived together. Text that follows on text is joined into one delta: a screen is not
@@ -110,7 +110,7 @@ struct TurnAccumulator {
     /// Whether a delta of the message `itemID` is commentary. A message whose beginning was not announced is an answer; a
     /// delta that names none belongs to the message that is open.
     private mutating func isCommentary(_ itemID: String?) -> Bool {
-        // Ids are compared only in an attempt that has commentary, and looked up only where they change.
+        // Ids are compared only in an attempt that has commentary, and looked up only when the id changes.
         if !commentaryIDs.isEmpty, let itemID, itemID != message.id {
             message = (itemID, commentaryIDs.contains(itemID), nil)
         }
@@ -227,7 +227,7 @@ private struct HeaderValues {
     }
 }
 
-/// Text for reading alone: once an attempt says something else than what had been shown, the rest of it is held back.
+/// Text for reading alone: once an attempt's text differs from the text that was shown, the rest of it is held back.
 private struct DeliveredAside: Sendable {
     private var delivered = DeliveredText()
     private var isMuted = false
@@ -240,7 +240,7 @@ private struct DeliveredAside: Sendable {
         isMuted = false
     }
 
-    /// - Returns: what of the attempt's next piece is new, and to be shown; maybe nothing.
+    /// - Returns: the new part of the attempt's next piece, which is to be shown; maybe empty.
     mutating func said(_ piece: String) -> String {
         let new = isMuted ? nil : delivered.said(piece)
         isMuted = new == nil
@@ -263,11 +263,11 @@ struct DeliveredText: Sendable {
 
     /// The next piece that the attempt says.
     ///
-    /// - Returns: what of it is new, maybe nothing; `nil` when it differs from what had been shown. Text that differs is
-    ///   not taken in.
+    /// - Returns: the new part of it, maybe empty; `nil` if it differs from the text that was shown. Text that differs
+    ///   is not taken in.
     mutating func said(_ piece: String) -> String? {
         let known = min(piece.utf8.count, bytes.count - position)
-        // The slice is gone before anything is appended: one that is alive makes each append a copy of everything.
+        // The slice must be gone before the append: while a slice is alive, each append copies everything.
         if known > 0, !piece.utf8.starts(with: bytes[position..<(position + known)]) { return nil }
         position += known
         return added(piece, after: known)
@@ -275,15 +275,16 @@ struct DeliveredText: Sendable {
 
     /// The attempt's text as a whole, at its end: it may go beyond what was said piece by piece.
     ///
-    /// - Returns: what of it is new, maybe nothing. Text that does not begin with what had been shown says nothing here.
+    /// - Returns: the new part of it, maybe empty. Text that does not begin with the text that was shown adds nothing
+    ///   here.
     mutating func concluded(_ whole: String) -> String {
         guard whole.utf8.starts(with: bytes) else { return "" }
         position = bytes.count
         return added(whole, after: bytes.count)
     }
 
-    /// Takes in what of `text` follows its first `count` bytes. Whole strings were shown, so that it begins where a
-    /// character of UTF-8 does.
+    /// Appends the part of `text` after its first `count` bytes. Whole strings were shown, so that this part begins at
+    /// a character of UTF-8.
     private mutating func added(_ text: String, after count: Int) -> String {
         let rest = count == 0 ? text : String(decoding: text.utf8.dropFirst(count), as: UTF8.self)
         guard !rest.isEmpty else { return "" }

@@ -1,13 +1,13 @@
 @_spi(ChappieInternals) import ChappieCore
 import Logging
 
-/// Tells a logger why a turn was sent again. Constant messages, all of them at level `debug`; the metadata holds codes and
-/// counts, nothing that a person or a model has written.
+/// Logs the reason for which a turn was sent again. Constant messages, all of them at level `debug`; the metadata holds
+/// codes and counts, and no text of a user or a model.
 struct TurnLog: Sendable {
     /// Silent without one.
     let logger: Logger?
 
-    /// - Parameter event: as the host is told it; `nil` for a repair that the host does not see.
+    /// - Parameter event: the event that the host gets; `nil` for a repair that the host does not see.
     func asksAgain(
         _ event: ChappieTransportEvent?, after failure: AttemptFailure, over kind: ChappieTransportEvent.Kind,
         hasDelivered: Bool
@@ -34,9 +34,9 @@ struct TurnLog: Sendable {
         }
     }
 
-    /// What the user was told, without its words.
+    /// Logs that the user got a notice, without its words.
     func notes(_ notice: ChappieNotice) {
-        logger?.debug("The turn goes on otherwise than asked for", metadata: ["kind": "\(notice.kind.rawValue)"])
+        logger?.debug("The turn differs from the request", metadata: ["kind": "\(notice.kind.rawValue)"])
     }
 
     func sentPlain() { logger?.debug("Repeating the request without compression") }

@@ -1,10 +1,10 @@
 @_spi(ChappieInternals) import ChappieCore
 
-/// Decides what follows when an attempt has failed; sans-IO.
+/// Decides the next step after a failed attempt; sans-IO.
 ///
 /// - A connection that breaks is opened again, after 0.2 s doubling with some jitter, as often as the policy says; then the
 ///   answer comes over server-sent events, if the policy allows that, with a budget of its own.
-/// - A WebSocket that does not open although the host answers, and one on which nothing comes, are given up at once.
+/// - The turn stops using WebSocket at once if it does not open although the host answers, or if nothing comes on it.
 /// - A host that can't be reached is an error at once, unless it has answered before in this turn.
 /// - A lost conversation and a kept connection that has died are repaired once, unseen.
 /// - Rate limits have their own policy.

@@ -1,9 +1,9 @@
 @_spi(ChappieInternals) public import ChappieCore
 
-/// A step of a turn. It is told before the next one begins, so that a program which keeps it knows after a crash what may
-/// have happened.
+/// A step of a turn. It is reported before the next step begins, so that a program that keeps it can see after a crash
+/// what may have happened.
 @_spi(ChappieInternals) public enum TurnStep: Sendable {
-    /// The conversation was made shorter, and is this one now.
+    /// The conversation was made shorter; this is its new form.
     case compacted(ChappieClientContext)
     /// An answer ended in tool calls; none of them has run.
     case called(TurnProgress)

@@ -2,9 +2,9 @@
 @_spi(ChappieInternals) import ChappieCore
 import HTTPTypes
 
-/// What the backend says of a turn beside its answers.
+/// Values of the backend for a turn, beside its answers.
 struct TurnRouting: Sendable {
-    /// It wants to be told this with every further request of the turn.
+    /// The backend wants this value in every further request of the turn.
     var turnState: String?
     /// The tag of the account's list of models as it is now.
     var modelsETag: String?
@@ -19,7 +19,7 @@ struct TurnRunner: Sendable {
     let http: any HTTPTransport
     /// The host's; it sees requests without authorization.
     let middleware: [any HTTPMiddleware]
-    /// `nil` where there is none.
+    /// `nil` if the program has none.
     let webSocket: (any WebSocketTransport)?
     /// For the conversation's account alone.
     let authorization: Authorization
@@ -29,16 +29,17 @@ struct TurnRunner: Sendable {
     let entropy: any Entropy
     let log: TurnLog
 
-    /// Bounds what is kept of an answer, and what waits for a reader that has stopped: many times what any model says.
+    /// Bounds the answer, and the events that wait for a reader that has stopped: many times the longest answer of any
+    /// model.
     private static let answerLimit = 256 << 20
     private static let prewarmPatience = Duration.seconds(5)
 
     private var deadlines: ChappieDeadlines { configuration.network.deadlines }
     private var errors: BackendErrors { BackendErrors(configuration.endpoints.profile) }
 
-    /// - Parameter said: what the backend says of the turn beside its answers.
-    /// - Throws: ``ChappieClientError``, what the transport throws, `CancellationError`; an ``AttemptFailure`` for encrypted
-    ///   items that can't be read.
+    /// - Parameter said: the backend's values for the turn beside its answers.
+    /// - Throws: ``ChappieClientError``, the transport's errors, `CancellationError`; an ``AttemptFailure`` for
+    ///   encrypted items that can't be read.
     func run(
         _ body: ChappieJSONObject, _ said: inout TurnRouting, emit: @escaping (ChappieStreamEvent) -> Void
     ) async throws -> ChappieResponse {
@@ -111,8 +112,8 @@ struct TurnRunner: Sendable {
 
     // MARK: One attempt
 
-    /// Makes `attempt` with what signs its request. A 401 is tried again with renewed tokens: that is a new attempt, which
-    /// says again whatever an earlier one said.
+    /// Makes `attempt` with the signature of its request. A 401 is tried again with renewed tokens: that is a new
+    /// attempt, which repeats the text of an earlier one.
     private func authorized(
         _ turn: inout TurnAccumulator,
         _ attempt: (Signature, inout TurnAccumulator) async throws -> AuthorizedAttempt<ChappieResponse>
@@ -166,7 +167,8 @@ struct TurnRunner: Sendable {
             }
             guard !events.isEmpty else { continue }
             if !turn.hasBegun { turn.tell(.transport(.connected(kind))) }
-            (allowance, lastEvent) = (deadlines.idle, clock.elapsed)
+            allowance = deadlines.idle
+            lastEvent = clock.elapsed
             switch try turn.received(events) {
             case .completed(let response): return .value(response)
             case .failed(let response): throw errors.failure(response, now: clock.now)
@@ -197,7 +199,7 @@ struct TurnRunner: Sendable {
             turn.received(requestID: response.headerFields.requestID)
             guard response.status != .unauthorized else { return .unauthorized(response) }
             guard response.status.kind == .successful else { throw try await errors.failure(response, now: clock.now) }
-            // A page for people: a portal, a proxy's error, the wrong address.
+            // A page for browsers: a captive portal, a proxy's error, the wrong address.
             guard response.mediaType != "text/html" else { throw AttemptFailure(.final, .invalidResponse) }
             turn.received(limitsIn: response.headerFields)
             defer { response.body.cancel() }
@@ -221,12 +223,12 @@ struct TurnRunner: Sendable {
 
     // MARK: WebSocket
 
-    /// Sends `body` whole, or what is new in it on a kept connection.
+    /// Sends `body` whole, or only its new part on a kept connection.
     private func attemptOverWebSocket(
         _ body: ChappieJSONObject, _ turn: inout TurnAccumulator
     ) async throws -> ChappieResponse {
         guard let webSocket, let limit = configuration.endpoints.profile.webSocket?.messageLimit else {
-            // The plan does not begin with WebSocket where there is none.
+            // The plan does not begin with WebSocket if there is no transport for it.
             throw AttemptFailure(.upgradeFailed, .invalidResponse)
         }
         let retirements = connection.retirements
@@ -237,7 +239,7 @@ struct TurnRunner: Sendable {
             identifying[.windowID] = nil
             let identity = identifying.hashValue
             if body["generate"] == false, connection.serves(identity, at: clock.elapsed) {
-                // It is warm. Another request in its conversation would only be in the next turn's way.
+                // It is warm. Another request in its conversation would only delay the next turn.
                 throw CancellationError()
             }
             let kept = await connection.take(for: identity, at: clock.elapsed)
@@ -286,7 +288,8 @@ struct TurnRunner: Sendable {
         }
     }
 
-    /// The events up to the terminal one. A message that is no event is passed over; a binary one breaks the protocol.
+    /// The events up to the terminal one. A message that holds no event is ignored; a binary message breaks the
+    /// protocol.
     private func events(
         from socket: any WebSocketConnection, within deadline: Duration
     ) async throws -> (byteCount: Int, events: [ResponsesEvent]) {

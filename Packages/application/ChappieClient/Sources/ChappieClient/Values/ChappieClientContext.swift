@@ -1,6 +1,6 @@
 @_spi(ChappieInternals) public import ChappieCore
 
-/// A conversation as a value: keep it, and go on with it later by ``ChappieClient/resumeContext(_:)``.
+/// A conversation as a value: keep it, and continue it later by ``ChappieClient/resumeContext(_:)``.
 ///
 /// Items of the backend are kept as they came, unknown ones included, and their bytes survive encoding: the prompt cache
 /// of a resumed conversation still hits. Reasoning and compactions are encrypted for one account; in another one they are
@@ -12,7 +12,7 @@ public struct ChappieClientContext: Sendable, Hashable, Codable {
     public var threadID: String
     /// The model that the next turn uses; empty in a conversation that has none yet, which takes the account's best.
     public var model: String
-    /// What a compaction made of the earlier conversation, where it is text; one that the model wrote is encrypted.
+    /// The summary of the earlier conversation after a compaction in words; a compaction by the backend is encrypted.
     public var compactedSummary: String?
     /// When the conversation began.
     public var createdAt: Date
@@ -24,13 +24,13 @@ public struct ChappieClientContext: Sendable, Hashable, Codable {
     public var accountID: String?
     /// The model whose reasoning is among the items.
     @_spi(ChappieInternals) public internal(set) var reasoningModel: String?
-    /// The family of models that can read the compaction among the items, where it is known.
+    /// The family of models that can read the compaction among the items, if it is known.
     @_spi(ChappieInternals) public internal(set) var compactionHash: String?
     /// How often the conversation was compacted.
     var window: Int?
     private var itemText: ItemText
 
-    /// A conversation of these messages, to show or to go on with.
+    /// A conversation of these messages, to show or to continue.
     public init(
         sessionID: String, threadID: String? = nil, model: String = "",
         messages: [ChappieInputMessage] = [], compactedSummary: String? = nil, createdAt: Date, updatedAt: Date? = nil
@@ -125,9 +125,9 @@ public struct ChappieContextSize: Sendable, Hashable, Codable {
         self.contextWindow = max(contextWindow, 0)
     }
 
-    /// What is left of the window; never below 0.
+    /// The free part of the window; never below 0.
     public var remainingTokens: Int { max(contextWindow - estimatedTokens, 0) }
-    /// How much of the window is used, 0 to 100; 100 where there is no window.
+    /// How much of the window is used, 0 to 100; 100 for a window of 0 tokens.
     public var usedPercent: Double {
         contextWindow == 0 ? 100 : min(Double(estimatedTokens) / Double(contextWindow) * 100, 100)
     }

@@ -2,7 +2,7 @@
 @_spi(ChappieInternals) public import ChappieCore
 public import ChappieJSONSchema
 
-/// Why a request failed. Each case says what the user can do in ``recoverySuggestion``.
+/// The reason for which a request failed. Each case gives the user's next step in ``recoverySuggestion``.
 public enum ChappieClientError: Error, Sendable, Hashable {
     /// No account is signed in.
     case missingCredential
@@ -24,8 +24,8 @@ public enum ChappieClientError: Error, Sendable, Hashable {
     case toolExecutionFailed(String, String)
     /// The model kept calling tools, or going on, beyond this many rounds.
     case toolLoopLimitExceeded(Int)
-    /// The response ended in an error, and asking again did not help; or it ended early, where the whole text was asked for.
-    /// The response holds what the backend said, and the text as far as it came.
+    /// The response ended in an error, and asking again did not help; or it ended early although the whole text was
+    /// asked for. The response holds the backend's error, and the text as far as it came.
     case responseFailed(ChappieResponse)
     /// The connection broke in mid-answer, and the answer that came instead began differently, or left out a tool call that
     /// had been handed out. The string is the text as it had been delivered; the host decides what to do with it.
@@ -33,14 +33,15 @@ public enum ChappieClientError: Error, Sendable, Hashable {
     /// The backend answered with an HTTP error that has no case of its own: status and body (at most 64 KiB of it,
     /// access tokens taken out).
     case httpError(Int, String)
-    /// A web page with status 403 came in the place of an answer: from what protects the service, or from a network on the
-    /// way, and not from the service itself. The string is the host that was asked. The sign-in and the model are untouched.
+    /// A web page with status 403 came instead of an answer: from the protection in front of the service, or from a
+    /// network on the way, and not from the service itself. The string is the host that was asked. The sign-in and the
+    /// model are untouched.
     case blockedByGateway(String)
     /// A successful answer that can't be understood.
     case invalidResponse
-    /// A tool call waits for the user, who can't answer now; ``ChappieClient/resume(_:decisions:)`` goes on.
+    /// A tool call waits for the user, who can't answer now; ``ChappieClient/resume(_:decisions:)`` continues.
     case approvalPending(ChappiePendingTurn)
-    /// The model's answer does not fit the schema that was asked for: where, why, and the answer's text.
+    /// The model's answer does not fit the requested schema: the place, the reason, and the answer's text.
     case invalidStructuredOutput(ChappieSchemaViolation, String)
     /// A message holds something that the model does not take: what it is, and what to do. Nothing was sent.
     case unsupportedInput(String, String)
@@ -59,10 +60,10 @@ public enum ChappieClientError: Error, Sendable, Hashable {
 }
 
 extension ChappieClientError: ChappieError {
-    /// A sentence for people.
+    /// A sentence for the user.
     public var errorDescription: String? { words.map(UntrustedText.sentence) }
 
-    /// The sentence, as far as others have written it without its stop.
+    /// The sentence; if a server or a tool wrote its end, the full stop may be missing.
     private var words: String? {
         switch self {
         case .missingCredential: "You are not signed in."
@@ -117,7 +118,7 @@ extension ChappieClientError: ChappieError {
             status >= 500 ? "The service has a problem; try again in a moment." : "Check the request and the address."
         case .blockedByGateway: BlockingPage.advice + " If WebSocket is switched off, allow it."
         case .invalidResponse: "Check that the configured address is the right service."
-        case .approvalPending: "Approve or deny the call, then go on with the turn."
+        case .approvalPending: "Approve or deny the call, then resume the turn."
         case .invalidStructuredOutput: "Ask again, or make the schema simpler."
         case .invalidTool: "Change the tool's declaration."
         case .transportFailed(let error): error.recoverySuggestion

@@ -11,8 +11,8 @@ public struct ChappieConfiguration: Sendable, Hashable, Codable {
     public var keychainAccessGroup: String?
     /// When the stored credential can be read. Default: only while this device is unlocked.
     public var keychainAccessibility: ChappieKeychainAccessibility
-    /// The model's slug; one that the account's list lacks is asked for all the same. Default `nil`: the best model that
-    /// the account lists.
+    /// The model's slug; a model that the account's list lacks is requested all the same. Default `nil`: the best model
+    /// that the account lists.
     public var model: String?
     /// The assistant's role. Default ``ChappieHarness/default``.
     public var harness: ChappieHarness
@@ -22,7 +22,7 @@ public struct ChappieConfiguration: Sendable, Hashable, Codable {
     public var streamingTransportPolicy: ChappieStreamingTransportPolicy
     /// How many rounds of tool calls one turn may take. Default 16; values below 0 become 0.
     public var toolLoopLimit: Int
-    /// What becomes of a turn when a tool call is denied or fails. Default ``ChappieToolFailureBehavior/automatic``.
+    /// The effect on a turn of a denied or failed tool call. Default ``ChappieToolFailureBehavior/automatic``.
     public var toolFailureBehavior: ChappieToolFailureBehavior
     /// The share of the model's context window, above 0 and at most 1, from which on a conversation is compacted before
     /// the next turn. Default `nil`: never by itself.
@@ -58,7 +58,7 @@ public struct ChappieConfiguration: Sendable, Hashable, Codable {
         self.network = network
     }
 
-    /// Where the credential is stored.
+    /// The place of the credential in its store.
     public var credentialSlot: CredentialSlot {
         CredentialSlot(
             service: keychainService, account: keychainAccount, accessGroup: keychainAccessGroup,
@@ -68,13 +68,13 @@ public struct ChappieConfiguration: Sendable, Hashable, Codable {
 
 /// How answers travel, and what happens when a connection breaks.
 ///
-/// A connection that breaks while an answer comes is opened again after 0.2 s, doubling, with some jitter; the request is
-/// sent again in full. What had been shown is not shown twice: the new answer must begin with the same text and make the
+/// A connection that breaks during an answer is opened again after 0.2 s, doubling, with some jitter; the request is
+/// sent again in full. Text is not shown twice: the new answer must begin with the text that was shown and make the
 /// same tool calls, or the turn ends with ``ChappieClientError/streamingTransportReplayDiverged(_:)``.
 ///
-/// A host that can't be reached is an error at once, unless the turn had reached it before. A WebSocket that a reachable
-/// host does not give, and one on which nothing comes within the deadlines, are given up at once; later turns try again
-/// after half a minute, doubling up to a quarter of an hour.
+/// A host that can't be reached is an error at once, unless the turn had reached it before. The turn stops using
+/// WebSocket at once if a reachable host does not open one, or if nothing comes on it within the deadlines; later turns
+/// try again after half a minute, doubling up to a quarter of an hour.
 public struct ChappieStreamingTransportPolicy: Sendable, Hashable, Codable {
     /// Whether a turn tries WebSocket first: one connection for the whole conversation, on which each turn sends only what
     /// is new. Default `true`.
@@ -105,14 +105,14 @@ public struct ChappieStreamingTransportPolicy: Sendable, Hashable, Codable {
         prefersWebSocket: false, maxWebSocketReconnectionAttempts: 0)
 }
 
-/// What becomes of a turn when a tool call is denied or fails; unknown values count as ``automatic``.
+/// The effect on a turn of a denied or failed tool call; unknown values count as ``automatic``.
 public struct ChappieToolFailureBehavior: RawRepresentable, Sendable, Hashable, Codable {
     public let rawValue: String
     public init(rawValue: String) { self.rawValue = rawValue }
 
-    /// The call of a tool whose policy is `.deny` ends the turn; of everything else the model is told.
+    /// The call of a tool whose policy is `.deny` ends the turn; the model learns of every other failure.
     public static let automatic = ChappieToolFailureBehavior(rawValue: "automatic")
-    /// The model is told, and the turn goes on.
+    /// The model learns of the failure, and the turn continues.
     public static let tellModel = ChappieToolFailureBehavior(rawValue: "tell_model")
     /// The turn ends with `toolApprovalDenied` or `toolExecutionFailed`.
     public static let throwError = ChappieToolFailureBehavior(rawValue: "throw_error")

@@ -8,20 +8,20 @@ import ChappieJSONSchema
 /// let shop = ChappieHarness(name: "Shop", instructions: "Help with orders.", tools: [lookUp])
 /// ```
 public struct ChappieHarness: Sendable, Hashable, Codable, ExpressibleByStringInterpolation {
-    /// For people; the model does not see it.
+    /// For the program's user; the model does not see it.
     public var name: String
-    /// One sentence for people; the model does not see it.
+    /// One sentence for the program's user; the model does not see it.
     public var summary: String
     /// The instructions to the model. Empty: none.
     public var instructions: String
-    /// The assistant's abilities, one phrase each; told to the model as a list below the instructions.
+    /// The assistant's abilities, one phrase each; the model gets them as a list below the instructions.
     public var capabilities: [String]
     /// The tools that the model may call. The client needs a ``ChappieHostTool`` of the same name for each.
     public var tools: [ChappieHarnessTool]
-    /// Additions, told to the model in this order.
+    /// Additions; the model gets them in this order.
     public var plugins: [ChappieHarnessPlugin]
 
-    /// A harness of its parts; without `instructions` it has those of ``default``.
+    /// A harness of its parts; without `instructions` it has ``default``'s.
     public init(
         name: String, summary: String = "", instructions: String = ChappieHarness.defaultInstructions,
         capabilities: [String] = [], tools: [ChappieHarnessTool] = [], plugins: [ChappieHarnessPlugin] = []
@@ -62,7 +62,7 @@ public struct ChappieHarness: Sendable, Hashable, Codable, ExpressibleByStringIn
     /// No instructions at all.
     public static let none = ChappieHarness(name: "None", instructions: "")
 
-    /// All tools: those of the harness, then those of its plugins. Of two with one name the first counts.
+    /// All tools: the harness's, then its plugins'. Of two tools with one name the first counts.
     public var allTools: [ChappieHarnessTool] { (tools + plugins.flatMap(\.tools)).uniqued() }
 
     /// The first input item, or `nil` when there is nothing to say. The same harness always gives the same bytes.
@@ -81,7 +81,7 @@ public struct ChappieHarness: Sendable, Hashable, Codable, ExpressibleByStringIn
 public struct ChappieHarnessTool: Sendable, Hashable, Codable {
     /// The name that the model calls.
     public var name: String
-    /// Tells the model what the tool does.
+    /// Explains to the model what the tool does.
     public var description: String
     /// The JSON Schema of the arguments.
     public var inputSchema: ChappieJSONValue
@@ -110,9 +110,9 @@ public struct ChappieHarnessTool: Sendable, Hashable, Codable {
 public struct ChappieHarnessPlugin: Sendable, Hashable, Codable {
     /// The heading of its instructions.
     public var name: String
-    /// One sentence for people; the model does not see it.
+    /// One sentence for the program's user; the model does not see it.
     public var summary: String
-    /// Told to the model below the harness's own. Empty: none.
+    /// The model gets them below the harness's own. Empty: none.
     public var instructions: String
     /// The tools that it adds.
     public var tools: [ChappieHarnessTool]
@@ -149,7 +149,7 @@ public struct ChappiePluginManifest: Sendable, Hashable, Codable {
     public var name: String
     /// The manifest's version, in any spelling. Default empty.
     public var version: String
-    /// What everything else is added to. Default ``ChappieHarness/default``.
+    /// The harness to which everything else is added. Default ``ChappieHarness/default``.
     public var harness: ChappieHarness
     /// Tools that are added; one whose name the harness has already is left out.
     public var tools: [ChappieHarnessTool]
@@ -184,7 +184,9 @@ public struct ChappiePluginManifest: Sendable, Hashable, Codable {
     /// - Throws: ``ChappieManifestError``, which names the key path: no JSON, a missing or mistyped member, a tool whose
     ///   schema can't be used.
     public init(json: [UInt8]) throws(ChappieManifestError) {
-        do { self = try JSONDecoder().decode(ChappiePluginManifest.self, from: Data(json)) } catch {
+        do {
+            self = try JSONDecoder().decode(ChappiePluginManifest.self, from: Data(json))
+        } catch {
             throw ChappieManifestError(error)
         }
         let lists =
@@ -193,7 +195,9 @@ public struct ChappiePluginManifest: Sendable, Hashable, Codable {
             + plugins.enumerated().map { ("plugins[\($0)].tools", $1.tools) }
         for (path, tools) in lists {
             for (index, tool) in tools.enumerated() {
-                do throws(ChappieClientError) { try tool.check() } catch {
+                do throws(ChappieClientError) {
+                    try tool.check()
+                } catch {
                     throw ChappieManifestError(
                         keyPath: "\(path)[\(index)]", reason: error.errorDescription ?? "The tool can't be used.")
                 }
@@ -206,7 +210,9 @@ public struct ChappiePluginManifest: Sendable, Hashable, Codable {
     /// - Throws: ``ChappieManifestError``.
     public init(contentsOf url: URL) throws(ChappieManifestError) {
         let data: Data
-        do { data = try Data(contentsOf: url) } catch {
+        do {
+            data = try Data(contentsOf: url)
+        } catch {
             throw ChappieManifestError(keyPath: "", reason: "\(url.path) can't be read.")
         }
         guard data.count <= 1 << 20 else {
@@ -225,7 +231,7 @@ public struct ChappiePluginManifest: Sendable, Hashable, Codable {
     }
 }
 
-/// Why a manifest can't be used, and where in it.
+/// The reason for which a manifest can't be used, and the place of the mistake in it.
 public struct ChappieManifestError: ChappieError, Hashable {
     /// The place, such as `tools[1].inputSchema`; empty for the whole file.
     public var keyPath: String
@@ -277,7 +283,7 @@ public enum ChappieHarnessSamples {
                 ]),
         ])
 
-    /// Answers customers from what the host puts into the conversation.
+    /// Answers customers from the host's own text in the conversation.
     public static let support = ChappieHarness(
         name: "Support", summary: "Answers customers.",
         instructions: """
@@ -293,7 +299,7 @@ public enum ChappieHarnessSamples {
             sentences. Answer with the edited text alone, unless you are asked for reasons.
             """)
 
-    /// Explains step by step, and lets the learner do the last one.
+    /// Explains step by step, and leaves the last step to the learner.
     public static let tutor = ChappieHarness(
         name: "Tutor", summary: "Explains things step by step.",
         instructions: """
@@ -314,7 +320,7 @@ extension [ChappieHarnessTool] {
 }
 
 extension ChappieHarnessTool {
-    /// Refuses what the backend would refuse, and what the arguments could not be checked against.
+    /// Refuses a tool that the backend would refuse, and a schema that arguments can't be checked against.
     func check() throws(ChappieClientError) {
         guard ToolName.isValid(name) else {
             throw .invalidTool(name, "a name has 1 to 64 letters, digits, _ and -")
@@ -322,7 +328,9 @@ extension ChappieHarnessTool {
         guard inputSchema["type"]?.string == "object" else {
             throw .invalidTool(name, "the schema must be of type object")
         }
-        do throws(ChappieJSONSchemaError) { try ChappieJSONSchema(inputSchema).check() } catch {
+        do throws(ChappieJSONSchemaError) {
+            try ChappieJSONSchema(inputSchema).check()
+        } catch {
             throw .invalidTool(name, "the schema can't be used, at \(error.path): \(error.reason)")
         }
     }
@@ -350,7 +358,7 @@ extension DecodingError {
         return keys.keyPath
     }
 
-    /// A sentence about what is wrong there.
+    /// A sentence about the problem there.
     var sentence: String {
         switch self {
         case .keyNotFound(let key, _): "The member \(key.stringValue) is missing."

@@ -12,12 +12,13 @@ public import ChappieJSONSchema
 /// }
 /// ```
 public struct ChappieHostTool: Sendable {
-    /// Runs one call. What it throws is told to the model, unless the configuration's `toolFailureBehavior` says otherwise.
+    /// Runs one call. The model gets an error's message, unless the configuration's `toolFailureBehavior` says
+    /// otherwise.
     public typealias Handler = @Sendable (ChappieToolCall) async throws -> ChappieToolResult
 
     /// Letters, digits, `_` and `-`, at most 64.
     public var name: String
-    /// Tells the model what the tool does, and when to use it.
+    /// Explains to the model the tool's work, and when to use it.
     public var description: String
     /// The JSON Schema of the arguments, checked before the handler runs.
     public var inputSchema: ChappieJSONValue
@@ -32,7 +33,7 @@ public struct ChappieHostTool: Sendable {
     public var runsAlone: Bool
     /// Groups tools of one origin, such as a server; `nil` for most.
     public var namespace: String?
-    /// `nil` if the default applies, which depends on where the tool comes from.
+    /// `nil` if the default applies, which depends on the tool's origin.
     private var chosenPolicy: ChappieToolPolicy?
     let handler: Handler
 
@@ -72,10 +73,10 @@ public struct ChappieHostTool: Sendable {
     }
 }
 
-/// Tools that come and go, such as those of a Model Context Protocol server: a port.
+/// Tools that come and go, such as a Model Context Protocol server's: a port.
 ///
-/// The client asks for the tools at the beginning of every turn, and calls them like its own. They ask for approval unless
-/// they say otherwise, as this complete fake's does:
+/// The client asks for the tools at the beginning of every turn, and calls them like its own. They ask for approval
+/// unless their policy says otherwise, as in this complete fake:
 ///
 /// ```swift
 /// struct Clock: ChappieToolProvider {

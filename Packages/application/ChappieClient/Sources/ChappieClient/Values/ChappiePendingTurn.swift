@@ -1,11 +1,11 @@
 @_spi(ChappieInternals) public import ChappieCore
 
-/// A turn that waits for the user's approval of a tool call. It is a value: keep it, in a file if need be, and go on with
+/// A turn that waits for the user's approval of a tool call. It is a value: keep it, in a file if need be, and continue
 /// it in any process with ``ChappieClient/resume(_:decisions:)``.
 ///
-/// It holds the conversation, so keep it as you would keep that. Calls that need no approval have been carried out and are
-/// not carried out again. Resume it once: a copy that is resumed a second time, in another process, makes the approved
-/// calls a second time.
+/// It holds the conversation, so protect it as you would protect that. Calls that need no approval have been carried
+/// out and are not carried out again. Resume it once: a copy that is resumed a second time, in another process, makes
+/// the approved calls a second time.
 public struct ChappiePendingTurn: Sendable, Hashable, Codable {
     /// The questions that are open.
     public let approvals: [ChappieApprovalRequest]
@@ -15,7 +15,7 @@ public struct ChappiePendingTurn: Sendable, Hashable, Codable {
     public let context: ChappieClientContext
     let progress: TurnProgress
 
-    /// A turn that goes on after `progress`; what is in `completed` has been carried out.
+    /// A turn that continues after `progress`; the calls in `completed` have been carried out.
     @_spi(ChappieInternals) public init(
         approvals: [ChappieApprovalRequest], completed: [ChappieToolExecutionResult], context: ChappieClientContext,
         progress: TurnProgress

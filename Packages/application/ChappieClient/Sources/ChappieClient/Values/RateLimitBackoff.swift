@@ -15,7 +15,7 @@ public struct ChappieRateLimitBackoffPolicy: Sendable, Hashable, Codable {
     /// computed one. Default `true`.
     public let respectsRetryAfterHeader: Bool
 
-    /// Negative values, and values that are no number, become 0.
+    /// Negative values, and NaN, become 0.
     public init(
         maxRetries: Int = 2, initialDelay: TimeInterval = 1, maximumDelay: TimeInterval = 30,
         respectsRetryAfterHeader: Bool = true
@@ -26,7 +26,7 @@ public struct ChappieRateLimitBackoffPolicy: Sendable, Hashable, Codable {
         self.respectsRetryAfterHeader = respectsRetryAfterHeader
     }
 
-    /// Reads an encoded policy; its values are clamped like those of the other initialiser.
+    /// Reads an encoded policy; its values are clamped as in the other initialiser.
     public init(from decoder: any Decoder) throws {
         let values = try decoder.container(keyedBy: CodingKeys.self)
         self.init(
@@ -45,7 +45,7 @@ public struct ChappieRateLimitBackoffPolicy: Sendable, Hashable, Codable {
     ///
     /// - Parameters:
     ///   - asked: the pause that the server asks for, in seconds.
-    ///   - resetsIn: seconds until the usage limit ends, where the server names that moment.
+    ///   - resetsIn: seconds until the usage limit ends, if the server says when.
     func pause(beforeRetry retry: Int, asked: TimeInterval?, resetsIn: TimeInterval?) -> Duration? {
         guard retry <= maxRetries, resetsIn ?? 0 <= maximumDelay else { return nil }
         if respectsRetryAfterHeader, let asked { return .seconds(min(asked, maximumDelay)) }

@@ -1,15 +1,15 @@
 import ChappieCore
 import ChappieJSONSchema
 
-/// What a request asks for beside its input.
+/// The parts of a request beside its input.
 struct RequestFrame: Sendable, Hashable, Codable {
     var model: String
     var options = ChappieMessageOptions()
     /// The JSON that the answer must be; `nil` for text.
     var outputSchema: ChappieJSONSchema?
     var toolChoice = "auto"
-    /// The tools as they are declared, in the order of every turn. They are no part of a turn that is kept: it finds the
-    /// tools that the program has then.
+    /// The tools as they are declared, in the order of every turn. A kept turn does not hold them: it uses the tools
+    /// that the program has then.
     var tools: [ChappieJSON] = []
     /// Whether the model takes the form called "Responses lite": tools and instructions travel in the input.
     var isLite = false
@@ -29,7 +29,8 @@ struct RequestFrame: Sendable, Hashable, Codable {
 
     var withoutTools: RequestFrame {
         var frame = self
-        (frame.tools, frame.isLite) = ([], false)
+        frame.tools = []
+        frame.isLite = false
         return frame
     }
 }

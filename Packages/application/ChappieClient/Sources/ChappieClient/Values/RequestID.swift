@@ -11,7 +11,7 @@ enum RequestID {
     /// The usual field. The name is valid by RFC 9110's grammar; the fallback only spares a trap.
     static let field = HTTPField.Name(names[0]) ?? .accept
 
-    /// The first of the fields that holds what can be one.
+    /// The first of the fields that holds a valid name.
     static func of(_ value: (String) -> String?) -> String? {
         names.compactMap { UntrustedText.token(value($0), limit: limit) }.first
     }
@@ -23,11 +23,11 @@ extension HTTPFields {
 
 extension ChappieClientError {
     /// The name under which the server knows the exchange that failed (`x-request-id`), for a question to its operator;
-    /// `nil` for an error that came from no server, or from one that gave none.
+    /// `nil` if the error came from no server, or if the server gave no name.
     ///
-    /// ``httpError(_:_:)``, ``blockedByGateway(_:)`` and ``contextWindowExceeded`` have no place for it in their values. The names of the last
-    /// hundred such errors are remembered instead: where several of them are equal, it is that of the newest, which may be
-    /// another client's.
+    /// ``httpError(_:_:)``, ``blockedByGateway(_:)`` and ``contextWindowExceeded`` have no place for it in their
+    /// values. The names of the last hundred such errors are remembered instead: if several of them are equal, this is
+    /// the name of the newest, which may be another client's.
     public var requestID: String? {
         switch self {
         case .responseFailed(let response): response.requestID

@@ -2,27 +2,27 @@
 public import ChappieJSONSchema
 
 @_spi(ChappieInternals) extension ChappieResponse {
-    /// The answer as a value, checked against the schema that was asked for.
+    /// The answer as a value, checked against the requested schema.
     ///
     /// - Throws: ``ChappieClientError/invalidStructuredOutput(_:_:)``, ``ChappieClientError/responseFailed(_:)``;
     ///   `ChappieJSONSchemaError`.
     public func value<Output: Decodable>(_ type: Output.Type, schema: ChappieJSONSchema) throws -> Output {
         let answer = outputText
         guard status != .incomplete, !answer.isEmpty else { throw ChappieClientError.responseFailed(self) }
-        func misfit(_ path: String, _ message: String) -> ChappieClientError {
+        func failure(_ path: String, _ message: String) -> ChappieClientError {
             .invalidStructuredOutput(ChappieSchemaViolation(path: path, message: message), answer)
         }
-        guard let json = try? ChappieJSON(parsing: answer) else { throw misfit("", "It is not JSON.") }
+        guard let json = try? ChappieJSON(parsing: answer) else { throw failure("", "It is not JSON.") }
         if let violation = try schema.violations(in: json).first {
             throw ChappieClientError.invalidStructuredOutput(violation, answer)
         }
         do {
             return try ChappieJSONSchema.decoder.decode(type, from: Data(answer.utf8))
         } catch let error as DecodingError {
-            throw misfit(error.path, error.sentence)
+            throw failure(error.path, error.sentence)
         } catch {
             // An initialiser of the caller's own threw it.
-            throw misfit("", "\(type) can't be made from it: \(error)")
+            throw failure("", "\(type) can't be made from it: \(error)")
         }
     }
 }

@@ -11,9 +11,9 @@
 /// }
 /// ```
 public protocol ChappieModelCache: Sendable {
-    /// The document saved last under `name`; `nil` where there is none, or none can be read. The client checks it.
+    /// The document saved last under `name`; `nil` if it is missing or can't be read. The client checks it.
     func load(_ name: String) async -> [UInt8]?
-    /// Keeps `document`, which holds no secret, under `name`: 16 hexadecimal digits for an account of an issuer and a backend.
-    /// A failure is no loss.
+    /// Keeps `document`, which holds no secret, under `name`: 16 hexadecimal digits for an account of an issuer and a
+    /// backend. A failure is ignored.
     func save(_ document: [UInt8], _ name: String) async
 }

@@ -1,6 +1,6 @@
 /// Reads how long a server asks its clients to wait.
 @_spi(ChappieInternals) public enum RetryAfter {
-    /// The value of `Retry-After` (RFC 9110, 10.2.3): seconds, or an HTTP date in one of its three forms (5.6.7).
+    /// The value of `Retry-After` (RFC 9110, 10.2.3): seconds, or an HTTP date in any of its three forms (5.6.7).
     ///
     /// - Returns: seconds from `now`, never negative; `nil` when the value is neither.
     public static func seconds(_ value: String, now: Date) -> TimeInterval? {

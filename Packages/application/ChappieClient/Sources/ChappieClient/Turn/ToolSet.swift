@@ -1,9 +1,9 @@
 import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
 
-/// The tools of one turn: what the model is told, and what runs.
-struct Toolbox: Sendable {
-    /// What identifies a tool in a call.
+/// The tools of one turn: their declarations to the model, and their handlers.
+struct ToolSet: Sendable {
+    /// The identity of a tool in a call.
     struct Key: Hashable {
         var namespace: String?
         var name: String
@@ -15,7 +15,8 @@ struct Toolbox: Sendable {
 
     /// Of tools with one name the first counts: the harness's declaration, then the host's tools, then the providers'.
     ///
-    /// - Parameter checked: the declarations of the turn before; what is the same is not checked again.
+    /// - Parameter checked: the declarations of the turn before; a declaration that did not change is not checked
+    ///   again.
     /// - Throws: ``ChappieClientError/invalidTool(_:_:)``: a name that the backend refuses, or a schema that can't be used.
     init(
         harness: ChappieHarness, tools: [ChappieHostTool], checked: [Key: ChappieHarnessTool]
@@ -60,7 +61,7 @@ struct Toolbox: Sendable {
             + namespaces.map { namespace($0, "Tools of \($0).", list($0)) }
     }
 
-    /// The tool that carries `call` out; its schema is what the model was told.
+    /// The tool that carries `call` out; the model knows its schema.
     func tool(for call: ChappieToolCall) -> ChappieHostTool? {
         let key = Key(namespace: call.namespace, name: call.name)
         guard var tool = handlers[key] else { return nil }
