@@ -33,6 +33,11 @@ def pytest_addoption(parser):
     parser.addoption("--screenshots", help="a folder for pictures of the sign-in page")
 
 
+def pytest_collection_modifyitems(items):
+    """The long ones begin, so that no worker is left with one of them in the end; first those that only wait."""
+    items.sort(key=lambda item: (item.get_closest_marker("stalls") is None, item.get_closest_marker("slow") is None))
+
+
 def pytest_terminal_summary(terminalreporter, config):
     """A line for each use of the program that test_november.py tries: its name, the transport, and what came of it."""
     stories = {}
