@@ -29,14 +29,14 @@ public struct SimulatorOptions: ParsableArguments, Sendable {
     @Option(help: "Misbehave as in this scenario: a built-in name or a JSON file.")
     public var scenario: String?
 
-    /// Whether the names of the built-in scenarios are wanted, and no simulator.
+    /// Whether to list the names of the built-in scenarios instead of running a simulator.
     @Flag(name: .customLong("list-scenarios"), help: "List the built-in scenarios.")
     public var listScenarios = false
 
     /// The defaults.
     public init() {}
 
-    /// What the options say, without a scenario.
+    /// The configuration by the options, without a scenario.
     public var configuration: SimulatorConfiguration {
         SimulatorConfiguration(
             port: port, autoApprove: autoApprove, deltasPerSecond: rate > 0 ? rate : nil, asOf: asOf.month)
@@ -50,7 +50,7 @@ public struct SimulatorOptions: ParsableArguments, Sendable {
     }
 }
 
-/// A month whose service there is a simulator of.
+/// A month of the service that can be simulated.
 private struct MonthChoice: ExpressibleByArgument {
     var month = SimulatorConfiguration().asOf
 
