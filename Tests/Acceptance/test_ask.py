@@ -1,6 +1,7 @@
 """What `chappie ask` takes beside a question, and where it puts the answer; the tables; the reference."""
 
 import base64
+import json
 import os
 import shutil
 import stat
@@ -8,7 +9,7 @@ import subprocess
 
 import pytest
 
-from conftest import BAD_DATA, USAGE
+from conftest import BAD_DATA, TURN, UNAVAILABLE, USAGE
 
 PIXEL = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
 
@@ -51,6 +52,18 @@ def test_an_answer_goes_into_a_file_in_one_step(ask, tmp_path):
     assert os.listdir(tmp_path).count("answer.txt") == 1 and not [name for name in os.listdir(tmp_path) if name.startswith("answer.txt.")]
 
 
+def test_an_answer_that_ended_early_replaces_no_file(simulate, user, tmp_path):
+    rule = {"match": TURN, "effect": {"events": {"ending": "incomplete"}}}
+    someone, target = user(simulate(approves=True, pollInterval=0, rules=[rule])).sign_in(), tmp_path / "answer.txt"
+    write(target, "old\n")
+    for options in (["-o", str(target)], ["-x", "-o", str(target)]):
+        cut = someone.run("ask", "--transport", "sse", *options, "reply: half", status=UNAVAILABLE, says="not whole")
+        assert target.read_text() == "old\n" and cut.output == "" and "half" in cut.errors
+    assert someone.run("ask", "--transport", "sse", "reply: half", status=UNAVAILABLE, says="not whole").output == "half\n"
+    [error] = [json.loads(line) for line in someone.run("ask", "--transport", "sse", "--json", "reply: half", status=UNAVAILABLE).output.splitlines()][-1:]
+    assert error["error"]["code"] == "answer_incomplete"
+
+
 def test_the_first_code_block_alone(ask, tmp_path):
     # The simulator repeats a question's first line in a fenced block.
     assert ask("-x", "print(7)").output == "print(7)\n"
@@ -66,7 +79,8 @@ def test_an_answer_must_fit_the_schema(ask, tmp_path):
     target = tmp_path / "town.json"
     ask("--schema", schema, "-o", str(target), 'reply: {"town":"Bonn"}')
     assert target.read_text() == '{"town":"Bonn"}\n'
-    ask("--schema", schema, "-o", str(target), 'reply: {"town":7}', status=BAD_DATA, says="/town")
+    unfit = ask("--schema", schema, "-o", str(target), 'reply: {"town":7}', status=BAD_DATA, says="/town")
+    assert '{"town":7}' in unfit.errors
     assert target.read_text() == '{"town":"Bonn"}\n'
     ask("--schema", '{"type":"town"}', "x", status=USAGE, says="can't be used")
 

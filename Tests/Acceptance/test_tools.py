@@ -3,11 +3,13 @@
 import contextlib
 import json
 import pathlib
+import signal
 import sys
 
 import pytest
 
-from conftest import USAGE, UNAVAILABLE
+from conftest import INTERRUPTED, USAGE
+from counterparts import PATIENCE, wait_until
 
 SERVER = pathlib.Path(__file__).parents[2] / "Packages/adapters/ChappieMCP/Tests/Fakes/server.py"
 CALL = 'call up {"a":"b"}'
@@ -81,8 +83,28 @@ def test_a_server_of_the_official_package_is_called_and_ends_with_the_program(us
             assert not (str(tmp_path).encode() in line and b"server.py" in line), line
 
 
+def test_a_tool_ends_before_an_interrupted_command(user, tmp_path):
+    """Also where it ignores SIGTERM, and leaves a child that does."""
+    path, pids = manifest(tmp_path, policy="automatic"), tmp_path / "pids"
+    (tmp_path / "up").write_text(f'#!/bin/sh\ntrap "" TERM\nsh -c \'trap "" TERM; echo $$ >>{pids}; while :; do sleep 1; done\' &\necho $$ >>{pids}\nwait\n')
+    process = user().start("ask", "--simulate", "--tools", path, CALL)
+    wait_until(lambda: pids.exists() and len(pids.read_text().split()) == 2, "the tool runs", 60)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60 * PATIENCE) == INTERRUPTED
+    wait_until(lambda: not any(is_alive(int(pid)) for pid in pids.read_text().split()), "they have ended", 5)
+
+
+def is_alive(pid):
+    """A zombie, which nobody here reaps, is dead."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
 def test_what_is_wrong_with_a_manifest_is_said_before_anything_is_sent(user, tmp_path):
     ask(user, manifest(tmp_path, policy="maybe"), status=USAGE, says="tools[0].policy must be")
     ask(user, str(tmp_path / "nothing"), status=USAGE, says="can't be read")
     broken = manifest(tmp_path, mcpServers={"broken": {"command": "false"}})
-    ask(user, broken, status=UNAVAILABLE, says="the tool server broken: it has ended, with the exit code 1")
+    left = user().run("ask", "--simulate", "--tools", broken, "reply: without")
+    assert left.output == "without\n" and left.errors.count("The tool server broken: it has ended, with the exit code 1") == 1

@@ -19,7 +19,8 @@ let configuration = ChappieConfiguration(keychainService: "com.example.shop", en
 let client = Chappie.client(
     configuration: configuration, tools: [order], store: store,
     toolApprovalHandler: { request in
-        print("\(request.call.name) \(request.call.arguments)? yes, always, one or no:")
+        // What the model wrote is cleaned and bounded, so that no line of it can pass for one of the program's.
+        print("\(request.question())yes, always, one or no:")
         switch readLine() {
         case "yes": return .approved()
         case "always": return .approved(scope: .session)

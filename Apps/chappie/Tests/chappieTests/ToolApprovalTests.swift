@@ -24,10 +24,10 @@ import Testing
 
     /// What is shown of a call with these arguments.
     private static func shown(_ arguments: ChappieJSON, description: String = "") -> String {
-        ToolApproval.describe(
-            ChappieApprovalRequest(
-                call: ChappieToolCall(name: "t", callID: "c", arguments: arguments.serialized()),
-                toolDescription: description))
+        ChappieApprovalRequest(
+            call: ChappieToolCall(name: "t", callID: "c", arguments: arguments.serialized()),
+            toolDescription: description
+        ).question()
     }
 
     @Test(
@@ -131,7 +131,7 @@ import Testing
     @Test func aCallFitsOnALine() {
         let call = ChappieToolCall(
             name: "t", callID: "c", arguments: "{\n\"a\": \"\(String(repeating: "x\u{1B}", count: 300))\"}")
-        let line = ToolApproval.line(of: call)
+        let line = call.line
         #expect(line.hasPrefix("t ") && !line.contains("\n") && line.count < 300, "\(line)")
     }
 }

@@ -1,5 +1,6 @@
 import ArgumentParser
 @_spi(ChappieInternals) import ChappieClient
+@_spi(ChappieInternals) import ChappieCore
 import ChappieJSONSchema
 import ChappieMarkdown
 import ChappieRuntime
@@ -215,7 +216,14 @@ struct Ask: ProgramCommand {
             let response = try await answerOptions.show(
                 conversation.streamResponse(request), program, approval, keeping: kept?.next, showsText: showsText)
         else { return }
-        if let schema { try Self.check(response.outputText, against: schema) }
+        do {
+            try Self.checkWhole(response, mayBeEmpty: showsText)
+            if let schema { try Self.check(response.outputText, against: schema) }
+        } catch {
+            // A file keeps what it had, and an answer that was paid for is not lost.
+            if !showsText, !options.json { program.console.note(UntrustedText.forTerminal(response.outputText)) }
+            throw error
+        }
         try deliver(response.outputText, to: target, program)
         await client.finishRenewingList()
     }
@@ -233,6 +241,20 @@ struct Ask: ProgramCommand {
             throw CommandLineError.usage(
                 "\(isInline ? "The schema" : argument) can't be used. \(reason)",
                 suggestion: "Give a JSON Schema (draft 2020-12).")
+        }
+    }
+
+    /// An answer that ended early is not the answer: a script would take half a file for a whole one.
+    static func checkWhole(_ response: ChappieResponse, mayBeEmpty: Bool) throws {
+        if response.status == .incomplete {
+            let reason = UntrustedText.message(response.incompleteReason) ?? "the service gave no reason"
+            throw CommandLineError(
+                .unavailable, code: "answer_incomplete", "The answer is not whole: \(reason).",
+                suggestion: "Ask for the rest with -c, or for something shorter.")
+        }
+        guard mayBeEmpty || !response.outputText.isEmpty else {
+            throw CommandLineError(
+                .unavailable, code: "answer_empty", "The answer has no text.", suggestion: "Ask in other words.")
         }
     }
 

@@ -24,8 +24,8 @@ struct Program: Sendable {
     let webSocket: any WebSocketTransport
     let store: any CredentialStore
     let credentials: CredentialManager
-    /// The servers that the command started; they end with it.
-    let toolServers = ToolServers()
+    /// The servers and programs that the command started; they end with it.
+    let startedTools = StartedTools()
     /// The runtimes that keep conversations; the command ends when they have kept everything.
     let runtimes = StartedRuntimes()
 
@@ -158,12 +158,14 @@ struct Program: Sendable {
     ) throws -> ChappieClient {
         var configuration = settings.configuration
         if let model = answer?.model { configuration.model = model }
+        // A tool that the model has invented, or that may not run, ends no turn.
+        configuration.toolFailureBehavior = .tellModel
         if let answer { configuration.streamingTransportPolicy = answer.transport.policy }
         let tools = try CommandLineTools(manifests: answer?.tools ?? [], environment, console)
-        toolServers.add(tools.servers)
+        startedTools.add(tools.servers)
         return ChappieClient(
             configuration: configuration, transport: transport, webSocket: webSocket, credentials: credentials,
-            tools: tools.tools, toolProviders: tools.providers,
+            tools: tools.tools.map(startedTools.awaiting), toolProviders: tools.providers,
             toolApprovalHandler: approval.map { approval in approval.decide },
             modelCache: options.simulate ? nil : ChappieFileModelCache { environment[$0] })
     }

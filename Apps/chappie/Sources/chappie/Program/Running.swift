@@ -66,7 +66,7 @@ extension ProgramCommand {
         }
         await program.runtimes.settle()
         await settle(program)
-        await program.toolServers.end()
+        await program.startedTools.end()
         try result.get()
     }
 

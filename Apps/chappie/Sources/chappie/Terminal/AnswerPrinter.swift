@@ -114,7 +114,7 @@ struct AnswerPrinter {
         case .approvalRequested: finishLine()
         case .toolCallRequested(let request) where showsTools:
             finishLine()
-            console.note("· \(ToolApproval.line(of: request.call))")
+            console.note("· \(request.call.line)")
         case .toolCallCompleted(let result) where showsTools && result.outcome != .succeeded:
             finishLine()
             console.note("· \(result.call.name): \(result.outcome.rawValue)")

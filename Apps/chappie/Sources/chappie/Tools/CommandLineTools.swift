@@ -1,3 +1,4 @@
+@_spi(ChappieInternals) import ChappieClient
 @_spi(ChappieInternals) import ChappieCore
 import ChappieMCP
 import ChappieProgramTools
@@ -58,16 +59,52 @@ private final class NotedServer: ChappieToolProvider {
     }
 }
 
-/// The servers that a command has started.
-final class ToolServers: Sendable {
-    private let servers = Mutex<[ChappieMCPServer]>([])
+/// The servers and the programs that a command has started.
+final class StartedTools: Sendable {
+    private struct State {
+        var servers: [ChappieMCPServer] = []
+        var calls: [Int: Promise<Void>] = [:]
+        var lastCall = 0
+    }
+    /// A program that is ended gets SIGTERM, and SIGKILL a second later.
+    private static let patience = Duration.seconds(2)
+    private let state = Mutex(State())
 
-    func add(_ more: [ChappieMCPServer]) { servers.withLock { $0 += more } }
+    func add(_ more: [ChappieMCPServer]) { state.withLock { $0.servers += more } }
 
-    /// Ends all of them at once and waits for that, in a task of its own: Ctrl-C may have cancelled this task.
+    /// The tool, whose program is waited for at the command's end: a turn that is cancelled does not wait for it.
+    func awaiting(_ tool: ChappieHostTool) -> ChappieHostTool {
+        tool.handled { handler in
+            { call in
+                let id = self.begin()
+                defer { self.end(id) }
+                return try await handler(call)
+            }
+        }
+    }
+
+    private func begin() -> Int {
+        state.withLock { state in
+            state.lastCall += 1
+            state.calls[state.lastCall] = Promise()
+            return state.lastCall
+        }
+    }
+
+    private func end(_ id: Int) { state.withLock { $0.calls.removeValue(forKey: id) }?.fulfil(.success(())) }
+
+    /// Ends the servers, all at once, and waits for them and for programs that were cancelled. In a task of its own: Ctrl-C
+    /// may have cancelled this one.
     func end() async {
-        let servers = servers.withLock(\.self)
+        let (servers, calls) = state.withLock { ($0.servers, $0.calls.values) }
         for server in servers { server.close() }
-        await uncancelled { for server in servers { await server.closed() } }
+        await uncancelled {
+            for call in calls {
+                try? await withDeadline(Self.patience, clock: SystemClock(), late: CancellationError()) {
+                    try await call.value()
+                }
+            }
+            for server in servers { await server.closed() }
+        }
     }
 }

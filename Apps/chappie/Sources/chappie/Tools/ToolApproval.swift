@@ -5,11 +5,6 @@ import Synchronization
 
 /// Asks the user whether a tool may be run, one question at a time.
 final class ToolApproval: Sendable {
-    /// How many arguments are shown before the user asks for all of them.
-    private static let shownArguments = 30
-    /// How much of them is shown, in Unicode scalars: a character may be any number of these.
-    private static let shownLength = 2000
-
     private let approvesAll: Bool
     private let reader: any LineReader
     /// One question at a time, although a model may make several calls at once.
@@ -58,11 +53,11 @@ final class ToolApproval: Sendable {
     }
 
     private func answer(to request: ChappieApprovalRequest) async throws -> ChappieApprovalDecision {
-        var details = "\n" + Self.describe(request)
+        var details = "\n" + request.question()
         var arguments = request.call.arguments
         while true {
             let question = Question(
-                lines: details + Self.reminder(of: request.call),
+                lines: details + request.call.reminder,
                 prompt: "Run it? [y]es, [n]o, [a]lways, [e]dit, [v]iew all: ")
             guard let entry = try await reader.read(question) else {
                 return .denied(
@@ -74,7 +69,7 @@ final class ToolApproval: Sendable {
             case .once: return .approved()
             case .always: return .approved(scope: .session)
             case .no: return .denied(reason: "The user said no.")
-            case .view: details = "\n" + Self.describe(request, isWhole: true)
+            case .view: details = "\n" + request.question(isWhole: true)
             case .edit:
                 let question = Question(prompt: "The arguments, as JSON in one line: ", initial: arguments)
                 guard case .text(let text) = try await reader.read(question) else { continue }
@@ -114,64 +109,5 @@ final class ToolApproval: Sendable {
                 }
             }
         }
-    }
-
-    // MARK: The question
-
-    /// The tool's description and the arguments, which a server and the model wrote: as JSON, which has no line feeds, with
-    /// what could deceive the eye written out, and bounded unless the user wants the whole.
-    static func describe(_ request: ChappieApprovalRequest, isWhole: Bool = false) -> String {
-        let call = request.call
-        var lines: [String] = []
-        if let description = UntrustedText.message(request.toolDescription) {
-            lines.append("\(name(of: call)) describes itself as \(written(.string(description)))")
-        }
-        lines.append("The model wants to run \(name(of: call)):")
-        guard let members = call.argumentsJSON?.object?.members else {
-            lines.append("  \(cut(written(.string(call.arguments)), to: isWhole ? .max : shownLength))")
-            return lines.joined(separator: "\n") + "\n"
-        }
-        let shown = isWhole ? members[...] : members.prefix(shownArguments)
-        var room = isWhole ? Int.max : shownLength
-        for (index, member) in shown.enumerated() {
-            // Room that short arguments leave is given to the arguments after them.
-            let argument = cut(
-                "\(written(.string(member.name))): \(written(member.value))", to: room / (shown.count - index))
-            room -= min(room, argument.unicodeScalars.count)
-            lines.append("  \(argument)")
-        }
-        let left = members.count - shown.count
-        if left > 0 { lines.append("  … and \(left) more") }
-        return lines.joined(separator: "\n") + "\n"
-    }
-
-    /// The call in our own words alone, for the line right above the prompt: nothing can push it off the screen.
-    static func reminder(of call: ChappieToolCall) -> String {
-        let count = call.argumentsJSON?.object?.members.count
-        let arguments =
-            switch count {
-            case nil: "arguments that are not an object"
-            case 0: "no arguments"
-            case 1: "1 argument"
-            case let count?: "\(count) arguments"
-            }
-        return "This is \(name(of: call)) with \(arguments).\n"
-    }
-
-    /// The call on one short line.
-    static func line(of call: ChappieToolCall) -> String {
-        "\(name(of: call)) \(cut(written(call.argumentsJSON ?? .string(call.arguments)), to: 200))"
-    }
-
-    private static func name(of call: ChappieToolCall) -> String {
-        UntrustedText.writtenOut((call.namespace.map { "\($0)/" } ?? "") + call.name)
-    }
-
-    private static func written(_ json: ChappieJSON) -> String { UntrustedText.writtenOut(json.serialized()) }
-
-    private static func cut(_ text: String, to limit: Int) -> String {
-        let left = text.unicodeScalars.count - limit
-        guard left > 0 else { return text }
-        return "\(String(text.unicodeScalars.prefix(limit)))… (\(left) more characters)"
     }
 }

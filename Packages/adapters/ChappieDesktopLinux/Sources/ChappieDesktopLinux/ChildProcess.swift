@@ -73,7 +73,7 @@ struct ChildProcess: Sendable, Hashable {
         guard
             let code = try? await withDeadline(limit, clock: SystemClock(), late: late, { try await exitCode.value() })
         else {
-            if atLimit == .kill { child.signalGroup(SIGKILL) }
+            if atLimit == .kill { child.endGroup(by: SIGKILL) }
             return .stillRunning
         }
         return .exited(code: code, words: words.text(limit: 4096))

@@ -27,6 +27,8 @@ public final class ChappieMCPServer: ChappieToolProvider {
 
     private struct State {
         var connection: MCPConnection?
+        /// The start, or the list, that is under way.
+        var listing: Promise<Listing>?
         var skipped: [ChappieMCPSkippedTool] = []
         var isClosed = false
     }
@@ -40,8 +42,6 @@ public final class ChappieMCPServer: ChappieToolProvider {
     private let startTimeout: Duration
     private let callTimeout: Duration
     private let limits: MCPSession.Limits
-    /// Lets one start, or one list, happen at a time.
-    private let line = AsyncLock()
     private let state = Mutex(State())
 
     /// A server that is not started yet.
@@ -88,13 +88,9 @@ public final class ChappieMCPServer: ChappieToolProvider {
     ///
     /// - Throws: ``ChappieMCPError`` if the server does not start or does not list its tools; `CancellationError`.
     public func tools() async throws -> [ChappieHostTool] {
-        let ticket = line.reserve()
-        defer { line.leave(ticket) }
-        try await line.enter(ticket)
-        let connection = try await connection()
-        let (tools, skipped) = try await connection.tools(within: startTimeout)
-        state.withLock { $0.skipped = skipped }
-        return tools.map { tool in
+        let listing = try await listing().value()
+        let connection = listing.connection
+        return listing.tools.map { tool in
             ChappieHostTool(
                 name: tool.name, description: tool.description, inputSchema: tool.inputSchema, policy: policy,
                 timeout: callTimeout, namespace: name
@@ -107,6 +103,38 @@ public final class ChappieMCPServer: ChappieToolProvider {
                 return MCPResult.convert(try await current.call(tool.name, arguments))
             }
         }
+    }
+
+    /// One start, or one list, at a time, in a task of its own: a turn that is cancelled, or a prewarm that ends, stops
+    /// waiting, and the server goes on starting for the next turn. ``close()`` ends it.
+    private func listing() -> Promise<Listing> {
+        let (listing, isNew) = state.withLock { state in
+            if let listing = state.listing { return (listing, false) }
+            let new = Promise<Listing>()
+            state.listing = new
+            return (new, true)
+        }
+        guard isNew else { return listing }
+        Task.detached { [weak self] in
+            let result: Result<Listing, any Error>
+            do {
+                guard let self else { throw CancellationError() }
+                let connection = try await self.connection()
+                let (tools, skipped) = try await connection.tools(within: startTimeout)
+                state.withLock { $0.skipped = skipped }
+                result = .success(Listing(connection: connection, tools: tools))
+            } catch {
+                result = .failure(error)
+            }
+            self?.state.withLock { $0.listing = nil }
+            listing.fulfil(result)
+        }
+        return listing
+    }
+
+    private struct Listing: Sendable {
+        let connection: MCPConnection
+        let tools: [MCPTool]
     }
 
     /// Tools of the latest list that can't be used, and why.

@@ -9,6 +9,7 @@ final class MCPConnection: Sendable {
         var answers: [Int: Promise<ChappieJSON>] = [:]
         /// The last bytes of the server's standard error.
         var words: [UInt8] = []
+        var outputHasEnded = false
         /// The latest list, until the server says that it has changed.
         var list: (tools: [MCPTool], skipped: [ChappieMCPSkippedTool])?
     }
@@ -39,6 +40,8 @@ final class MCPConnection: Sendable {
                 received($0)
             }
             self.program.withLock { $0 = program }
+            // It may have closed its output before it had a place here.
+            if state.withLock(\.outputHasEnded) { program.end(patience: Self.grace, grace: Self.grace) }
         } catch {
             hasEnded.fulfil(.success(()))
             throw self.error(.notStarted, "it does not start: \(error.reason)")
@@ -120,6 +123,7 @@ final class MCPConnection: Sendable {
         case .errors(let bytes):
             state.withLock { $0.words = Array(($0.words + bytes).suffix(Self.wordsLimit)) }
         case .outputEnded:
+            state.withLock { $0.outputHasEnded = true }
             // The exit code says more. It comes in a moment, or after the signals.
             program.withLock(\.self)?.end(patience: Self.grace, grace: Self.grace)
         case .ended(let code):

@@ -1,5 +1,6 @@
 import ChappieCore
 import FoundationEssentials
+import Glibc
 import TestFixtures
 import Testing
 
@@ -120,6 +121,26 @@ struct PythonServerTests {
         #expect(try await server.call("add", ["first": 1, "second": 2]) == "3")
         #expect(try folder.read("deaths") == "one\n")
         await server.closed()
+    }
+
+    @Test func aTurnThatIsCancelledDoesNotStartTheServerAnew() async throws {
+        let script = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .appendingPathComponent("Fakes/server.py").path
+        try #require(mkfifo(folder.path("gate"), 0o600) == 0)
+        let slow = ChappieMCPServer(
+            command: [
+                "/bin/sh", "-c", #"echo one >> "$0/starts"; read line < "$0/gate"; exec "$1" "$2" "$0""#, folder.path,
+                try SystemProgram.pythonWithMCP.path(), script,
+            ], name: "slow", startTimeout: Patience.limit)
+        let first = Task { try await slow.tools() }
+        #expect(try await eventually { FileManager.default.fileExists(atPath: folder.path("starts")) })
+        first.cancel()
+        await #expect(throws: CancellationError.self) { try await first.value }
+        async let second = slow.tools()
+        try folder.write("go\n", to: "gate")
+        #expect(try await second.isEmpty == false)
+        #expect(try folder.read("starts") == "one\n")
+        await slow.closed()
     }
 
     @Test func aFloodEndsTheServer() async throws {

@@ -118,7 +118,7 @@ import Synchronization
 
     /// Kills the program and its process group at once.
     public func kill() {
-        child.withLock(\.self)?.signalGroup(SIGKILL)
+        child.withLock(\.self)?.endGroup(by: SIGKILL)
         closeInput()
     }
 
@@ -166,7 +166,7 @@ import Synchronization
             state.signals.removeFirst(due.count)
             return due
         }
-        for number in due { child.withLock(\.self)?.signalGroup(number) }
+        for number in due { child.withLock(\.self)?.endGroup(by: number) }
     }
 
     private func waitForNews(_ pipes: borrowing Pipes) {

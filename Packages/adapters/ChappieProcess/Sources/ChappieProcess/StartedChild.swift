@@ -17,8 +17,13 @@ import Synchronization
 @_spi(ChappieInternals) public final class StartedChild: Sendable {
     /// The number of the child's process and of its process group.
     private let id: pid_t
-    /// From then on the number may belong to another process.
-    private let isReaped = Mutex(false)
+    private struct State {
+        /// From then on the number may belong to another process.
+        var isReaped = false
+        /// Whether processes that the child leaves running are killed at its end.
+        var endsGroup: Bool
+    }
+    private let state: Mutex<State>
 
     /// Starts the program.
     ///
@@ -39,19 +44,27 @@ import Synchronization
         for text in arguments + variables { free(text) }
         guard status == 0 else { throw StartFailure(String(cString: strerror(status))) }
         self.id = id
-        DispatchQueue(label: "chappie.child").async { onExit(self.waitToTheEnd(endsGroup: endsGroup)) }
+        state = Mutex(State(endsGroup: endsGroup))
+        DispatchQueue(label: "chappie.child").async { onExit(self.waitToTheEnd()) }
     }
 
     /// Sends a signal to the child and every process of its session's first process group, unless the child has ended.
-    public func signalGroup(_ number: Int32) { isReaped.withLock { if !$0 { _ = killpg(id, number) } } }
+    /// What is left of the group is killed when the child ends: it may ignore the signal that the child obeyed.
+    public func endGroup(by number: Int32) {
+        state.withLock { state in
+            guard !state.isReaped else { return }
+            state.endsGroup = true
+            _ = killpg(id, number)
+        }
+    }
 
-    private func waitToTheEnd(endsGroup: Bool) -> Int32 {
+    private func waitToTheEnd() -> Int32 {
         var information = siginfo_t()
         while waitid(P_PID, id_t(id), &information, WEXITED | WNOWAIT) != 0, errno == EINTR {}
-        return isReaped.withLock { isReaped in
+        return state.withLock { state in
             // The number still belongs to the group, because the child has not been reaped.
-            if endsGroup { _ = killpg(id, SIGKILL) }
-            isReaped = true
+            if state.endsGroup { _ = killpg(id, SIGKILL) }
+            state.isReaped = true
             var status: CInt = 0
             guard waitpid(id, &status, 0) == id else { return -1 }
             let signal = status & 0x7F

@@ -149,6 +149,21 @@ public actor ChappieClient: ChappieConversation {
         return all
     }
 
+    /// The tools of the next turn. The user is told once of a provider that fails, and the turn goes without its tools.
+    private func toolsOfTurn(_ emit: (@Sendable (ChappieStreamEvent) -> Void)?) async throws -> [ChappieHostTool] {
+        var all = tools
+        for provider in toolProviders {
+            do {
+                all += try await provider.tools().map(\.fromProvider)
+            } catch {
+                try Task.checkCancellation()
+                let reason = (error as? any LocalizedError)?.errorDescription ?? "A provider of tools has failed."
+                tell(ChappieNotice(.toolsUnavailable, "\(reason) Its tools are left out."), emit)
+            }
+        }
+        return all
+    }
+
     /// The model of the next turn, if it is known without a request.
     @_spi(ChappieInternals) public var knownModel: String? {
         let wish = wish()
@@ -205,7 +220,7 @@ public actor ChappieClient: ChappieConversation {
     /// Replaces the conversation so far by a summary.
     @discardableResult
     public func compactContext(summary: String) -> ChappieClientContext {
-        let item = ChappieInputMessage.developer(Compaction.introduction + summary).inputItem
+        let item = ChappieInputMessage.user(Compaction.introduction + summary).inputItem
         if conversation == nil {
             var new = context()
             new = ChappieClientContext(
@@ -384,8 +399,8 @@ public actor ChappieClient: ChappieConversation {
     /// names it, or if it was guessed because the list was missing.
     private func keep(_ turn: Turn, isForOneTurn: Bool) {
         guard conversation?.id == turn.conversationID else { return }
-        if turn.hasDroppedReasoning { conversation?.dropReasoning() }
-        if turn.hasFlatTools { conversation?.hasFlatTools = true }
+        // Without the items that the turn's model could not read.
+        conversation = turn.conversation
         conversation?.append(
             turn.items, model: turn.frame.model, isForOneTurn: isForOneTurn || modelList == nil,
             measuredTokens: turn.measuredTokens, now: clock.now)
@@ -403,7 +418,7 @@ public actor ChappieClient: ChappieConversation {
         in account: ChappieAccountInfo, _ recorder: @escaping TurnRecorder = { _ in },
         emit: (@Sendable (ChappieStreamEvent) -> Void)? = nil
     ) async throws -> Turn {
-        let available = try await availableTools()
+        let available = try await toolsOfTurn(emit)
         let toolSet = try ToolSet(harness: configuration.harness, tools: available, checked: checkedTools)
         checkedTools = toolSet.declarations
         var conversation = currentConversation(of: account)
@@ -432,13 +447,14 @@ public actor ChappieClient: ChappieConversation {
         frame.tools = toolSet.declared(
             as: configuration.endpoints.profile.toolEnvelope,
             inNamespace: frame.isLite && !conversation.hasFlatTools)
+        // Of the turn's copy: a turn that fails leaves the conversation as it was.
         conversation.drop(unreadableBy: frame.model, in: list)
-        self.conversation?.drop(unreadableBy: frame.model, in: list)
         return Turn(
             runner: runner(conversation), frame: frame, compactionHash: model.compactionHash,
             tools: ToolRound(
                 toolSet: toolSet, approvalHandler: approvalHandler,
-                failureBehavior: configuration.toolFailureBehavior, ledger: toolLedger, clock: clock,
+                failureBehavior: configuration.toolFailureBehavior,
+                maximumParallelCalls: configuration.maximumParallelCalls, ledger: toolLedger, clock: clock,
                 emit: emit ?? { _ in },
                 record: recorder),
             toolLoopLimit: configuration.toolLoopLimit, items: items, round: round)
@@ -528,8 +544,10 @@ public actor ChappieClient: ChappieConversation {
     @discardableResult
     private func compact(in account: ChappieAccountInfo, _ recorder: TurnRecorder) async throws -> Bool {
         let turn = try await prepare([], RequestFrame(), wish(), in: account)
-        guard let before = conversation, !before.items.isEmpty else { return false }
-        let (items, summary) = try await Compaction(turn: turn, conversation: before).run()
+        let before = turn.conversation
+        guard conversation?.id == before.id, !before.items.isEmpty else { return false }
+        let window = modelList?[turn.frame.model]?.contextWindow ?? Compaction.usualWindow
+        let (items, summary) = try await Compaction(turn: turn, conversation: before, window: window).run()
         try Task.checkCancellation()
         guard conversation?.id == before.id else { return false }
         var after = before

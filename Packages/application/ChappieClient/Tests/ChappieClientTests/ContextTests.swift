@@ -159,6 +159,30 @@ import Testing
         }
     }
 
+    @Test func aSummaryStandsAmongTheUsersWordsAndRanksNoHigher() async throws {
+        let harness = ClientHarness(
+            .serverSentEvents, [.answer("one"), .refused(404), .answer("They said hello."), .answer("two")])
+        #expect(await harness.ask("hello").text == "one")
+        try await harness.client.compactContext()
+        #expect(await harness.ask("on").text == "two")
+        let sent = try input(harness).dropFirst()
+        #expect(sent.map { $0["role"]?.string } == ["user", "user", "user"])
+        #expect(sent.compactMap { $0["content"]?[0]?["text"]?.string }.first == "hello")
+    }
+
+    @Test(arguments: [(20_000, 1), (100_000, 3), (1_000_000, 3)])
+    func theWordsThatAreKeptLeaveRoomInTheWindow(window: Int, kept: Int) async throws {
+        let compacted = Reply(steps: [.events(items([Self.compaction]))])
+        let list = #"{"models":[{"slug":"gpt-6.1-sol","visibility":"list","context_window":\#(window)}]}"#
+        let harness = ClientHarness(
+            .serverSentEvents, [.answer("1"), .answer("2"), .answer("3"), compacted],
+            others: [.response(body: list)], modelCache: EmptyModelCache())
+        // Some 4,000 tokens each.
+        for _ in 1...3 { _ = await harness.ask(String(repeating: "word ", count: 3_200)) }
+        let context = try await harness.client.compactContext()
+        #expect(context.messages.count == kept)
+    }
+
     @Test func aSummaryThatIsTooLongItselfLosesTheOlderHalf() async throws {
         let tooLong = Reply.failed(#"{"code":"context_length_exceeded","message":"too long"}"#)
         let harness = ClientHarness(
@@ -242,6 +266,17 @@ import Testing
         await harness.client.selectModel("another")
         #expect(await harness.ask("c").text == "three")
         #expect(try input(harness).contains(Self.reasoning) == false)
+    }
+
+    @Test func aTurnThatFailsTakesNoReasoningAway() async throws {
+        let harness = ClientHarness(
+            .serverSentEvents, [Self.thoughtful, .refused(400, #"{"error":{"message":"no"}}"#), .answer("three")])
+        #expect(await harness.ask("a").text == "one")
+        await harness.client.selectModel("another")
+        #expect(await harness.ask("b").error == .httpError(400, #"{"error":{"message":"no"}}"#))
+        #expect(await harness.client.context().items.contains(Self.reasoning))
+        #expect(await harness.ask("c").text == "three")
+        #expect(await harness.client.context().items.contains(Self.reasoning) == false)
     }
 
     // MARK: Structured output

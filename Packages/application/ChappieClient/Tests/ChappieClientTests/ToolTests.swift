@@ -4,6 +4,7 @@ import ChappieJSONSchema
 import ChappieTesting
 import FoundationEssentials
 import Synchronization
+import TestFixtures
 import Testing
 
 /// Tools: every way that a call can end, over every way that an answer travels.
@@ -150,7 +151,8 @@ import Testing
                 continue
             }
             #expect(thrown.isEmpty, note)
-            #expect(runs.withLock(\.count) == test.runs * count, note)
+            // A call that is out of time at once may begin after its turn has ended.
+            #expect(try await eventually { runs.withLock(\.count) == test.runs * count }, note)
             #expect(answer == "done", note)
             #expect(requested == ids, note)
             #expect(Set(results.map(\.call.callID)) == Set(ids) && results.count == count, note)

@@ -4,11 +4,13 @@
 struct Compaction: Sendable {
     let turn: Turn
     let conversation: Conversation
+    /// The model's window, in tokens.
+    let window: Int
 
     static let introduction = "This is a summary of the conversation so far:\n\n"
     /// The window of a model that the list does not know, in tokens; the backend's own fallback has this window.
     static let usualWindow = 272_000
-    /// How much of the user's own words stays, in tokens.
+    /// How much of the user's own words stays, in tokens, and at most a quarter of the window.
     private static let keptWords = 64_000
     /// How often a summary is asked for with half of the conversation, if the whole is too long.
     private static let halvings = 4
@@ -27,7 +29,8 @@ struct Compaction: Sendable {
         } catch {
             guard Self.mayBeSummarised(error) else { throw error }
             let summary = try await summarised()
-            return ([ChappieInputMessage.developer(Self.introduction + summary).inputItem], summary)
+            // It ranks as the user's words do: a tool's output may have had its say in it.
+            return (words + [ChappieInputMessage.user(Self.introduction + summary).inputItem], summary)
         }
     }
 
@@ -37,13 +40,13 @@ struct Compaction: Sendable {
             to: ["type": "compaction_trigger"], after: conversation.items, toolChoice: "auto")
         let made = response.items.filter { $0.type == "compaction" && $0.json["encrypted_content"]?.string != nil }
         guard response.status == .completed, made.count == 1 else { throw ChappieClientError.invalidResponse }
-        return Self.words(of: conversation.items) + made.map(\.json)
+        return words + made.map(\.json)
     }
 
     /// The newest messages of the user and the program, as far as they go into the budget.
-    private static func words(of items: [ChappieJSON]) -> [ChappieJSON] {
-        var left = keptWords
-        let kept = items.reversed().filter { item in
+    private var words: [ChappieJSON] {
+        var left = min(Self.keptWords, window / 4)
+        let kept = conversation.items.reversed().filter { item in
             guard item["type"]?.string == "message", item["role"]?.string != "assistant" else { return false }
             left -= ChappieClientContext.estimatedTokens(of: [item])
             return left >= 0

@@ -8,6 +8,7 @@ struct ToolRound: Sendable {
     let toolSet: ToolSet
     let approvalHandler: ChappieToolApprovalHandler?
     let failureBehavior: ChappieToolFailureBehavior
+    let maximumParallelCalls: Int
     let ledger: ToolLedger
     /// Whether the turn continues from a ``ChappiePendingTurn``: calls that ran for it before, in this process, don't
     /// run again.
@@ -39,10 +40,12 @@ struct ToolRound: Sendable {
     func carryOut(
         _ calls: [ChappieToolCall], round: Int, decisions: [String: ChappieApprovalDecision] = [:]
     ) async throws -> Outcome {
-        var known: [(call: ChappieToolCall, tool: ChappieHostTool)] = []
-        for call in calls {
-            guard let tool = toolSet.tool(for: call) else { throw ChappieClientError.missingToolHandler(call.name) }
-            known.append((call, tool))
+        let known = try calls.map { call in
+            let tool = toolSet.tool(for: call)
+            guard tool != nil || failureBehavior == .tellModel && !isResumed else {
+                throw ChappieClientError.missingToolHandler(call.name)
+            }
+            return (call: call, tool: tool)
         }
         var verdicts: [Verdict] = []
         for (call, tool) in known {
@@ -51,7 +54,11 @@ struct ToolRound: Sendable {
                 continue
             }
             emit(.toolCallRequested(ChappieToolExecutionRequest(call: call, round: round)))
-            verdicts.append(try await verdict(call, tool, decisions[call.callID]))
+            if let tool {
+                verdicts.append(try await verdict(call, tool, decisions[call.callID]))
+            } else {
+                verdicts.append(.over(try failed(call, "This program has no tool of this name.")))
+            }
             if case .over(let result) = verdicts.last {
                 try await record(.ran(result))
                 emit(.toolCallCompleted(result))
@@ -137,7 +144,10 @@ struct ToolRound: Sendable {
             guard !batch.isEmpty else { return }
             try await record(.running(batch.map(\.call)))
             try await withThrowingTaskGroup(of: (Int, ChappieToolExecutionResult).self) { group in
-                for (index, tool, call) in batch {
+                for (count, (index, tool, call)) in batch.enumerated() {
+                    if count >= maximumParallelCalls, let (index, result) = try await group.next() {
+                        results[index] = result
+                    }
                     group.addTask { (index, try await result(of: call, tool)) }
                 }
                 for try await (index, result) in group { results[index] = result }
@@ -161,7 +171,8 @@ struct ToolRound: Sendable {
     private func result(of call: ChappieToolCall, _ tool: ChappieHostTool) async throws -> ChappieToolExecutionResult {
         let result: ChappieToolExecutionResult
         do {
-            let output = try await output(of: call, tool)
+            var output = try await output(of: call, tool)
+            output.output = Self.bounded(output.output, tool.outputLimit)
             result = ChappieToolExecutionResult(
                 call: call, outcome: output.isError ? .failed : .succeeded, result: output)
         } catch {
@@ -177,6 +188,19 @@ struct ToolRound: Sendable {
     private func output(of call: ChappieToolCall, _ tool: ChappieHostTool) async throws -> ChappieToolResult {
         let late = ToolTimedOut(limit: tool.timeout)
         return try await withDeadline(tool.timeout, clock: clock, late: late) { try await tool.handler(call) }
+    }
+
+    /// The text with its middle left out if it is longer than `limit` bytes: its ends say most. A single result must not
+    /// fill the model's context window.
+    static func bounded(_ text: String, _ limit: Int) -> String {
+        guard text.utf8.count > limit else { return text }
+        let note = "\n[… \(text.utf8.count - limit) bytes left out …]\n"
+        let half = (limit - note.utf8.count) / 2
+        let bytes = Array(text.utf8)
+        // A character is left out whole: all of its bytes but the first are 10xxxxxx.
+        let head = bytes[..<half].lastIndex { $0 & 0xC0 != 0x80 } ?? 0
+        let tail = bytes[(bytes.count - half)...].firstIndex { $0 & 0xC0 != 0x80 } ?? bytes.count
+        return String(decoding: bytes[..<head], as: UTF8.self) + note + String(decoding: bytes[tail...], as: UTF8.self)
     }
 
     private struct ToolTimedOut: LocalizedError {

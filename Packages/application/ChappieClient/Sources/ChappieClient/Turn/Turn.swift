@@ -74,13 +74,16 @@ struct Turn: Sendable {
                 guard let call = ChappieToolCall(item) else { throw ChappieClientError.invalidResponse }
                 return call
             }
+            // Approvals, results and records go by a call's id.
+            guard Set(known.map(\.callID)).count == known.count else { throw ChappieClientError.invalidResponse }
             try await tools.record(.called(TurnProgress(calls: known, items: items, round: round, frame: frame)))
             try await carryOut(known)
         }
     }
 
-    var conversationID: String { runner.conversation.id }
-    var hasFlatTools: Bool { runner.conversation.hasFlatTools }
+    var conversationID: String { conversation.id }
+    /// The conversation before the turn, without what its model can't read.
+    var conversation: Conversation { runner.conversation }
 
     /// Adds the usage of the turn so far, under another model or before a compaction.
     mutating func goOn(from earlier: Turn) {
@@ -144,7 +147,7 @@ struct Turn: Sendable {
     }
 
     private func refusesNamespaces(_ body: String) -> Bool {
-        guard frame.isLite, !frame.tools.isEmpty, !hasFlatTools,
+        guard frame.isLite, !frame.tools.isEmpty, !conversation.hasFlatTools,
             let error = try? ChappieResponseError(body: ChappieJSON(parsing: body)),
             let member = error.raw["param"]?.string?.lowercased()
         else { return false }

@@ -22,6 +22,10 @@ public struct ChappieConfiguration: Sendable, Hashable, Codable {
     public var streamingTransportPolicy: ChappieStreamingTransportPolicy
     /// How many rounds of tool calls one turn may take. Default 16; values below 0 become 0.
     public var toolLoopLimit: Int
+    /// How many calls of one answer run side by side; an answer may have hundreds. Default 8; values below 1 become 1.
+    public var maximumParallelCalls: Int {
+        didSet { maximumParallelCalls = max(maximumParallelCalls, 1) }
+    }
     /// The effect on a turn of a denied or failed tool call. Default ``ChappieToolFailureBehavior/automatic``.
     public var toolFailureBehavior: ChappieToolFailureBehavior
     /// The share of the model's context window, above 0 and at most 1, from which on a conversation is compacted before
@@ -40,7 +44,8 @@ public struct ChappieConfiguration: Sendable, Hashable, Codable {
         model: String? = nil, harness: ChappieHarness = .default,
         rateLimitBackoff: ChappieRateLimitBackoffPolicy = .default,
         streamingTransportPolicy: ChappieStreamingTransportPolicy = .default, toolLoopLimit: Int = 16,
-        toolFailureBehavior: ChappieToolFailureBehavior = .automatic, automaticCompaction: Double? = nil,
+        maximumParallelCalls: Int = 8, toolFailureBehavior: ChappieToolFailureBehavior = .automatic,
+        automaticCompaction: Double? = nil,
         endpoints: ChappieEndpoints = .chatGPT, network: ChappieNetworkPolicy = .default
     ) {
         self.keychainService = keychainService
@@ -52,6 +57,7 @@ public struct ChappieConfiguration: Sendable, Hashable, Codable {
         self.rateLimitBackoff = rateLimitBackoff
         self.streamingTransportPolicy = streamingTransportPolicy
         self.toolLoopLimit = max(toolLoopLimit, 0)
+        self.maximumParallelCalls = max(maximumParallelCalls, 1)
         self.toolFailureBehavior = toolFailureBehavior
         self.automaticCompaction = automaticCompaction
         self.endpoints = endpoints
@@ -110,10 +116,11 @@ public struct ChappieToolFailureBehavior: RawRepresentable, Sendable, Hashable, 
     public let rawValue: String
     public init(rawValue: String) { self.rawValue = rawValue }
 
-    /// The call of a tool whose policy is `.deny` ends the turn; the model learns of every other failure.
+    /// The call of a tool whose policy is `.deny`, or that the program does not have, ends the turn; the model learns of every
+    /// other failure.
     public static let automatic = ChappieToolFailureBehavior(rawValue: "automatic")
     /// The model learns of the failure, and the turn continues.
     public static let tellModel = ChappieToolFailureBehavior(rawValue: "tell_model")
-    /// The turn ends with `toolApprovalDenied` or `toolExecutionFailed`.
+    /// The turn ends with `toolApprovalDenied`, `toolExecutionFailed` or `missingToolHandler`.
     public static let throwError = ChappieToolFailureBehavior(rawValue: "throw_error")
 }

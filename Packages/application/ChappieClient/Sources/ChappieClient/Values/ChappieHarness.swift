@@ -209,15 +209,15 @@ public struct ChappiePluginManifest: Sendable, Hashable, Codable {
     ///
     /// - Throws: ``ChappieManifestError``.
     public init(contentsOf url: URL) throws(ChappieManifestError) {
-        let data: Data
-        do {
-            data = try Data(contentsOf: url)
-        } catch {
-            throw ChappieManifestError(keyPath: "", reason: "\(url.path) can't be read.")
+        func failure(_ words: String) -> ChappieManifestError {
+            ChappieManifestError(keyPath: "", reason: "\(url.path) \(words).")
         }
-        guard data.count <= 1 << 20 else {
-            throw ChappieManifestError(keyPath: "", reason: "\(url.path) is larger than 1 MiB.")
-        }
+        // A device or a pipe may never end.
+        let facts = try? FileManager.default.attributesOfItem(atPath: url.resolvingSymlinksInPath().path)
+        guard let facts else { throw failure("can't be read") }
+        guard facts[.type] as? FileAttributeType == .typeRegular else { throw failure("is not a plain file") }
+        guard let size = facts[.size] as? UInt64, size <= 1 << 20 else { throw failure("is larger than 1 MiB") }
+        guard let data = try? Data(contentsOf: url) else { throw failure("can't be read") }
         try self.init(json: Array(data))
     }
 

@@ -29,25 +29,32 @@ public struct ChappieHostTool: Sendable {
     }
     /// A call that takes longer has failed; its task is cancelled. Default 5 minutes.
     public var timeout: Duration
-    /// Whether no other call of the same round runs beside it. Default `false`: calls run in parallel.
+    /// The longest text of a result that the model gets, in bytes of UTF-8. The middle of a longer one is left out, and a
+    /// note in its place says how much. Default 64 KiB; values below 256 become 256.
+    public var outputLimit: Int {
+        didSet { outputLimit = max(outputLimit, Self.leastOutput) }
+    }
+    private static let leastOutput = 256
+    /// Whether no other call of the same round runs beside it. Default `false`: calls run in parallel, eight at a time.
     public var runsAlone: Bool
     /// Groups tools of one origin, such as a server; `nil` for most.
     public var namespace: String?
     /// `nil` if the default applies, which depends on the tool's origin.
     private var chosenPolicy: ChappieToolPolicy?
-    let handler: Handler
+    private(set) var handler: Handler
 
     /// A tool with the given properties; without a `policy` the default applies.
     public init(
         name: String, description: String = "", inputSchema: ChappieJSONValue = ["type": "object", "properties": [:]],
-        policy: ChappieToolPolicy? = nil, timeout: Duration = .seconds(300), runsAlone: Bool = false,
-        namespace: String? = nil, handler: @escaping Handler
+        policy: ChappieToolPolicy? = nil, timeout: Duration = .seconds(300), outputLimit: Int = 64 << 10,
+        runsAlone: Bool = false, namespace: String? = nil, handler: @escaping Handler
     ) {
         self.name = name
         self.description = description
         self.inputSchema = inputSchema
         chosenPolicy = policy
         self.timeout = timeout
+        self.outputLimit = max(outputLimit, Self.leastOutput)
         self.runsAlone = runsAlone
         self.namespace = namespace
         self.handler = handler
@@ -56,13 +63,20 @@ public struct ChappieHostTool: Sendable {
     /// A tool whose arguments are a value of `Input`; the schema is the type's own.
     public init<Input: Decodable & ChappieJSONSchemaProviding & SendableMetatype>(
         name: String, description: String = "", input: Input.Type, policy: ChappieToolPolicy? = nil,
-        timeout: Duration = .seconds(300), runsAlone: Bool = false, namespace: String? = nil,
-        handler: @escaping @Sendable (Input) async throws -> ChappieToolResult
+        timeout: Duration = .seconds(300), outputLimit: Int = 64 << 10, runsAlone: Bool = false,
+        namespace: String? = nil, handler: @escaping @Sendable (Input) async throws -> ChappieToolResult
     ) {
         self.init(
             name: name, description: description, inputSchema: Input.jsonSchema.json, policy: policy, timeout: timeout,
-            runsAlone: runsAlone, namespace: namespace
+            outputLimit: outputLimit, runsAlone: runsAlone, namespace: namespace
         ) { call in try await handler(try call.decode(Input.self)) }
+    }
+
+    /// The tool with another handler, which may call its own.
+    @_spi(ChappieInternals) public func handled(by handler: (@escaping Handler) -> Handler) -> ChappieHostTool {
+        var tool = self
+        tool.handler = handler(self.handler)
+        return tool
     }
 
     /// The tool as a provider's: it asks unless it says otherwise.
@@ -88,7 +102,7 @@ public struct ChappieHostTool: Sendable {
 public protocol ChappieToolProvider: Sendable {
     /// The tools as they are now, with the handlers that call them.
     ///
-    /// - Throws: anything; the turn then fails before a request is sent.
+    /// - Throws: anything; the turn then goes without these tools, and says so in a ``ChappieNotice``.
     func tools() async throws -> [ChappieHostTool]
 }
 

@@ -193,4 +193,7 @@ public struct ChappieJSONNumber: Sendable, Hashable {
     /// How many objects and arrays may be inside each other: deeper than any real payload, shallow enough for a small
     /// thread's stack.
     public static let maximumDepth = 256
+
+    /// The most members and elements of a JSON text.
+    public static let maximumCount = 4_000_000
 }

@@ -1,7 +1,7 @@
 extension ChappieJSON {
     /// Parses a whole JSON text.
     ///
-    /// Linear in time; at most 256 nested objects and arrays. Strict: RFC 8259's grammar, valid UTF-8, no trailing
+    /// Linear in time; at most 256 nested objects and arrays, with 4 million members and elements in all. Strict: RFC 8259's grammar, valid UTF-8, no trailing
     /// text. The last of two equal names counts, and half a surrogate pair in a string becomes U+FFFD.
     ///
     /// - Throws: ``ChappieJSONError`` with the offset of the error.
@@ -35,6 +35,8 @@ public struct ChappieJSONError: ChappieError, Hashable {
 struct JSONReader {
     private let bytes: UnsafeBufferPointer<UInt8>
     private var position = 0
+    /// The members and elements so far: two bytes of text may become a value of thirty.
+    private var count = 0
 
     init(_ bytes: UnsafeBufferPointer<UInt8>) { self.bytes = bytes }
 
@@ -73,7 +75,13 @@ struct JSONReader {
         position += 1
         var elements: [Element] = []
         if take(end) { return elements }
-        repeat { elements.append(try element(&self, depth + 1)) } while take(",")
+        repeat {
+            elements.append(try element(&self, depth + 1))
+            count += 1
+            guard count <= ChappieJSON.maximumCount else {
+                throw failure("over \(ChappieJSON.maximumCount) members and elements")
+            }
+        } while take(",")
         guard take(end) else { throw failure("an object or array does not end") }
         return elements
     }

@@ -115,9 +115,10 @@ public struct ChappieModelUpgrade: Sendable, Hashable, Codable {
 }
 
 @_spi(ChappieInternals) extension ChappieModel {
-    /// Reads one entry of the model list; `nil` if it has no slug. All other members have a default.
+    /// Reads one entry of the model list; `nil` if it has no slug, or a slug that is not plain text. All other members have a default.
     public init?(_ json: ChappieJSON) {
-        guard let slug = json["slug"]?.string ?? json["id"]?.string, !slug.isEmpty else { return nil }
+        // It goes into header fields, and on terminals.
+        guard let slug = UntrustedText.token(json["slug"]?.string ?? json["id"]?.string, limit: 200) else { return nil }
         func effort(_ json: ChappieJSON?) -> ChappieReasoningEffort? {
             json?.string.map(ChappieReasoningEffort.init(rawValue:))
         }

@@ -55,6 +55,8 @@ public struct ChappieNotice: Sendable, Hashable, Codable {
         public static let effortChanged = Kind(rawValue: "effort_changed")
         /// An image of the conversation can't be sent any more.
         public static let imageLeftOut = Kind(rawValue: "image_left_out")
+        /// A provider of tools has failed; the turn goes without its tools.
+        public static let toolsUnavailable = Kind(rawValue: "tools_unavailable")
     }
 
     /// The kind of change.

@@ -1,0 +1,92 @@
+@_spi(ChappieInternals) import ChappieCore
+import ChappieTesting
+import FoundationEssentials
+import Synchronization
+import Testing
+
+@testable @_spi(ChappieInternals) import ChappieClient
+
+/// A model or a tool that overdoes it costs no turn and no memory.
+@Suite struct ToolBoundTests {
+    private static func answers(_ calls: [ChappieJSON]) -> [Reply] {
+        [Reply(steps: [.events(items(calls))]), .answer("done", id: "resp_2")]
+    }
+
+    private static func outputs(_ harness: ClientHarness) throws -> [String] {
+        let input = try #require(try harness.requests.last)["input"]?.array ?? []
+        return input.filter { $0["type"] == "function_call_output" }.compactMap { $0["output"]?.string }
+    }
+
+    @Test(arguments: [(300, 300), (1_000, 300), (65_536, 65_536), (65_537, 65_536), (2_000_000, 65_536)])
+    func aLongResultLosesItsMiddle(length: Int, limit: Int) async throws {
+        let text = "begin" + String(repeating: "ä", count: (length - 8) / 2) + "end"
+        let tool = ChappieHostTool(name: "read", outputLimit: limit) { _ in .init(output: text) }
+        let harness = ClientHarness(.serverSentEvents, Self.answers([call("read")]), tools: [tool])
+        #expect(await harness.ask().text == "done")
+        let output = try #require(try Self.outputs(harness).first)
+        #expect(output.utf8.count <= limit && output.hasPrefix("beginä") && output.hasSuffix("äend"))
+        #expect((output == text) == (text.utf8.count <= limit) && !output.contains("\u{FFFD}"))
+        if output != text { #expect(output.contains("[… \(text.utf8.count - limit) bytes left out …]")) }
+    }
+
+    @Test func atMostEightCallsRunAtATime() async throws {
+        let running = Mutex((now: 0, most: 0))
+        let (full, gate) = (ScriptedGate(), ScriptedGate())
+        let tool = ChappieHostTool(name: "wait") { call in
+            let count = running.withLock { running in
+                running.now += 1
+                running.most = max(running.most, running.now)
+                return running.now
+            }
+            if count == 8 { full.open() }
+            try await gate.pass()
+            running.withLock { $0.now -= 1 }
+            return .init(output: call.callID)
+        }
+        let ids = (1...40).map { "call_\($0)" }
+        let harness = ClientHarness(.serverSentEvents, Self.answers(ids.map { call("wait", id: $0) }), tools: [tool])
+        let handle = harness.client.startStream(.user("Hi"))
+        try await full.pass()
+        gate.open()
+        #expect(try await handle.response().outputText == "done")
+        #expect(running.withLock(\.most) == 8)
+        #expect(try Self.outputs(harness) == ids)
+    }
+
+    @Test func anAnswerThatRepeatsACallsIDRunsNothing() async throws {
+        let runs = Mutex(0)
+        let tool = ChappieHostTool(name: "read") { _ in
+            runs.withLock { $0 += 1 }
+            return "x"
+        }
+        let harness = ClientHarness(
+            .serverSentEvents, Self.answers([call("read"), call("read", #"{"a":1}"#)]), tools: [tool])
+        #expect(await harness.ask().error == .invalidResponse)
+        #expect(runs.withLock(\.self) == 0)
+    }
+
+    private struct Broken: LocalizedError { var errorDescription: String? { "The server is ill." } }
+
+    private struct Ill: ChappieToolProvider {
+        func tools() throws -> [ChappieHostTool] { throw Broken() }
+    }
+
+    @Test func aProviderThatFailsIsSaidOnceAndCostsNoTurn() async throws {
+        let harness = ClientHarness(.serverSentEvents, [.answer("one"), .answer("two")], providers: [Ill()])
+        var notices: [ChappieNotice] = []
+        for question in ["a", "b"] {
+            for try await event in harness.client.stream(question) {
+                if case .notice(let notice) = event { notices.append(notice) }
+            }
+        }
+        #expect(notices == [ChappieNotice(.toolsUnavailable, "The server is ill. Its tools are left out.")])
+        #expect(try harness.requests.count == 2)
+    }
+
+    @Test func theModelMayBeToldThatItHasInventedATool() async throws {
+        let harness = ClientHarness(
+            .serverSentEvents, Self.answers([call("ghost")]), configure: { $0.toolFailureBehavior = .tellModel })
+        #expect(await harness.ask().text == "done")
+        #expect(try Self.outputs(harness) == ["The tool failed: This program has no tool of this name."])
+    }
+}

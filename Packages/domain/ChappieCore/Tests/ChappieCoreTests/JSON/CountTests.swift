@@ -1,0 +1,11 @@
+import ChappieCore
+import Testing
+
+@Suite struct CountTests {
+    @Test func aTextOfMoreValuesThanAnyoneNeedsIsRefused() throws {
+        let error = try #require(throws: ChappieJSONError.self) {
+            try ChappieJSON(parsing: Array(("[[" + String(repeating: "0,", count: 3_999_999) + "0]]").utf8))
+        }
+        #expect(error.reason.contains("4000000"))
+    }
+}
