@@ -30,6 +30,8 @@ public final class EncryptedFileCredentialStore: CredentialStore {
 
     private let source: any PassphraseSource
     private let knownPassphrase = Mutex<Secret?>(nil)
+    /// Whether the passphrase has opened or made a file.
+    private let isProven = Mutex(false)
     /// Orders the calls that need the passphrase: the first call asks for it, the others wait.
     private let line = AsyncLock()
     private let sealer: CredentialSealer
@@ -81,7 +83,7 @@ public final class EncryptedFileCredentialStore: CredentialStore {
         let place = try CredentialPlace(slot, in: directory)
         guard let file = try await onDisk({ _ throws(CredentialStoreError) in try place.read() }) else { return nil }
         let passphrase = try await passphrase { () throws(CredentialStoreError) in .opening(place.path) }
-        return try await onDisk { [sealer] _ throws(CredentialStoreError) in
+        return try await proving { [sealer] _ throws(CredentialStoreError) in
             try sealer.open(file, at: place, passphrase: passphrase)
         }
     }
@@ -97,7 +99,7 @@ public final class EncryptedFileCredentialStore: CredentialStore {
     public func save(_ secret: Secret, in slot: CredentialSlot) async throws(CredentialStoreError) {
         let place = try CredentialPlace(slot, in: directory)
         let passphrase = try await passphraseToSave(at: place)
-        try await onDisk { [sealer] call throws(CredentialStoreError) in
+        try await proving { [sealer] call throws(CredentialStoreError) in
             let file = try sealer.seal(
                 secret, for: place, replacing: place.readUnlessCorrupt(), passphrase: passphrase)
             try place.write(file, isWanted: { !call.isOver }) { file throws(CredentialStoreError) in
@@ -114,7 +116,7 @@ public final class EncryptedFileCredentialStore: CredentialStore {
         let place = try CredentialPlace(slot, in: directory)
         try await onDisk { _ throws(CredentialStoreError) in try place.prepare() }
         let passphrase = try await passphraseToSave(at: place)
-        try await onDisk { [sealer] _ throws(CredentialStoreError) in
+        try await proving { [sealer] _ throws(CredentialStoreError) in
             do throws(CredentialStoreError) {
                 if let earlier = try place.read() { _ = try sealer.open(earlier, at: place, passphrase: passphrase) }
             } catch .corrupt {}
@@ -134,6 +136,7 @@ public final class EncryptedFileCredentialStore: CredentialStore {
     /// passphrase, or when the user locks the screen.
     public func forgetPassphrase() {
         knownPassphrase.withLock { $0 = nil }
+        isProven.withLock { $0 = false }
         sealer.forgetKey()
     }
 
@@ -148,6 +151,21 @@ public final class EncryptedFileCredentialStore: CredentialStore {
         _ work: @escaping @Sendable (StoreCall) throws(CredentialStoreError) -> Output
     ) async throws(CredentialStoreError) -> Output {
         try await worker.perform(within: deadline, work)
+    }
+
+    /// Work with the passphrase. One that opens the first file it is tried on is kept; one that does not is asked for again
+    /// by the next call: the user may have slipped.
+    private func proving<Output: Sendable>(
+        _ work: @escaping @Sendable (StoreCall) throws(CredentialStoreError) -> Output
+    ) async throws(CredentialStoreError) -> Output {
+        do throws(CredentialStoreError) {
+            let output = try await onDisk(work)
+            isProven.withLock { $0 = true }
+            return output
+        } catch {
+            if case .wrongPassphrase = error, !isProven.withLock(\.self) { forgetPassphrase() }
+            throw error
+        }
     }
 
     /// The passphrase for a save, which may make the file.

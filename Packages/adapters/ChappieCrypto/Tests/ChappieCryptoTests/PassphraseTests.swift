@@ -89,15 +89,17 @@ struct PassphraseTests {
 
     @Test func aRefusalIsNotRememberedAndAForgottenOneIsAskedForAgain() async throws {
         let it = try await PrivateStore(saving: "x")
-        let person = Person([nil, "wrong", "correct horse"], isReady: true)
+        let person = Person([nil, "wrong", "slip", "correct horse", "correct horse"], isReady: true)
         let store = try it.store(person)
         for kind in [#"noPassphrase("the person refused")"#, "wrongPassphrase", "wrongPassphrase"] {
             await refusal(kind) { _ = try await store.load(.mine) }
         }
-        #expect(person.purposes.count == 2)
+        #expect(person.purposes.count == 3)
+        for _ in 1...2 { #expect(try await store.load(.mine)?.text == "x") }
+        #expect(person.purposes.count == 4)
         store.forgetPassphrase()
         #expect(try await store.load(.mine)?.text == "x")
-        #expect(person.purposes.count == 3)
+        #expect(person.purposes.count == 5)
     }
 
     /// The first caller asks and is cancelled, which withdraws the question; the second waits; the next one asks again.

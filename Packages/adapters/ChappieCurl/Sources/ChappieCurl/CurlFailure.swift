@@ -24,7 +24,11 @@ import CCurl
 
     /// The error for `result`.
     public var error: ChappieTransportError {
-        if tunnelStatus >= 300 { return failure(.proxyFailed, .connect, proxyRefusal(tunnelStatus)) }
+        if tunnelStatus >= 300 {
+            // A proxy that stumbles may be on its feet again soon; one that forbids, or wants a password, is set up wrong.
+            let stage: ChappieTransportError.Stage = tunnelStatus >= 500 ? .connect : .configuration
+            return failure(.proxyFailed, stage, proxyRefusal(tunnelStatus))
+        }
         switch result {
         case CURLE_COULDNT_RESOLVE_PROXY: return failure(.proxyFailed, .connect, "the proxy's name does not resolve")
         case CURLE_COULDNT_RESOLVE_HOST: return failure(.unknownHost, .connect, "the name does not resolve")
@@ -43,8 +47,10 @@ import CCurl
             return failure(.certificateRejected, .tls, certificateReason)
         case CURLE_SSL_CONNECT_ERROR: return isBrokenHandshake ? lost : failure(.tlsFailed, .tls, handshakeReason)
         case CURLE_OPERATION_TIMEDOUT: return timeOut(allowance: nil)
-        case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY, CURLE_BAD_CONTENT_ENCODING, CURLE_HTTP2:
+        case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY, CURLE_BAD_CONTENT_ENCODING:
             return violation("its answer breaks the rules of HTTP")
+        // The server has ended the session under the request.
+        case CURLE_HTTP2: return lost
         // This version of curl reports this code for a header line beyond its own limit of 100 KB.
         case CURLE_OUT_OF_MEMORY where stage == .responseHead:
             return violation("a line of its response head is too long")
@@ -166,12 +172,12 @@ import CCurl
             // With socks4 and socks5 this machine looks the name up.
             failure(
                 .unknownHost, .connect, "the name does not resolve here (a proxy set as socks5h:// would look it up)")
-        case CURLPX_USER_REJECTED, CURLPX_NO_AUTH: failure(.proxyFailed, .connect, passwordWanted)
-        case CURLPX_REPLY_NOT_ALLOWED: failure(.proxyFailed, .connect, "\(theProxy) doesn't allow this host")
+        case CURLPX_USER_REJECTED, CURLPX_NO_AUTH: failure(.proxyFailed, .configuration, passwordWanted)
+        case CURLPX_REPLY_NOT_ALLOWED: failure(.proxyFailed, .configuration, "\(theProxy) doesn't allow this host")
         case CURLPX_REPLY_HOST_UNREACHABLE, CURLPX_REPLY_NETWORK_UNREACHABLE, CURLPX_REPLY_CONNECTION_REFUSED,
             CURLPX_REPLY_TTL_EXPIRED, CURLPX_REPLY_GENERAL_SERVER_FAILURE:
             failure(.proxyFailed, .connect, "\(theProxy) can't reach this host")
-        default: failure(.proxyFailed, .connect, "\(theProxy) refused or broke its protocol")
+        default: failure(.proxyFailed, .configuration, "\(theProxy) refused or broke its protocol")
         }
     }
 

@@ -33,15 +33,20 @@ final class SocketWatch: Sendable {
     private static let batch = 128
     private let queue = epoll_create1(CInt(EPOLL_CLOEXEC))
     private let bell = eventfd(0, CInt(EFD_CLOEXEC | EFD_NONBLOCK))
+    /// Counts the time in which the machine sleeps, which epoll_wait's own limit does not: after a suspend, what is late
+    /// is noticed at once.
+    private let timer = timerfd_create(CLOCK_BOOTTIME, CInt(TFD_CLOEXEC | TFD_NONBLOCK))
 
     /// `nil` if the process has no descriptor left.
     init?() {
-        guard queue >= 0, bell >= 0 else { return nil }
+        guard queue >= 0, bell >= 0, timer >= 0 else { return nil }
         watch(bell, reads: true, writes: false)
+        watch(timer, reads: true, writes: false)
     }
 
     deinit {
         close(bell)
+        close(timer)
         close(queue)
     }
 
@@ -72,14 +77,28 @@ final class SocketWatch: Sendable {
         eventfd_read(bell, &rings)
     }
 
+    /// - Returns: the limit for epoll_wait.
+    private func setTimer(_ milliseconds: Int) -> CInt {
+        var time = itimerspec()
+        time.it_value = timespec(tv_sec: milliseconds / 1000, tv_nsec: milliseconds % 1000 * 1_000_000)
+        return timerfd_settime(timer, 0, &time, nil) == 0 ? -1 : CInt(clamping: milliseconds)
+    }
+
+    private func stopTimer() {
+        var count: UInt64 = 0
+        _ = read(timer, &count, MemoryLayout<UInt64>.size)
+    }
+
     /// Sleeps at most for the given time, then names the sockets that are ready. A socket that has failed is ready for
     /// both.
     func sleep(milliseconds: Int, _ isReady: (_ socket: CInt, _ reads: Bool, _ writes: Bool) -> Void) {
         withUnsafeTemporaryAllocation(of: epoll_event.self, capacity: Self.batch) { events in
-            let count = epoll_wait(queue, events.baseAddress, CInt(Self.batch), CInt(milliseconds))
+            // A short wait does without the timer's system call.
+            let limit = milliseconds > 1000 ? setTimer(milliseconds) : CInt(milliseconds)
+            let count = epoll_wait(queue, events.baseAddress, CInt(Self.batch), limit)
             for event in events.prefix(max(0, Int(count))) {
-                if event.data.fd == bell {
-                    stopRinging()
+                if event.data.fd == bell || event.data.fd == timer {
+                    event.data.fd == bell ? stopRinging() : stopTimer()
                     continue
                 }
                 let hasFailed = event.events & (EPOLLERR.rawValue | EPOLLHUP.rawValue) != 0

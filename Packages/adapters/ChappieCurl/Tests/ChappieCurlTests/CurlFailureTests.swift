@@ -77,5 +77,18 @@ import Testing
         #expect(error.code == kind)
         #expect(error.reason.contains(words), "\(error.reason)")
         #expect(!error.reason.contains("secret"))
+        // The setting has to change first, or it may pass.
+        #expect((error.stage == .connect) == words.contains("reach") || code == CURLPX_RESOLVE_HOST)
+    }
+
+    @Test(arguments: [(407, false), (403, false), (502, true), (503, true), (504, true)])
+    func aProxyThatStumblesMayBeOnItsFeetAgainSoon(_ status: Int, _ passes: Bool) throws {
+        var failed = try failure(CURLE_RECV_ERROR, proxy: .url("http://127.0.0.1:1080"))
+        failed.tunnelStatus = status
+        #expect(failed.error.code == .proxyFailed && (failed.error.stage == .connect) == passes)
+    }
+
+    @Test func aSessionThatEndedUnderARequestIsALostConnection() throws {
+        #expect(try failure(CURLE_HTTP2).error.code == .connectionLost)
     }
 }

@@ -47,7 +47,7 @@ extension OverTheWire {
             let there = try Counterparts.current
             let error = try await failure(of: adapter, through: "http://someone:wrong@127.0.0.1:\(there.proxy)")
             #expect(error.code == .proxyFailed)
-            #expect(error.stage == .connect)
+            #expect(error.stage == .configuration)
             #expect(error.reason.contains("127.0.0.1:\(there.proxy)"))
             #expect(!error.localizedDescription.contains("wrong"))
         }

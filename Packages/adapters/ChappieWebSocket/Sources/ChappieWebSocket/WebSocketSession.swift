@@ -59,7 +59,9 @@ struct WebSocketSession {
     }
     /// The time when the phase began, or of the last sign of life in it.
     private var since: Int
-    private var hasPinged = false
+    /// The time of the ping that the peer has not answered. It gets its full time from there: the first visit after a
+    /// suspend comes late.
+    private var pinged: Int?
 
     var outbox = WebSocketOutbox()
     /// Writing has failed. Bytes that the peer sent before may still be readable.
@@ -256,7 +258,7 @@ struct WebSocketSession {
         case .connecting: since + deadlines.connect.nanoseconds
         case .handshaking:
             since + (handshake?.refusedSoFar == nil ? deadlines.upgrade : Self.refusalAllowance).nanoseconds
-        case .open: isFull ? nil : since + (hasPinged ? liveness : liveness / 2)
+        case .open: isFull ? nil : (pinged ?? since) + liveness / 2
         case .closing: since + Self.closeAllowance.nanoseconds
         case .lingering: since + Self.lingerAllowance.nanoseconds
         case .ended: nil
@@ -270,9 +272,9 @@ struct WebSocketSession {
         case .connecting: failed(connectTimeOut(deadlines.connect))
         case .handshaking: answerEnded(timeOut(.responseHead, "no response head", after: deadlines.upgrade))
         // The peer has been silent for half of the allowed time: ask for a sign of life.
-        case .open where !hasPinged:
+        case .open where pinged == nil:
             outbox.append(codec?.ping() ?? [])
-            hasPinged = true
+            pinged = now
         case .open: failed(timeOut(.liveness, "not even an answer to a ping", after: deadlines.liveness))
         case .closing, .lingering, .ended: connectionEnded()
         }
@@ -283,7 +285,7 @@ struct WebSocketSession {
     private mutating func move(to phase: Phase, at now: Int) {
         self.phase = phase
         since = now
-        hasPinged = false
+        pinged = nil
     }
 
     // MARK: The callers' questions and commands

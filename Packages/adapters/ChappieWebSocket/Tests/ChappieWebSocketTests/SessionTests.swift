@@ -129,6 +129,18 @@ private final class SessionRun {
         #expect(!run.session.isOpen)
     }
 
+    /// The machine slept for an hour: the peer gets its time to answer from then on.
+    @Test func aPingThatGoesOutLateIsWaitedFor() throws {
+        let run = try SessionRun.opened()
+        run.tick(at: .seconds(3600))
+        #expect(run.takeOutput().count == 6)
+        run.tick(at: .seconds(3600) + .microseconds(3))
+        run.tick(at: .seconds(3629))
+        #expect(run.session.isOpen)
+        run.tick(at: .seconds(3630))
+        #expect(try run.failure().stage == .liveness)
+    }
+
     @Test func everythingHeardIsASignOfLife() throws {
         let run = try SessionRun.opened()
         run.tick(at: .seconds(30))

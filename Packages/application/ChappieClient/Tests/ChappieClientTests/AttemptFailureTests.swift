@@ -68,6 +68,15 @@ import Testing
                 == "The usage limit has been reached on the Plus plan; it resets at 2026-11-20T23:55:18Z.")
     }
 
+    @Test func aResetInSecondsIsATimeAsWell() throws {
+        let failure = failure(429, #"{"error":{"type":"usage_limit_reached","resets_in_seconds":90}}"#)
+        guard case ChappieClientError.usageLimitReached(let limit) = failure.error else {
+            Issue.record("not a usage limit")
+            return
+        }
+        #expect(limit.resetsInSeconds == 90 && limit.resetsAt == Self.now.addingTimeInterval(90))
+    }
+
     @Test func aLongConversationHasItsOwnErrorOnEveryWay() throws {
         for failure in [
             failure(400, #"{"error":{"code":"context_length_exceeded"}}"#),

@@ -153,7 +153,10 @@ private func answer(_ status: Int, _ body: String = "", fields: HTTPFields = [:]
         var polling = try polling()
         let lost = IssuerClient.Failure(
             ChappieTransportError(.connectionLost, stage: .request, host: "issuer.test", reason: "gone"))
-        for _ in 0..<3 {
+        // A proxy that can't be reached, or stumbles.
+        let stumble = IssuerClient.Failure(
+            ChappieTransportError(.proxyFailed, stage: .connect, host: "issuer.test", reason: "status 503"))
+        for lost in [lost, stumble, lost] {
             for _ in 1..<DeviceAuthorization.maximumConsecutiveFailures {
                 #expect(name(polling.failedToReceive(lost, elapsed: begin)) == "wait 5")
             }
@@ -179,7 +182,7 @@ private func answer(_ status: Int, _ body: String = "", fields: HTTPFields = [:]
     ])
     func aFailureThatWillNotPassEndsItAtOnceAndSaysWhatToDo(_ code: ChappieTransportError.Code) throws {
         var polling = try polling()
-        let reason = ChappieTransportError(code, stage: .connect, host: "issuer.test", reason: "so")
+        let reason = ChappieTransportError(code, stage: .configuration, host: "issuer.test", reason: "so")
         let step = polling.failedToReceive(IssuerClient.Failure(reason), elapsed: begin)
         guard case .failed(.networkFailure(let words)) = step else { return #expect(Bool(false), "\(name(step))") }
         #expect(words.contains("issuer.test") && words.contains(reason.recoverySuggestion ?? ""))

@@ -13,7 +13,9 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/timerfd.h>
 #include <sys/stat.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 /// CURLOPTTYPE_LONG and CURLOPTTYPE_VALUES.
@@ -53,5 +55,10 @@ void ccurl_keep_openssl_until_the_end(void);
 /// Starts a detached thread with every signal blocked: signals are for the program's own threads, and a write to a
 /// connection that the peer has closed must be an error and not a SIGPIPE. Returns whether the system gave one.
 bool ccurl_start_thread(void *(*body)(void *), void *context);
+
+/* A program that this process starts does not inherit the descriptor (fcntl is variadic). */
+static inline int ccurl_close_on_exec(int descriptor) {
+    return fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+}
 
 #endif

@@ -167,9 +167,9 @@ struct BackendErrors: Sendable {
             case .usageLimitReached:
                 (
                     .rateLimited(resetsIn: error.resetsInSeconds ?? error.resetsAt?.timeIntervalSince(now)),
-                    .usageLimitReached(usageLimit(error, fields))
+                    .usageLimitReached(usageLimit(error, fields, now: now))
                 )
-            case .quotaExceeded: (.final, .usageLimitReached(usageLimit(error, fields)))
+            case .quotaExceeded: (.final, .usageLimitReached(usageLimit(error, fields, now: now)))
             case .contextWindowExceeded: (.final, .contextWindowExceeded)
             case .rateLimited: (.rateLimited(resetsIn: nil), unmapped)
             case .conversationLost: (.stale, unmapped)
@@ -182,11 +182,12 @@ struct BackendErrors: Sendable {
         return AttemptFailure(kind, error, retryAfter: retryAfter)
     }
 
-    private func usageLimit(_ error: ChappieResponseError, _ fields: HTTPFields) -> ChappieUsageLimit {
+    private func usageLimit(_ error: ChappieResponseError, _ fields: HTTPFields, now: Date) -> ChappieUsageLimit {
         let family = fields[.activeLimit].map { $0.split(separator: "_").joined(separator: "-") }
         return ChappieUsageLimit(
             type: error.type ?? error.code ?? "usage_limit_reached", message: error.message, plan: error.plan,
-            resetsAt: error.resetsAt, resetsInSeconds: error.resetsInSeconds,
+            resetsAt: error.resetsAt ?? error.resetsInSeconds.map { now.addingTimeInterval($0) },
+            resetsInSeconds: error.resetsInSeconds,
             rateLimit: family.flatMap { ChappieUsageLimitSnapshot(headerFields: fields, family: $0) }
                 ?? ChappieUsageLimitSnapshot(headerFields: fields),
             requestID: fields.requestID)

@@ -218,7 +218,9 @@ public final class CredentialManager: Sendable {
     /// original.
     ///
     /// - Throws: ``AuthorizationError``; `CancellationError`.
-    public func exportCredential() async throws -> Secret { try await accessToken(.export).credential.serialized() }
+    @_spi(ChappieInternals) public func exportCredential() async throws -> Secret {
+        try await accessToken(.export).credential.serialized()
+    }
 
     /// Deletes the slot's credential in this process and in the store, and does not revoke it at the server: for the
     /// original after an export.
@@ -230,7 +232,7 @@ public final class CredentialManager: Sendable {
     /// revoked. If a step fails, the earlier credential stays, and the imported one is not revoked.
     ///
     /// - Returns: The account of the credential.
-    /// - Throws: ``CredentialStoreError``: `.corrupt` if `document` is not from ``exportCredential()``, `.foreign` if
+    /// - Throws: ``CredentialStoreError``: `.corrupt` if `document` is not from `chappie auth export`, `.foreign` if
     ///   it is for another issuer or backend.
     public func importCredential(_ document: Secret) async throws(CredentialStoreError) -> ChappieAccountInfo {
         let credential = try Credential(serialized: document, for: origin)

@@ -17,9 +17,12 @@ struct IssuerClient: Sendable {
             switch reason {
             case is CancellationError: error = .cancelledSignIn
             case let reason as ChappieTransportError:
-                isTransient = [.unknownHost, .connectFailed, .timedOut, .connectionLost].contains(reason.code)
+                isTransient =
+                    [.unknownHost, .connectFailed, .timedOut, .connectionLost].contains(reason.code)
+                    || reason.code == .proxyFailed && reason.stage == .connect
                 // The user has to fix a certificate or a proxy first, so the message includes the advice.
-                let words = [reason.errorDescription, isTransient ? nil : reason.recoverySuggestion]
+                let needsAdvice = !isTransient || reason.code == .proxyFailed
+                let words = [reason.errorDescription, needsAdvice ? reason.recoverySuggestion : nil]
                 error = .networkFailure(words.compactMap(\.self).joined(separator: " "))
             // A transport should not throw this. Only the type of the error is safe to show.
             default: error = .unknown("The network layer failed in an unexpected way (\(type(of: reason))).")
