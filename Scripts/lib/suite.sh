@@ -11,8 +11,7 @@ build() {
 
 # The acceptance tests run the Examples, GTK's window and what the documents print as well: see CHAPPIE_CONSUMERS in Package.swift.
 build_with_consumers() {
-    python3 "$lib/printed.py" "$root/.build/consumers"
-    CHAPPIE_CONSUMERS=.build/consumers build
+    python3 "$lib/printed.py" "$root/.build/consumers" && CHAPPIE_CONSUMERS=.build/consumers build
 }
 
 # The program that the acceptance tests drive is built as users build it: an optimiser's mistakes are in no other.
