@@ -58,11 +58,16 @@ finish() {
     [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
 }
 
-# `build_chappie debug|release` builds the program and the simulator beside it. A release carries the Swift runtime in itself, which makes it start faster, and neither debug
-# information (making it took a sixth of the time) nor symbols: the program keeps neither core files nor backtraces.
+# `build_chappie debug|release` builds the program and the simulator beside it. A release carries the Swift runtime in itself, which
+# makes it start faster, and neither debug information (making it took a sixth of the time) nor symbols: the program keeps neither
+# core files nor backtraces. In the folder `static` the linker finds C++'s library as an archive alone: Swift's runtime needs little of
+# it, and without the shared one a start takes a tenth fewer instructions.
 build_chappie() {
-    local flags=() program
-    [ "$1" != release ] || flags=(--static-swift-stdlib -debug-info-format none -Xlinker -s -Xlinker --no-export-dynamic)
+    local flags=() program static=$root/.build/static
+    if [ "$1" = release ]; then
+        mkdir -p "$static" && ln -sfn "$(clang -print-file-name=libstdc++.a || echo none)" "$static/libstdc++.a" || return
+        flags=(--static-swift-stdlib -debug-info-format none -Xswiftc -L"$static" -Xlinker -s -Xlinker --no-export-dynamic)
+    fi
     for program in chappie chappie-simulator; do
         swift build --package-path "$root" -c "$1" --product "$program" "${flags[@]}" || return
     done
