@@ -13,10 +13,14 @@ final class OutputFile {
     private let place: String
     /// `nil` for a pipe or a device, and once the content is in place.
     private var draft: FileDraft?
+    private let isPrivate: Bool
 
+    /// - Parameter isPrivate: Whether the file is for this user alone, whatever its mode was, and on the disk once it is
+    ///   written. Default `false`.
     /// - Throws: ``CommandLineError``.
-    init(_ path: String) throws {
+    init(_ path: String, isPrivate: Bool = false) throws {
         self.path = path
+        self.isPrivate = isPrivate
         var facts = stat()
         let isThere = stat(path, &facts) == 0
         guard !isThere || facts.st_mode & S_IFMT != S_IFDIR else { throw Self.failure(path, EISDIR) }
@@ -28,9 +32,9 @@ final class OutputFile {
             } ?? path : path
         guard !isThere || facts.st_mode & S_IFMT == S_IFREG else { return }
         guard !isThere || access(path, W_OK) == 0 else { throw Self.failure(path, errno) }
-        guard let draft = FileDraft(of: place, mode: 0o666) else { throw Self.failure(path, errno) }
+        guard let draft = FileDraft(of: place, mode: isPrivate ? 0o600 : 0o666) else { throw Self.failure(path, errno) }
         // The file stays as private, or as executable, as it was.
-        if isThere { draft.setMode(UInt16(facts.st_mode & 0o7777)) }
+        if isThere, !isPrivate { draft.setMode(UInt16(facts.st_mode & 0o7777)) }
         self.draft = draft
     }
 
@@ -38,7 +42,7 @@ final class OutputFile {
     func write(_ text: String) throws {
         let bytes = Array(text.utf8)
         guard let draft else { return try writeInPlace(bytes) }
-        guard draft.write(bytes, isDurable: false), draft.replace() else {
+        guard draft.write(bytes, isDurable: isPrivate), draft.replace() else {
             throw Self.failure(path, errno, .unavailable)
         }
         self.draft = nil

@@ -1,7 +1,9 @@
 import ArgumentParser
+@_spi(ChappieInternals) import ChappieFiles
 import ChappieRuntime
 import ChappieSDK
 import ChappieThreadsSQLite
+import FoundationEssentials
 import Glibc
 
 // Looking after the stored threads.
@@ -57,8 +59,9 @@ extension Threads {
         static let configuration = CommandConfiguration(
             commandName: "salvage", abstract: "Write what can be read of damaged threads into files.",
             discussion: """
-                A file for each thread, ID.json, which import takes; not encrypted. The store stays as it is: delete \
-                the damaged threads afterwards. With --json: {"threads":[{"id":…,"records":…,"lost":…},…]}.
+                A file for each thread, ID.json, which import takes; not encrypted, for you alone. No file is replaced: \
+                a name that is taken gets a number. The store stays as it is: delete the damaged threads afterwards. \
+                With --json: {"threads":[{"id":…,"file":…,"records":…,"lost":…},…]}.
                 """)
 
         @OptionGroup var options: GlobalOptions
@@ -79,21 +82,44 @@ extension Threads {
                     ChappieThreadRecord(position: position, kind: record.kind, date: record.date, body: record.body)
                 }
                 guard !records.isEmpty else { continue }
-                // The id may be damaged, too: it names a file here.
-                let name = id.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "-") } ? id : "damaged-id"
-                let text = try ChappieThread(id: id, records: records).json.serialized() + "\n"
-                try OutputFile("\(folder)/\(name).json").write(text)
+                let file = try Self.write(records, of: id, into: folder)
                 written.append([
-                    "id": .string(id), "records": .integer(records.count), "lost": .integer(salvaged.lost.count),
+                    "id": .string(id), "file": .string(file), "records": .integer(records.count),
+                    "lost": .integer(salvaged.lost.count),
                 ])
                 if !options.json {
                     program.console.line(
-                        "\(name): \(records.count) records, \(salvaged.lost.count) lost"
+                        "\(file): \(records.count) records, \(salvaged.lost.count) lost"
                             + (salvaged.isEndUnknown ? ", maybe more at its end" : ""))
                 }
             }
             if options.json { program.console.json(["threads": .array(written)]) }
             if written.isEmpty { program.console.note("There is nothing to read.") }
+        }
+
+        /// Writes a file that was not there before.
+        ///
+        /// - Returns: Its name in the folder.
+        static func write(_ records: [ChappieThreadRecord], of id: String, into folder: String) throws -> String {
+            // The id may be damaged, too: it names a file here, and import does not take every id.
+            let isPlain = id.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "-") }
+            let isUsable = isPlain && (1...128).contains(id.utf8.count)
+            let thread = try ChappieThread(id: isUsable ? id : UUID().uuidString.lowercased(), records: records)
+            let text = Array((thread.json.serialized() + "\n").utf8)
+            let stem = isUsable ? id : "damaged-id"
+            var name = "\(stem).json"
+            var number = 1
+            while !PrivateFile.create("\(folder)/\(name)", with: text) {
+                guard errno == EEXIST else {
+                    throw CommandLineError(
+                        .unavailable, code: "output_failed",
+                        "\(folder)/\(name) can't be written: \(String(cString: strerror(errno))).",
+                        suggestion: "Name a folder that you may write to.")
+                }
+                number += 1
+                name = "\(stem)-\(number).json"
+            }
+            return name
         }
     }
 

@@ -31,13 +31,16 @@ import ChappieCore
             errno = reason
             return false
         }
-        guard isDurable else { return true }
-        // The name must be durable as well: an export may be the only copy from now on.
+        if isDurable { makeNameDurable(path) }
+        return true
+    }
+
+    /// The name must be durable as well: an export may be the only copy from now on.
+    fileprivate static func makeNameDurable(_ path: String) {
         let folder = open(folder(of: path), O_RDONLY | O_CLOEXEC)
-        guard folder >= 0 else { return true }
+        guard folder >= 0 else { return }
         fsync(folder)
         close(folder)
-        return true
     }
 
     /// Removes the drafts that a crash has left, after a minute.
@@ -87,6 +90,7 @@ import ChappieCore
     private let path: String
     private let draft: String
     private var isInPlace = false
+    private var isDurable = false
 
     /// Makes an empty draft; `nil` if that is not possible, for a reason that `errno` has.
     ///
@@ -117,12 +121,14 @@ import ChappieCore
     /// - Parameter isDurable: Whether the content is on the disk when this returns.
     public func write(_ bytes: [UInt8], isDurable: Bool) -> Bool {
         let descriptor = open(draft, O_WRONLY | O_CLOEXEC | O_NOFOLLOW)
+        self.isDurable = isDurable
         return descriptor >= 0 && PrivateFile.write(bytes, to: descriptor, isDurable: isDurable)
     }
 
     /// Takes the file's place. If this returns `false`, `errno` has the reason, and the earlier file is unchanged.
     public func replace() -> Bool {
         isInPlace = rename(draft, path) == 0
+        if isInPlace, isDurable { PrivateFile.makeNameDurable(path) }
         return isInPlace
     }
 }
