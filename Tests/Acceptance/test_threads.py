@@ -196,6 +196,98 @@ def test_a_damaged_thread_is_named_and_what_is_whole_is_saved(person, tmp_path):
     assert person.run("threads", "verify").output == "Everything is whole.\n"
 
 
+def database_of(person):
+    return next(path for path in person.folder.rglob("*.db"))
+
+
+def test_what_leaves_the_sealed_store_is_for_its_user_alone_and_replaces_nothing(person, tmp_path):
+    ask(person, "reply: private")
+    [thread] = listed(person)
+    file, folder = tmp_path / "export.json", tmp_path / "saved"
+    file.write_text("an older file")
+    file.chmod(0o644)
+    folder.mkdir(mode=0o755)
+    (folder / f"{thread['id']}.json").write_text("saved before")
+    person.run("threads", "export", "-o", str(file))
+    person.run("threads", "salvage", str(folder))
+    assert (folder / f"{thread['id']}.json").read_text() == "saved before"
+    for path in (file, folder / f"{thread['id']}-2.json"):
+        assert json.loads(path.read_text())["id"] == thread["id"] and stat.S_IMODE(path.stat().st_mode) == 0o600, path
+    answer = tmp_path / "answer.txt"
+    answer.write_text("old")
+    answer.chmod(0o640)
+    ask(person, "reply: plain", "-o", str(answer))
+    assert answer.read_text() == "plain\n" and stat.S_IMODE(answer.stat().st_mode) == 0o640
+
+
+def test_one_damaged_row_costs_one_thread(person, tmp_path):
+    for word in ("first", "second", "third"):
+        ask(person, f"reply: the {word} one")
+    first, damaged, third = sorted(listed(person), key=lambda thread: thread["preview"])
+    with contextlib.closing(sqlite3.connect(database_of(person))) as connection, connection:
+        connection.execute("UPDATE threads SET summary = zeroblob(80) WHERE id = ?", [damaged["id"]])
+    outcome = person.run("threads", "list", "--json", status=None)
+    assert outcome.status == BAD_DATA and [thread["id"] for thread in outcome.events[0]["threads"]] == [third["id"], first["id"]]
+    assert len(outcome.events[0]["problems"]) == 1 and damaged["id"] in outcome.events[0]["problems"][0]
+    person.run("threads", "list", status=BAD_DATA, says=damaged["id"])
+    for name in (first["id"], first["id"][-8:]):
+        assert "the first one" in person.run("threads", "show", name).output
+        assert json.loads(person.run("threads", "export", name).output)["id"] == first["id"]
+    assert ask(person, "reply: it goes on", "--thread", first["id"]).output == "it goes on\n"
+    person.run("threads", "show", damaged["id"], status=BAD_DATA, says="is damaged")
+    # It may have been the last one.
+    ask(person, "x", "-c", status=BAD_DATA, says="is damaged")
+    saved = person.run("threads", "salvage", "--json", str(tmp_path / "saved")).events[0]["threads"]
+    assert {thread["id"]: thread["lost"] for thread in saved} == {thread["id"]: 0 for thread in (first, damaged, third)}
+    person.run("threads", "delete", "--force", damaged["id"][-8:])
+    assert [thread["id"] for thread in listed(person)] == [first["id"], third["id"]]
+    person.run("threads", "import", str(tmp_path / "saved" / f"{damaged['id']}.json"))
+    assert person.run("threads", "verify").output == "Everything is whole.\n"
+
+
+def test_tables_and_indices_of_other_tools_are_no_damage_and_triggers_are(person):
+    ask(person, "reply: kept")
+    with contextlib.closing(sqlite3.connect(database_of(person))) as connection, connection:
+        connection.execute("ANALYZE")
+        connection.execute("CREATE TABLE _litestream_seq (id INTEGER PRIMARY KEY, seq INTEGER)")
+        connection.execute("CREATE TABLE _litestream_lock (id INTEGER)")
+        connection.execute("CREATE INDEX mine ON records (date)")
+    assert ask(person, "reply: goes on", "-c").output == "goes on\n" and listed(person)[0]["turns"] == 2
+    assert person.run("threads", "verify").output == "Everything is whole.\n"
+    for made in ("TRIGGER bad AFTER INSERT ON records BEGIN DELETE FROM threads; END", "VIEW bad AS SELECT * FROM threads"):
+        with contextlib.closing(sqlite3.connect(database_of(person))) as connection, connection:
+            connection.execute("CREATE " + made)
+        person.run("threads", "list", status=BAD_DATA, says="another form")
+        with contextlib.closing(sqlite3.connect(database_of(person))) as connection, connection:
+            connection.execute(f"DROP {made.split()[0]} bad")
+    assert len(listed(person)) == 1
+
+
+def test_a_date_that_is_yet_to_come_does_not_make_a_thread_the_last_one(person, tmp_path):
+    ask(person, "reply: of an hour to come")
+    [thread] = listed(person)
+    file = tmp_path / "thread.jsonl"
+    person.run("threads", "export", "-o", str(file))
+    year = thread["updated_at"][:4]
+    file.write_text(file.read_text().replace(f"{year}-", "2199-"))
+    person.run("threads", "delete", "--force", thread["id"])
+    person.run("threads", "import", str(file))
+    ask(person, "reply: of today")
+    assert [found["preview"] for found in listed(person)] == ["reply: of today", "reply: of an hour to come"]
+    assert ask(person, "reply: goes on", "-c").output == "goes on\n" and listed(person)[0]["turns"] == 2
+    # From its next turn on, the thread is where it belongs.
+    ask(person, "reply: again", "--thread", thread["id"])
+    assert listed(person)[0]["id"] == thread["id"] and not listed(person)[0]["updated_at"].startswith("2199")
+
+
+def test_ordinary_words_that_look_like_secrets_are_listed_and_found_as_they_are(person):
+    words = "reply: what does rt_sigaction do in /usr/lib/python3/dist-packages/x.py"
+    ask(person, words)
+    assert words in person.run("threads", "list").output
+    found = person.run("threads", "search", "sigaction").output
+    assert "rt_sigaction do in /usr/lib/python3/dist-packages/x.py" in found and "redacted" not in found
+
+
 def picture(folder, size):
     """An image of so many bytes."""
     path = folder / "picture.png"

@@ -167,8 +167,10 @@ extension ChappieNotice.Kind {
     fileprivate static let notKept = Self(rawValue: "not_kept")
 }
 
-extension ChappieThreadStore {
+extension ChappieFileThreadStore {
     /// The thread with this id; the beginning or the end of an id is enough. `nil` means the thread that changed last.
+    ///
+    /// A thread that is named is found although another one is damaged. The last one is not: it may be the damaged one.
     ///
     /// - Throws: ``CommandLineError`` if no thread fits, or several do.
     func thread(named name: String?) async throws -> ChappieThreadSummary {
@@ -179,10 +181,14 @@ extension ChappieThreadStore {
             }
             return last
         }
-        let all = try await summaries()
-        if let exact = all.first(where: { $0.id == name }) { return exact }
-        let found = name.count < 3 ? [] : all.filter { $0.id.hasSuffix(name) || $0.id.hasPrefix(name) }
+        let all = try await readableThreads()
+        let found = Self.named(name, in: all.threads, id: \.id)
         guard let one = found.first else {
+            // The name may be that of a damaged thread, or of one that the index of ids alone leads to.
+            if !all.problems.isEmpty {
+                let id = try await salvageable(name).first ?? name
+                if let summary = try await summary(of: id) { return summary }
+            }
             throw CommandLineError.usage("There is no thread \(name).", suggestion: "List them: chappie threads --all.")
         }
         guard found.count == 1 else {
@@ -190,5 +196,15 @@ extension ChappieThreadStore {
                 "\(found.count) threads match \(name).", suggestion: "Give more of the id.")
         }
         return one
+    }
+
+    /// The ids that `threads salvage` gives and that fit the name.
+    func salvageable(_ name: String) async throws -> [String] {
+        Self.named(name, in: try await salvageableThreads(), id: \.self)
+    }
+
+    private static func named<Thread>(_ name: String, in all: [Thread], id: (Thread) -> String) -> [Thread] {
+        if let exact = all.first(where: { id($0) == name }) { return [exact] }
+        return name.count < 3 ? [] : all.filter { id($0).hasSuffix(name) || id($0).hasPrefix(name) }
     }
 }

@@ -67,8 +67,8 @@ extension Threads {
 
         func run(in program: Program) async throws {
             let store = try Threads.store(program)
-            var chosen: [ChappieThreadSummary] = []
-            for thread in threads { chosen.append(try await store.thread(named: thread)) }
+            var chosen: [Chosen] = []
+            for thread in threads { chosen.append(try await Self.thread(thread, in: store)) }
             if !force, try await !confirms(chosen, program) { return program.console.note("Nothing was deleted.") }
             for thread in chosen { try await store.delete(thread.id) }
             // Their words may be in the plain text of an earlier version, too.
@@ -76,11 +76,26 @@ extension Threads {
             program.say(["deleted": .array(chosen.map { .string($0.id) })], "Deleted: \(chosen.count).")
         }
 
-        private func confirms(_ chosen: [ChappieThreadSummary], _ program: Program) async throws -> Bool {
+        private typealias Chosen = (id: String, name: String)
+
+        /// A damaged thread can be deleted, too: by the id that salvage gives.
+        private static func thread(_ name: String, in store: ChappieFileThreadStore) async throws -> Chosen {
+            do {
+                let thread = try await store.thread(named: name)
+                return (thread.id, "\(thread.shortID)  \(thread.shownName)")
+            } catch let error as ChappieThreadStoreError {
+                guard case .damaged = error, let found = try? await store.salvageable(name), found.count == 1 else {
+                    throw error
+                }
+                return (found[0], "\(found[0])  (damaged)")
+            }
+        }
+
+        private func confirms(_ chosen: [Chosen], _ program: Program) async throws -> Bool {
             guard program.console.terminals.input, program.console.terminals.error, !options.json else {
                 throw CommandLineError.usage("Without a terminal nothing is deleted.", suggestion: "Add --force.")
             }
-            for thread in chosen { program.console.note("\(thread.shortID)  \(thread.shownName)") }
+            for thread in chosen { program.console.note(thread.name) }
             return try await TerminalLineReader(console: program.console).confirms("Delete for good?")
         }
     }

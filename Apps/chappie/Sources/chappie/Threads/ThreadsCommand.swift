@@ -2,7 +2,7 @@ public import ArgumentParser
 @_spi(ChappieInternals) import ChappieCore
 import ChappieLineEditor
 import ChappieMarkdown
-import ChappieRuntime
+@_spi(ChappieInternals) import ChappieRuntime
 import ChappieSDK
 import ChappieThreadForms
 import ChappieThreadsSQLite
@@ -35,7 +35,10 @@ struct Threads: ParsableCommand {
     struct List: ProgramCommand {
         static let configuration = CommandConfiguration(
             commandName: "list", abstract: "List the threads, the latest change first.",
-            discussion: "With --json: {\"threads\":[{\"id\":…,\"title\":…,\"turns\":…},…]}.")
+            discussion: """
+                Damaged threads are named after the others (exit status 65). With --json: \
+                {"threads":[{"id":…,"title":…,"turns":…},…]}, and "problems":[…] if there are any.
+                """)
 
         @OptionGroup var options: GlobalOptions
 
@@ -47,9 +50,17 @@ struct Threads: ParsableCommand {
 
         func run(in program: Program) async throws {
             let isTerminal = program.console.terminals.output
-            let threads = try await Threads.store(program).threads(includeArchived: all)
+            let found = try await Threads.store(program).readableThreads()
+            let threads = found.threads.latestFirst(includeArchived: all)
+            let problems = found.problems.map { $0.errorDescription ?? "\($0)" }
             let shown = threads.prefix(max(limit ?? (isTerminal && !options.json ? 50 : .max), 0))
-            guard !options.json else { return program.console.json(["threads": .array(shown.map(\.json))]) }
+            defer { for problem in problems { program.console.note("chappie: \(problem)") } }
+            guard !options.json else {
+                var json: ChappieJSONObject = ["threads": .array(shown.map(\.json))]
+                if !problems.isEmpty { json["problems"] = .array(problems.map { .string($0) }) }
+                program.console.json(.object(json))
+                return try Self.check(problems)
+            }
             var table = Table(["Thread", "Changed", "Turns", "Model", "Name"])
             for thread in shown {
                 table.rows.append([
@@ -59,10 +70,15 @@ struct Threads: ParsableCommand {
             }
             let width = isTerminal ? TerminalState.size()?.columns : nil
             for line in table.lines(isTerminal: isTerminal, width: width) { program.console.line(line) }
-            if threads.isEmpty { program.console.note("There are no threads yet.") }
+            if threads.isEmpty, problems.isEmpty { program.console.note("There are no threads yet.") }
             if shown.count < threads.count {
                 program.console.note("… and \(threads.count - shown.count) more: --limit.")
             }
+            try Self.check(problems)
+        }
+
+        private static func check(_ problems: [String]) throws {
+            if !problems.isEmpty { throw ExitCode(ExitStatus.badData.rawValue) }
         }
     }
 
@@ -129,7 +145,7 @@ struct Threads: ParsableCommand {
             }
             for hit in hits {
                 program.console.line("\(hit.thread.shortID)  \(hit.date.localMinute)  \(hit.thread.shownName)")
-                program.console.line("    \(UntrustedText.message(hit.excerpt, limit: 200) ?? "")")
+                program.console.line("    \(hit.excerpt.terminalLine(limit: 200))")
             }
             if hits.isEmpty { program.console.note("Nothing was found.") }
         }
@@ -139,8 +155,8 @@ struct Threads: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "export", abstract: "Write a thread as JSON, JSON lines, Markdown or a page for browsers.",
             discussion: """
-                json and jsonl are complete, and import reads them. An export is not encrypted. Without --format the \
-                file's name decides: .json, .jsonl, .md, .html.
+                json and jsonl are complete, and import reads them. An export is not encrypted; a file is for you \
+                alone. Without --format its name decides: .json, .jsonl, .md, .html.
                 """)
 
         @OptionGroup var options: GlobalOptions
@@ -157,7 +173,7 @@ struct Threads: ParsableCommand {
         var thread: String?
 
         func run(in program: Program) async throws {
-            let target = try output.flatMap { $0 == "-" ? nil : try OutputFile($0) }
+            let target = try output.flatMap { $0 == "-" ? nil : try OutputFile($0, isPrivate: true) }
             let thread = try await Threads.read(thread, from: Threads.store(program))
             let text = (format ?? output.flatMap(ChappieThreadFormat.init(fileName:)) ?? .json).text(of: thread)
             guard let target else { return program.console.write(text) }
@@ -235,19 +251,29 @@ struct Threads: ParsableCommand {
 
     // MARK: Shared by the commands
 
-    static func read(_ name: String?, from store: any ChappieThreadStore) async throws -> ChappieThread {
+    static func read(_ name: String?, from store: ChappieFileThreadStore) async throws -> ChappieThread {
         try await store.thread(store.thread(named: name).id)
     }
 }
 
 extension ChappieThreadFormat: ExpressibleByArgument {}
 
+extension String {
+    /// The text on one line of a terminal. The user's own words are shown as they are, however they look.
+    fileprivate func terminalLine(limit: Int) -> String {
+        let words = unicodeScalars.split { $0.properties.isWhitespace }
+        let line = UntrustedText.forTerminal(words.map { String($0) }.joined(separator: " "))
+        guard !line.isEmpty else { return "…" }
+        return line.count <= limit ? line : line.prefix(limit - 1) + "…"
+    }
+}
+
 extension ChappieThreadSummary {
     /// The end of the id: its beginning is the time, which threads of one day share.
     var shortID: String { String(id.suffix(8)) }
 
     /// The name on one line of a terminal.
-    var shownName: String { UntrustedText.message(name, limit: 80) ?? "…" }
+    var shownName: String { name.terminalLine(limit: 80) }
 
     var json: ChappieJSON {
         [

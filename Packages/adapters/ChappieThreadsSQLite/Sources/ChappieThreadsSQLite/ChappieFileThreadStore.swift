@@ -77,6 +77,14 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
         }
     }
 
+    /// The threads whose entries are whole, although others are damaged; ``summaries()`` throws then.
+    public func readableThreads() async throws(ChappieThreadStoreError) -> ChappieReadableThreads {
+        guard let facts = try await opened() else { return ChappieReadableThreads() }
+        return try await perform(facts) { database, protection throws(StoreError) in
+            try database.readableSummaries(protection)
+        }
+    }
+
     public func summary(of thread: String) async throws(ChappieThreadStoreError) -> ChappieThreadSummary? {
         guard let facts = try await opened() else { return nil }
         return try await perform(facts, in: thread) { database, protection throws(StoreError) in

@@ -50,18 +50,20 @@ final class ThreadDatabase {
     /// - Throws: `tooNew`, `damaged`. Nothing has been written then.
     init?(_ database: Database) throws(StoreError) {
         // At once: another process may be making the store.
-        let (application, form, schema) = try database.snapshot { () throws(StoreError) in
+        let (application, form, isEmpty, schema) = try database.snapshot { () throws(StoreError) in
+            // Tables and indices of other tools change nothing; triggers and views would.
             let schema = try database.rows(
                 """
-                SELECT sql FROM sqlite_schema
-                WHERE sql IS NOT NULL AND (type <> 'table' OR name NOT LIKE 'search~_%' ESCAPE '~') ORDER BY name
+                SELECT sql FROM sqlite_schema WHERE type IN ('trigger', 'view')
+                OR type = 'table' AND name IN ('records', 'search', 'store', 'threads') ORDER BY name
                 """,
                 read: { $0.text(0) })
             return (
-                try database.integer("PRAGMA application_id"), try database.integer("PRAGMA user_version"), schema
+                try database.integer("PRAGMA application_id"), try database.integer("PRAGMA user_version"),
+                try database.integer("SELECT count(*) FROM sqlite_schema") == 0, schema
             )
         }
-        if application == 0, form == 0, schema.isEmpty { return nil }
+        if application == 0, form == 0, isEmpty { return nil }
         guard application == Self.application else {
             throw .damaged(thread: nil, "the file is not a database of threads")
         }
@@ -215,6 +217,33 @@ final class ThreadDatabase {
         }
     }
 
+    /// The summaries of the threads whose entries are whole, and the damage of the others.
+    func readableSummaries(_ protection: ThreadProtection) throws(StoreError) -> ChappieReadableThreads {
+        try database.snapshot { () throws(StoreError) in
+            var found = ChappieReadableThreads()
+            var expected: Int?
+            do throws(StoreError) {
+                expected = try state(protection).threads
+            } catch {
+                guard case .damaged = error else { throw error }
+                found.problems.append(error)
+            }
+            let entries = reachableEntries()
+            for entry in entries {
+                do throws(StoreError) {
+                    found.threads.append(try checkedSummary(in: entry, protection))
+                } catch {
+                    guard case .damaged = error else { throw error }
+                    found.problems.append(error)
+                }
+            }
+            if let expected, entries.count != expected {
+                found.problems.append(Self.missingThreads(entries.count, of: expected))
+            }
+            return found
+        }
+    }
+
     func summary(of thread: String, _ protection: ThreadProtection) throws(StoreError) -> ChappieThreadSummary? {
         try database.snapshot { () throws(StoreError) in
             _ = try state(protection)
@@ -361,7 +390,7 @@ final class ThreadDatabase {
     func delete(_ thread: String, _ protection: ThreadProtection) throws(StoreError) {
         let isGone = try database.transaction { () throws(StoreError) in
             let (key, threads) = try state(protection)
-            guard let entry = try entry(of: thread) else {
+            guard let entry = try entryToDelete(thread) else {
                 try searchForLost(thread, protection)
                 return false
             }
@@ -384,6 +413,14 @@ final class ThreadDatabase {
         // The room goes back to the disk, and what was deleted leaves the log as well; another process may be in the way.
         try? database.run("PRAGMA incremental_vacuum")
         try? database.run("PRAGMA wal_checkpoint(TRUNCATE)")
+    }
+
+    /// The entry of the thread, also if its row has an id that the index of ids does not have.
+    private func entryToDelete(_ thread: String) throws(StoreError) -> Entry? {
+        if let entry = try entry(of: thread) { return entry }
+        guard try entries().contains(where: { $0.id == thread }) else { return nil }
+        try database.run("REINDEX threads")
+        return try entry(of: thread)
     }
 
     // MARK: Size

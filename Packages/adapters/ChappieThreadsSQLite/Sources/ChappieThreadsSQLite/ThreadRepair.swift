@@ -14,6 +14,14 @@ public struct ChappieSalvagedThread: Sendable, Hashable {
     public let isEndUnknown: Bool
 }
 
+/// The threads whose entries can be read, and what is wrong with the others.
+public struct ChappieReadableThreads: Sendable {
+    /// The threads, in no particular order.
+    public internal(set) var threads: [ChappieThreadSummary] = []
+    /// The damage; each problem names its thread if it is known.
+    public internal(set) var problems: [ChappieThreadStoreError] = []
+}
+
 extension ThreadDatabase {
     // MARK: A new key
 
@@ -142,8 +150,7 @@ extension ThreadDatabase {
         } catch {
             // Other damage does not prevent reading records.
         }
-        let entries = reachable("SELECT \(Entry.columns) FROM threads NOT INDEXED ORDER BY number", read: Entry.init)
-        guard let entry = entries.first(where: { $0.value.id == thread })?.value else {
+        guard let entry = reachableEntries().first(where: { $0.id == thread }) else {
             throw .notFound(thread: thread)
         }
         let isEndKnown = (try? summary(in: entry, as: thread, protection)) != nil
@@ -158,6 +165,10 @@ extension ThreadDatabase {
         let end = isEndKnown ? entry.count : (records.last?.position ?? -1) + 1
         let lost = Set(0..<end).subtracting(records.map(\.position)).sorted()
         return ChappieSalvagedThread(id: thread, records: records, lost: lost, isEndUnknown: !isEndKnown)
+    }
+
+    func reachableEntries() -> [Entry] {
+        reachable("SELECT \(Entry.columns) FROM threads NOT INDEXED ORDER BY number", read: Entry.init).map(\.value)
     }
 
     /// The rows of a statement, by the number in their first column. If a row in the middle can't be read, the result

@@ -4,15 +4,13 @@ public import ChappieAuth
 
 // Looking after threads needs a store and a clock, and no client. No function here waits for a turn.
 extension ChappieThreadStore {
-    /// The threads, the latest change first.
+    /// The threads, the latest change first. A date that is yet to come counts as the oldest.
     ///
     /// - Parameter includeArchived: whether archived threads are among them. Default `false`.
     public func threads(
         includeArchived: Bool = false
     ) async throws(ChappieThreadStoreError) -> [ChappieThreadSummary] {
-        let all = try await summaries()
-        return all.filter { includeArchived || !$0.isArchived }
-            .sorted { ($0.updatedAt, $0.id) > ($1.updatedAt, $1.id) }
+        try await summaries().latestFirst(includeArchived: includeArchived)
     }
 
     /// A thread, whole.
@@ -91,5 +89,22 @@ extension ChappieThreadStore {
                 guard case .conflict(_, _, let end) = error, end != position, !Task.isCancelled else { throw error }
             }
         }
+    }
+}
+
+extension [ChappieThreadSummary] {
+    /// The threads, the latest change first.
+    ///
+    /// A clock that was ahead once, or an imported file, must not decide what the last conversation is from then on:
+    /// threads with a date that is yet to come are the last ones. The clocks of machines with a common store may differ
+    /// by a minute.
+    @_spi(ChappieInternals) public func latestFirst(includeArchived: Bool) -> [ChappieThreadSummary] {
+        let now = SystemClock().now + 60
+        func precedes(_ one: ChappieThreadSummary, _ other: ChappieThreadSummary) -> Bool {
+            let (isOneAhead, isOtherAhead) = (one.updatedAt > now, other.updatedAt > now)
+            guard isOneAhead == isOtherAhead else { return isOtherAhead }
+            return (one.updatedAt, one.id) > (other.updatedAt, other.id)
+        }
+        return filter { includeArchived || !$0.isArchived }.sorted(by: precedes)
     }
 }

@@ -175,8 +175,9 @@ public struct ChappieThreadSummary: Sendable, Hashable, Codable, Identifiable {
 
     /// Follows a record that was added.
     public mutating func add(_ record: ChappieThreadRecord) {
-        if record.position == 0 { (createdAt, updatedAt) = (record.date, record.date) }
-        updatedAt = max(updatedAt, record.date)
+        if record.position == 0 { createdAt = record.date }
+        // Also if the clock went back: one that was ahead once does not date the thread for good.
+        updatedAt = record.date
         recordCount = record.position + 1
         switch record.kind {
         case .turnStarted:
