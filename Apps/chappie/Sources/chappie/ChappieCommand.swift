@@ -32,7 +32,7 @@ struct ChappieCommand: AsyncParsableCommand {
               0    done
               64   wrong usage, or a setting that can't be used
               65   the server sent something that makes no sense
-              69   the network, the service or the keyring is unavailable, or the answer ended early
+              69   the network, service or keyring is unavailable, or an answer ended early
               70   a fault in chappie
               75   the plan's usage limit is reached (the message says when it resets)
               77   sign-in needed

@@ -196,8 +196,6 @@ struct ChatSession: Sendable {
     }
 
     private func save(to path: String?) throws {
-        // What comes through a pipe may be a log or a page, and whoever wrote it must not choose files.
-        guard isInteractive else { return console.note("/save is for a terminal; nothing was saved.") }
         guard !transcript.isEmpty else { return console.note("There is nothing to save yet.") }
         let home = program.environment["HOME"] ?? ""
         let name = path ?? "chappie-\(Date().localMinute.replacing(" ", with: "-").replacing(":", with: "")).md"

@@ -102,7 +102,7 @@ public struct ChappieHostTool: Sendable {
 public protocol ChappieToolProvider: Sendable {
     /// The tools as they are now, with the handlers that call them.
     ///
-    /// - Throws: anything; the turn then goes without these tools, and says so in a ``ChappieNotice``.
+    /// - Throws: anything; the turn then goes without these tools, and says so in a `ChappieNotice`.
     func tools() async throws -> [ChappieHostTool]
 }
 
