@@ -8,6 +8,7 @@ import ChappieSimulatorServer
 import ChappieTesting
 import ChappieWebSocket
 import Foundation
+import TestFixtures
 import Testing
 
 /// A simulator with accounts, and an app that talks to it over real sockets, composed as the SDK does it: one network, one
@@ -31,7 +32,7 @@ struct Loopback: Sendable {
 
     /// How much longer than usual things may take: a sanitizer slows a program by some times, and `Scripts/test --sanitize`
     /// says so.
-    static let patience = ProcessInfo.processInfo.environment["TEST_PATIENCE"].flatMap(Int.init) ?? 1
+    static let patience = Patience.factor
 
     /// - Parameters:
     ///   - signedIn: how many accounts are signed in when `body` begins.

@@ -1,4 +1,5 @@
 @_spi(ChappieInternals) public import ChappieCore
+import FoundationEssentials
 import Glibc
 public import Testing
 
@@ -6,6 +7,8 @@ public import Testing
 public enum Patience {
     /// For anything that will come: so long that only what hangs takes longer, on a busy machine as well.
     public static let limit = Duration.seconds(60)
+    /// How many times slower than an idle machine this one may be (`TEST_PATIENCE`). Default 1.
+    public static let factor = ProcessInfo.processInfo.environment["TEST_PATIENCE"].flatMap(Int.init) ?? 1
 }
 
 extension Tag {
