@@ -20,7 +20,7 @@ let nio: [Target.Dependency] = [
 
 // MARK: Shapes
 
-// A module's place is its layer and its package, and its own name where the package has several.
+// `place` names the layer and the package, and the module itself if the package has several.
 func module(_ place: String, _ dependencies: [Target.Dependency]) -> Target {
     let parts = place.split(separator: "/")
     let name = String(parts.last ?? "")

@@ -277,7 +277,8 @@ def test_no_countdown_where_another_program_writes_on_the_terminal(line, simulat
     simulator = simulate(pollInterval=1, approves=False)
     person = user(simulator, TERM="vt100")
     child = pexpect.spawn("sh", ["-c", line % f"{person.program} login --no-browser"], env=person.environment, encoding="utf-8", timeout=60 * PATIENCE)
-    child.expect("enter this code:.*\r\n    (\\S+-\\S+)\r\n")
+    # The copy goes to the terminal itself and can come between two lines of the pipe's reader.
+    child.expect("enter this code:.*    (\\S+-\\S+)\r\n")
     shown = child.before + child.after
     assert simulator.post("/codex/device", user_code=child.match[1], action="approve") == 200
     child.expect_exact(pexpect.EOF)

@@ -284,7 +284,9 @@ import Testing
 
     /// As the documents catch it: case by case, with what each holds.
     private static func caught(_ work: () throws -> Void) -> Name? {
-        do { try work() } catch ChappieAuthError.expiredDeviceCode {
+        do {
+            try work()
+        } catch ChappieAuthError.expiredDeviceCode {
             return .expiredDeviceCode
         } catch ChappieAuthError.cancelledSignIn {
             return .cancelledSignIn

@@ -253,7 +253,9 @@ import Testing
 
     /// As the documents catch it: case by case, with what each holds.
     private static func caught(_ work: () throws -> Void) -> Name? {
-        do { try work() } catch ChappieClientError.missingCredential {
+        do {
+            try work()
+        } catch ChappieClientError.missingCredential {
             return .missingCredential
         } catch ChappieClientError.modelUnavailable(let refusal) where refusal.slug == "m" {
             return .modelUnavailable

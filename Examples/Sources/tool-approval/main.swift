@@ -19,7 +19,7 @@ let configuration = ChappieConfiguration(keychainService: "com.example.shop", en
 let client = Chappie.client(
     configuration: configuration, tools: [order], store: store,
     toolApprovalHandler: { request in
-        // What the model wrote is cleaned and bounded, so that no line of it can pass for one of the program's.
+        // `question()` cleans and bounds the model's words, so that no line of them passes for one of the program's.
         print("\(request.question())yes, always, one or no:")
         switch readLine() {
         case "yes": return .approved()

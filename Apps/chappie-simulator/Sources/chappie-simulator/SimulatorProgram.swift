@@ -93,14 +93,8 @@ private struct Failure: Error {
     }
 
     init(unreadable path: String, _ error: WholeFile.Failure) {
-        let reason =
-            switch error {
-            case .missing, .special, .open: String(cString: strerror(ENOENT))
-            case .directory: String(cString: strerror(EISDIR))
-            case .tooLarge: "it is over 16 MiB"
-            case .system(let words): words
-            }
         code = "usage"
+        let reason = error == .tooLarge ? "it is over 16 MiB" : error.words
         message = "\(path) can't be read: \(reason)."
         suggestion = "Check the path."
     }

@@ -157,12 +157,7 @@ struct Auth: ParsableCommand {
             var bytes = try SmallFile.read(file, isPrivate: true)
             defer { for index in bytes.indices { bytes[index] = 0 } }
             let info = try await program.credentials.importCredential(Secret(bytes))
-            // The sign-in is stored, whatever becomes of its name in the settings.
-            do {
-                try await program.rememberAccount()
-            } catch let error as CommandLineError {
-                program.console.note("chappie: `chappie accounts` does not list this account: \(error.message)")
-            }
+            await program.rememberAccount()
             program.console.note(Auth.warning)
             program.say(
                 ["imported": .string(file), "account": info.json],

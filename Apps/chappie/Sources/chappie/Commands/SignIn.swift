@@ -58,15 +58,7 @@ struct Login: ProgramCommand {
         }
         if let error = ending.error { throw ending.storeError ?? error }
         program.console.clearStatus()
-        if program.settings.store != .memory {
-            // The sign-in is valid without its name in the list: a failure is only noted. Ctrl-C does not reach a task
-            // of its own.
-            do {
-                try await uncancelled { try await program.rememberAccount() }
-            } catch let error as CommandLineError {
-                program.console.note("chappie: `chappie accounts` does not list this account: \(error.message)")
-            }
-        }
+        if program.settings.store != .memory { await program.rememberAccount() }
         guard let info = model.session.accountInfo else { throw ChappieAuthError.cancelledSignIn }
         program.say(
             ["type": "linked", "account": info.json], "\(ending.words.sentence) \(ending.words.advice)",

@@ -178,10 +178,17 @@ struct Program: Sendable {
         try await ChappieAuthSession(loading: credentials, notifier: DBusNotifier())
     }
 
-    /// Notes that this account has signed in, for `chappie accounts`.
-    func rememberAccount() async throws {
-        try await UserSettings.change(environment) {
-            $0.add(settings.configuration.keychainAccount, of: settings.issuer)
+    /// Adds this account, which has signed in, to the list of `chappie accounts`. The sign-in is stored already and valid
+    /// without its name in the list: the user gets a line about a failure. Ctrl-C does not stop it.
+    func rememberAccount() async {
+        do {
+            try await uncancelled {
+                try await UserSettings.change(environment) {
+                    $0.add(settings.configuration.keychainAccount, of: settings.issuer)
+                }
+            }
+        } catch {
+            console.note("chappie: `chappie accounts` does not list this account: \(CommandLineError(error).message)")
         }
     }
 }

@@ -1,6 +1,5 @@
 @_spi(ChappieInternals) import ChappieFiles
 import ChappieSDK
-import Glibc
 
 /// Reads a whole file that the user named.
 enum SmallFile {
@@ -11,21 +10,19 @@ enum SmallFile {
     ///   user owns and no other user can open.
     /// - Throws: ``CommandLineError``, which names the file and the problem.
     static func read(_ path: String, isPrivate: Bool = false) throws -> [UInt8] {
-        let reason: String
         do throws(WholeFile.Failure) {
             return try WholeFile.contents(of: path, limit: limit, kind: isPrivate ? .ownAndPrivate : .any)
         } catch {
             switch error {
-            case .missing: reason = String(cString: strerror(ENOENT))
-            case .directory: reason = String(cString: strerror(EISDIR))
-            case .system(let words): reason = words
-            case .tooLarge: throw CommandLineError.usage("\(path) is over \(limit >> 20) MiB.")
+            case .missing, .directory, .system:
+                throw CommandLineError.usage("\(path) can't be read: \(error.words).", suggestion: "Check the path.")
+            case .tooLarge:
+                throw CommandLineError.usage("\(path) is over \(limit >> 20) MiB.")
             case .open, .special:
                 throw CommandLineError.usage(
                     "\(path) is not a regular file that only you can open.",
                     suggestion: "If you trust its contents: chmod 600 \(path)")
             }
         }
-        throw CommandLineError.usage("\(path) can't be read: \(reason).", suggestion: "Check the path.")
     }
 }

@@ -184,7 +184,7 @@ extension ChappieFileThreadStore {
         let all = try await readableThreads()
         let found = Self.named(name, in: all.threads, id: \.id)
         guard let one = found.first else {
-            // The name may be that of a damaged thread, or of one that the index of ids alone leads to.
+            // A damaged thread may have this name, or the list may lack a thread that the index of ids still finds.
             if !all.problems.isEmpty {
                 let id = try await salvageable(name).first ?? name
                 if let summary = try await summary(of: id) { return summary }

@@ -153,8 +153,8 @@ public final class EncryptedFileCredentialStore: CredentialStore {
         try await worker.perform(within: deadline, work)
     }
 
-    /// Work with the passphrase. One that opens the first file it is tried on is kept; one that does not is asked for again
-    /// by the next call: the user may have slipped.
+    /// Runs work that needs the passphrase. The store keeps a passphrase once it has opened or made a file. If it fails
+    /// before that, the next call asks again: the user may have slipped.
     private func proving<Output: Sendable>(
         _ work: @escaping @Sendable (StoreCall) throws(CredentialStoreError) -> Output
     ) async throws(CredentialStoreError) -> Output {

@@ -25,7 +25,7 @@ import CCurl
     /// The error for `result`.
     public var error: ChappieTransportError {
         if tunnelStatus >= 300 {
-            // A proxy that stumbles may be on its feet again soon; one that forbids, or wants a password, is set up wrong.
+            // A 5xx may pass. After a 4xx the user has to change the setting: the proxy forbids, or wants a password.
             let stage: ChappieTransportError.Stage = tunnelStatus >= 500 ? .connect : .configuration
             return failure(.proxyFailed, stage, proxyRefusal(tunnelStatus))
         }

@@ -22,6 +22,18 @@
         case tooLarge
         /// The system's sentence.
         case system(String)
+
+        /// Why the file can't be read, without a full stop: the system's words if it has some.
+        public var words: String {
+            switch self {
+            case .missing: String(cString: strerror(ENOENT))
+            case .special: "it is not a regular file"
+            case .open: "other users can open it"
+            case .directory: String(cString: strerror(EISDIR))
+            case .tooLarge: String(cString: strerror(EFBIG))
+            case .system(let words): words
+            }
+        }
     }
 
     /// The files that are accepted.

@@ -9,7 +9,11 @@ import Testing
     private static let png: [UInt8] = [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A, 0, 1, 2]
 
     private func failure(_ work: () throws -> Void) -> ChappieAttachmentError? {
-        do { try work() } catch { return error as? ChappieAttachmentError }
+        do {
+            try work()
+        } catch {
+            return error as? ChappieAttachmentError
+        }
         return nil
     }
 

@@ -49,7 +49,7 @@ import Synchronization
     }
 
     /// Sends a signal to the child and every process of its session's first process group, unless the child has ended.
-    /// What is left of the group is killed when the child ends: it may ignore the signal that the child obeyed.
+    /// The rest of the group is killed when the child ends: it may ignore the signal that the child obeyed.
     public func endGroup(by number: Int32) {
         state.withLock { state in
             guard !state.isReaped else { return }

@@ -35,7 +35,8 @@ public struct ChappieProgramTool: Sendable, Hashable {
     public var timeout: Duration
     /// Whether no other tool runs beside it.
     public var runsAlone: Bool
-    /// The output that the model is given, in bytes; a program that prints more is ended.
+    /// The most output that is read, in bytes; a program that prints more is ended. The model gets the ends of it if it is
+    /// longer than the `outputLimit` of ``hostTool``.
     public var outputLimit: Int
 
     /// A program that is not started yet.

@@ -218,7 +218,7 @@ extension Decoder {
 }
 
 extension KeyedDecodingContainer {
-    /// The member's value; `nil` if it is missing. Null has the wrong type for every member here.
+    /// The member's value; `nil` if it is missing. No member here accepts null.
     fileprivate func given<Value: Decodable>(_ type: Value.Type, _ key: Key) throws -> Value? {
         contains(key) ? try decode(type, forKey: key) : nil
     }

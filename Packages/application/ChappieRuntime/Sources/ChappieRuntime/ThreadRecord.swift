@@ -176,7 +176,7 @@ public struct ChappieThreadSummary: Sendable, Hashable, Codable, Identifiable {
     /// Follows a record that was added.
     public mutating func add(_ record: ChappieThreadRecord) {
         if record.position == 0 { createdAt = record.date }
-        // Also if the clock went back: one that was ahead once does not date the thread for good.
+        // The latest record decides, even if the clock went back: a clock that was ahead must not date the thread for good.
         updatedAt = record.date
         recordCount = record.position + 1
         switch record.kind {

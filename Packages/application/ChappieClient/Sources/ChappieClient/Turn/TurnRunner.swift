@@ -228,7 +228,7 @@ struct TurnRunner: Sendable {
         _ body: ChappieJSONObject, _ turn: inout TurnAccumulator
     ) async throws -> ChappieResponse {
         guard let webSocket, let limit = configuration.endpoints.profile.webSocket?.messageLimit else {
-            // The plan does not begin with WebSocket if there is no transport for it.
+            // Without a WebSocket transport the plan begins with HTTP.
             throw AttemptFailure(.upgradeFailed, .invalidResponse)
         }
         let retirements = connection.retirements

@@ -289,7 +289,7 @@ enum ByteScanner {
         var index = range.lowerBound
         while range.upperBound - index >= 8 {
             let word = UInt64(littleEndian: base.loadUnaligned(fromByteOffset: index, as: UInt64.self)) ^ wanted
-            // A lane that is 0 borrows into its top bit, where it had none.
+            // A lane that is 0 borrows: its top bit, which was clear, is set.
             let found = (word &- lanes) & ~word & topBits
             if found != 0 { return index + found.trailingZeroBitCount / 8 }
             index += 8

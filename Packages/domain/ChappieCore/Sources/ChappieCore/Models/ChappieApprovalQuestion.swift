@@ -23,7 +23,7 @@ extension ChappieApprovalRequest {
         let shown = isWhole ? members[...] : members.prefix(Self.shownArguments)
         var room = isWhole ? Int.max : Self.shownLength
         for (index, member) in shown.enumerated() {
-            // What short arguments leave is for those after them.
+            // Room that short arguments leave goes to the arguments after them.
             let argument = cut(
                 "\(written(.string(member.name))): \(written(member.value))", to: room / (shown.count - index))
             room -= min(room, argument.unicodeScalars.count)

@@ -7,7 +7,11 @@ import Testing
     private static let webp = Array("RIFF".utf8) + [1, 2, 3, 4] + Array("WEBPVP8 ".utf8)
 
     private func failure(_ work: () throws -> Void) -> ChappieAttachmentError? {
-        do { try work() } catch { return error as? ChappieAttachmentError }
+        do {
+            try work()
+        } catch {
+            return error as? ChappieAttachmentError
+        }
         return nil
     }
 

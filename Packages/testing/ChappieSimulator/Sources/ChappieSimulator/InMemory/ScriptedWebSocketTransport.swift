@@ -107,7 +107,7 @@ public struct ScriptedWebSocketOpening: Sendable {
         case opened(headerFields: HTTPFields, greeting: [ScriptedWebSocketStep], reply: Reply)
         /// The server answers with another status.
         case refused(ScriptedHTTPAnswer)
-        /// There is no answer.
+        /// The connection fails before an answer.
         case failed(ChappieTransportError)
     }
 
