@@ -8,7 +8,8 @@ import Synchronization
 
 /// Keeps threads in a file of this machine: an SQLite database, encrypted unless plain text is asked for.
 ///
-/// Several processes may use one folder at once. After ``append(_:to:at:)`` has returned, its records survive a crash
+/// Several processes may use one folder at once, from several machines if its file system is a network's and keeps locks:
+/// there SQLite's rollback journal takes the place of its log, and an append takes longer. After ``append(_:to:at:)`` has returned, its records survive a crash
 /// and a power cut. An append costs the same however long the thread is. Deleted records are overwritten; only the
 /// words of a deleted thread may stay in a large index for a while (digests of words, with encryption), since 8 MiB of
 /// it are cleaned at once.
@@ -50,15 +51,24 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
     ///   - limits: How much may be stored. Default 512 MiB.
     ///   - keys: Keeps the key, in a slot of the service `com.chappie.sdk` whose account begins with `threads-`. Not asked
     ///     with `fileProtection: .none`.
-    public init(
+    public convenience init(
         directory: String? = nil, storagePolicy: ChappieFileThreadStoreStoragePolicy = .init(),
         limits: ChappieFileThreadStoreLimits = .init(), keys: any CredentialStore
+    ) {
+        self.init(directory: directory, on: nil, storagePolicy: storagePolicy, limits: limits, keys: keys)
+    }
+
+    /// The same on a file system that is not asked for its kind.
+    @_spi(ChappieInternals) public init(
+        directory: String?, on fileSystem: ThreadFileSystem?,
+        storagePolicy: ChappieFileThreadStoreStoragePolicy = .init(), limits: ChappieFileThreadStoreLimits = .init(),
+        keys: any CredentialStore
     ) {
         self.storagePolicy = storagePolicy
         self.limits = limits
         keyStore = keys
         folder = Result { () throws(StoreError) in
-            try ThreadFolder(directory, in: ProcessInfo.processInfo.environment)
+            try ThreadFolder(directory, on: fileSystem, in: ProcessInfo.processInfo.environment)
         }
     }
 
@@ -230,7 +240,7 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
         return try await onDisk { [self] database throws(StoreError) in
             if let database {
                 try checkPolicy(database.facts)
-            } else if let file = try folder.existing(), let found = try ThreadDatabase(file) {
+            } else if let file = try folder.existing(), let found = try ThreadDatabase(file, on: folder.fileSystem()) {
                 try checkPolicy(found.facts)
                 // A failure to write the tag, such as a full disk, must not prevent reading threads.
                 try? folder.exclude(storagePolicy.isExcludedFromBackup)
@@ -251,7 +261,7 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
             // A folder that can't be used must not leave a key behind.
             let there = try await onDisk { database throws(StoreError) in
                 database = try folder.preparing(isExcludedFromBackup: policy.isExcludedFromBackup) {
-                    file throws(StoreError) in try ThreadDatabase(file)
+                    file throws(StoreError) in try ThreadDatabase(file, on: folder.fileSystem())
                 }
                 return database?.facts
             }
@@ -265,7 +275,8 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
         }
         let facts = try await onDisk { [protection] database throws(StoreError) in
             let made = try folder.preparing(isExcludedFromBackup: policy.isExcludedFromBackup) {
-                file throws(StoreError) in try ThreadDatabase.make(new, in: file, protection: protection)
+                file throws(StoreError) in
+                try ThreadDatabase.make(new, in: file, on: folder.fileSystem(), protection: protection)
             }
             database = made
             return made.facts

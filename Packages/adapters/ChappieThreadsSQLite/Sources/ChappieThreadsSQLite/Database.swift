@@ -14,6 +14,9 @@ extension SQLiteDatabase<StoreError> {
         try self.init(path, modeOf: example, patience: Self.patience, failure: Self.error)
     }
 
+    /// The text in the first column of the first row; empty without a row.
+    func text(_ sql: String) throws(StoreError) -> String { try rows(sql, read: { $0.text(0) }).first ?? "" }
+
     private static func error(_ failure: SQLiteFailure) -> StoreError {
         switch failure.code & 0xFF {
         case SQLITE_BUSY, SQLITE_LOCKED: .busy(patience)

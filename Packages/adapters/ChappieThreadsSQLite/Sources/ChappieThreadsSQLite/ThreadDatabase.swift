@@ -48,7 +48,9 @@ final class ThreadDatabase {
     /// The store in this database; `nil` when nothing is in it yet.
     ///
     /// - Throws: `tooNew`, `damaged`. Nothing has been written then.
-    init?(_ database: Database) throws(StoreError) {
+    init?(_ database: Database, on fileSystem: ThreadFileSystem) throws(StoreError) {
+        // Until its journal is known, no memory may be shared for a log.
+        if fileSystem == .shared { try database.run("PRAGMA locking_mode = EXCLUSIVE") }
         // At once: another process may be making the store.
         let (application, form, isEmpty, schema) = try database.snapshot { () throws(StoreError) in
             // Tables and indices of other tools change nothing; triggers and views would.
@@ -77,12 +79,31 @@ final class ThreadDatabase {
         }
         facts = Facts(id: store.0, isSealed: store.1 != ThreadProtection.plainKey)
         self.database = database
+        try Self.chooseJournal(of: database, on: fileSystem)
         for setting in [
-            "synchronous = FULL", "temp_store = MEMORY", "secure_delete = ON", "trusted_schema = OFF",
+            "temp_store = MEMORY", "secure_delete = ON", "trusted_schema = OFF",
             "cell_size_check = ON", "journal_size_limit = 16777216",
         ] {
             try database.run("PRAGMA \(setting)")
         }
+    }
+
+    /// A write-ahead log on a disk of this machine, a rollback journal where the log can't work. A log that an earlier
+    /// version, or another machine's own disk, has begun is ended first.
+    private static func chooseJournal(of database: Database, on fileSystem: ThreadFileSystem) throws(StoreError) {
+        var journal = try database.text("PRAGMA journal_mode")
+        if fileSystem == .shared {
+            if journal == "wal" { journal = try database.text("PRAGMA journal_mode = DELETE") }
+            guard journal == "delete" else {
+                throw .unavailable(
+                    "their folder is on a network, and the journal of the database can't be changed to one that works there"
+                )
+            }
+            try database.run("PRAGMA locking_mode = NORMAL")
+            // The next statement lets other processes in.
+            _ = try database.integer("SELECT count(*) FROM store")
+        }
+        try database.run("PRAGMA synchronous = \(journal == "wal" ? "FULL" : "EXTRA")")
     }
 
     /// The store in `folder`, for salvage: a file that is shorter than its header says is opened all the same.
@@ -90,17 +111,20 @@ final class ThreadDatabase {
         guard let file = try folder.existing() else { return nil }
         try file.run("PRAGMA writable_schema = ON")
         try file.run("PRAGMA query_only = ON")
-        try self.init(file)
+        if try folder.fileSystem() == .shared { try file.run("PRAGMA locking_mode = EXCLUSIVE") }
+        // The journal stays as it is.
+        try self.init(file, on: .local)
     }
 
     /// Makes an empty store, in one step, unless there is one.
     static func make(
-        _ facts: Facts, in database: Database, protection: ThreadProtection
+        _ facts: Facts, in database: Database, on fileSystem: ThreadFileSystem, protection: ThreadProtection
     ) throws(StoreError) -> ThreadDatabase {
-        if let there = try ThreadDatabase(database) { return there }
+        if let there = try ThreadDatabase(database, on: fileSystem) { return there }
         try database.run("PRAGMA auto_vacuum = INCREMENTAL")
-        try database.run("PRAGMA journal_mode = WAL")
-        try database.run("PRAGMA synchronous = FULL")
+        // A file system that has no memory to share for the log keeps the rollback journal.
+        if fileSystem == .local { try database.run("PRAGMA journal_mode = WAL") }
+        try database.run("PRAGMA synchronous = EXTRA")
         let state = try protection.seal(
             bytes(of: 0), with: protection.currentKey, for: .store(database: facts.id))
         try database.transaction { () throws(StoreError) in
@@ -110,7 +134,7 @@ final class ThreadDatabase {
             try database.run(
                 "INSERT INTO store VALUES (?, ?, ?)", .text(facts.id), .integer(protection.currentKey), .bytes(state))
         }
-        guard let made = try ThreadDatabase(database) else {
+        guard let made = try ThreadDatabase(database, on: fileSystem) else {
             throw .unavailable("the database was removed while it was being made")
         }
         return made

@@ -14,18 +14,51 @@ import ChappieRuntime
     import Darwin
 #endif
 
+/// Whether other machines may use the files of a folder: the index of SQLite's write-ahead log is memory of one machine.
+@_spi(ChappieInternals) public enum ThreadFileSystem: Sendable, Hashable {
+    /// A disk of this machine.
+    case local
+    /// A file system of a network, or one that another machine or a program serves.
+    case shared
+
+    /// The file system with this number (https://man7.org/linux/man-pages/man2/statfs.2.html).
+    public init(number: UInt32) { self = Self.sharedNumbers.contains(number) ? .shared : .local }
+
+    /// NFS, SMB, CIFS, SMB 2, 9p, FUSE and virtiofs, AFS (two), Coda, Ceph, Lustre, GPFS, GFS 2, OCFS 2, and the folders
+    /// that VirtualBox and VMware share.
+    private static let sharedNumbers: Set<UInt32> = [
+        0x6969, 0x517B, 0xFF53_4D42, 0xFE53_4D42, 0x0102_1997, 0x6573_5546, 0x5346_414F, 0x6B41_4653, 0x7375_7245,
+        0x00C3_6400, 0x0BD0_0BD0, 0x4750_4653, 0x0116_1970, 0x7461_636F, 0x786F_4256, 0xBACB_ACBC,
+    ]
+
+    init(of path: String) throws(StoreError) {
+        var found = statfs()
+        guard statfs(path, &found) == 0 else { throw .system("\(path) can't be examined") }
+        #if os(Linux)
+            self.init(number: UInt32(truncatingIfNeeded: found.f_type))
+        #else
+            self = found.f_flags & UInt32(MNT_LOCAL) == 0 ? .shared : .local
+        #endif
+    }
+}
+
 /// The folder of a thread store. Everything in it is for its owner alone.
 struct ThreadFolder: Sendable {
     /// Absolute, without a slash at its end.
     let path: String
+    private let knownFileSystem: ThreadFileSystem?
 
     var database: String { path + "/threads.db" }
     /// Held while the database is made; also an example of the mode that files have here.
     private var lock: String { path + "/threads.lock" }
     private var tag: String { path + "/CACHEDIR.TAG" }
 
-    /// - Parameter directory: Default: `$XDG_STATE_HOME/chappie/threads`, or `~/.local/state/chappie/threads`.
-    init(_ directory: String?, in environment: [String: String]) throws(StoreError) {
+    /// - Parameters:
+    ///   - directory: Default: `$XDG_STATE_HOME/chappie/threads`, or `~/.local/state/chappie/threads`.
+    ///   - fileSystem: Default: the system is asked.
+    init(
+        _ directory: String?, on fileSystem: ThreadFileSystem? = nil, in environment: [String: String]
+    ) throws(StoreError) {
         guard let directory = directory ?? Self.directory(in: environment) else {
             throw .unavailable("there is no home directory for them")
         }
@@ -34,6 +67,13 @@ struct ThreadFolder: Sendable {
         }
         // A slash at the end would make the system follow a symbolic link.
         path = "/" + directory.split(separator: "/").joined(separator: "/")
+        knownFileSystem = fileSystem
+    }
+
+    /// The kind of the folder's file system; the folder must be there.
+    func fileSystem() throws(StoreError) -> ThreadFileSystem {
+        if let knownFileSystem { return knownFileSystem }
+        return try ThreadFileSystem(of: path)
     }
 
     /// State, in the words of the XDG Base Directory Specification. Relative paths are invalid and ignored.
@@ -83,7 +123,7 @@ struct ThreadFolder: Sendable {
 
     private func hasDatabase() throws(StoreError) -> Bool {
         try checked { () throws(CredentialStoreError) in
-            for end in ["-wal", "-shm"] { _ = try PrivateFolder.hasFile(database + end) }
+            for end in ["-wal", "-shm", "-journal"] { _ = try PrivateFolder.hasFile(database + end) }
             return try PrivateFolder.hasFile(database)
         }
     }

@@ -13,10 +13,10 @@ struct CrashTests {
 
     /// Starts four that append to one thread and to one of their own each, and kills them at random moments. What each
     /// said was kept: thread, position, number.
-    private static func appendAndKill(_ directory: String, _ protection: FileProtection) throws -> [[(
-        String, Int, Int
-    )]] {
-        let writers = try names.map { try startWriter(["append", directory, protection.rawValue, $0]) }
+    private static func appendAndKill(
+        _ directory: String, _ protection: FileProtection, _ fileSystem: String
+    ) throws -> [[(String, Int, Int)]] {
+        let writers = try names.map { try startWriter(["append", directory, protection.rawValue, $0, fileSystem]) }
         for writer in writers where writer.output?.line() != "ready" { throw FixtureFailure("a writer does not begin") }
         for writer in writers.shuffled() {
             var moment = timespec(tv_sec: 0, tv_nsec: Int.random(in: 0..<150_000_000))
@@ -36,8 +36,10 @@ struct CrashTests {
         }
     }
 
-    @Test(arguments: [FileProtection.complete, .none])
-    func killedAtRandomMomentsEveryAcknowledgedTurnIsThere(_ protection: FileProtection) async throws {
+    @Test(arguments: [(FileProtection.complete, "local"), (.none, "local"), (.complete, "shared")])
+    func killedAtRandomMomentsEveryAcknowledgedTurnIsThere(
+        _ protection: FileProtection, _ fileSystem: String
+    ) async throws {
         let folder = try TemporaryDirectory()
         let directory = folder.path("threads")
         let store = ChappieFileThreadStore(
@@ -46,7 +48,7 @@ struct CrashTests {
         let rounds = isLong ? 125 : 5
         var (ends, acknowledged, unacknowledged): ([String: Int], Int, Int) = ([:], 0, 0)
         for round in 0..<rounds {
-            let kept = try await onOwnThread { try Self.appendAndKill(directory, protection) }
+            let kept = try await onOwnThread { try Self.appendAndKill(directory, protection, fileSystem) }
             var expected: [String: [Int: String]] = [:]
             for (name, turns) in zip(Self.names, kept) {
                 for (thread, position, number) in turns {
@@ -88,7 +90,7 @@ struct CrashTests {
         #expect(try await store.verify().isEmpty)
         #expect(acknowledged > 0)
         print(
-            "measured: kill -9 at \(rounds * 4) moments, \(protection): \(acknowledged) acknowledged, "
+            "measured: kill -9 at \(rounds * 4) moments, \(protection), \(fileSystem): \(acknowledged) acknowledged, "
                 + "\(unacknowledged) kept and not said")
     }
 

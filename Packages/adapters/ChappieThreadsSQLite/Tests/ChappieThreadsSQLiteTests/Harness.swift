@@ -4,7 +4,7 @@ import ChappieCore
 import ChappieCrypto
 import ChappieRuntime
 import ChappieTesting
-import ChappieThreadsSQLite
+@_spi(ChappieInternals) import ChappieThreadsSQLite
 import Foundation
 import TestFixtures
 
@@ -20,10 +20,11 @@ struct Place: Sendable {
 
     func store(
         _ protection: ChappieFileThreadStoreStoragePolicy.FileProtection = .complete,
-        limits: ChappieFileThreadStoreLimits = .init()
+        limits: ChappieFileThreadStoreLimits = .init(), on fileSystem: ThreadFileSystem? = nil
     ) -> ChappieFileThreadStore {
         ChappieFileThreadStore(
-            directory: directory, storagePolicy: .init(fileProtection: protection), limits: limits, keys: keys)
+            directory: directory, on: fileSystem, storagePolicy: .init(fileProtection: protection), limits: limits,
+            keys: keys)
     }
 }
 

@@ -2,7 +2,7 @@ import ChappieAuth
 import ChappieCore
 import ChappieCrypto
 import ChappieRuntime
-import ChappieThreadsSQLite
+@_spi(ChappieInternals) import ChappieThreadsSQLite
 
 #if canImport(Glibc)
     import Glibc
@@ -14,7 +14,7 @@ import ChappieThreadsSQLite
 
 /// A process that appends to a thread store, for tests that kill it, starve it, or run several of it.
 ///
-/// `ThreadStoreWriter append DIRECTORY PROTECTION NAME`: prints `ready`, then appends one record after the other to the
+/// `ThreadStoreWriter append DIRECTORY PROTECTION NAME [shared]`, as on a file system of a network if it is `shared`: prints `ready`, then appends one record after the other to the
 /// thread `shared` and to the thread NAME in turns, and prints `THREAD POSITION NUMBER` after each, until it is killed.
 /// `ThreadStoreWriter rotate DIRECTORY PROTECTION`: prints `ready`, gives the store one new key after the other.
 /// `ThreadStoreWriter full DIRECTORY PROTECTION BYTES`: appends until the disk is full, or a file has BYTES where that is
@@ -24,7 +24,7 @@ import ChappieThreadsSQLite
 enum ThreadStoreWriter {
     static func main() async throws {
         let arguments = CommandLine.arguments
-        let store = try store(arguments[2], arguments[3])
+        let store = try store(arguments[2], arguments[3], on: arguments.last == "shared" ? .shared : nil)
         switch arguments[1] {
         case "append":
             say("ready")
@@ -47,9 +47,12 @@ enum ThreadStoreWriter {
         }
     }
 
-    private static func store(_ directory: String, _ protection: String) throws -> ChappieFileThreadStore {
+    private static func store(
+        _ directory: String, _ protection: String, on fileSystem: ThreadFileSystem? = nil
+    ) throws -> ChappieFileThreadStore {
         ChappieFileThreadStore(
-            directory: directory, storagePolicy: .init(fileProtection: .init(rawValue: protection) ?? .complete),
+            directory: directory, on: fileSystem,
+            storagePolicy: .init(fileProtection: .init(rawValue: protection) ?? .complete),
             keys: try EncryptedFileCredentialStore(
                 directory: directory + "-keys", passphrase: FixedPassphrase(Secret("correct horse")),
                 parameters: ScryptParameters(costExponent: 1, blockSize: 1) ?? .default))

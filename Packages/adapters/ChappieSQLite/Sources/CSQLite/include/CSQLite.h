@@ -1,3 +1,7 @@
-// SQLite's interface, imported as it is; and extended attributes of files, which Swift's module of the C library lacks.
+// SQLite's interface, imported as it is; and extended attributes of files and kinds of file systems, which Swift's module of the C
+// library lacks.
 #include <sqlite3.h>
 #include <sys/xattr.h>
+#ifdef __linux__
+#include <sys/statfs.h>
+#endif
