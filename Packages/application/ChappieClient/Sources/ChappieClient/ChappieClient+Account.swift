@@ -9,7 +9,7 @@ extension ChappieClient {
     ///
     /// - Throws: ``ChappieClientError``; `CancellationError`.
     public func usageLimits() async throws -> ChappieUsageLimitSnapshot {
-        let (_, json) = try await get(configuration.endpoints.profile.usageURL, credentials.authorization)
+        let (_, json) = try await get(configuration.endpoints.profile.usageURL, authorization(onlyFor: nil))
         guard let usage = json.flatMap(ChappieUsageLimitSnapshot.init(usageBody:)) else {
             throw ChappieClientError.invalidResponse
         }
@@ -24,6 +24,11 @@ extension ChappieClient {
             guard let info = try await credentials.accountInfo() else { throw ChappieClientError.missingCredential }
             return info
         } catch { throw ChappieClientError.wrapping(error) }
+    }
+
+    /// The right to send requests in the name of this client's program.
+    func authorization(onlyFor account: ChappieAccountInfo?) -> Authorization {
+        credentials.authorization(onlyFor: account, as: configuration.endpoints.registration)
     }
 
     /// - Returns: the answer's tag and body; without a body if the caller's `tag` is still current.

@@ -108,7 +108,7 @@ extension ChappieClient {
             URLQueryItem(name: "client_version", value: WireFormat.version)
         ])
         let (tag, json) = try await get(
-            url, credentials.authorization(onlyFor: account), unless: known?.tag, within: deadlines)
+            url, authorization(onlyFor: account), unless: known?.tag, within: deadlines)
         let now = clock.now
         let list: ModelList
         if json == nil, let known {

@@ -488,7 +488,7 @@ public actor ChappieClient: ChappieConversation {
     private func runner(_ conversation: Conversation) -> TurnRunner {
         TurnRunner(
             configuration: configuration, http: transport, middleware: middleware, webSocket: webSocket,
-            authorization: credentials.authorization(onlyFor: conversation.account), conversation: conversation,
+            authorization: authorization(onlyFor: conversation.account), conversation: conversation,
             connection: connection, clock: clock, entropy: entropy, log: log)
     }
 

@@ -18,6 +18,26 @@ import Testing
         #expect(credential.accountID == "acc")
     }
 
+    @Test func aDocumentOfAnotherClientIsForeign() throws {
+        let endpoints = ChappieEndpoints.chatGPT
+        var other = endpoints
+        other.registration.clientID = "app_of_its_own"
+        #expect(other.credentialIssuer?.hasSuffix(" app_of_its_own") == true && endpoints.credentialIssuer == nil)
+        let text = #"{"version":1,"client_id":"app_of_its_own","tokens":{"access_token":"a"}}"#
+        let mine = try Credential(serialized: Secret(text), for: CredentialOrigin(other))
+        #expect(mine.serialized().text.contains(#""client_id":"app_of_its_own""#))
+        for (document, origin) in [
+            (text, CredentialOrigin.chatGPT), (#"{"version":1,"tokens":{"access_token":"a"}}"#, mine.origin),
+        ] {
+            #expect {
+                _ = try Credential(serialized: Secret(document), for: origin)
+            } throws: { error in
+                guard case .foreign? = error as? CredentialStoreError else { return false }
+                return true
+            }
+        }
+    }
+
     @Test func unknownMembersComeBackToo() throws {
         let text =
             #"{"later":1e400,"version":1,"tokens":{"x":null,"access_token":"a"},"later":[{}],"grant":"imported"}"#

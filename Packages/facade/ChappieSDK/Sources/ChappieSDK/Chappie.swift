@@ -8,9 +8,11 @@ public import Logging
 /// On Linux these are libcurl for the network, the Secret Service for credentials, and the desktop's notifications.
 /// Use the initialisers of `ChappieAuthSession` and `ChappieClient` to bring other adapters.
 ///
-/// Sessions and clients with the same configuration and `store:` share one credential manager, so that a token is
-/// refreshed once and not once per object. Two stores are the same if they name the same place, if they are one object,
-/// or if they are `Hashable` and equal.
+/// Sessions and clients with the same `store:` and the same slot (service, account, access group, issuer, backend and
+/// OAuth client) share one credential manager, so that a token is refreshed once and not once per object, and a sign-out
+/// reaches all of them. The first of them decides over which network tokens are renewed, and when the keyring can be
+/// read. Two stores are the same if they name the same place, if they are one object, or if they are `Hashable` and
+/// equal; see ``ChappieCredentialStorage/custom(_:)`` for others.
 ///
 /// A `logger:` gets messages at level `debug`: why tokens are renewed, and why a turn waited, was sent again or changed
 /// to server-sent events. No message has a token or a part of the conversation. Without a logger nothing is logged. The

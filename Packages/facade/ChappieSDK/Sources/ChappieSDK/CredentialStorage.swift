@@ -3,6 +3,7 @@ import ChappieCrypto
 import ChappieFiles
 import ChappieKeychainLinux
 import FoundationEssentials
+import Synchronization
 
 /// The place in which ``Chappie`` stores credentials: ``keyring`` unless the program chooses another place.
 ///
@@ -18,11 +19,12 @@ public struct ChappieCredentialStorage: Sendable {
         case memory
         /// Two places with equal identities and folders are the same.
         case encryptedFile(Result<EncryptedFileCredentialStore, CredentialStoreError>, ChappiePassphrase.Identity)
-        case custom(any CredentialStore)
+        case custom(any CredentialStore, Identity)
     }
 
     let place: Place
     private static let sharedMemory = ChappieEphemeralCredentialStore()
+    private static let lastNumber = Atomic(0)
 
     /// The keyring of the login session, over the Secret Service. The configuration's `keychainAccessibility` says when
     /// it can be read. The default.
@@ -60,8 +62,21 @@ public struct ChappieCredentialStorage: Sendable {
     }
 
     /// Any other store. ``Chappie``'s functions also take the store itself.
+    ///
+    /// Each call with a store that is neither an object nor `Hashable` is another place, because such stores can't be
+    /// compared: give the same storage to the session and to its clients. Otherwise each of them has the credential for
+    /// itself, as if it were another process.
     public static func custom(_ store: any CredentialStore) -> ChappieCredentialStorage {
-        ChappieCredentialStorage(place: .custom(store))
+        let identity: Identity =
+            if type(of: store) is AnyClass {
+                // The manager keeps the object alive, so that no other object gets its identity meanwhile.
+                .object(ObjectIdentifier(store as AnyObject))
+            } else if let store = store as? any CredentialStore & Hashable {
+                .value(HashableStore(store: store))
+            } else {
+                .number(lastNumber.add(1, ordering: .relaxed).newValue)
+            }
+        return ChappieCredentialStorage(place: .custom(store, identity))
     }
 
     /// The store at this place. If it can't be made, every call throws the reason.
@@ -71,7 +86,7 @@ public struct ChappieCredentialStorage: Sendable {
         case .memory: Self.sharedMemory
         case .encryptedFile(.success(let store), _): store
         case .encryptedFile(.failure(let error), _): NoStore(reason: error)
-        case .custom(let store): store
+        case .custom(let store, _): store
         }
     }
 
@@ -88,24 +103,17 @@ public struct ChappieCredentialStorage: Sendable {
         case encryptedFile(directory: String?, ChappiePassphrase.Identity)
         case object(ObjectIdentifier)
         case value(HashableStore)
+        /// A storage whose store can't be compared.
+        case number(Int)
     }
 
-    /// `nil` for a value that can't be compared.
-    var identity: Identity? {
+    var identity: Identity {
         switch place {
         case .keyring: .keyring
         case .memory: .memory
         case .encryptedFile(let store, let passphrase):
             .encryptedFile(directory: (try? store.get())?.directory, passphrase)
-        case .custom(let store):
-            if type(of: store) is AnyClass {
-                // The manager keeps the object alive, so that no other object gets its identity meanwhile.
-                .object(ObjectIdentifier(store as AnyObject))
-            } else if let store = store as? any CredentialStore & Hashable {
-                .value(HashableStore(store: store))
-            } else {
-                nil
-            }
+        case .custom(_, let identity): identity
         }
     }
 

@@ -18,9 +18,10 @@ final class PlatformComposition: Sendable {
         [:])
     private let managers = Mutex<[ManagerKey: WeakManager]>([:])
 
-    /// The key of a manager: a slot with its network and endpoints, and its store.
+    /// The key of a manager. A sign-out has to reach every session and client of the credential, whatever else their
+    /// configurations differ in.
     private struct ManagerKey: Hashable, Sendable {
-        let configuration: ChappieConfiguration
+        let slot: CredentialSlot
         let store: ChappieCredentialStorage.Identity
     }
 
@@ -49,38 +50,24 @@ final class PlatformComposition: Sendable {
         }
     }
 
-    /// The manager of the configuration's slot in `storage`, which logs to `logger` if there is one.
+    /// The manager of the configuration's slot in `storage`, which logs to `logger` if there is one. The configuration
+    /// that makes it decides about its network, its accessibility and the name under which it renews tokens.
     func credentials(
         for configuration: ChappieConfiguration, in storage: ChappieCredentialStorage = .keyring, logger: Logger? = nil
     ) -> CredentialManager {
-        // A credential depends only on these; configurations with other models or harnesses share it.
-        let slot = ChappieConfiguration(
-            keychainService: configuration.keychainService, keychainAccount: configuration.keychainAccount,
-            keychainAccessGroup: configuration.keychainAccessGroup,
-            keychainAccessibility: configuration.keychainAccessibility, endpoints: configuration.endpoints,
-            network: configuration.network)
-        let manager =
-            if let identity = storage.identity {
-                managers.withLock { managers in
-                    let key = ManagerKey(configuration: slot, store: identity)
-                    if let manager = managers[key]?.manager { return manager }
-                    let manager = makeManager(for: slot, in: storage)
-                    managers = managers.filter { $0.value.manager != nil }
-                    managers[key] = WeakManager(manager: manager)
-                    return manager
-                }
-            } else {
-                makeManager(for: slot, in: storage)
-            }
+        let slot = configuration.credentialSlot
+        let key = ManagerKey(slot: slot, store: storage.identity)
+        let manager = managers.withLock { managers in
+            if let manager = managers[key]?.manager { return manager }
+            let manager = CredentialManager(
+                slot: slot, store: storage.store(configuration.keychainAccessibility),
+                transport: transports(for: configuration.network).http, endpoints: configuration.endpoints,
+                lock: storage.lock)
+            managers = managers.filter { $0.value.manager != nil }
+            managers[key] = WeakManager(manager: manager)
+            return manager
+        }
         if let logger { manager.log(to: logger) }
         return manager
-    }
-
-    private func makeManager(
-        for slot: ChappieConfiguration, in storage: ChappieCredentialStorage
-    ) -> CredentialManager {
-        CredentialManager(
-            slot: slot.credentialSlot, store: storage.store(slot.keychainAccessibility),
-            transport: transports(for: slot.network).http, endpoints: slot.endpoints, lock: storage.lock)
     }
 }

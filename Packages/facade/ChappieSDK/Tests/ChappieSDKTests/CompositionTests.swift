@@ -1,3 +1,6 @@
+import ChappieAuth
+import ChappieClient
+import ChappieCore
 import Testing
 
 @testable import ChappieSDK
@@ -18,5 +21,46 @@ import Testing
             let networks = [first, other].map { composition.transports(for: $0.network).http }
             #expect(networks[0] === networks[1])
         }
+    }
+
+    /// A sign-out has to reach all of them.
+    @Test func oneSlotHasOneManagerWhateverElseAConfigurationSays() {
+        let composition = PlatformComposition()
+        let manager = composition.credentials(for: ChappieConfiguration(keychainAccount: "one"))
+        let issuer = ChappieEndpoints.chatGPT.profile.issuer
+        let backend = ChappieEndpoints.chatGPT.profile.backend
+        let named = ChappieRegistration(originator: "other", userAgent: "other/1")
+        for same in [
+            ChappieConfiguration(
+                keychainAccount: "one", network: ChappieNetworkPolicy(deadlines: ChappieDeadlines(idle: .seconds(600)))),
+            ChappieConfiguration(keychainAccount: "one", keychainAccessibility: .afterFirstUnlockThisDeviceOnly),
+            ChappieConfiguration(
+                keychainAccount: "one",
+                endpoints: ChappieEndpoints(issuer: issuer, backend: backend, registration: named)),
+        ] {
+            #expect(composition.credentials(for: same) === manager)
+        }
+        let client = ChappieRegistration(clientID: "app_of_its_own")
+        for other in [
+            ChappieEndpoints.simulator(), ChappieEndpoints(issuer: issuer, backend: backend, registration: client),
+        ] {
+            let configuration = ChappieConfiguration(keychainAccount: "one", endpoints: other)
+            #expect(composition.credentials(for: configuration) !== manager)
+        }
+    }
+
+    private struct Values: CredentialStore {
+        func load(_ slot: CredentialSlot) -> Secret? { nil }
+        func save(_ secret: Secret, in slot: CredentialSlot) {}
+        func delete(_ slot: CredentialSlot) {}
+    }
+
+    @Test func aStorageOfAStoreThatCanNotBeComparedIsOnePlace() {
+        let composition = PlatformComposition()
+        let storage = ChappieCredentialStorage.custom(Values())
+        let managers = [storage, storage, .custom(Values())].map {
+            composition.credentials(for: ChappieConfiguration(), in: $0)
+        }
+        #expect(managers[0] === managers[1] && managers[1] !== managers[2])
     }
 }

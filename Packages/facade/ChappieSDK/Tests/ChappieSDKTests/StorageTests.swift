@@ -76,7 +76,9 @@ import Testing
         try await save(SeededAuth(), in: .memory)
         let session = Chappie.authSession(configuration: configuration, store: .memory)
         #expect(session.accountInfo?.email == "person@example.com")
-        let client = Chappie.client(configuration: configuration, store: .memory)
+        var patient = configuration
+        patient.network.deadlines.idle = .seconds(600)
+        let client = Chappie.client(configuration: patient, store: .memory)
         #expect(try await client.accountInfo().email == "person@example.com")
         let other = ChappieConfiguration(keychainAccount: "\(UUID())")
         #expect(await Chappie.loadedAuthSession(configuration: other, store: .memory).state == .signedOut)

@@ -19,10 +19,13 @@ public struct Authorization: Sendable {
     private let manager: CredentialManager
     /// The account of the requests; `nil` for the account that is signed in when a request begins.
     private let account: ChappieAccountInfo?
+    /// The program that the requests name. Programs with one sign-in may have names of their own.
+    private let program: ChappieRegistration
 
-    init(manager: CredentialManager, account: ChappieAccountInfo?) {
+    init(manager: CredentialManager, account: ChappieAccountInfo?, program: ChappieRegistration) {
         self.manager = manager
         self.account = account
+        self.program = program
     }
 
     /// The only origin to which the header fields of ``authorized(_:)`` may be sent.
@@ -68,13 +71,12 @@ public struct Authorization: Sendable {
 
     private func headerFields(for access: AccessToken) throws -> HTTPFields {
         guard let accountID = access.credential.accountID else { throw AuthorizationError.missingAccountID }
-        let registration = manager.endpoints.registration
         var fields: HTTPFields = [:]
         fields[.authorization] = "Bearer \(access.credential.accessToken.text)"
         fields[.chatGPTAccountID] = accountID
         if access.account.isFedRAMPAccount { fields[.fedRAMP] = "true" }
-        fields[.originator] = registration.originator
-        fields[.userAgent] = registration.userAgent
+        fields[.originator] = program.originator
+        fields[.userAgent] = program.userAgent
         return fields
     }
 

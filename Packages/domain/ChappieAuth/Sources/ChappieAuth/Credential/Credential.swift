@@ -1,11 +1,13 @@
 @_spi(ChappieInternals) import ChappieCore
 
-/// The issuer that granted a credential, and the backend that it is for.
+/// The issuer that granted a credential, the OAuth client that it was granted to, and the backend that it is for.
 ///
-/// A credential is refreshed and revoked at this issuer alone, and sent to this backend alone.
+/// A credential is refreshed and revoked at this issuer alone, by this client alone (RFC 6749, 6: the refresh token is
+/// bound to it), and sent to this backend alone.
 struct CredentialOrigin: Sendable, Hashable {
     let issuer: String
     let backend: String
+    let client: String
 
     static let chatGPT = CredentialOrigin(ChappieEndpoints.chatGPT)
 
@@ -13,16 +15,22 @@ struct CredentialOrigin: Sendable, Hashable {
         let issuer = endpoints.profile.issuer
         self.issuer = Origin(issuer).map { "\($0)\(issuer.path())" } ?? issuer.absoluteString
         backend = Origin(endpoints.profile.backend)?.description ?? endpoints.profile.backend.absoluteString
+        client = endpoints.registration.clientID
     }
 
-    /// Reads the members of a stored document. Without them it belongs to the default issuer and backend.
+    /// Reads the members of a stored document. Without them it belongs to the default issuer, backend and client.
     fileprivate init(_ document: ChappieJSONObject) {
         issuer = UntrustedText.token(document["issuer"]?.string, limit: 2048) ?? Self.chatGPT.issuer
         backend = UntrustedText.token(document["backend"]?.string, limit: 2048) ?? Self.chatGPT.backend
+        client = UntrustedText.token(document["client_id"]?.string, limit: 2048) ?? Self.chatGPT.client
     }
 
-    /// The part of a slot that names this origin; `nil` for the default, whose slot had no such part from the start.
-    var slotName: String? { self == .chatGPT ? nil : "\(issuer) \(backend)" }
+    /// The part of a slot that names this origin; `nil` for the default, whose slot had no such part from the start. It
+    /// has a third word only for another client than the default one.
+    var slotName: String? {
+        if self == .chatGPT { return nil }
+        return "\(issuer) \(backend)" + (client == Self.chatGPT.client ? "" : " \(client)")
+    }
 }
 
 /// The tokens of one sign-in.
@@ -139,7 +147,7 @@ extension Credential {
     private static let documentVersion = 1
     private static let maximumDocumentSize = 1 << 20
     private static let knownMembers: Set = [
-        "version", "grant", "issuer", "backend", "tokens", "last_refresh", "earliest_refresh",
+        "version", "grant", "issuer", "backend", "client_id", "tokens", "last_refresh", "earliest_refresh",
     ]
     private static let knownTokenMembers: Set = ["id_token", "access_token", "refresh_token", "account_id"]
 
@@ -154,6 +162,7 @@ extension Credential {
         document["grant"] = grant.map { .string($0) }
         document["issuer"] = .string(origin.issuer)
         document["backend"] = .string(origin.backend)
+        if origin.client != CredentialOrigin.chatGPT.client { document["client_id"] = .string(origin.client) }
         document["tokens"] = .object(ChappieJSONObject(members: tokens.members + unknownTokenMembers.members))
         document["last_refresh"] = lastRefresh.map { .string($0.ISO8601Format()) }
         document["earliest_refresh"] = earliestRefresh.map { .string($0.ISO8601Format()) }
@@ -180,8 +189,10 @@ extension Credential {
         let found = CredentialOrigin(document)
         guard found == origin else {
             throw .foreign(
-                "it was granted by \(found.issuer) for \(found.backend), and this program is set up for "
-                    + "\(origin.issuer) and \(origin.backend)")
+                found.client == origin.client
+                    ? "it was granted by \(found.issuer) for \(found.backend), and this program is set up for "
+                        + "\(origin.issuer) and \(origin.backend)"
+                    : "it was granted to the OAuth client \(found.client), and this program is \(origin.client)")
         }
         self.accessToken = accessToken
         self.origin = origin

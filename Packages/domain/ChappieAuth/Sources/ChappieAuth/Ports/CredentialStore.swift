@@ -8,8 +8,8 @@ public struct CredentialSlot: Sendable, Hashable, Codable {
     public let account: String
     /// Lets several programs share one item. Linux stores it as an attribute and does not enforce it.
     public let accessGroup: String?
-    /// Names the issuer and the backend of the credential; `nil` for the default ones. A store must separate slots that
-    /// differ only in this.
+    /// Names the issuer, the backend and the OAuth client of the credential; `nil` for the default ones. A store must
+    /// separate slots that differ only in this.
     public let issuer: String?
 
     /// Makes a slot with these names.
