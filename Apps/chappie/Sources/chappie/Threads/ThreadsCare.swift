@@ -35,13 +35,14 @@ extension Threads {
         static let configuration = CommandConfiguration(
             commandName: "verify", abstract: "Read every thread and report damage (exit status 65 if there is any).",
             discussion: """
-                --repair rebuilds the search index, which loses nothing. chappie threads salvage saves the readable parts \
-                of a damaged thread. With --json: {"problems":[…]}.
+                --repair rebuilds the search index, which loses nothing, and accepts the threads that are there if each is \
+                whole and some are missing or older than they were. chappie threads salvage saves the readable parts of a \
+                damaged thread. With --json: {"problems":[…]}.
                 """)
 
         @OptionGroup var options: GlobalOptions
 
-        @Flag(help: "Rebuild the search index.")
+        @Flag(help: "Rebuild the search index, and accept the threads that are there.")
         var repair = false
 
         func run(in program: Program) async throws {

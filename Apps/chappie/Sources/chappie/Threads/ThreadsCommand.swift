@@ -109,7 +109,8 @@ struct Threads: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "search", abstract: "Find threads in which all of some words occur, best first.",
             discussion: """
-                Case and accents don't matter, and the last word may be the beginning of one. Archived threads are found \
+                What you said, the model answered, and tools were given and gave. Case and accents don't matter, and the last \
+                word may be the beginning of one. Words that follow one another: '"like these"'. Archived threads are found \
                 too. With --json: {"hits":[{"thread":{…},"excerpt":…,"date":…},…]}.
                 """)
 

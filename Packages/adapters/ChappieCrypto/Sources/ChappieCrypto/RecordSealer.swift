@@ -2,14 +2,14 @@ import COpenSSL
 public import ChappieAuth
 
 /// Seals records with one key, for a store that keeps many of them. Three keys are derived from it, each for one use:
-/// encryption, the digests of words, the name of the key.
+/// encryption, the tags of rows, the name of the key.
 @_spi(ChappieInternals) public struct RecordSealer: Sendable {
     /// The 32 bytes from which the other keys are derived.
     public let key: Secret
     /// Identifies the key without revealing it. Positive.
     public let id: Int
     private let encryption: Secret
-    private let words: Secret
+    private let rows: Secret
 
     /// The number of bytes of a key.
     public static let keyCount = Libcrypto.keyCount
@@ -26,9 +26,9 @@ public import ChappieAuth
         precondition(key.count == Self.keyCount, "A record sealer needs a key of 32 bytes.")
         let derive = try MessageAuthenticator(key)
         self.key = key
-        encryption = Secret(try derive.code(of: "chappie records: encryption"))
-        words = Secret(try derive.code(of: "chappie records: words"))
-        let name = try derive.code(of: "chappie records: id")
+        encryption = Secret(try derive.code(of: Array("chappie records: encryption".utf8)))
+        rows = Secret(try derive.code(of: Array("chappie records: rows".utf8)))
+        let name = try derive.code(of: Array("chappie records: id".utf8))
         id = name.prefix(4).reduce(0) { $0 << 8 | Int($1) } | 1 << 32
     }
 
@@ -47,10 +47,10 @@ public import ChappieAuth
         try Libcrypto.open(sealed, key: encryption, authenticating: context)
     }
 
-    /// Digests of words, which only the owner of this key can make.
+    /// Makes tags of rows, which only the owner of this key can make.
     ///
     /// - Throws: `failed` if libcrypto fails.
-    public func wordDigests() throws(CredentialStoreError) -> MessageAuthenticator { try MessageAuthenticator(words) }
+    public func rowTags() throws(CredentialStoreError) -> MessageAuthenticator { try MessageAuthenticator(rows) }
 
     /// SHA-256 (FIPS 180-4), which detects damage but no forgery: for records that are not encrypted.
     ///
@@ -60,7 +60,7 @@ public import ChappieAuth
     }
 }
 
-/// HMAC-SHA256 (FIPS 198-1) of many short messages with one key. Only one task at a time may use it.
+/// HMAC-SHA256 (FIPS 198-1) of many messages with one key. Only one task at a time may use it.
 @_spi(ChappieInternals) public final class MessageAuthenticator {
     private let context: OpaquePointer
 
@@ -93,8 +93,7 @@ public import ChappieAuth
     /// The code of a message: 32 bytes.
     ///
     /// - Throws: `failed` if libcrypto fails.
-    public func code(of message: some StringProtocol) throws(CredentialStoreError) -> [UInt8] {
-        let message = Array(message.utf8)
+    public func code(of message: [UInt8]) throws(CredentialStoreError) -> [UInt8] {
         var code = [UInt8](repeating: 0, count: Libcrypto.digestCount)
         var count = 0
         // Without a new key, libcrypto starts again with the present key.

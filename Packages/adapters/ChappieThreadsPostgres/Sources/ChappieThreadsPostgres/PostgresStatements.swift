@@ -33,7 +33,9 @@ extension PostgresSchema {
     ) throws(ChappieThreadStoreError) -> [PostgresStatement]? {
         guard let last = words.words.last, query.limit > 0 else { return nil }
         // Words are letters and digits, and can't hold a quote.
-        let sought = (words.words.dropLast().map { "'\($0)'" } + ["'\(last)':*"]).joined(separator: " & ")
+        let phrases = words.phrases.map { phrase in "(" + phrase.map { "'\($0)'" }.joined(separator: " <-> ") + ")" }
+        let end = words.endsWithBeginning ? "'\(last)':*" : "'\(last)'"
+        let sought = (words.words.dropLast().map { "'\($0)'" } + [end] + phrases).joined(separator: " & ")
         var since = Int.min
         if let date = query.since {
             since = try milliseconds(of: date)

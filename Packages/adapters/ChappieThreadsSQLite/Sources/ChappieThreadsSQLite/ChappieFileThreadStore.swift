@@ -10,15 +10,14 @@ import Synchronization
 ///
 /// Several processes may use one folder at once, from several machines if its file system is a network's and keeps locks:
 /// there SQLite's rollback journal takes the place of its log, and an append takes longer. After ``append(_:to:at:)`` has returned, its records survive a crash
-/// and a power cut. An append costs the same however long the thread is. Deleted records are overwritten; only the
-/// words of a deleted thread may stay in a large index for a while (digests of words, with encryption), since 8 MiB of
-/// it are cleaned at once.
+/// and a power cut. An append costs the same however long the thread is. Deleted records are overwritten in the database,
+/// as are their words; its log is cut, not overwritten.
 ///
 /// **Encrypted** are every record, title and preview, with AES-256-GCM, bound to their thread, position and kind, so
-/// that records that were exchanged, moved or cut off by hand are noticed (`damaged`). The search index holds keyed
-/// digests of words. Not encrypted are the threads' ids, and the positions, kinds, dates and sizes of records; the
-/// index also shows which records have words in common. An old copy of the whole file in the file's place is not
-/// noticed.
+/// that records that were exchanged, moved or cut off by hand are noticed (`damaged`), as are a thread that was put back to
+/// an earlier state and a deleted one that was put back, when the threads are listed or verified. The words for searches
+/// are encrypted as well. Not encrypted are the threads' ids, and the positions, kinds, dates and sizes of records. An old
+/// copy of the whole file in the file's place is not noticed.
 ///
 /// The key is kept by a `CredentialStore`: the keyring, as a rule. Without it the threads are gone.
 ///
@@ -181,7 +180,7 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
                     try database.reseal(from: start, protection)
                 }
             }
-            try await perform(facts, protection) { database, _ throws(StoreError) in try database.tidyIndex() }
+            try await perform(facts, protection) { database, _ throws(StoreError) in database.giveRoomBack() }
             try await keys.save([sealers[0]])
             keptKeys.withLock { $0 = nil }
         }
@@ -197,10 +196,18 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
         }
     }
 
-    /// Rebuilds the search index after ``verify()`` found it damaged; the threads must be whole.
+    /// Rebuilds the search index after ``verify()`` found it damaged, in small steps between which other processes can work,
+    /// without what can't be read. If each thread is whole by itself, but some are missing or are older than they were, it
+    /// accepts those that are there.
     public func rebuildIndex() async throws(ChappieThreadStoreError) {
         guard let facts = try await opened() else { return }
-        try await perform(facts) { database, protection throws(StoreError) in try database.rebuildIndex(protection) }
+        try await perform(facts) { database, protection throws(StoreError) in try database.clearIndex(protection) }
+        var next: Int? = 0
+        while let start = next {
+            next = try await perform(facts) { database, protection throws(StoreError) in
+                try database.fillIndex(from: start, protection)
+            }
+        }
     }
 
     /// The ids of the threads that can be read at least in part, even if ``summaries()`` can't list them.
@@ -323,6 +330,8 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
     ) async throws(StoreError) -> Output {
         try await onDisk { database throws(StoreError) in
             guard let database else { preconditionFailure("The database was opened before.") }
+            // Sizes are read without the key.
+            if protection.isSealed == facts.isSealed { try database.upgrade(protection) }
             return try work(database, protection)
         }
     }

@@ -4,15 +4,17 @@
 
 /// The database of a thread store. Synchronous, for one thread at a time.
 ///
-/// Form 1 of the file (`user_version`):
-/// - `store`: one row. `key` names the key that new records are sealed with, `state` holds how many threads there are.
+/// Form 2 of the file (`user_version`):
+/// - `store`: one row. `key` names the key that new records are sealed with, `state` holds how many threads there are, how
+///   often they were changed, and the sum of the tags of their rows.
 /// - `threads`: a row for each. `count` is the number of its records, `summary` the sealed summary, which belongs to
 ///   this count.
 /// - `records`: `id` is the thread's number · 2³² + the position: records of a thread are neighbours.
-/// - `search`: FTS5, with the ids of the records.
+/// - `record_words`: the sealed words of records, with the ids of these.
 ///
-/// Not encrypted are ids of threads, positions, kinds, dates, sizes, and with encryption the digests of words: they
-/// show which records share words, but not the words.
+/// Not encrypted are ids of threads, positions, kinds, dates and sizes.
+///
+/// Form 1 had the digests of words in `search` (FTS5), and the number of threads alone in `state`.
 final class ThreadDatabase {
     /// The facts about a database that a store needs before it can use it.
     struct Facts: Sendable, Hashable {
@@ -26,15 +28,19 @@ final class ThreadDatabase {
 
     /// "CHPT".
     private static let application = 0x4348_5054
-    private static let form = 1
+    private static let form = 2
+    /// The form of this file; an older one until ``upgrade(_:)``.
+    private var form: Int
 
-    static let searchTable = "CREATE VIRTUAL TABLE search USING fts5(words, beginnings, tokenize = 'ascii')"
+    static let wordsTable =
+        "CREATE TABLE record_words (id INTEGER PRIMARY KEY, key INTEGER NOT NULL, body BLOB NOT NULL)"
+    /// By their names.
     private static let tables = [
+        wordsTable,
         """
         CREATE TABLE records
         (id INTEGER PRIMARY KEY, kind TEXT NOT NULL, date INTEGER NOT NULL, key INTEGER NOT NULL, body BLOB NOT NULL)
         """,
-        searchTable,
         "CREATE TABLE store (id TEXT NOT NULL, key INTEGER NOT NULL, state BLOB NOT NULL)",
         """
         CREATE TABLE threads
@@ -57,7 +63,7 @@ final class ThreadDatabase {
             let schema = try database.rows(
                 """
                 SELECT sql FROM sqlite_schema WHERE type IN ('trigger', 'view')
-                OR type = 'table' AND name IN ('records', 'search', 'store', 'threads') ORDER BY name
+                OR type = 'table' AND name IN ('record_words', 'records', 'store', 'threads') ORDER BY name
                 """,
                 read: { $0.text(0) })
             return (
@@ -70,7 +76,8 @@ final class ThreadDatabase {
             throw .damaged(thread: nil, "the file is not a database of threads")
         }
         guard form <= Self.form else { throw .tooNew(found: form, known: Self.form) }
-        guard form == Self.form, schema == Self.tables else {
+        // The words came with form 2.
+        guard form == Self.form ? schema == Self.tables : form == 1 && schema == Array(Self.tables.dropFirst()) else {
             throw .damaged(thread: nil, "the tables have another form than this program gave them")
         }
         let stores = try database.rows("SELECT id, key FROM store", read: { ($0.text(0), $0.integer(1)) })
@@ -79,6 +86,7 @@ final class ThreadDatabase {
         }
         facts = Facts(id: store.0, isSealed: store.1 != ThreadProtection.plainKey)
         self.database = database
+        self.form = form
         try Self.chooseJournal(of: database, on: fileSystem)
         for setting in [
             "temp_store = MEMORY", "secure_delete = ON", "trusted_schema = OFF",
@@ -126,7 +134,8 @@ final class ThreadDatabase {
         if fileSystem == .local { try database.run("PRAGMA journal_mode = WAL") }
         try database.run("PRAGMA synchronous = EXTRA")
         let state = try protection.seal(
-            bytes(of: 0), with: protection.currentKey, for: .store(database: facts.id))
+            State(key: protection.currentKey).bytes(form: form), with: protection.currentKey,
+            for: .store(database: facts.id))
         try database.transaction { () throws(StoreError) in
             try database.run("PRAGMA application_id = \(application)")
             try database.run("PRAGMA user_version = \(form)")
@@ -140,23 +149,141 @@ final class ThreadDatabase {
         return made
     }
 
-    private static func bytes(of number: Int) -> [UInt8] { withUnsafeBytes(of: number.littleEndian, Array.init) }
+    // MARK: State
 
-    /// The key that new records are sealed with, and the number of threads, checked.
-    func state(_ protection: ThreadProtection) throws(StoreError) -> (key: Int, threads: Int) {
+    /// The facts about all threads, which an old row in one place doesn't fit.
+    struct State {
+        /// The key that new records are sealed with.
+        var key: Int
+        /// How many threads there are.
+        var threads = 0
+        /// How often threads were changed.
+        var changes = 0
+        /// The sum of the tags of their rows.
+        var sum = SIMD4<UInt64>.zero
+
+        init(key: Int) { self.key = key }
+
+        init?(_ bytes: [UInt8], key: Int, form: Int) {
+            self.key = key
+            func number(at start: Int) -> Int { bytes[start..<start + 8].reversed().reduce(0) { $0 << 8 | Int($1) } }
+            guard bytes.count == (form == 1 ? 8 : 48) else { return nil }
+            threads = number(at: 0)
+            guard form > 1 else { return }
+            changes = number(at: 8)
+            sum = SIMD4(littleEndian: bytes[16...])
+        }
+
+        func bytes(form: Int) -> [UInt8] {
+            let bytes = [threads, changes].flatMap { withUnsafeBytes(of: $0.littleEndian, Array.init) }
+            return form == 1 ? Array(bytes.prefix(8)) : bytes + sum.littleEndianBytes
+        }
+    }
+
+    /// The state, checked.
+    func state(_ protection: ThreadProtection) throws(StoreError) -> State {
+        // A newer program may have changed the form since this one opened the file.
+        let form = try database.integer("PRAGMA user_version")
+        guard form <= Self.form else { throw .tooNew(found: form, known: Self.form) }
         let rows = try database.rows("SELECT key, state FROM store", read: { ($0.integer(0), $0.bytes(1)) })
         guard let (key, sealed) = rows.first else { throw .damaged(thread: nil, "the entry of the store is missing") }
         guard protection.knows(key) else {
             throw .wrongKey("they were encrypted with another key than the stored one")
         }
-        guard let state = try protection.open(sealed, with: key, for: .store(database: facts.id)), state.count == 8
+        guard let bytes = try protection.open(sealed, with: key, for: .store(database: facts.id)),
+            let state = State(bytes, key: key, form: form)
         else { throw .damaged(thread: nil, "the entry of the store was changed") }
-        return (key, state.reversed().reduce(0) { $0 << 8 | Int($1) })
+        return state
     }
 
-    func setState(_ threads: Int, _ protection: ThreadProtection, key: Int) throws(StoreError) {
-        let state = try protection.seal(Self.bytes(of: threads), with: key, for: .store(database: facts.id))
-        try database.run("UPDATE store SET key = ?, state = ?", .integer(key), .bytes(state))
+    func setState(_ state: State, _ protection: ThreadProtection) throws(StoreError) {
+        var state = state
+        state.changes &+= 1
+        let sealed = try protection.seal(state.bytes(form: form), with: state.key, for: .store(database: facts.id))
+        try database.run("UPDATE store SET key = ?, state = ?", .integer(state.key), .bytes(sealed))
+    }
+
+    /// The tag of a row of `threads`: its part of the sum.
+    func tag(of entry: Entry, _ tags: ThreadProtection.RowTags) throws(StoreError) -> SIMD4<UInt64> {
+        try tags.tag(
+            of: entry.summary, for: .summary(database: facts.id, thread: entry.id, count: entry.count), entry.key)
+    }
+
+    func sum(of entries: [Entry], _ protection: ThreadProtection) throws(StoreError) -> SIMD4<UInt64> {
+        let tags = ThreadProtection.RowTags(protection)
+        var sum = SIMD4<UInt64>.zero
+        for entry in entries { sum &+= try tag(of: entry, tags) }
+        return sum
+    }
+
+    private static func check(_ count: Int, against state: State) throws(StoreError) {
+        guard count == state.threads else {
+            throw .damaged(thread: nil, "\(count) threads are there, but \(state.threads) were stored")
+        }
+    }
+
+    /// Checks the entries, which are all of them, against the state.
+    func check(_ entries: [Entry], against state: State, _ protection: ThreadProtection) throws(StoreError) {
+        try Self.check(entries.count, against: state)
+        guard form > 1 else { return }
+        guard try state.sum == sum(of: entries, protection) else {
+            throw .damaged(
+                thread: nil,
+                """
+                one is older than it was, or was deleted and is back, although each is whole by itself; restore a backup, or \
+                accept them as they are by a repair
+                """)
+        }
+    }
+
+    // MARK: Older forms
+
+    /// Gives a file of an older form the present one, in one step, after which older programs refuse it. A thread that is
+    /// damaged stays as it is.
+    func upgrade(_ protection: ThreadProtection) throws(StoreError) {
+        guard form < Self.form else { return }
+        // A state that is damaged is named by what needs it.
+        try unlessDamaged { () throws(StoreError) in
+            try database.transaction { () throws(StoreError) in try upgradeInside(protection) }
+            form = Self.form
+            giveRoomBack()
+        }
+    }
+
+    private func upgradeInside(_ protection: ThreadProtection) throws(StoreError) {
+        // Another process may have been faster.
+        guard try database.integer("PRAGMA user_version") == 1 else { return }
+        var state = try state(protection)
+        try database.run(Self.wordsTable)
+        let entries = reachableEntries()
+        state.sum = try sum(of: entries, protection)
+        for entry in entries {
+            try unlessDamaged { () throws(StoreError) in
+                _ = try checkedSummary(in: entry, protection)
+                for position in 0..<entry.count { try renewWords(of: entry.first | position, in: entry, protection) }
+            }
+        }
+        // A table that is damaged may refuse to go; nothing reads it again.
+        try unlessDamaged { () throws(StoreError) in try database.run("DROP TABLE search") }
+        let sealed = try protection.seal(
+            state.bytes(form: Self.form), with: state.key, for: .store(database: facts.id))
+        try database.run("UPDATE store SET state = ?", .bytes(sealed))
+        try database.run("PRAGMA user_version = \(Self.form)")
+    }
+
+    /// Runs `body`, of which damage is no failure.
+    func unlessDamaged(_ body: () throws(StoreError) -> Void) throws(StoreError) {
+        do throws(StoreError) {
+            try body()
+        } catch {
+            guard case .damaged = error else { throw error }
+        }
+    }
+
+    /// The room of what was deleted goes back to the disk, and it leaves the log as well; another process may be in the way.
+    func giveRoomBack() {
+        try? database.run("PRAGMA incremental_vacuum")
+        try? database.run("PRAGMA wal_checkpoint(TRUNCATE)")
     }
 
     // MARK: Threads
@@ -171,24 +298,21 @@ final class ThreadDatabase {
         let key: Int
         let summary: [UInt8]
 
-        init(_ row: SQLiteRow) {
-            number = row.integer(0)
-            id = row.text(1)
-            count = row.integer(2)
-            key = row.integer(3)
-            summary = row.bytes(4)
-        }
-
         /// The ids of its records.
         var first: Int { number << 32 }
         var last: Int { first | 0xFFFF_FFFF }
+    }
+
+    static func entry(in row: SQLiteRow) -> Entry {
+        Entry(
+            number: row.integer(0), id: row.text(1), count: row.integer(2), key: row.integer(3), summary: row.bytes(4))
     }
 
     /// The entry that the index finds under this id. Its caller checks it against the id, because the row's own id may
     /// be damaged.
     func entry(of thread: String) throws(StoreError) -> Entry? {
         var entry = try database.rows(
-            "SELECT \(Entry.columns) FROM threads WHERE id = ?", .text(thread), read: Entry.init
+            "SELECT \(Entry.columns) FROM threads WHERE id = ?", .text(thread), read: Self.entry
         ).first
         entry?.id = thread
         return entry
@@ -196,12 +320,12 @@ final class ThreadDatabase {
 
     func entry(numbered number: Int) throws(StoreError) -> Entry? {
         try database.rows(
-            "SELECT \(Entry.columns) FROM threads WHERE number = ?", .integer(number), read: Entry.init
+            "SELECT \(Entry.columns) FROM threads WHERE number = ?", .integer(number), read: Self.entry
         ).first
     }
 
     func entries() throws(StoreError) -> [Entry] {
-        try database.rows("SELECT \(Entry.columns) FROM threads NOT INDEXED", read: Entry.init)
+        try database.rows("SELECT \(Entry.columns) FROM threads NOT INDEXED", read: Self.entry)
     }
 
     /// `nil` if the entry differs from the entry that was written for the thread `id`.
@@ -233,10 +357,11 @@ final class ThreadDatabase {
 
     func summaries(_ protection: ThreadProtection) throws(StoreError) -> [ChappieThreadSummary] {
         try database.snapshot { () throws(StoreError) in
-            let expected = try state(protection).threads
+            let state = try state(protection)
+            let entries = try entries()
             var summaries: [ChappieThreadSummary] = []
-            for entry in try entries() { summaries.append(try checkedSummary(in: entry, protection)) }
-            guard summaries.count == expected else { throw Self.missingThreads(summaries.count, of: expected) }
+            for entry in entries { summaries.append(try checkedSummary(in: entry, protection)) }
+            try check(entries, against: state, protection)
             return summaries
         }
     }
@@ -245,9 +370,9 @@ final class ThreadDatabase {
     func readableSummaries(_ protection: ThreadProtection) throws(StoreError) -> ChappieReadableThreads {
         try database.snapshot { () throws(StoreError) in
             var found = ChappieReadableThreads()
-            var expected: Int?
+            var known: State?
             do throws(StoreError) {
-                expected = try state(protection).threads
+                known = try state(protection)
             } catch {
                 guard case .damaged = error else { throw error }
                 found.problems.append(error)
@@ -261,8 +386,13 @@ final class ThreadDatabase {
                     found.problems.append(error)
                 }
             }
-            if let expected, entries.count != expected {
-                found.problems.append(Self.missingThreads(entries.count, of: expected))
+            // A row that is damaged does not fit the sum, and is named already.
+            if let known, found.problems.isEmpty || entries.count != known.threads {
+                do throws(StoreError) {
+                    try check(entries, against: known, protection)
+                } catch {
+                    found.problems.append(error)
+                }
             }
             return found
         }
@@ -281,8 +411,9 @@ final class ThreadDatabase {
 
     /// Called if a thread is not found: damage to its id or to the index of ids must not look like its absence.
     private func searchForLost(_ thread: String, _ protection: ThreadProtection) throws(StoreError) {
-        let (entries, expected) = (try entries(), try state(protection).threads)
-        guard entries.count == expected else { throw Self.missingThreads(entries.count, of: expected) }
+        let entries = try entries()
+        // The sum would let damage of another thread count as this one's.
+        try Self.check(entries.count, against: state(protection))
         for entry in entries where try summary(in: entry, as: entry.id, protection) == nil {
             guard try summary(in: entry, as: thread, protection) == nil else {
                 throw .damaged(thread: thread, "its entry has the name of another thread")
@@ -291,10 +422,6 @@ final class ThreadDatabase {
         guard !entries.contains(where: { $0.id == thread }) else {
             throw .damaged(thread: thread, "the index of threads does not lead to it")
         }
-    }
-
-    static func missingThreads(_ count: Int, of expected: Int) -> StoreError {
-        .damaged(thread: nil, "\(count) threads are there, but \(expected) were stored")
     }
 
     // MARK: Records
@@ -363,45 +490,89 @@ final class ThreadDatabase {
         for date in [thread.createdAt, thread.updatedAt] { _ = try Self.milliseconds(of: date) }
         let size = bodies.reduce(0) { $0 + $1.count }
         guard size <= limit else { throw .full(bytes: size, limit: limit) }
+        let place = try database.snapshot { () throws(StoreError) in
+            (key: try state(protection).key, number: try number(for: thread.id))
+        }
+        var rows = try sealed(records, bodies, into: place.number, of: thread.id, place.key, protection)
         try database.transaction { () throws(StoreError) in
-            let (key, threads) = try state(protection)
+            var state = try state(protection)
+            let key = state.key
             let known = try entry(of: thread.id)
             if let known { _ = try checkedSummary(in: known, protection) }
             let actual = known?.count ?? 0
             guard actual == position else { throw .conflict(thread: thread.id, expected: position, actual: actual) }
-            let number =
-                if let known { known.number } else {
-                    try database.integer("SELECT coalesce(max(number), 0) + 1 FROM threads")
-                }
+            // Another process may have begun a thread, or changed the key, since then.
+            let number = try number(for: thread.id)
+            if key != place.key || number != place.number {
+                rows = try sealed(records, bodies, into: number, of: thread.id, key, protection)
+            }
             let count = position + records.count
-            let summary = try seal(thread, count: count, key, protection)
+            let entry = Entry(
+                number: number, id: thread.id, count: count, key: key,
+                summary: try seal(thread, count: count, key, protection))
             try database.run(
                 """
                 INSERT INTO threads VALUES (?, ?, ?, ?, ?)
                 ON CONFLICT (number) DO UPDATE SET count = excluded.count, key = excluded.key, summary = excluded.summary
                 """,
-                .integer(number), .text(thread.id), .integer(count), .integer(key), .bytes(summary))
-            for (record, body) in zip(records, bodies) {
-                try insert(record, body, into: number << 32 | record.position, of: thread.id, key, protection)
-            }
-            if known == nil { try setState(threads &+ 1, protection, key: key) }
+                .integer(number), .text(thread.id), .integer(count), .integer(key), .bytes(entry.summary))
+            for row in rows { try insert(row) }
+            let tags = ThreadProtection.RowTags(protection)
+            if let known { state.sum &-= try tag(of: known, tags) } else { state.threads &+= 1 }
+            state.sum &+= try tag(of: entry, tags)
+            try setState(state, protection)
             let bytes = try bytesUsed()
             guard bytes <= limit else { throw .full(bytes: bytes, limit: limit) }
         }
     }
 
-    func insert(
+    /// The number of a thread, or the one that it would get.
+    private func number(for thread: String) throws(StoreError) -> Int {
+        if let known = try entry(of: thread) { return known.number }
+        return try database.integer("SELECT coalesce(max(number), 0) + 1 FROM threads")
+    }
+
+    /// A row of `records`, and the words for `record_words` if it has text.
+    struct SealedRecord {
+        let id: Int
+        let kind: String
+        let date: Int
+        let key: Int
+        let body: [UInt8]
+        let words: [UInt8]?
+    }
+
+    private func sealed(
+        _ records: [ChappieThreadRecord], _ bodies: [[UInt8]], into number: Int, of thread: String, _ key: Int,
+        _ protection: ThreadProtection
+    ) throws(StoreError) -> [SealedRecord] {
+        var rows: [SealedRecord] = []
+        for (record, body) in zip(records, bodies) {
+            let id = number << 32 | record.position
+            rows.append(try sealed(record, body, into: id, of: thread, key, protection))
+        }
+        return rows
+    }
+
+    func sealed(
         _ record: ChappieThreadRecord, _ body: [UInt8], into id: Int, of thread: String, _ key: Int,
         _ protection: ThreadProtection
-    ) throws(StoreError) {
+    ) throws(StoreError) -> SealedRecord {
         let date = try Self.milliseconds(of: record.date)
         let context = ThreadProtection.Context.record(
             database: facts.id, thread: thread, position: record.position, kind: record.kind.rawValue, date: date)
+        var words: [UInt8]?
+        if let text = record.searchableText { words = try self.words(of: text, as: id, key, protection) }
+        return SealedRecord(
+            id: id, kind: record.kind.rawValue, date: date, key: key,
+            body: try protection.seal(body, with: key, for: context), words: words)
+    }
+
+    func insert(_ row: SealedRecord) throws(StoreError) {
         try database.run(
-            "INSERT INTO records VALUES (?, ?, ?, ?, ?)", .integer(id), .text(record.kind.rawValue), .integer(date),
-            .integer(key), .bytes(try protection.seal(body, with: key, for: context)))
-        guard let text = record.searchableText else { return }
-        try index(text, as: id, key, protection)
+            "INSERT INTO records VALUES (?, ?, ?, ?, ?)", .integer(row.id), .text(row.kind), .integer(row.date),
+            .integer(row.key), .bytes(row.body))
+        if let words = row.words { try insertWords(words, of: row.id, row.key) }
     }
 
     /// - Throws: `unavailable` for a date that would come back changed.
@@ -413,7 +584,7 @@ final class ThreadDatabase {
 
     func delete(_ thread: String, _ protection: ThreadProtection) throws(StoreError) {
         let isGone = try database.transaction { () throws(StoreError) in
-            let (key, threads) = try state(protection)
+            var state = try state(protection)
             guard let entry = try entryToDelete(thread) else {
                 try searchForLost(thread, protection)
                 return false
@@ -425,18 +596,21 @@ final class ThreadDatabase {
                 throw .damaged(thread: thread, "its place is another thread's")
             }
             let ids = (SQLiteValue.integer(entry.first), SQLiteValue.integer(entry.last))
-            try database.run("DELETE FROM search WHERE rowid BETWEEN ? AND ?", ids.0, ids.1)
-            // FTS5 only marks entries as deleted; they go when it merges its parts. At most 8 MiB of that at once.
-            try database.run("INSERT INTO search (search, rank) VALUES ('merge', -2000)")
+            let isWhole = try summary(in: entry, as: thread, protection) != nil
+            try database.run("DELETE FROM record_words WHERE id BETWEEN ? AND ?", ids.0, ids.1)
             try database.run("DELETE FROM records WHERE id BETWEEN ? AND ?", ids.0, ids.1)
             try database.run("DELETE FROM threads WHERE number = ?", .integer(entry.number))
-            try setState(threads &- 1, protection, key: key)
+            state.threads &-= 1
+            // The part that a damaged row had in the sum is not known.
+            if isWhole {
+                state.sum &-= try tag(of: entry, ThreadProtection.RowTags(protection))
+            } else {
+                state.sum = try sum(of: entries(), protection)
+            }
+            try setState(state, protection)
             return true
         }
-        guard isGone else { return }
-        // The room goes back to the disk, and what was deleted leaves the log as well; another process may be in the way.
-        try? database.run("PRAGMA incremental_vacuum")
-        try? database.run("PRAGMA wal_checkpoint(TRUNCATE)")
+        if isGone { giveRoomBack() }
     }
 
     /// The entry of the thread, also if its row has an id that the index of ids does not have.
@@ -459,9 +633,6 @@ final class ThreadDatabase {
 
     /// The pages of the database that hold something: the log, which is small and soon empty again, does not count.
     private func bytesUsed() throws(StoreError) -> Int {
-        // FTS5 keeps what is new in memory until a savepoint makes it write.
-        try database.run("SAVEPOINT written")
-        try database.run("RELEASE written")
         let pages = try database.integer("PRAGMA page_count") - database.integer("PRAGMA freelist_count")
         return pages * (try database.integer("PRAGMA page_size"))
     }

@@ -53,6 +53,7 @@ struct ThreadProtection: Sendable {
         case store(database: String)
         case summary(database: String, thread: String, count: Int)
         case record(database: String, thread: String, position: Int, kind: String, date: Int)
+        case words(database: String, record: Int)
 
         /// With lengths, so that no two contexts give the same bytes.
         fileprivate func bytes(_ key: Int) -> [UInt8] {
@@ -62,6 +63,7 @@ struct ThreadProtection: Sendable {
                 Self.bytes(["summary", database, thread], [count, key])
             case .record(let database, let thread, let position, let kind, let date):
                 Self.bytes(["record", database, thread, kind], [position, date, key])
+            case .words(let database, let record): Self.bytes(["words", database], [record, key])
             }
         }
 
@@ -77,81 +79,41 @@ struct ThreadProtection: Sendable {
         }
     }
 
-    // MARK: Words
+    // MARK: The sum
 
-    /// The longest beginning of a word that the index has, in characters.
-    private static let longestBeginning = 12
+    /// Makes the tags of rows, whose sum is in the store's state. Only the owner of the key can make them; without a key
+    /// they are checksums.
+    final class RowTags {
+        private let protection: ThreadProtection
+        private var authenticators: [Int: MessageAuthenticator] = [:]
 
-    /// A text's words as the index has them. With encryption: their digests, and in the second column the digests of
-    /// all beginnings of words; each once and sorted, so that nothing of the text's order and repetitions is left.
-    func terms(of text: String, with key: Int) throws(StoreError) -> (words: String, beginnings: String) {
-        let words = Set(ChappieThreadWords(text).words)
-        guard isSealed else { return (words.sorted().joined(separator: " "), "") }
-        let digests = try Digests(self, key)
-        var beginnings: Set<Substring> = []
-        for word in words {
-            for end in word.indices.dropFirst().prefix(Self.longestBeginning) { beginnings.insert(word[..<end]) }
+        init(_ protection: ThreadProtection) { self.protection = protection }
+
+        /// The tag of a row that was sealed with `key`; zero for a key that is not known.
+        func tag(of row: [UInt8], for context: Context, _ key: Int) throws(StoreError) -> SIMD4<UInt64> {
+            let bytes = context.bytes(key) + row
+            let code = try cryptographic { () throws(CredentialStoreError) -> [UInt8]? in
+                if let known = authenticators[key] { return try known.code(of: bytes) }
+                guard let sealer = protection.sealers.first(where: { $0.id == key }) else {
+                    return protection.knows(key) ? try RecordSealer.checksum(of: bytes) : nil
+                }
+                let authenticator = try sealer.rowTags()
+                authenticators[key] = authenticator
+                return try authenticator.code(of: bytes)
+            }
+            return code.map { SIMD4(littleEndian: $0[...]) } ?? .zero
         }
-        return (
-            try digests.all(words, as: "word"), try digests.all(beginnings, as: "beginning")
-        )
+    }
+}
+
+extension SIMD4<UInt64> {
+    /// Of 32 bytes.
+    init(littleEndian bytes: ArraySlice<UInt8>) {
+        self.init()
+        for (offset, byte) in bytes.prefix(32).enumerated() { self[offset / 8] |= UInt64(byte) << (offset % 8 * 8) }
     }
 
-    /// The words as a query of FTS5, which finds every record that has them, and maybe other records.
-    func query(_ words: [String]) throws(StoreError) -> String? {
-        guard let last = words.last else { return nil }
-        guard isSealed else {
-            return words.dropLast().map { "\"\($0)\" " }.joined() + "\"\(last)\" *"
-        }
-        var alternatives: [String] = []
-        for sealer in sealers {
-            let digests = try Digests(self, sealer.id)
-            var terms: [String] = []
-            for word in words.dropLast() {
-                let digest = try digests.one(word, as: "word")
-                terms.append("words : \(digest)")
-            }
-            let word = try digests.one(last, as: "word")
-            let beginning = try digests.one(last.prefix(Self.longestBeginning), as: "beginning")
-            terms.append("(words : \(word) OR beginnings : \(beginning))")
-            alternatives.append("(" + terms.joined(separator: " AND ") + ")")
-        }
-        return alternatives.joined(separator: " OR ")
-    }
-
-    /// Forty bits of an HMAC in eight characters: enough to find a record by, since a hit is looked at before it is given.
-    private struct Digests {
-        private let authenticator: MessageAuthenticator
-
-        init(_ protection: ThreadProtection, _ key: Int) throws(StoreError) {
-            guard let sealer = protection.sealers.first(where: { $0.id == key }) else {
-                throw .wrongKey("the index was made with another key")
-            }
-            authenticator = try cryptographic { () throws(CredentialStoreError) in try sealer.wordDigests() }
-        }
-
-        func one(_ word: some StringProtocol, as role: String) throws(StoreError) -> String {
-            let code = try cryptographic { () throws(CredentialStoreError) in
-                try authenticator.code(of: "\(role) \(word)")
-            }
-            // Letters and digits that no case folding changes; a query's operators are written in capitals.
-            var bits = code.prefix(5).reduce(0 as UInt64) { $0 << 8 | UInt64($1) }
-            var text = ""
-            for _ in 0..<8 {
-                text.unicodeScalars.append(Unicode.Scalar(Self.alphabet[Int(bits & 31)]))
-                bits >>= 5
-            }
-            return text
-        }
-
-        func all(_ words: some Sequence<some StringProtocol>, as role: String) throws(StoreError) -> String {
-            var digests: [String] = []
-            for word in words { digests.append(try one(word, as: role)) }
-            return digests.sorted().joined(separator: " ")
-        }
-
-        private static let alphabet = Array("abcdefghijklmnopqrstuvwxyz234567".utf8)
-    }
+    var littleEndianBytes: [UInt8] { (0..<32).map { UInt8(truncatingIfNeeded: self[$0 / 8] >> ($0 % 8 * 8)) } }
 }
 
 /// libcrypto fails for lack of memory alone.

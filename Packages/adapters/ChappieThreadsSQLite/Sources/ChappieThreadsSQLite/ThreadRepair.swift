@@ -33,16 +33,23 @@ extension ThreadDatabase {
     func reseal(from start: Int, _ protection: ThreadProtection) throws(StoreError) -> Int? {
         let key = protection.currentKey
         return try database.transaction { () throws(StoreError) in
-            let state = try state(protection)
-            // Other processes read which key to seal with in the transaction in which they append.
-            if state.key != key { try setState(state.threads, protection, key: key) }
+            var state = try state(protection)
             let old = try database.rows(
-                "SELECT \(Entry.columns) FROM threads WHERE key <> ? LIMIT 256", .integer(key), read: Entry.init)
+                "SELECT \(Entry.columns) FROM threads WHERE key <> ? LIMIT 256", .integer(key), read: Self.entry)
+            let tags = ThreadProtection.RowTags(protection)
             for entry in old {
-                let summary = try checkedSummary(in: entry, protection)
+                let summary = try seal(checkedSummary(in: entry, protection), count: entry.count, key, protection)
+                let new = Entry(number: entry.number, id: entry.id, count: entry.count, key: key, summary: summary)
                 try database.run(
-                    "UPDATE threads SET key = ?, summary = ? WHERE number = ?", .integer(key),
-                    .bytes(try seal(summary, count: entry.count, key, protection)), .integer(entry.number))
+                    "UPDATE threads SET key = ?, summary = ? WHERE number = ?", .integer(key), .bytes(summary),
+                    .integer(entry.number))
+                state.sum &-= try tag(of: entry, tags)
+                state.sum &+= try tag(of: new, tags)
+            }
+            // Other processes read which key to seal with in the transaction in which they append.
+            if state.key != key || !old.isEmpty {
+                state.key = key
+                try setState(state, protection)
             }
             guard old.isEmpty else { return start }
             let next = try database.rows(
@@ -62,35 +69,58 @@ extension ThreadDatabase {
         guard let entry = try entry(numbered: id >> 32), let record = try record(id, of: entry.id, protection) else {
             throw .damaged(thread: nil, "there is a record without its thread")
         }
+        let row = try sealed(record, record.body.serializedBytes(), into: id, of: entry.id, key, protection)
         try database.run("DELETE FROM records WHERE id = ?", .integer(id))
-        try database.run("DELETE FROM search WHERE rowid = ?", .integer(id))
-        try insert(record, record.body.serializedBytes(), into: id, of: entry.id, key, protection)
+        try insert(row)
     }
 
-    /// Writes the index for searches from the records.
-    func rebuildIndex(_ protection: ThreadProtection) throws(StoreError) {
+    // MARK: The index
+
+    /// Empties the index for searches, and accepts the threads that are there if each is whole.
+    func clearIndex(_ protection: ThreadProtection) throws(StoreError) {
         try database.transaction { () throws(StoreError) in
-            _ = try state(protection)
-            try database.run("DROP TABLE search")
-            try database.run(Self.searchTable)
-            for entry in try entries() {
-                _ = try checkedSummary(in: entry, protection)
-                for position in 0..<entry.count {
-                    let id = entry.first | position
-                    guard let text = try record(id, of: entry.id, protection)?.searchableText else { continue }
-                    // Not always the current one: a rotation may be under way.
-                    let key = try database.integer("SELECT key FROM records WHERE id = ?", .integer(id))
-                    try index(text, as: id, key, protection)
-                }
+            var state = try state(protection)
+            try database.run("DROP TABLE record_words")
+            try database.run(Self.wordsTable)
+            try unlessDamaged { () throws(StoreError) in
+                let entries = try entries()
+                for entry in entries { _ = try checkedSummary(in: entry, protection) }
+                state.threads = entries.count
+                state.sum = try sum(of: entries, protection)
             }
+            try setState(state, protection)
         }
     }
 
-    /// Removes the entries that FTS5 has only marked as deleted.
-    func tidyIndex() throws(StoreError) {
-        try database.run("INSERT INTO search (search) VALUES ('optimize')")
-        try? database.run("PRAGMA incremental_vacuum")
-        try? database.run("PRAGMA wal_checkpoint(TRUNCATE)")
+    /// Writes the words of a few records into the index; those of damaged ones stay out of it.
+    ///
+    /// - Parameter start: The id to begin at; 0 at first.
+    /// - Returns: The id at which to continue; `nil` at the end.
+    func fillIndex(from start: Int, _ protection: ThreadProtection) throws(StoreError) -> Int? {
+        try database.transaction { () throws(StoreError) in
+            _ = try state(protection)
+            let next = try database.rows(
+                "SELECT id, length(body) FROM records WHERE id >= ? ORDER BY id LIMIT 256", .integer(start),
+                read: { (id: $0.integer(0), size: $0.integer(1)) })
+            var room = 8 << 20
+            for (id, size) in next {
+                room -= size
+                try unlessDamaged { () throws(StoreError) in
+                    if let entry = try entry(numbered: id >> 32) { try renewWords(of: id, in: entry, protection) }
+                }
+                if room < 0 { return id &+ 1 }
+            }
+            return next.last.map { $0.id &+ 1 }
+        }
+    }
+
+    /// Writes the words of a record anew, with the key that the record has: a rotation may be under way.
+    func renewWords(of id: Int, in entry: Entry, _ protection: ThreadProtection) throws(StoreError) {
+        try unlessDamaged { () throws(StoreError) in
+            guard let text = try record(id, of: entry.id, protection)?.searchableText else { return }
+            let key = try database.integer("SELECT key FROM records WHERE id = ?", .integer(id))
+            try insertWords(words(of: text, as: id, key, protection), of: id, key)
+        }
     }
 
     // MARK: Damage
@@ -110,24 +140,29 @@ extension ThreadDatabase {
             let words = try database.rows("PRAGMA integrity_check(20)", read: { $0.text(0) })
             for word in words where word != "ok" { problems.append(.damaged(thread: nil, "SQLite says: \(word)")) }
         }
-        try note { () throws(StoreError) in
-            try database.run("INSERT INTO search (search) VALUES ('integrity-check')")
-        }
         var entries: [Entry] = []
+        var isWhole = true
         try note { () throws(StoreError) in
             entries = try self.entries()
-            let expected = try state(protection).threads
-            guard entries.count == expected else { throw Self.missingThreads(entries.count, of: expected) }
+            let state = try state(protection)
+            for entry in entries where try summary(in: entry, as: entry.id, protection) == nil { isWhole = false }
+            // A row that is damaged does not fit the sum, and is named below.
+            if isWhole || entries.count != state.threads { try check(entries, against: state, protection) }
         }
         for entry in entries {
             try note { () throws(StoreError) in
                 for record in try records(of: entry.id, from: 0, protection) {
                     guard let text = record.searchableText else { continue }
-                    let id = SQLiteValue.integer(entry.first | record.position)
+                    let id = entry.first | record.position
                     let found = try database.rows(
-                        "SELECT words FROM search WHERE rowid = ?", id, read: { $0.text(0) })
-                    let key = try database.integer("SELECT key FROM records WHERE id = ?", id)
-                    guard try found == [protection.terms(of: text, with: key).words] else {
+                        "SELECT key, body FROM record_words WHERE id = ?", .integer(id),
+                        read: { (key: $0.integer(0), body: $0.bytes(1)) }
+                    ).first
+                    let context = ThreadProtection.Context.words(database: facts.id, record: id)
+                    let known = try found.flatMap { found throws(StoreError) in
+                        try protection.open(found.body, with: found.key, for: context)
+                    }
+                    guard known == ThreadWordList(of: text).bytes else {
                         throw .damaged(thread: entry.id, "a search would not find its record \(record.position)")
                     }
                 }
@@ -168,7 +203,7 @@ extension ThreadDatabase {
     }
 
     func reachableEntries() -> [Entry] {
-        reachable("SELECT \(Entry.columns) FROM threads NOT INDEXED ORDER BY number", read: Entry.init).map(\.value)
+        reachable("SELECT \(Entry.columns) FROM threads NOT INDEXED ORDER BY number", read: Self.entry).map(\.value)
     }
 
     /// The rows of a statement, by the number in their first column. If a row in the middle can't be read, the result

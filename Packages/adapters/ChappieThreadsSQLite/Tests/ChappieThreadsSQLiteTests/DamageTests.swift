@@ -162,7 +162,7 @@ struct DamageTests {
     @Test(arguments: everyProtection) func theIndexIsMadeAnew(_ protection: FileProtection) async throws {
         let place = try Place()
         try await place.store(protection).say(["an elephant", "a giraffe"], in: "a")
-        try RawDatabase(place.database).run("DELETE FROM search WHERE rowid = 1 << 32")
+        try RawDatabase(place.database).run("DELETE FROM record_words WHERE id = 1 << 32")
         let store = place.store(protection)
         #expect(try await store.search(ChappieThreadQuery("elephant")).isEmpty)
         #expect("\(try await store.verify())".contains("a search would not find its record 0"))

@@ -17,6 +17,7 @@ import ChappieRuntime
 /// `ThreadStoreWriter append DIRECTORY PROTECTION NAME [shared]`, as on a file system of a network if it is `shared`: prints `ready`, then appends one record after the other to the
 /// thread `shared` and to the thread NAME in turns, and prints `THREAD POSITION NUMBER` after each, until it is killed.
 /// `ThreadStoreWriter rotate DIRECTORY PROTECTION`: prints `ready`, gives the store one new key after the other.
+/// `ThreadStoreWriter list DIRECTORY PROTECTION`: prints `ready`, then lists the threads.
 /// `ThreadStoreWriter full DIRECTORY PROTECTION BYTES`: appends until the disk is full, or a file has BYTES where that is
 /// not 0; looks whether everything is there; prints the error.
 /// `ThreadStoreWriter mask DIRECTORY PROTECTION OCTAL`: appends one record under this file mode creation mask.
@@ -40,6 +41,9 @@ enum ThreadStoreWriter {
                 try await store.rotateKey()
                 say("rotated")
             }
+        case "list":
+            say("ready")
+            _ = try await store.summaries()
         case "full": try await fill(store, arguments[2], arguments[3], limit: rlim_t(arguments[4]) ?? 0)
         default:
             umask(mode_t(arguments[4], radix: 8) ?? 0)

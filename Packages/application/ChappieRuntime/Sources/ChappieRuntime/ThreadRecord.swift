@@ -64,17 +64,25 @@ public struct ChappieThreadRecord: Sendable, Hashable {
     /// The id of the turn that the record is about.
     public var turnID: String? { body["turn"]?.string }
 
-    /// The text that a search looks at: words of the user and of the model, and titles. `nil` for other records.
+    /// The text that a search looks at: words of the user and of the model, what tools were given and gave, summaries of
+    /// reasoning and of the conversation, and titles. `nil` for other records.
     public var searchableText: String? {
-        if kind == .renamed { return body["title"]?.string }
-        let items: [ChappieJSON] =
+        let texts: [String] =
             switch kind {
-            case .turnStarted: body["messages"]?.array ?? []
-            case .turnFinished: (body["items"]?.array ?? []).filter { $0["role"]?.string == "assistant" }
+            case .renamed: [body["title"]?.string].compactMap(\.self)
+            case .turnStarted: (body["messages"]?.array ?? []).flatMap(Self.texts)
+            case .toolsCalled, .turnFinished: (body["items"]?.array ?? []).flatMap(Self.texts)
+            case .compacted: [body["context"]?["summary"]?.string].compactMap(\.self)
             default: []
             }
-        let texts = items.flatMap { $0["content"]?.array ?? [] }.compactMap { $0["text"]?.string }
         return texts.isEmpty ? nil : texts.joined(separator: "\n")
+    }
+
+    /// The texts of an item: of a message, a call of a tool, its output, or of reasoning.
+    private static func texts(of item: ChappieJSON) -> [String] {
+        let parts = ["content", "summary", "output"].flatMap { item[$0]?.array ?? [] }
+        return ["name", "arguments", "input", "output"].compactMap { item[$0]?.string }
+            + parts.compactMap { $0["text"]?.string }
     }
 }
 

@@ -67,8 +67,8 @@ public protocol ChappieThreadStore: Sendable {
 
 /// A search in threads.
 public struct ChappieThreadQuery: Sendable, Hashable, Codable {
-    /// The words that must occur in one record, in any order. Case and accents don't matter; the last word may be the
-    /// beginning of one.
+    /// The words that must occur in one record, in any order; between quotation marks (`"`) in this one. Case and accents
+    /// don't matter; the last word may be the beginning of one, unless it is between quotation marks.
     public var text: String
     /// Only records from this moment on. Default: all.
     public var since: Date?

@@ -5,6 +5,10 @@ import ChappieCore
 public struct ChappieThreadWords: Sendable, Hashable {
     /// The words in order, doubled ones included; a word longer than 64 bytes is cut into pieces.
     public let words: [String]
+    /// Those of a query's words that must follow one another.
+    public private(set) var phrases: [[String]] = []
+    /// Whether the last word of a query may be the beginning of a word.
+    public private(set) var endsWithBeginning = true
 
     /// The words of a text.
     public init(_ text: String) {
@@ -41,15 +45,33 @@ public struct ChappieThreadWords: Sendable, Hashable {
     /// A longer word is cut into pieces of this many bytes.
     private static let longest = 64
 
-    /// The words of a query; the last one may be the beginning of a word.
-    public init(query: String) { self.init(query) }
+    /// The words of a query: between two quotation marks (`"`) a phrase, whose words must follow one another. The last word
+    /// may be the beginning of one, unless it is in a phrase.
+    public init(query: String) {
+        let parts = query.split(separator: "\"" as Character, omittingEmptySubsequences: false)
+        var words: [String] = []
+        for (index, part) in parts.enumerated() {
+            let found = Self(String(part)).words
+            // A mark without its other one means nothing.
+            let isPhrase = index % 2 == 1 && index < parts.count - 1
+            if isPhrase, !found.isEmpty { phrases.append(found) }
+            if !found.isEmpty { endsWithBeginning = !isPhrase }
+            words += found
+        }
+        self.words = words
+    }
 
-    /// Whether all of these words occur in `text`, the last one maybe as a beginning. No words occur nowhere.
+    /// Whether all of these words occur in `text`, the last one maybe as a beginning, and the phrases as they are. No words
+    /// occur nowhere.
     public func occur(in text: String) -> Bool {
         guard let last = words.last else { return false }
         let found = Self(text).words
         let all = Set(found)
-        return words.dropLast().allSatisfy(all.contains) && found.contains { $0.hasPrefix(last) }
+        return words.dropLast().allSatisfy(all.contains)
+            && (endsWithBeginning ? found.contains { $0.hasPrefix(last) } : all.contains(last))
+            && phrases.allSatisfy { phrase in
+                found.indices.contains { found[$0...].starts(with: phrase) }
+            }
     }
 
     /// The surroundings of the first word in `text` that is among these, as one line of at most `limit` characters.

@@ -1,0 +1,99 @@
+import ChappieCore
+import ChappieRuntime
+import ChappieThreadsSQLite
+import Foundation
+import TestFixtures
+import Testing
+
+/// Searches, and what the index holds.
+struct SearchTests {
+    @Test(arguments: everyProtection) func phrasesAndBeginningsAreFound(_ protection: FileProtection) async throws {
+        let store = try Place().store(protection)
+        let word = String(repeating: "long", count: 12)
+        let texts = ["one two three two four", "two one three", "one", "on \(word)er", "Ünïcode \(word)est and on"]
+        for (number, text) in texts.enumerated() { try await store.say([text], in: "t\(number)") }
+        for (query, expected) in [
+            ("one two", [0, 1]), ("\"one two\"", [0]), ("\"two one\" thr", [1]), ("\"two four\"", [0]),
+            ("\"one three\"", [1]), ("\"on\"", [3, 4]), ("on", [0, 1, 2, 3, 4]), ("\"o", [0, 1, 2, 3, 4]),
+            ("\"tw\" one", []), ("\"\"", []), ("\"one two", [0, 1]), ("uni", [4]), (word, [3, 4]), (word + "es", [4]),
+            (word + "er on", [3]), ("one three two four", [0]),
+        ] as [(String, [Int])] {
+            let found = try await store.search(ChappieThreadQuery(query)).map(\.thread.id).sorted()
+            #expect(found == expected.map { "t\($0)" }, "\(query)")
+        }
+    }
+
+    @Test func whatToolsWereGivenAndGaveAndSummariesAreFound() async throws {
+        let store = try Place().store()
+        try await store.say(["question"], in: "one")
+        let call: ChappieJSON = [
+            "type": "function_call", "name": "read_file", "arguments": #"{"path":"giraffe.txt"}"#, "call_id": "c",
+        ]
+        let reasoning: ChappieJSON = [
+            "type": "reasoning", "summary": [["type": "summary_text", "text": "An okapi, perhaps"]],
+            "encrypted_content": "secretplatypus",
+        ]
+        let output: ChappieJSON = ["type": "function_call_output", "call_id": "c", "output": "an elephant"]
+        let answer: ChappieJSON = [
+            "type": "message", "role": "assistant", "content": [["type": "output_text", "text": "a wombat"]],
+        ]
+        try await store.add(.toolsCalled, ["turn": "turn-0", "items": [reasoning, call]], to: "one")
+        try await store.add(.turnFinished, ["turn": "turn-0", "items": [output, answer]], to: "one")
+        try await store.add(.compacted, ["context": ["items": [], "summary": "about a zebra"]], to: "one")
+        for (query, position) in [
+            ("giraffe", 1), ("read_file", 1), ("okapi", 1), ("elephant", 2), ("wombat", 2), ("zebra", 3),
+        ] {
+            #expect(try await store.search(ChappieThreadQuery(query)).map(\.position) == [position], "\(query)")
+        }
+        #expect(try await store.search(ChappieThreadQuery("secretplatypus")).isEmpty)
+    }
+
+    /// Two messages with the same words, and one with others, look alike but for their size.
+    @Test func theIndexDoesNotTellWhichRecordsShareWords() async throws {
+        let place = try Place()
+        try await place.store().say(["an elephant", "an elephant", "a giraffe!!"], in: "one")
+        let raw = try RawDatabase(place.database)
+        let bodies = try (0..<3).map {
+            try raw.text("SELECT hex(body) FROM record_words WHERE id = 1 << 32 | \($0)")
+        }
+        let parts = bodies.map { body in
+            Set((0..<body.count / 8).map { body.dropFirst($0 * 8).prefix(8) })
+        }
+        #expect(Set(bodies).count == 3 && parts[0].isDisjoint(with: parts[1]) && parts[0].isDisjoint(with: parts[2]))
+    }
+
+    @Test func theIndexTakesAtMostSixTenthsOfTheText() async throws {
+        let place = try Place()
+        // English, as it is written about this project.
+        let root = (0..<6).reduce(URL(filePath: #filePath)) { url, _ in url.deletingLastPathComponent() }.path
+        let pages = try ["README.md", "ARCHITECTURE.md", "SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md"].map {
+            String(decoding: try Files.read(root + "/" + $0), as: UTF8.self)
+        }
+        var text = Substring(pages.joined(separator: "\n"))
+        var texts: [String] = []
+        while !text.isEmpty {
+            // A question is shorter than its answer.
+            let size = texts.count % 2 == 0 ? 400 : 2200
+            texts.append(String(text.prefix(size)))
+            text = text.dropFirst(size)
+        }
+        try await place.store().say(texts, in: "one")
+        let size = try #require(Int(try RawDatabase(place.database).text("SELECT sum(length(body)) FROM record_words")))
+        let ratio = Double(size) / Double(texts.reduce(0) { $0 + $1.utf8.count })
+        print("measured: the index takes \(ratio) of \(texts.count) texts")
+        #expect(ratio <= 0.6)
+    }
+
+    @Test(arguments: everyProtection) func changedWordsHideNothing(_ protection: FileProtection) async throws {
+        let place = try Place()
+        try await place.store(protection).say(["an elephant", "a giraffe"], in: "one")
+        for change in ["body = zeroblob(40)", "key = 77"] {
+            try RawDatabase(place.database).run("UPDATE record_words SET \(change) WHERE id = 1 << 32")
+            let store = place.store(protection)
+            #expect(try await store.search(ChappieThreadQuery("elephant")).map(\.position) == [0])
+            #expect("\(try await store.verify())".contains("a search would not find its record 0"))
+            try await store.rebuildIndex()
+            #expect(try await store.verify().isEmpty)
+        }
+    }
+}
