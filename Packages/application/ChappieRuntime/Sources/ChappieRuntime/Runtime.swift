@@ -38,6 +38,8 @@ public actor ChappieRuntime: ChappieConversation {
     private var isClientReady = false
     /// The turn of this runtime, and how often it had been resumed when it began.
     private var own: (turn: String, resumptions: Int) = ("", 0)
+    /// The calls of that turn that this program has begun.
+    private var ownCalls: Set<String> = []
 
     /// A runtime of a client and a store.
     ///
@@ -193,6 +195,7 @@ public actor ChappieRuntime: ChappieConversation {
             do {
                 try await append(events)
                 own = (id, 0)
+                ownCalls = []
                 tell(.started(request.messages, model: model), id)
                 return (id, .new(request))
             } catch {
@@ -215,8 +218,9 @@ public actor ChappieRuntime: ChappieConversation {
         let context = thread.context
         let work = try turn.remainder(in: context, decisions)
         await makeClientReady(context)
-        try await append([(.turnResumed, ["turn": .string(turn.id), "decisions": Records.json(decisions)])])
+        try await append([(.turnResumed, ["turn": .string(turn.id)])])
         own = (turn.id, turn.resumptions + 1)
+        ownCalls = []
         tell(.started(turn.messages, model: turn.model), turn.id)
         return (turn.id, work)
     }
@@ -245,7 +249,8 @@ public actor ChappieRuntime: ChappieConversation {
             use(try ChappieThread(id: known.id, records: more))
         } else if !more.isEmpty {
             for record in more { thread?.add(record) }
-            isClientReady = false
+            // A new name does not change the conversation: its connection and the user's approvals stay.
+            if !more.allSatisfy({ [.renamed, .archived, .unarchived].contains($0.kind) }) { isClientReady = false }
         }
     }
 
@@ -271,9 +276,10 @@ public actor ChappieRuntime: ChappieConversation {
                 return false
             }
             guard other == nil || other == id && position > 0 else { return false }
-            // Another program continues the turn: this one does no more for it, except that results of tools are
-            // recorded.
-            if anywhere, events.first?.kind != .toolFinished,
+            // Another program continues the turn: this one does no more for it, except that results of calls that it
+            // has begun are recorded.
+            let result: ChappieToolExecutionResult? = Records.value(events.first?.body["result"])
+            if anywhere, result.map({ !ownCalls.contains($0.call.callID) }) ?? true,
                 let turn = thread?.turns.last(where: { $0.id == own.turn }),
                 events.first?.body["turn"]?.string == turn.id, turn.resumptions != own.resumptions
             {
@@ -313,6 +319,7 @@ public actor ChappieRuntime: ChappieConversation {
             return
         }
         try await add(entry.kind, entry.body)
+        if case .running(let calls) = step { ownCalls.formUnion(calls.map(\.callID)) }
         // Another account signed in meanwhile: both processes continue with the thread's items for that account.
         if case .finished(let turn) = step, let earlier, earlier != turn.accountID {
             isClientReady = false

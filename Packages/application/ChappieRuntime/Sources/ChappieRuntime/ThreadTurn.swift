@@ -113,6 +113,8 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
         case .toolFinished:
             guard let result: ChappieToolExecutionResult = Records.value(body["result"]) else { return }
             change(result.call.callID) {
+                // The user said no in one program when another had run the call.
+                guard !$0.hasStarted || ![.denied, .answered].contains(result.outcome) else { return }
                 $0.call = result.call
                 $0.result = result
             }

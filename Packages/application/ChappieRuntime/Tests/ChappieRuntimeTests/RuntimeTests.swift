@@ -525,7 +525,38 @@ struct RuntimeTests {
         #expect(try await redacting.records(of: id, from: 0).count == 2)
     }
 
+    @Test func argumentsThatTheUserEditedAreRedactedAsWell() async throws {
+        let model = Model(.calls([("pay", #"{"name":"Bob"}"#)]), .text("done"))
+        let tool = ChappieHostTool(name: "pay", description: "Pays.", policy: .ask) { ChappieToolResult(output: $0.arguments) }
+        let redacting = ChappieRedactingThreadStore(wrapping: store) { $0.replacing("Alice", with: "‹name›") }
+        let runtime = model.client(tools: [tool]) { _ in .deferred }.runtime(store: redacting)
+        do {
+            _ = try await runtime.send("pay it")
+            Issue.record("the turn did not wait")
+        } catch ChappieClientError.approvalPending {}
+        let decision = ChappieApprovalDecision.approved(arguments: ["name": "Alice"])
+        try await runtime.resumeTurn(decisions: ["call_1_0": decision])
+        let id = try #require(store.summaries().first?.id)
+        let stored = try store.records(of: id, from: 0).map { $0.body.serialized() }.joined()
+        #expect(!stored.contains("Alice") && stored.contains("‹name›"))
+    }
+
     // MARK: Two programs, and what goes wrong
+
+    @Test func aNewNameFromElsewhereTakesNoApprovalAway() async throws {
+        let model = Model(.calls([("pay", "{}")]), .text("one"), .calls([("pay", "{}")]), .text("two"))
+        let tool = ChappieHostTool(name: "pay", description: "Pays.", policy: .ask) { _ in "paid" }
+        let questions = Mutex(0)
+        let runtime = model.client(tools: [tool]) { _ in
+            questions.withLock { $0 += 1 }
+            return .approved(scope: .session)
+        }.runtime(store: store)
+        try await runtime.send("pay it")
+        try await store.rename(try #require(await runtime.currentThread?.id), to: "Payments")
+        #expect(try await runtime.send("again") == "two")
+        #expect(await runtime.currentThread?.summary.title == "Payments")
+        #expect(questions.withLock(\.self) == 1)
+    }
 
     @Test func aTurnThatAnotherProgramTookOverRunsItsToolsThere() async throws {
         let gate = ScriptedGate()
@@ -552,6 +583,46 @@ struct RuntimeTests {
         #expect(runs.withLock { $0 } == ["second"])
         let kept = try ChappieThread(id: id, records: store.records(of: id, from: 0))
         #expect(kept.turns.map(\.status) == [.finished] && kept.context.messages.count == 2)
+    }
+
+    @Test func aNoThatComesLateDoesNotReplaceWhatTheToolHasDone() async throws {
+        let answering = ScriptedGate()
+        let asked = ScriptedGate()
+        let model = Model(.calls([("pay", "{}")]), .waiting(answering, "by the second"))
+        let tool = ChappieHostTool(name: "pay", description: "Pays.", policy: .ask) { _ in "paid" }
+        let first = model.client(tools: [tool]) { _ in
+            try? await asked.pass()
+            return .denied(reason: "No.")
+        }.runtime(store: store)
+        let asking = Task { try await first.send("pay it") }
+        await asked.reached()
+        let id = try #require(store.summaries().first?.id)
+        let second = model.client(tools: [tool]) { _ in .approved() }.runtime(store: store)
+        try await second.openThread(id)
+        let resuming = Task { try await second.resumeTurn() }
+        await answering.reached()
+        // The tool has run there, and that program asks the model; the user says no here.
+        asked.open()
+        do {
+            _ = try await asking.value
+            Issue.record("the first program went on")
+        } catch {
+            #expect(error as? ChappieRuntimeError == .turnTakenOver)
+        }
+        let records = try store.records(of: id, from: 0)
+        #expect(try outcomes(records) == [.succeeded])
+        // Nor in a thread that an earlier version has written.
+        let index = try #require(records.firstIndex { $0.kind == .toolFinished })
+        let body = records[index].body.serialized().replacing("succeeded", with: "denied")
+        let late = ChappieThreadRecord(
+            position: records.count, kind: .toolFinished, date: records[index].date, body: try ChappieJSON(parsing: body))
+        #expect(try outcomes(records + [late]) == [.succeeded])
+        answering.open()
+        #expect(try await resuming.value.outputText == "by the second")
+
+        func outcomes(_ records: [ChappieThreadRecord]) throws -> [ChappieToolExecutionResult.Outcome?] {
+            try ChappieThread(id: id, records: records).turns[0].toolCalls.map(\.result?.outcome)
+        }
     }
 
     @Test func aResumeThatFailsTakesNothingAway() async throws {
