@@ -110,7 +110,7 @@ class Simulator(Counterpart):
             scenario = self.write("scenario.json", json.dumps({"name": "test", "settings": settings, "rules": list(rules)}))
         options = [*(["--auto-approve"] if approves else []), *(["--scenario", scenario] if scenario else [])]
         self.log, self.logged = [], threading.Condition()
-        process = self.start(program, "simulator", "--json", "--verbose", *options,
+        process = self.process = self.start(program, "simulator", "--json", "--verbose", *options,
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         line = process.stdout.readline()
         assert line, f"the simulator ended at once: {process.stderr.read()}"
@@ -123,6 +123,15 @@ class Simulator(Counterpart):
             with self.logged:
                 self.log.append(line.rstrip("\n"))
                 self.logged.notify_all()
+
+    @contextlib.contextmanager
+    def paused(self):
+        """It takes connections, and answers nothing before the end of the block."""
+        self.process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.process.send_signal(signal.SIGCONT)
 
     def wait_for_log(self, is_there, since=0, timeout=20):
         """The lines of the log from number `since` on, as soon as `is_there(lines)`."""

@@ -205,6 +205,16 @@ def test_a_tool_is_asked_for_at_the_prompt(chat, manifest):
     terminal.ends(0)
 
 
+def test_a_question_that_was_left_takes_no_line_on_a_plain_terminal(chat, manifest):
+    terminal = chat("--tools", manifest, environment={"TERM": "dumb"})
+    terminal.type('call up {"a":"b"}', "Enter")
+    terminal.shows("Run it?")
+    terminal.type("", "C-c")
+    terminal.prompts(2)
+    terminal.type("reply: this line has a reader", "Enter")
+    assert "\nthis line has a reader\n" in terminal.prompts(3)
+
+
 def test_what_was_typed_before_a_question_does_not_answer_it(chat, manifest):
     terminal = chat("--tools", manifest, deltasPerSecond=20)
     words = " ".join(f"w{number}" for number in range(40))

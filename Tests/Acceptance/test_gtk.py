@@ -288,11 +288,11 @@ def test_a_sheet_that_is_closed_leaves_nothing_running(how, window):
 
 
 def test_a_refusal_is_told_and_tried_again(window):
-    slow = {"match": {"path": "/api/accounts/deviceauth/usercode", "nth": 1}, "effect": {"delayBeforeHead": 5}}
-    window = window(size="400x640", rules=[slow])
-    window.act(BUTTON, SIGN_IN)
-    window.wait_for(BUTTON, "Cancel", "focused")
-    assert window.wait_for(DIALOG, SIGN_IN, "busy")["description"] == PREPARING
+    window = window(size="400x640")
+    with window.simulator.paused():
+        window.act(BUTTON, SIGN_IN)
+        window.wait_for(BUTTON, "Cancel", "focused")
+        assert window.wait_for(DIALOG, SIGN_IN, "busy")["description"] == PREPARING
     window.wait_for(BUTTON, "Open OpenAI", "sensitive")
     window.shoot("9-narrow-steps")
     refused = window.code
@@ -419,14 +419,14 @@ def test_the_next_user_sees_nothing_of_the_one_before_and_a_failed_sign_out_is_t
 
 def test_started_again_while_it_ends_it_stays_and_a_second_signal_ends_it_at_once(window):
     window = window(approves=True, pollInterval=0, rules=[
-        {"match": {"path": "/oauth/revoke", "nth": 1}, "effect": {"delayBeforeHead": 2 * PATIENCE}},
-        {"match": {"path": "/oauth/revoke"}, "effect": {"stall": {"beforeHead": True}}}])
+        {"match": {"path": "/oauth/revoke", "from": 2}, "effect": {"stall": {"beforeHead": True}}}])
     window.sign_in()
-    window.activate("sign-out")
-    window.wait_for(BUTTON, SIGN_IN, "focused")
-    window.desktop.press("ctrl+q")
-    wait_until(lambda: not window.widgets, "the window goes at once")
-    assert window.start().wait(20 * PATIENCE) == 0
+    with window.simulator.paused():
+        window.activate("sign-out")
+        window.wait_for(BUTTON, SIGN_IN, "focused")
+        window.desktop.press("ctrl+q")
+        wait_until(lambda: not window.widgets, "the window goes at once")
+        assert window.start().wait(20 * PATIENCE) == 0
     window.wait_for(BUTTON, SIGN_IN, "focused", "sensitive")
     window.simulator.wait_for_log(lambda log: any("/oauth/revoke 200" in line for line in log))
     window.sign_in()

@@ -1,6 +1,7 @@
 @_spi(ChappieInternals) import ChappieCore
 @_spi(ChappieInternals) import ChappieFiles
 import ChappieLineEditor
+@_spi(ChappieInternals) import ChappieProcess
 import Glibc
 
 /// A question as it stands on the screen.
@@ -45,10 +46,16 @@ struct TerminalLineReader: LineReader {
     func read(_ question: Question) async throws -> LineEditor.Entry? {
         console.clearStatus()
         try await console.drained()
-        return try await onThread { Self.ask(question.lines + question.prompt) }
+        // Wakes the thread: it must not take the next line, which is for another reader.
+        let bell = try FileDescriptor.pipe()
+        return try await withTaskCancellationHandler {
+            try await onThread { Self.ask(question.lines + question.prompt, until: bell.reader) }
+        } onCancel: {
+            withUnsafeBytes(of: UInt8(0)) { _ = write(bell.writer.number, $0.baseAddress, 1) }
+        }
     }
 
-    private static func ask(_ question: String) -> LineEditor.Entry? {
+    private static func ask(_ question: String, until bell: FileDescriptor) -> LineEditor.Entry? {
         let terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)
         guard terminal >= 0 else { return nil }
         defer { close(terminal) }
@@ -56,7 +63,10 @@ struct TerminalLineReader: LineReader {
         let text = Array(question.utf8)
         guard text.withUnsafeBytes({ ChappieFiles.writeAll($0, to: terminal) }) == 0 else { return nil }
         var line: [UInt8] = []
-        while line.count < limit, let byte = readPiece(of: terminal, atMost: 1)?.first {
+        while line.count < limit {
+            var waiting = [terminal, bell.number].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+            while poll(&waiting, 2, -1) < 0, errno == EINTR {}
+            guard waiting[1].revents == 0, let byte = readPiece(of: terminal, atMost: 1)?.first else { break }
             if byte == UInt8(ascii: "\n") { return .text(String(decoding: line, as: UTF8.self)) }
             line.append(byte)
         }

@@ -41,6 +41,8 @@ struct CommandLineTools: Sendable {
 
 /// A server. It notes each of its tools that can't be used, once.
 private final class NotedServer: ChappieToolProvider {
+    /// How many tools are noted: a server may give its tools other names every time.
+    private static let limit = 20
     private let server: ChappieMCPServer
     private let console: Console
     private let noted = Mutex<Set<ChappieMCPSkippedTool>>([])
@@ -52,7 +54,8 @@ private final class NotedServer: ChappieToolProvider {
 
     func tools() async throws -> [ChappieHostTool] {
         let tools = try await server.tools()
-        for skipped in server.skippedTools where noted.withLock({ $0.insert(skipped).inserted }) {
+        for skipped in server.skippedTools
+        where noted.withLock({ $0.count < Self.limit && $0.insert(skipped).inserted }) {
             console.note("chappie: the tool \(skipped.name) of \(server.name) is left out. \(skipped.reason)")
         }
         return tools

@@ -527,7 +527,9 @@ struct RuntimeTests {
 
     @Test func argumentsThatTheUserEditedAreRedactedAsWell() async throws {
         let model = Model(.calls([("pay", #"{"name":"Bob"}"#)]), .text("done"))
-        let tool = ChappieHostTool(name: "pay", description: "Pays.", policy: .ask) { ChappieToolResult(output: $0.arguments) }
+        let tool = ChappieHostTool(name: "pay", description: "Pays.", policy: .ask) {
+            ChappieToolResult(output: $0.arguments)
+        }
         let redacting = ChappieRedactingThreadStore(wrapping: store) { $0.replacing("Alice", with: "‹name›") }
         let runtime = model.client(tools: [tool]) { _ in .deferred }.runtime(store: redacting)
         do {
@@ -615,7 +617,8 @@ struct RuntimeTests {
         let index = try #require(records.firstIndex { $0.kind == .toolFinished })
         let body = records[index].body.serialized().replacing("succeeded", with: "denied")
         let late = ChappieThreadRecord(
-            position: records.count, kind: .toolFinished, date: records[index].date, body: try ChappieJSON(parsing: body))
+            position: records.count, kind: .toolFinished, date: records[index].date,
+            body: try ChappieJSON(parsing: body))
         #expect(try outcomes(records + [late]) == [.succeeded])
         answering.open()
         #expect(try await resuming.value.outputText == "by the second")
