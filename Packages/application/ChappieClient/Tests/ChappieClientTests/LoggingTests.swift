@@ -72,7 +72,7 @@ import Testing
         let harness = ClientHarness(
             .serverSentEvents, [.refused(401, "body-secret"), .half("answer-", then: .cut), .answer("answer-secret")],
             others: [
-                .response(body: #"{"device_auth_id":"device-secret","user_code":"CODE-SECRET","interval":"5"}"#),
+                .response(body: #"{"device_auth_id":"device-secret","user_code":"CODE-SECRET","interval":"0"}"#),
                 .response(
                     body: #"{"authorization_code":"ac-secret","code_challenge":"x","code_verifier":"verifier-secret"}"#),
                 .response(body: first.tokenAnswer), .response(body: second.tokenAnswer),

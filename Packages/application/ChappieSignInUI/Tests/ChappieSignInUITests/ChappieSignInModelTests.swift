@@ -16,7 +16,7 @@ import Testing
     nonisolated private static let poll = "/api/accounts/deviceauth/token"
     nonisolated private static let pending = answer(
         #"{"error":{"code":"deviceauth_authorization_pending"}}"#, .forbidden)
-    nonisolated private static let code = answer(#"{"device_auth_id":"d1","user_code":"ABCD-12345","interval":"5"}"#)
+    nonisolated private static let code = answer(#"{"device_auth_id":"d1","user_code":"ABCD-12345","interval":"0"}"#)
     nonisolated private static let approved = answer(
         #"{"status":"success","authorization_code":"ac_1","code_challenge":"c","code_verifier":"verifier_1"}"#)
 

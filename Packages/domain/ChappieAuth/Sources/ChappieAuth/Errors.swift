@@ -38,12 +38,12 @@ public enum ChappieAuthError: Error, Sendable, Hashable {
 }
 
 extension ChappieAuthError {
-    /// Whether only a new sign-in helps: the refresh token is missing, or the service has reported that it is no longer
-    /// valid.
+    /// Whether the user has to sign in again: the refresh token is missing, or the service does not accept it.
     ///
-    /// A renewal that fails in this way signs out; every other failure leaves the credential alone. A status of 400 or
-    /// 403 alone is not enough, because it may come from a proxy on the way: the body must also contain the token
-    /// endpoint's own code for the token, such as `invalid_grant`.
+    /// A renewal that fails in this way ends in ``ChappieAuthState/reauthenticationRequired``. It deletes the credential
+    /// only if the token endpoint's own JSON has a code about the token, such as `invalid_grant`. After a 4xx with an
+    /// unknown code the credential stays, and is tried again after ``ChappieAuthSession/reload()`` and at the next start
+    /// of the program. A status alone, 401 included, says nothing, because it may come from a proxy on the way.
     public var requiresReauthentication: Bool {
         switch self {
         case .missingRefreshToken, .reauthenticationRequired: true
@@ -147,6 +147,9 @@ enum CredentialFailure: Error, Sendable, Hashable {
     case missingCredential
     /// The credential is not valid any more.
     case rejected(ChappieAuthError)
+    /// The token endpoint refused to renew the tokens, and did not say that the refresh token is dead. The credential is
+    /// unchanged, and no request tries again by itself.
+    case refused(ChappieAuthError)
     /// Another attempt may succeed soon.
     case soft(ChappieAuthError)
     /// The store failed.
@@ -158,9 +161,12 @@ enum CredentialFailure: Error, Sendable, Hashable {
     var mayPass: Bool {
         switch self {
         case .soft, .store: true
-        case .missingCredential, .rejected, .cancelled: false
+        case .missingCredential, .rejected, .refused, .cancelled: false
         }
     }
+
+    /// Whether tokens that are still valid may be used after a renewal that failed in this way.
+    var leavesTokens: Bool { if case .refused = self { true } else { mayPass } }
 
     /// The words for a failed renewal in a log. They contain no text from a server or a store.
     var logWords: String {
@@ -181,7 +187,8 @@ enum CredentialFailure: Error, Sendable, Hashable {
         case .rejected(.missingRefreshToken): .missingRefreshToken
         case .rejected(.tokenExchangeFailed(let statusCode, let body)):
             .reauthenticationRequired(IssuerError(status: statusCode, body: body).reason)
-        case .rejected(let error): .reauthenticationRequired(error.errorDescription ?? "Please sign in again.")
+        case .rejected(let error), .refused(let error):
+            .reauthenticationRequired(error.errorDescription ?? "Please sign in again.")
         case .soft(let error): .auth(error)
         case .store(let error): .store(error)
         }
@@ -191,7 +198,7 @@ enum CredentialFailure: Error, Sendable, Hashable {
     var authError: ChappieAuthError {
         switch self {
         case .missingCredential: .missingRefreshToken
-        case .rejected(let error), .soft(let error): error
+        case .rejected(let error), .refused(let error), .soft(let error): error
         case .store(let error): .credentialStoreUnavailable(error)
         case .cancelled: .cancelledSignIn
         }

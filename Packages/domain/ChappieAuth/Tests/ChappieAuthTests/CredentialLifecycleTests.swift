@@ -238,6 +238,61 @@ import Testing
         story.on(.storeRead(stored(3)), "answer 7 rt_3")
     }
 
+    // MARK: Refusals that do not end a sign-in
+
+    private let refusal = CredentialFailure.refused(.reauthenticationRequired("no"))
+
+    @Test func aRefusedRenewalIsNotTriedAgainBeforeAReload() {
+        var story = Story.asking()
+        story.on(.tokensRefreshed(2, .failure(refusal)), "answer 1 refused", "unlock 2")
+        #expect(story.lifecycle.snapshot.status == .reauthenticationRequired(.reauthenticationRequired("no")))
+        story.on(.asked(.token, 2), "answer 2 refused")
+        story.on(.asked(.replacement(of: 1), 3), "answer 3 refused")
+        story.on(.asked(.reload, 4), "read")
+        story.on(.storeRead(stored(1, endingIn: -1)), "answer 4 rt_1")
+        #expect(
+            story.lifecycle.snapshot.status
+                == .signedIn(credential(1).info, expiresAt: credential(1, endingIn: -1).expiresAt))
+        story.on(.asked(.token, 5), "lock 4")
+    }
+
+    @Test func aRefusedEarlyRenewalLeavesTheTokenInUseUntilItEnds() {
+        var story = Story.signedIn(endingIn: 200)
+        story.on(.asked(.token, 1), "patience 1", "lock 2")
+        story.on(.lockAnswered(2, nil), "read")
+        story.on(.storeRead(stored(1, endingIn: 200)), "prepare")
+        story.on(.storePrepared(nil), "refresh 2 rt_1")
+        story.on(.tokensRefreshed(2, .failure(refusal)), "answer 1 rt_1", "unlock 2")
+        story.elapsed = .seconds(100)
+        story.on(.asked(.token, 2), "answer 2 rt_1")
+        story.elapsed = .seconds(201)
+        story.on(.asked(.token, 3), "answer 3 refused")
+        // The program asks for it by name.
+        story.on(.asked(.refresh, 4), "lock 3")
+    }
+
+    // MARK: Reading again
+
+    @Test func aReloadReadsTheStoreThoughACredentialIsHeld() {
+        for (found, expected) in [
+            (stored(1), "answer 1 rt_1"), (stored(2), "answer 1 rt_2"),
+            (stored(9, account: "account-9"), "answer 1 rt_9"),
+            (.success(.init()), "answer 1 missing"), (.failure(locked), "answer 1 rt_1"),
+        ] as [(StoreAnswer, String)] {
+            var story = Story.signedIn()
+            story.on(.asked(.reload, 1), "read")
+            story.on(.storeRead(found), expected)
+        }
+    }
+
+    @Test func aReloadTakesTheOtherAccountThatARenewalDidNotTake() {
+        var story = Story.reading()
+        story.on(.storeRead(stored(9, account: "account-9")), "answer 1 rejected", "unlock 2")
+        story.on(.asked(.token, 2), "answer 2 rejected")
+        story.on(.asked(.reload, 3), "read")
+        story.on(.storeRead(stored(9, account: "account-9")), "answer 3 rt_9")
+    }
+
     @Test func aCredentialWithoutARefreshTokenIsGivenUpWhenItEnds() {
         var story = Story.signedIn(endingIn: -1)
         let bare = CredentialLifecycle.Stored(credential: credential(nil, endingIn: -1))
@@ -758,6 +813,7 @@ extension CredentialFailure {
         switch self {
         case .missingCredential: "missing"
         case .rejected: "rejected"
+        case .refused: "refused"
         case .soft: "soft"
         case .store: "store"
         case .cancelled: "cancelled"

@@ -216,8 +216,9 @@ extension ScriptedHTTPAnswer {
     static let lost = ScriptedHTTPAnswer.failure(
         ChappieTransportError(
             .connectionLost, stage: .responseHead, host: "issuer.test", reason: "the connection closed"))
+    /// An interval of zero: the first poll is sent at once.
     static let deviceCode = ScriptedHTTPAnswer.json(
-        #"{"device_auth_id":"deviceauth_1","user_code":"ABCD-12345","interval":"5"}"#)
+        #"{"device_auth_id":"deviceauth_1","user_code":"ABCD-12345","interval":"0"}"#)
     static let pending = ScriptedHTTPAnswer.error(.forbidden, "deviceauth_authorization_pending")
     static let approved = ScriptedHTTPAnswer.json(
         #"{"status":"success","authorization_code":"ac_secret_1","code_challenge":"c","code_verifier":"verifier_0123456789abcdefghijklmnopqrstuvwxyz_secret"}"#

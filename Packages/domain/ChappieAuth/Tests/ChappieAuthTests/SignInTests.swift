@@ -14,6 +14,8 @@ import Testing
     @Test func aSignInGoesThroughEveryStateAndIsStored() async throws {
         let it = SessionHarness(nil, SessionHarness.signingIn(pending: 2, as: newcomer))
         let service = it.stand.service
+        service.play(
+            Service.usercode, .json(#"{"device_auth_id":"deviceauth_1","user_code":"ABCD-12345","interval":"5"}"#))
         let (updates, others) = (it.session.deviceLinkStateUpdates, it.session.deviceLinkStateUpdates)
         let states = it.session.stateUpdates
         let code = try await it.session.startDeviceCodeSignIn()
@@ -21,9 +23,10 @@ import Testing
         #expect(code.verificationURL.absoluteString == "https://issuer.test/codex/device")
         #expect(code.pollInterval == .seconds(5))
         #expect(code.expiresAt == start.addingTimeInterval(900))
-        for polls in 1...2 {
+        for polls in 0...2 {
             await it.stand.clock.waitForSleepers(count: 1)
             #expect(service.count(Service.poll) == polls)
+            #expect(it.session.deviceLinkState.name == (polls == 0 ? "awaitingUserCode" : "polling"))
             it.stand.clock.advance(by: .seconds(5))
         }
         let end = try #require(newcomer.expiresAt)
@@ -153,7 +156,7 @@ import Testing
         #expect(end == .expired)
         #expect(it.session.lastError == .expiredDeviceCode)
         #expect(it.session.state == .signedOut)
-        #expect(it.stand.service.count(Service.poll) == 4)
+        #expect(it.stand.service.count(Service.poll) == 3)
     }
 
     @Test func aSignInThatFailsEndsTheOneCall() async throws {
@@ -202,6 +205,22 @@ import Testing
         #expect(it.session.state == .signedIn(expiresAt: seed.expiresAt))
         #expect(it.stand.store[it.stand.slot] == seed.credential)
         #expect(it.session.accountInfo != nil)
+    }
+
+    /// Without a sign-in before it, a sign-in that the token endpoint refuses leaves a user who has to begin anew.
+    @Test(arguments: [
+        (ScriptedHTTPAnswer.error(.badRequest, "invalid_grant"), true), (.error(.unauthorized, "x"), true),
+        (.json(#"{"id_token":"a.b.c","access_token":"at_1"}"#), true), (.response(status: .unauthorized), false),
+        (.json("{}"), false), (.page(.badRequest), false),
+    ])
+    func aRefusedExchangeWithoutAStoredCredentialAsksForANewSignIn(_ answer: ScriptedHTTPAnswer, _ isFinal: Bool)
+        async throws
+    {
+        let it = SessionHarness(
+            nil, [Service.usercode: [.deviceCode], Service.poll: [.approved], Service.token: [answer]])
+        #expect(try await it.signIn()?.name == "failed")
+        #expect(it.session.lastError?.requiresReauthentication == isFinal)
+        #expect((it.session.state == .reauthenticationRequired) == isFinal, "\(it.session.state)")
     }
 
     private func exchanging(_ answers: ScriptedHTTPAnswer...) -> SessionHarness {

@@ -60,7 +60,7 @@ import Testing
         let session = session(
             nil,
             [
-                .response(body: #"{"device_auth_id":"d","user_code":"ABCD-1234","interval":"5"}"#),
+                .response(body: #"{"device_auth_id":"d","user_code":"ABCD-1234","interval":"0"}"#),
                 .response(body: #"{"authorization_code":"c","code_challenge":"x","code_verifier":"v"}"#),
                 .response(body: SeededAuth().tokenAnswer),
             ])

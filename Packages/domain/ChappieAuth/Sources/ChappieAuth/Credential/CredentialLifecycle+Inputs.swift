@@ -25,6 +25,8 @@ extension CredentialLifecycle {
         case refresh
         /// The credential for another machine. The store is read first, and the tokens are renewed if they are due.
         case export
+        /// The store's present credential, of whichever account. A refused renewal may be tried again.
+        case reload
         /// A token other than the token of this generation, which the backend answered with 401.
         case replacement(of: Int)
     }
@@ -52,6 +54,8 @@ extension CredentialLifecycle {
         var earlyRefreshPause: Duration?
         /// The backend's reason for refusing the token although it was fresh, as a sentence.
         var refusal: String?
+        /// The token endpoint's refusal to renew these tokens. It is not asked again for a request.
+        var renewalRefusal: CredentialFailure?
     }
 
     /// The content of the store, and the tombstone beside it.

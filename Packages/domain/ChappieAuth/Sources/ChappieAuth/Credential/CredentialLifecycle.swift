@@ -221,7 +221,9 @@ struct CredentialLifecycle: Sendable {
             case .absent(isMissed: false): .signedOut
             case .absent(isMissed: true): .reauthenticationRequired(.missingRefreshToken)
             case .held(let held):
-                if let reason = held.refusal {
+                if let failure = held.renewalRefusal {
+                    .reauthenticationRequired(failure.authError)
+                } else if let reason = held.refusal {
                     .reauthenticationRequired(.reauthenticationRequired(reason))
                 } else {
                     .signedIn(held.credential.info, expiresAt: held.credential.expiresAt)
@@ -249,16 +251,23 @@ struct CredentialLifecycle: Sendable {
 
     /// Gives the waiter its result as soon as there is a credential that has been saved.
     private mutating func serve(_ waiter: Waiter, _ need: Need) {
+        if need == .reload { return callers.append((waiter, need)) }
         if case .mismatched(let failure) = phase { return refuse(waiter, failure) }
         guard let held, held.replaces == nil else { return callers.append((waiter, need)) }
         switch need {
-        case .account: answer(waiter, with: held)
+        case .account, .reload: answer(waiter, with: held)
         // Newer tokens are already there, and a late 401 must not use them up.
         case .replacement(let generation) where generation != held.generation: answer(waiter, with: held)
-        case .replacement, .refresh, .export: renew(held, need, for: waiter)
+        case .replacement:
+            if let failure = held.renewalRefusal { return refuse(waiter, failure) }
+            renew(held, need, for: waiter)
+        case .refresh, .export: renew(held, need, for: waiter)
         case .token:
             switch held.credential.freshness(at: moment.now) {
             case _ where isNew(held), .fresh: answer(waiter, with: held)
+            case .due where held.renewalRefusal != nil: answer(waiter, with: held)
+            case .expired where held.renewalRefusal != nil:
+                if let failure = held.renewalRefusal { refuse(waiter, failure) }
             case .due where held.earlyRefreshPause.map { moment.elapsed < $0 } ?? false: answer(waiter, with: held)
             case .due:
                 actions.append(.startPatience(waiter, Self.earlyRefreshPatience))
@@ -295,7 +304,7 @@ struct CredentialLifecycle: Sendable {
             begin(.signIn, waitingForLock: Self.changeLockPatience)
         } else if renewal != nil {
             begin(.renewal, waitingForLock: Self.renewalLockPatience)
-        } else if !callers.isEmpty, let held {
+        } else if !callers.isEmpty, let held, held.replaces != nil {
             // Some tokens could not be saved before; this renewal saves them.
             renewal = Renewal(generation: held.generation, need: .account)
             begin(.renewal, waitingForLock: Self.renewalLockPatience)
@@ -356,7 +365,7 @@ struct CredentialLifecycle: Sendable {
         self.callers = []
         for (waiter, need) in callers {
             switch result {
-            case .success: serve(waiter, need)
+            case .success: serve(waiter, need == .reload ? .account : need)
             case .failure(.missingCredential) where need == .refresh:
                 if case .absent = phase { phase = .absent(isMissed: true) }
                 refuse(waiter, .rejected(.missingRefreshToken))
@@ -411,6 +420,11 @@ struct CredentialLifecycle: Sendable {
         let stored: Stored
         switch result {
         case .failure(let error):
+            // The credential in use is good enough while the store can't be read.
+            switch phase {
+            case .held, .mismatched: return end(.success(()))
+            default: break
+            }
             phase = .unavailable(error)
             return end(.failure(.store(error)))
         case .success(let value): stored = value
@@ -428,6 +442,9 @@ struct CredentialLifecycle: Sendable {
         case (let credential, .rejected(let rejected, let failure))
         where credential?.hasSameTokens(as: rejected) ?? true:
             end(.failure(failure))
+        case (let credential?, .held(let held)) where credential.hasSameTokens(as: held.credential):
+            changeHeld { $0.renewalRefusal = nil }
+            end(.success(()))
         case (let credential?, _):
             hold(credential)
             end(.success(()))
@@ -507,6 +524,7 @@ struct CredentialLifecycle: Sendable {
             case .account: true
             case .token: isOther && isFresh
             case .replacement: isOther
+            case .reload: true
             case .refresh: false
             case .export: isFresh
             }
@@ -527,7 +545,7 @@ struct CredentialLifecycle: Sendable {
         if let error { return endRenewal(.failure(.store(error))) }
         let reason: RenewalReason =
             switch renewal.need {
-            case .account, .token: held.credential.freshness(at: moment.now) == .expired ? .ended : .due
+            case .account, .token, .reload: held.credential.freshness(at: moment.now) == .expired ? .ended : .due
             case .replacement: .refused
             case .refresh: .asked
             case .export: .exported
@@ -553,6 +571,9 @@ struct CredentialLifecycle: Sendable {
             let isLockOld = lock.map { moment.elapsed - $0.since > Self.changeLockPatience - .seconds(1) } ?? false
             if isLockOld { read(.checking) } else { save(new) }
         case .failure(let failure) where failure.mayPass: endRenewal(.failure(failure))
+        case .failure(.refused(let error)):
+            changeHeld { $0.renewalRefusal = .refused(error) }
+            endRenewal(.failure(.refused(error)))
         case .failure(let failure): read(.doubting(failure))
         }
     }
@@ -573,7 +594,7 @@ struct CredentialLifecycle: Sendable {
         guard let renewal else { return }
         self.renewal = nil
         var passing: CredentialFailure?
-        if case .failure(let failure) = result, failure.mayPass { passing = failure }
+        if case .failure(let failure) = result, failure.leavesTokens { passing = failure }
         let pause = moment.elapsed + Self.earlyRefreshRetry
         if passing != nil { changeHeld { $0.earlyRefreshPause = pause } }
         for (waiter, isEarly) in renewal.waiters {

@@ -1,8 +1,8 @@
 @_spi(ChappieInternals) import ChappieCore
 import HTTPTypes
 
-/// The device grant, from the arrival of the code: polls at once, and then after every interval, until the user has
-/// decided.
+/// The device grant, from the arrival of the code: polls after every interval until the user has decided. No user has
+/// approved a code that has just been shown, so the first poll waits, too (RFC 8628, 3.5).
 ///
 /// It is made from the answer that contains the code, so that it can't be polled before it was started. Times are
 /// arguments. The wall clock never measures a deadline, so setting it has no effect here.
@@ -25,6 +25,8 @@ struct DeviceAuthorization: ~Copyable {
 
     /// The code to show to the user.
     let code: ChappieDeviceCode
+    /// The wait before the first poll: the interval, or nothing if the server names an interval of zero.
+    let firstWait: Duration
     private let endpoints: ChappieEndpoints
     private let deviceAuthID: Secret
     /// The deadline in ``ChappieClock/elapsed`` time.
@@ -59,6 +61,7 @@ struct DeviceAuthorization: ~Copyable {
         deadline = elapsed + lifetime
         lifetimeIsTheServers = serversLifetime != nil
         interval = Self.interval(object["interval"])
+        firstWait = Self.number(object["interval"]) == 0 ? .zero : min(interval, lifetime)
         code = ChappieDeviceCode(
             userCode: userCode, verificationURL: endpoints.profile.deviceVerificationURL,
             expiresAt: now.addingTimeInterval(lifetime.inSeconds), pollInterval: interval)
@@ -196,6 +199,7 @@ extension IssuerClient {
         guard !Task.isCancelled else { throw .cancelledSignIn }
         await onCode(authorization.code)
         var isFirst = true
+        if authorization.firstWait > .zero { try await sleep(for: authorization.firstWait) }
         while true {
             let request = authorization.request
             async let poll = result(of: request)
@@ -210,14 +214,16 @@ extension IssuerClient {
             switch step {
             case .approved(let code): return code
             case .failed(let error): throw error
-            case .wait(let duration):
-                do {
-                    try await clock.sleep(for: duration)
-                } catch {
-                    throw .cancelledSignIn
-                }
+            case .wait(let duration): try await sleep(for: duration)
             }
         }
     }
 
+    private func sleep(for duration: Duration) async throws(ChappieAuthError) {
+        do {
+            try await clock.sleep(for: duration)
+        } catch {
+            throw .cancelledSignIn
+        }
+    }
 }

@@ -178,14 +178,20 @@ struct IssuerError: Sendable, Hashable {
         message = UntrustedText.message(sentences.lazy.compactMap { $0?.string }.first)
     }
 
-    /// Whether the token endpoint itself reports that the refresh token or the grant is no longer valid.
-    ///
-    /// A 401 always means that. A 400 or 403 may also come from a proxy on the way, or be about the region or the
-    /// client: the body must contain a code about the token.
-    var isPermanent: Bool { status == 401 || code.map(Self.permanentCodes.contains) == true }
+    /// Whether the token endpoint itself reports that the refresh token or the grant is no longer valid: the body has a
+    /// code about the token.
+    var endsTheGrant: Bool { code.map(Self.permanentCodes.contains) == true }
+
+    /// Whether the server has refused the request in its own JSON, for a reason that may be unknown here: the region,
+    /// the client or a new word about the token. A bare status or a page may come from a proxy on the way.
+    var isRefusal: Bool { (400..<500).contains(status) && ![408, 425, 429].contains(status) && code != nil }
+
+    /// Whether the same request can't succeed later.
+    var isPermanent: Bool { endsTheGrant || status == 401 && isRefusal }
 
     private static let permanentCodes: Set = [
-        "invalid_grant", "refresh_token_expired", "refresh_token_reused", "refresh_token_invalidated",
+        "invalid_grant", "invalid_refresh_token", "refresh_token_expired", "refresh_token_reused",
+        "refresh_token_invalidated", "token_expired",
     ]
 
     /// The reason why a new sign-in is needed, as sentences for the user.

@@ -166,7 +166,8 @@ extension ChappieAuthSession {
     /// - Returns: The account that is signed in, once `show` has returned as well.
     /// - Throws: ``ChappieAuthError``: the errors of ``startDeviceCodeSignIn()``, and `expiredDeviceCode`,
     ///   `pollingTimeout` or `authorizationDenied` if the user has not approved; the errors of `show`, which cancel the
-    ///   sign-in. Cancelling the task cancels the sign-in.
+    ///   sign-in. Cancelling the task cancels the sign-in. A stored credential stays, whatever the error. Without one,
+    ///   an error with `requiresReauthentication` leaves ``state`` at ``ChappieAuthState/reauthenticationRequired``.
     @discardableResult
     public func signIn(
         _ show: @MainActor (ChappieDeviceCode) async throws -> Void
@@ -282,10 +283,12 @@ extension ChappieAuthSession {
         let error = note(error)
         deviceLinkState = error == .expiredDeviceCode ? .expired : .failed(error)
         // A user who is signed in stays signed in. Otherwise the user has to see the sentence.
-        if credentialState == .signedOut, error != .expiredDeviceCode {
-            state = .failed(error.errorDescription ?? "Signing in failed.")
-        } else {
+        if credentialState != .signedOut || error == .expiredDeviceCode {
             state = credentialState
+        } else if error.requiresReauthentication {
+            state = .reauthenticationRequired
+        } else {
+            state = .failed(error.errorDescription ?? "Signing in failed.")
         }
         attempt.fail(error)
     }
@@ -329,9 +332,10 @@ extension ChappieAuthSession {
 
     /// Renews the tokens now, for instance after a change of plan.
     ///
-    /// - Throws: ``ChappieAuthError``; if it has `requiresReauthentication`, the user has been signed out and ``state``
-    ///   is ``ChappieAuthState/reauthenticationRequired``. Otherwise the credential is unchanged. `CancellationError`
-    ///   if the task was cancelled. The refresh, whose token works once, then ends in the background.
+    /// - Throws: ``ChappieAuthError``; if it has `requiresReauthentication`, ``state`` is
+    ///   ``ChappieAuthState/reauthenticationRequired``, and the credential is deleted if the service has said that its
+    ///   refresh token is dead. Otherwise the credential is unchanged. `CancellationError` if the task was cancelled. The
+    ///   refresh, whose token works once, then ends in the background.
     public func refreshAuth() async throws {
         defer { apply(manager.status.value) }
         do {
@@ -343,10 +347,11 @@ extension ChappieAuthSession {
         }
     }
 
-    /// Reads the store again if no credential is known, for instance after the user has unlocked the keyring. The
-    /// result is ``state``.
+    /// Reads the store again, for instance after the user has unlocked the keyring, and takes its present credential
+    /// into use, whichever account it is of. A credential in use stays if the store can't be read. If the token endpoint
+    /// has refused to renew the credential, the next request tries that again. The result is ``state``.
     public func reload() async {
-        _ = try? await manager.ask(.account)
+        _ = try? await manager.ask(.reload)
         apply(manager.status.value)
     }
 
