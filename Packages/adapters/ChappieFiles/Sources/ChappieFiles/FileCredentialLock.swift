@@ -9,13 +9,14 @@
     import Darwin
 #endif
 
-/// ``CredentialLock`` by flock(2) on an empty file, one for each slot: the system releases the lock when its holder
-/// dies.
+/// ``CredentialLock`` by flock(2) on a file, one for each slot: the system releases the lock when its holder dies. The
+/// file holds the mark of the last change.
 ///
 /// The files are never removed: otherwise two processes could each lock a file of their own. Their names are digests.
 public struct FileCredentialLock: CredentialLock {
     private let directory: String?
     private static let maximumNote = 64 << 10
+    private static let markLength = 16
     private let clock: any ChappieClock
 
     /// - Parameters:
@@ -67,6 +68,25 @@ public struct FileCredentialLock: CredentialLock {
         guard let path = try? path(of: slot, "signed-out") else { return nil }
         let note = try? WholeFile.contents(of: path, limit: Self.maximumNote)
         return note?.isEmpty == false ? note : nil
+    }
+
+    /// Writes a new mark into the lock file.
+    public func announceChange(of slot: CredentialSlot) -> [UInt8]? {
+        guard let descriptor = try? lockFile(of: slot) else { return nil }
+        defer { close(descriptor) }
+        // Of a constant length, so that no reader sees a part of it.
+        let mark = (0..<Self.markLength).map { _ in UInt8.random(in: .min ... .max) }
+        return pwrite(descriptor, mark, mark.count, 0) == mark.count ? mark : nil
+    }
+
+    /// Reads the mark in the lock file.
+    public func changeMark(for slot: CredentialSlot) -> [UInt8]? {
+        guard let path = try? path(of: slot, "lock") else { return nil }
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        var mark = [UInt8](repeating: 0, count: Self.markLength)
+        return pread(descriptor, &mark, mark.count, 0) == mark.count ? mark : nil
     }
 
     private func path(of slot: CredentialSlot, _ suffix: String) throws(CredentialStoreError) -> String {

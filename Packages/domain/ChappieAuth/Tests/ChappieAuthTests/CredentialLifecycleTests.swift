@@ -273,6 +273,51 @@ import Testing
 
     // MARK: Reading again
 
+    /// Another process has changed the slot; the rows say what the store holds by then.
+    @Test(
+        arguments: [
+            (stored(1), "answer 1 rt_1", "signedIn"), (stored(2), "answer 1 rt_2", "signedIn"),
+            (.success(.init()), "answer 1 missing", "signedOut"),
+            (stored(9, account: "account-9"), "answer 1 rejected", "reauthenticationRequired"),
+            // It can't be read now; the token in use is good enough.
+            (.failure(.locked("l")), "answer 1 rt_1", "signedIn"),
+        ] as [(StoreAnswer, String, String)])
+    func aChangeByAnotherProcessIsNoticedBeforeTheNextRequest(
+        _ found: StoreAnswer, _ expected: String, _ status: String
+    ) {
+        var story = Story.signedIn()
+        story.on(.storeMayHaveChanged)
+        story.on(.asked(.token, 1), "read")
+        story.on(.storeRead(found), expected)
+        #expect("\(story.lifecycle.snapshot.status)".hasPrefix(status))
+    }
+
+    @Test func aChangeDuringARenewalIsLookedAtAfterIt() {
+        var story = Story.asking()
+        story.on(.storeMayHaveChanged)
+        story.on(.asked(.token, 3))
+        story.on(.tokensRefreshed(2, tokens(2)), "save rt_2")
+        story.on(.storeChanged(nil), "read")
+        story.on(.storeRead(stored(2)), "answer 1 rt_2 new", "answer 3 rt_2 new", "unlock 2")
+    }
+
+    /// Another process has signed in another account meanwhile.
+    @Test func aSignOutLeavesALaterSignInOfAnotherAccountAlone() {
+        for isMismatched in [false, true] {
+            var story = isMismatched ? Story.reading() : Story.signedIn()
+            if isMismatched {
+                story.on(.storeRead(stored(9, account: "account-9")), "answer 1 rejected", "unlock 2")
+            }
+            let job = isMismatched ? 3 : 2
+            story.on(.signedOut(revoking: true, 9), "lock \(job)")
+            story.on(.lockAnswered(job, nil), "read")
+            story.on(
+                .storeRead(stored(9, account: "account-9")), "forget tombstone", "signed out 9 [rt_1]", "unlock \(job)")
+            story.on(.asked(.token, 3), "read")
+            story.on(.storeRead(stored(9, account: "account-9")), "answer 3 rt_9")
+        }
+    }
+
     @Test func aReloadReadsTheStoreThoughACredentialIsHeld() {
         for (found, expected) in [
             (stored(1), "answer 1 rt_1"), (stored(2), "answer 1 rt_2"),

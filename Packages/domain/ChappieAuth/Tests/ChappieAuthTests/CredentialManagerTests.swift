@@ -210,6 +210,30 @@ import Testing
         withExtendedLifetime(hold) {}
     }
 
+    // MARK: Another process
+
+    @Test(.timeLimit(.minutes(1))) func whatAnotherProcessDoesShowsBeforeTheNextRequest() async throws {
+        let stand = Harness(person(endingIn: 7200), [Service.backend: [.ok], Service.revoke: [.ok]])
+        let here = stand.otherManager(FileCredentialLock(directory: folder))
+        let elsewhere = stand.otherManager(FileCredentialLock(directory: folder))
+        let transport = MiddlewareTransport(stand.service.transport, middleware: [here.authorization])
+        #expect(try await transport.send(Service.backendRequest).status == .ok)
+        let loss = here.signOuts
+        try await elsewhere.signOut()
+        await #expect(throws: AuthorizationError.missingCredential) {
+            _ = try await transport.send(Service.backendRequest)
+        }
+        for await _ in loss { break }
+        #expect(stand.service.count(Service.backend) == 1)
+        // And a sign-in.
+        let newcomer = person(endingIn: 7200, serial: 2)
+        _ = try await elsewhere.importCredential(newcomer.credential)
+        #expect(try await transport.send(Service.backendRequest).status == .ok)
+        _ = try await elsewhere.importCredential(person(endingIn: 7200, serial: 3).credential)
+        #expect(try await transport.send(Service.backendRequest).status == .ok)
+        #expect(stand.bearers.suffix(2) == [newcomer.accessToken, person(endingIn: 7200, serial: 3).accessToken])
+    }
+
     // MARK: Signing out
 
     @Test func aSignOutThatTheStoreRefusedIsMadeUpForWithoutAnyNotes() async throws {

@@ -89,6 +89,8 @@ extension CredentialLifecycle {
         case signedOut(revoking: Bool, Waiter)
         /// The caller of the sign-out continues before the store has carried it out.
         case signOutOutlasted
+        /// Another process has changed the store. It is read before the next caller gets a credential.
+        case storeMayHaveChanged
         /// `after` is the number of sign-outs at the start of the sign-in: a later sign-out wins. `nil` for an import,
         /// which begins now.
         case signInCompleted(Credential, after: Int?, Waiter)

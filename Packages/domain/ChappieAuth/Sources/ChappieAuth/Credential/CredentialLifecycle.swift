@@ -27,7 +27,7 @@ struct CredentialLifecycle: Sendable {
         /// The server no longer accepted the credential. The next caller reads the store again.
         case rejected(Credential, CredentialFailure)
         /// The slot now belongs to another account, and no request may go out in its name.
-        case mismatched(CredentialFailure)
+        case mismatched(CredentialFailure, earlier: Credential)
 
         var name: String {
             switch self {
@@ -150,6 +150,8 @@ struct CredentialLifecycle: Sendable {
     private var lock: (job: JobID, since: Duration)?
     /// Whether the user refused access when the store was last read.
     private var isAccessDenied = false
+    /// Whether another process has changed the store since it was read.
+    private var isStale = false
     /// Callers that wait for a credential.
     private var callers: [(waiter: Waiter, need: Need)] = []
     private var renewal: Renewal?
@@ -175,6 +177,7 @@ struct CredentialLifecycle: Sendable {
             }
         case .patienceEnded(let waiter): patienceEnded(waiter)
         case .signedOut(let revoking, let waiter): signedOut(revoking: revoking, waiter)
+        case .storeMayHaveChanged: if held != nil { isStale = true }
         case .signOutOutlasted: if let signOut { actions.append(.keepTombstone(signOut.tombstone)) }
         case .signInCompleted(let credential, let after, let waiter):
             signIns.append(
@@ -228,7 +231,7 @@ struct CredentialLifecycle: Sendable {
                 } else {
                     .signedIn(held.credential.info, expiresAt: held.credential.expiresAt)
                 }
-            case .rejected(_, let failure), .mismatched(let failure): .reauthenticationRequired(failure.authError)
+            case .rejected(_, let failure), .mismatched(let failure, _): .reauthenticationRequired(failure.authError)
             }
         guard snapshot.status != status else { return }
         snapshot.status = status
@@ -252,8 +255,8 @@ struct CredentialLifecycle: Sendable {
     /// Gives the waiter its result as soon as there is a credential that has been saved.
     private mutating func serve(_ waiter: Waiter, _ need: Need) {
         if need == .reload { return callers.append((waiter, need)) }
-        if case .mismatched(let failure) = phase { return refuse(waiter, failure) }
-        guard let held, held.replaces == nil else { return callers.append((waiter, need)) }
+        if case .mismatched(let failure, _) = phase { return refuse(waiter, failure) }
+        guard let held, held.replaces == nil, !isStale else { return callers.append((waiter, need)) }
         switch need {
         case .account, .reload: answer(waiter, with: held)
         // Newer tokens are already there, and a late 401 must not use them up.
@@ -415,6 +418,7 @@ struct CredentialLifecycle: Sendable {
     // MARK: Loading
 
     private mutating func loaded(_ result: Result<Stored, CredentialStoreError>) {
+        isStale = false
         // The user has signed out meanwhile; the sign-out answers the callers.
         guard signOut == nil else { return job = nil }
         let stored: Stored
@@ -438,13 +442,17 @@ struct CredentialLifecycle: Sendable {
             }
             actions.append(.keepTombstone(nil))
         }
+        let isReload = callers.contains { $0.need == .reload }
         switch (stored.credential, phase) {
         case (let credential, .rejected(let rejected, let failure))
         where credential?.hasSameTokens(as: rejected) ?? true:
             end(.failure(failure))
         case (let credential?, .held(let held)) where credential.hasSameTokens(as: held.credential):
-            changeHeld { $0.renewalRefusal = nil }
+            if isReload { changeHeld { $0.renewalRefusal = nil } }
             end(.success(()))
+        case (let credential?, .held(let held))
+        where !isReload && !credential.info.isSameAccount(as: held.credential.info):
+            end(.failure(mismatch(held)))
         case (let credential?, _):
             hold(credential)
             end(.success(()))
@@ -454,7 +462,7 @@ struct CredentialLifecycle: Sendable {
         }
     }
 
-    /// Takes `credential` into use.
+    /// Takes `credential` into use: it is the store's.
     private mutating func hold(_ credential: Credential, replacing: Credential? = nil, isNew: Bool = false) {
         lastGeneration += 1
         phase = .held(
@@ -506,11 +514,15 @@ struct CredentialLifecycle: Sendable {
             hold(stored)
             return true
         }
+        endRenewal(.failure(mismatch(held)))
+        return false
+    }
+
+    private mutating func mismatch(_ held: Held) -> CredentialFailure {
         let reason = "The stored sign-in now belongs to another account. Please sign in again to continue here."
         let failure = CredentialFailure.rejected(.reauthenticationRequired(reason))
-        phase = .mismatched(failure)
-        endRenewal(.failure(failure))
-        return false
+        phase = .mismatched(failure, earlier: held.credential)
+        return failure
     }
 
     /// Ends the renewal if the present tokens are enough. Otherwise asks the server, once the store can save the
@@ -612,8 +624,13 @@ struct CredentialLifecycle: Sendable {
     // MARK: Signing out
 
     private mutating func signedOut(revoking: Bool, _ waiter: Waiter) {
-        let credentials = takeUnrevoked() + (held.map { [$0.credential] } ?? [])
-        let asked = held?.credential
+        let asked: Credential? =
+            switch phase {
+            case .held(let held): held.credential
+            case .mismatched(_, let earlier): earlier
+            default: nil
+            }
+        let credentials = takeUnrevoked() + [asked].compactMap(\.self)
         signOut = SignOut(
             tombstone: Tombstone(at: moment.now, revokes: revoking, credentials), credentials: credentials,
             waiters: (signOut?.waiters ?? []) + [waiter])
@@ -634,7 +651,8 @@ struct CredentialLifecycle: Sendable {
         switch result {
         case .success(let stored):
             guard let credential = stored.credential else { break }
-            if signOut.isRepeated, stored.tombstone == nil || !signOut.tombstone.means(credential) {
+            let isKnown = !signOut.tombstone.accounts.isEmpty || signOut.isRepeated
+            if signOut.isRepeated && stored.tombstone == nil || isKnown && !signOut.tombstone.means(credential) {
                 // The slot has a later sign-in: the sign-out has nothing left to do, and the callers may use it.
                 endSignOut(nil)
                 return job = nil

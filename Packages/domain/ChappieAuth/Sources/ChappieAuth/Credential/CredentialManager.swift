@@ -20,6 +20,8 @@ public final class CredentialManager: Sendable {
     private let lock: any CredentialLock
     private let logger: Mutex<Logger?>
     private let state = Mutex(State())
+    /// Reads the lock's mark, from a disk that may not answer.
+    private let marks = StoreWorker(label: "chappie.change-marks")
     /// The tombstone that the lock could not keep. The mutex is held while a tombstone is written, removed or read.
     private let unkeptTombstone = Mutex<Tombstone?>(nil)
 
@@ -30,6 +32,8 @@ public final class CredentialManager: Sendable {
         var holds: [Int: CredentialLockHold] = [:]
         /// The last change of the tombstone that has not been carried out.
         var tombstoneChange: Tombstone??
+        /// The lock's mark when the store was last read or changed here.
+        var changeMark: [UInt8]?
     }
 
     /// - Parameters:
@@ -115,9 +119,29 @@ public final class CredentialManager: Sendable {
     /// - Throws: ``CredentialFailure``; `CancellationError`: a cancelled caller stops waiting, and the work continues.
     @discardableResult
     func ask(_ need: CredentialLifecycle.Need) async throws -> AccessToken {
+        await lookForChanges()
         let answer = try await answer { .asked(need, $0) }
         guard case .credential(let held, let isNew) = answer else { throw CredentialFailure.missingCredential }
         return AccessToken(credential: held.credential, generation: held.generation, isNew: isNew)
+    }
+
+    /// Notices a sign-out, a sign-in or a renewal by another process, which has left a mark.
+    private func lookForChanges() async {
+        switch status.value.status {
+        case .unknown, .signedOut, .unavailable: return  // The store is read anyway.
+        case .signedIn, .reauthenticationRequired: break
+        }
+        guard
+            let mark = try? await marks.perform(within: .seconds(1), { [lock, slot] _ in lock.changeMark(for: slot) }),
+            mark != state.withLock(\.changeMark)
+        else { return }
+        report(.storeMayHaveChanged)
+    }
+
+    /// Lets the other processes know of a change here.
+    private func announceChange() {
+        guard let mark = lock.announceChange(of: slot) else { return }
+        state.withLock { $0.changeMark = mark }
     }
 
     /// The backend accepted the token, or refused it although it was fresh.
@@ -333,10 +357,16 @@ public final class CredentialManager: Sendable {
                 return .storePrepared(error)
             }
         case .save(let credential, let isVerified):
-            start { [self] in .storeChanged(await save(credential, verified: isVerified)) }
+            start { [self] in
+                let error = await save(credential, verified: isVerified)
+                announceChange()
+                return .storeChanged(error)
+            }
         case .delete:
             start { [self] in
-                .storeChanged(await storeFailure { () throws(CredentialStoreError) in try await store.delete(slot) })
+                let error = await storeFailure { () throws(CredentialStoreError) in try await store.delete(slot) }
+                announceChange()
+                return .storeChanged(error)
             }
         case .refresh(let job, let refreshToken, let reason):
             let logger = logger.withLock { $0 }
@@ -383,6 +413,7 @@ public final class CredentialManager: Sendable {
             }
             if let change {
                 lock.setNote(change?.serialized(), for: slot)
+                if change != nil { announceChange() }
                 unkept = lock.note(for: slot) == nil ? change : nil
             }
             return lock.note(for: slot).flatMap(Tombstone.init(serialized:)) ?? unkept
@@ -390,10 +421,16 @@ public final class CredentialManager: Sendable {
     }
 
     private func read() async -> Result<CredentialLifecycle.Stored, CredentialStoreError> {
+        let mark = lock.changeMark(for: slot)
         let tombstone = tombstone()
         do throws(CredentialStoreError) {
-            guard let document = try await store.load(slot) else { return .success(.init(tombstone: tombstone)) }
-            return .success(.init(credential: try Credential(serialized: document, for: origin), tombstone: tombstone))
+            let document = try await store.load(slot)
+            let credential = try document.map { document throws(CredentialStoreError) in
+                try Credential(serialized: document, for: origin)
+            }
+            // After a failure the mark stays unknown, so that the next request tries again.
+            state.withLock { $0.changeMark = mark }
+            return .success(.init(credential: credential, tombstone: tombstone))
         } catch {
             return .failure(error)
         }

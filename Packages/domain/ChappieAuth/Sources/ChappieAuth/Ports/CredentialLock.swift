@@ -25,6 +25,14 @@ public protocol CredentialLock: Sendable {
 
     /// The bytes that ``setNote(_:for:)`` kept, by this process or an earlier one. Default: `nil`.
     func note(for slot: CredentialSlot) -> [UInt8]?
+
+    /// Tells the other processes that the slot's credential has changed: ``changeMark(for:)`` is another one from now on,
+    /// and returned. Default: does nothing and returns `nil`.
+    func announceChange(of slot: CredentialSlot) -> [UInt8]?
+
+    /// A mark of the last change that any process has announced. It is looked at before each request, so it must be
+    /// cheap. Default: `nil`, and changes by other processes show at the next renewal.
+    func changeMark(for slot: CredentialSlot) -> [UInt8]?
 }
 
 extension CredentialLock {
@@ -33,6 +41,12 @@ extension CredentialLock {
 
     /// Returns `nil`.
     public func note(for slot: CredentialSlot) -> [UInt8]? { nil }
+
+    /// Returns `nil`.
+    public func announceChange(of slot: CredentialSlot) -> [UInt8]? { nil }
+
+    /// Returns `nil`.
+    public func changeMark(for slot: CredentialSlot) -> [UInt8]? { nil }
 }
 
 /// A lock that is held until this object is released.
