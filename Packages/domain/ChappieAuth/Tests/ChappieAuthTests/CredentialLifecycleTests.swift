@@ -298,7 +298,7 @@ import Testing
         story.on(.asked(.token, 3))
         story.on(.tokensRefreshed(2, tokens(2)), "save rt_2")
         story.on(.storeChanged(nil), "read")
-        story.on(.storeRead(stored(2)), "answer 1 rt_2 new", "answer 3 rt_2 new", "unlock 2")
+        story.on(.storeRead(stored(2)), "answer 3 rt_2 new", "answer 1 rt_2 new", "unlock 2")
     }
 
     /// Another process has signed in another account meanwhile.
