@@ -239,8 +239,7 @@ struct Ask: ProgramCommand {
         } catch {
             let reason = (error as? any LocalizedError)?.errorDescription ?? "It is not a JSON Schema."
             throw CommandLineError.usage(
-                "\(isInline ? "The schema" : argument) can't be used. \(reason)",
-                suggestion: "Give a JSON Schema (draft 2020-12).")
+                isInline ? reason : "\(argument): \(reason)", suggestion: "Give a JSON Schema (draft 2020-12).")
         }
     }
 
