@@ -133,6 +133,12 @@ import CSQLite
         }
     }
 
+    /// Whether the file was removed from its path, or replaced there.
+    public var hasMoved: Bool {
+        var moved: CInt = 0
+        return sqlite3_file_control(handle, nil, SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK && moved != 0
+    }
+
     // MARK: Statements
 
     /// Runs a statement to its end, or until `body` says that it has seen enough rows.

@@ -16,8 +16,8 @@ import Synchronization
 /// **Encrypted** are every record, title and preview, with AES-256-GCM, bound to their thread, position and kind, so
 /// that records that were exchanged, moved or cut off by hand are noticed (`damaged`), as are a thread that was put back to
 /// an earlier state and a deleted one that was put back, when the threads are listed or verified. The words for searches
-/// are encrypted as well. Not encrypted are the threads' ids, and the positions, kinds, dates and sizes of records. An old
-/// copy of the whole file in the file's place is not noticed.
+/// are encrypted as well. Not encrypted are the threads' ids, and the positions, kinds, dates and sizes of records. A file that
+/// lost its last changes is noticed by `threads.last` beside it; an old copy of the whole folder is not noticed.
 ///
 /// The key is kept by a `CredentialStore`: the keyring, as a rule. Without it the threads are gone.
 ///
@@ -119,9 +119,18 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
             "Records that are appended follow one another from the given position on.")
         do throws(StoreError) {
             let facts = try await openedOrMade()
-            try await perform(facts, in: thread.id) { [self] database, protection throws(StoreError) in
-                try database.append(records, to: thread, at: position, limit: limits.maximumBytes, protection)
-                holdKeys(protection.sealers, for: records, of: thread.id)
+            // An answer is not lost because another process is slow.
+            var tries = records.contains { Self.ends.contains($0.kind) } ? 6 : 1
+            while true {
+                do throws(StoreError) {
+                    return try await perform(facts, in: thread.id) { [self] database, protection throws(StoreError) in
+                        try database.append(records, to: thread, at: position, limit: limits.maximumBytes, protection)
+                        holdKeys(protection.sealers, for: records, of: thread.id)
+                    }
+                } catch .busy(let patience) {
+                    tries -= 1
+                    guard tries > 0 else { throw .busy(patience) }
+                }
             }
         } catch {
             // The caller tries again if the thread has grown meanwhile; any other error ends the turn.
@@ -130,6 +139,11 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
             throw error
         }
     }
+
+    /// What ends a turn, or the call of a tool.
+    private static let ends: Set<ChappieThreadRecord.Kind> = [
+        .toolFinished, .approvalPending, .turnFinished, .turnFailed, .turnInterrupted,
+    ]
 
     public func delete(_ thread: String) async throws(ChappieThreadStoreError) {
         guard let facts = try await opened() else { return }
@@ -245,9 +259,13 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
     private func opened() async throws(StoreError) -> ThreadDatabase.Facts? {
         let folder = try folder.get()
         return try await onDisk { [self] database throws(StoreError) in
+            // What is written into a file that has no name any more is lost.
+            if database?.hasMoved ?? false { database = nil }
             if let database {
                 try checkPolicy(database.facts)
-            } else if let file = try folder.existing(), let found = try ThreadDatabase(file, on: folder.fileSystem()) {
+            } else if let file = try folder.existing(),
+                let found = try ThreadDatabase(file, in: folder, on: folder.fileSystem())
+            {
                 try checkPolicy(found.facts)
                 // A failure to write the tag, such as a full disk, must not prevent reading threads.
                 try? folder.exclude(storagePolicy.isExcludedFromBackup)
@@ -268,7 +286,7 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
             // A folder that can't be used must not leave a key behind.
             let there = try await onDisk { database throws(StoreError) in
                 database = try folder.preparing(isExcludedFromBackup: policy.isExcludedFromBackup) {
-                    file throws(StoreError) in try ThreadDatabase(file, on: folder.fileSystem())
+                    file throws(StoreError) in try ThreadDatabase(file, in: folder, on: folder.fileSystem())
                 }
                 return database?.facts
             }
@@ -280,13 +298,23 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
             protection = ThreadProtection(sealers: [try ThreadKeys.newSealer()], isLatest: true)
             try await keys.save(protection.sealers)
         }
-        let facts = try await onDisk { [protection] database throws(StoreError) in
-            let made = try folder.preparing(isExcludedFromBackup: policy.isExcludedFromBackup) {
-                file throws(StoreError) in
-                try ThreadDatabase.make(new, in: file, on: folder.fileSystem(), protection: protection)
+        let facts: ThreadDatabase.Facts
+        do throws(StoreError) {
+            facts = try await onDisk { [protection] database throws(StoreError) in
+                let made = try folder.preparing(isExcludedFromBackup: policy.isExcludedFromBackup) {
+                    file throws(StoreError) in
+                    try ThreadDatabase.make(new, in: file, folder, protection: protection)
+                }
+                database = made
+                return made.facts
             }
-            database = made
-            return made.facts
+        } catch {
+            // The key stays if something may be sealed with it.
+            let isUsed = try? await onDisk { _ throws(StoreError) in
+                try ThreadDatabase.facts(aloneIn: folder) == new
+            }
+            if new.isSealed, isUsed == false { await keys.delete() }
+            throw error
         }
         // Another process was faster, and has a key of its own.
         if new.isSealed, facts != new { await keys.delete() }
@@ -329,7 +357,9 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
         _ work: @escaping @Sendable (ThreadDatabase, ThreadProtection) throws(StoreError) -> Output
     ) async throws(StoreError) -> Output {
         try await onDisk { database throws(StoreError) in
-            guard let database else { preconditionFailure("The database was opened before.") }
+            guard let database, database.facts == facts else {
+                throw .unavailable("their folder was removed or replaced")
+            }
             // Sizes are read without the key.
             if protection.isSealed == facts.isSealed { try database.upgrade(protection) }
             return try work(database, protection)

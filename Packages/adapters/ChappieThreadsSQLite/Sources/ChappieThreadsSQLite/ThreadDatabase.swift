@@ -14,6 +14,8 @@
 ///
 /// Not encrypted are ids of threads, positions, kinds, dates and sizes.
 ///
+/// Beside the file is a note of its last change: a database that lost its end is behind it.
+///
 /// Form 1 had the digests of words in `search` (FTS5), and the number of threads alone in `state`.
 final class ThreadDatabase {
     /// The facts about a database that a store needs before it can use it.
@@ -25,6 +27,9 @@ final class ThreadDatabase {
 
     let facts: Facts
     let database: Database
+    private let folder: ThreadFolder
+    /// The state that the transaction under way has written.
+    private var changed: State?
 
     /// "CHPT".
     private static let application = 0x4348_5054
@@ -54,7 +59,9 @@ final class ThreadDatabase {
     /// The store in this database; `nil` when nothing is in it yet.
     ///
     /// - Throws: `tooNew`, `damaged`. Nothing has been written then.
-    init?(_ database: Database, on fileSystem: ThreadFileSystem) throws(StoreError) {
+    init?(
+        _ database: Database, in folder: ThreadFolder, on fileSystem: ThreadFileSystem
+    ) throws(StoreError) {
         // Until its journal is known, no memory may be shared for a log.
         if fileSystem == .shared { try database.run("PRAGMA locking_mode = EXCLUSIVE") }
         // At once: another process may be making the store.
@@ -71,7 +78,14 @@ final class ThreadDatabase {
                 try database.integer("SELECT count(*) FROM sqlite_schema") == 0, schema
             )
         }
-        if application == 0, form == 0, isEmpty { return nil }
+        if application == 0, form == 0, isEmpty {
+            guard folder.lastChange().isEmpty else {
+                throw .damaged(
+                    thread: nil,
+                    "the database is empty, although it had threads; restore it from a backup, or delete the folder")
+            }
+            return nil
+        }
         guard application == Self.application else {
             throw .damaged(thread: nil, "the file is not a database of threads")
         }
@@ -86,6 +100,7 @@ final class ThreadDatabase {
         }
         facts = Facts(id: store.0, isSealed: store.1 != ThreadProtection.plainKey)
         self.database = database
+        self.folder = folder
         self.form = form
         try Self.chooseJournal(of: database, on: fileSystem)
         for setting in [
@@ -114,6 +129,9 @@ final class ThreadDatabase {
         try database.run("PRAGMA synchronous = \(journal == "wal" ? "FULL" : "EXTRA")")
     }
 
+    /// Whether the file was removed from its folder, or replaced there.
+    var hasMoved: Bool { database.hasMoved }
+
     /// The store in `folder`, for salvage: a file that is shorter than its header says is opened all the same.
     convenience init?(salvaging folder: ThreadFolder) throws(StoreError) {
         guard let file = try folder.existing() else { return nil }
@@ -121,14 +139,22 @@ final class ThreadDatabase {
         try file.run("PRAGMA query_only = ON")
         if try folder.fileSystem() == .shared { try file.run("PRAGMA locking_mode = EXCLUSIVE") }
         // The journal stays as it is.
-        try self.init(file, on: .local)
+        try self.init(file, in: folder, on: .local)
+    }
+
+    /// The facts about the store in `folder`, also on a disk that is too full for the index of a log. Other processes wait.
+    static func facts(aloneIn folder: ThreadFolder) throws(StoreError) -> Facts? {
+        guard let file = try folder.existing() else { return nil }
+        try file.run("PRAGMA locking_mode = EXCLUSIVE")
+        return try ThreadDatabase(file, in: folder, on: .local)?.facts
     }
 
     /// Makes an empty store, in one step, unless there is one.
     static func make(
-        _ facts: Facts, in database: Database, on fileSystem: ThreadFileSystem, protection: ThreadProtection
+        _ facts: Facts, in database: Database, _ folder: ThreadFolder, protection: ThreadProtection
     ) throws(StoreError) -> ThreadDatabase {
-        if let there = try ThreadDatabase(database, on: fileSystem) { return there }
+        let fileSystem = try folder.fileSystem()
+        if let there = try ThreadDatabase(database, in: folder, on: fileSystem) { return there }
         try database.run("PRAGMA auto_vacuum = INCREMENTAL")
         // A file system that has no memory to share for the log keeps the rollback journal.
         if fileSystem == .local { try database.run("PRAGMA journal_mode = WAL") }
@@ -143,7 +169,7 @@ final class ThreadDatabase {
             try database.run(
                 "INSERT INTO store VALUES (?, ?, ?)", .text(facts.id), .integer(protection.currentKey), .bytes(state))
         }
-        guard let made = try ThreadDatabase(database, on: fileSystem) else {
+        guard let made = try ThreadDatabase(database, in: folder, on: fileSystem) else {
             throw .unavailable("the database was removed while it was being made")
         }
         return made
@@ -201,6 +227,43 @@ final class ThreadDatabase {
         state.changes &+= 1
         let sealed = try protection.seal(state.bytes(form: form), with: state.key, for: .store(database: facts.id))
         try database.run("UPDATE store SET key = ?, state = ?", .integer(state.key), .bytes(sealed))
+        changed = state
+    }
+
+    /// A transaction that may change the state, which is noted once it is kept.
+    func change<Output>(
+        _ protection: ThreadProtection, _ body: () throws(StoreError) -> Output
+    ) throws(StoreError) -> Output {
+        changed = nil
+        let output = try database.transaction(body)
+        if let changed {
+            let note = withUnsafeBytes(of: changed.changes.littleEndian, Array.init)
+            folder.noteChange(try protection.seal(note, with: changed.key, for: .note(database: facts.id)))
+        }
+        return output
+    }
+
+    /// The number of the last change that was noted; 0 without a note of this database. Asked for before a transaction
+    /// begins: later changes may be noted meanwhile.
+    func lastChange(_ protection: ThreadProtection) throws(StoreError) -> Int {
+        let note = folder.lastChange()
+        for key in protection.keys {
+            if let bytes = try protection.open(note, with: key, for: .note(database: facts.id)), bytes.count == 8 {
+                return bytes.reversed().reduce(0) { $0 << 8 | Int($1) }
+            }
+        }
+        return 0
+    }
+
+    static func check(_ state: State, against lastChange: Int) throws(StoreError) {
+        guard state.changes >= lastChange else {
+            throw .damaged(
+                thread: nil,
+                """
+                the last changes are missing (\(lastChange - state.changes) of \(lastChange)), because the log was damaged or an \
+                older copy is in the place of the database; restore a backup, or accept what is there by a repair
+                """)
+        }
     }
 
     /// The tag of a row of `threads`: its part of the sum.
@@ -356,8 +419,10 @@ final class ThreadDatabase {
     }
 
     func summaries(_ protection: ThreadProtection) throws(StoreError) -> [ChappieThreadSummary] {
-        try database.snapshot { () throws(StoreError) in
+        let lastChange = try lastChange(protection)
+        return try database.snapshot { () throws(StoreError) in
             let state = try state(protection)
+            try Self.check(state, against: lastChange)
             let entries = try entries()
             var summaries: [ChappieThreadSummary] = []
             for entry in entries { summaries.append(try checkedSummary(in: entry, protection)) }
@@ -368,11 +433,14 @@ final class ThreadDatabase {
 
     /// The summaries of the threads whose entries are whole, and the damage of the others.
     func readableSummaries(_ protection: ThreadProtection) throws(StoreError) -> ChappieReadableThreads {
-        try database.snapshot { () throws(StoreError) in
+        let lastChange = try lastChange(protection)
+        return try database.snapshot { () throws(StoreError) in
             var found = ChappieReadableThreads()
             var known: State?
             do throws(StoreError) {
-                known = try state(protection)
+                let state = try state(protection)
+                known = state
+                try Self.check(state, against: lastChange)
             } catch {
                 guard case .damaged = error else { throw error }
                 found.problems.append(error)
@@ -494,8 +562,10 @@ final class ThreadDatabase {
             (key: try state(protection).key, number: try number(for: thread.id))
         }
         var rows = try sealed(records, bodies, into: place.number, of: thread.id, place.key, protection)
-        try database.transaction { () throws(StoreError) in
+        let lastChange = try lastChange(protection)
+        try change(protection) { () throws(StoreError) in
             var state = try state(protection)
+            try Self.check(state, against: lastChange)
             let key = state.key
             let known = try entry(of: thread.id)
             if let known { _ = try checkedSummary(in: known, protection) }
@@ -583,7 +653,7 @@ final class ThreadDatabase {
     }
 
     func delete(_ thread: String, _ protection: ThreadProtection) throws(StoreError) {
-        let isGone = try database.transaction { () throws(StoreError) in
+        let isGone = try change(protection) { () throws(StoreError) in
             var state = try state(protection)
             guard let entry = try entryToDelete(thread) else {
                 try searchForLost(thread, protection)

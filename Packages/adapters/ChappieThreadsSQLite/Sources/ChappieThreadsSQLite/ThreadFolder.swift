@@ -52,6 +52,7 @@ struct ThreadFolder: Sendable {
     /// Held while the database is made; also an example of the mode that files have here.
     private var lock: String { path + "/threads.lock" }
     private var tag: String { path + "/CACHEDIR.TAG" }
+    private var note: String { path + "/threads.last" }
 
     /// - Parameters:
     ///   - directory: Default: `$XDG_STATE_HOME/chappie/threads`, or `~/.local/state/chappie/threads`.
@@ -103,6 +104,23 @@ struct ThreadFolder: Sendable {
         try exclude(isExcludedFromBackup)
         _ = try hasDatabase()
         return try body(Database(database, modeOf: lock))
+    }
+
+    /// The note of the last change; empty without one.
+    func lastChange() -> [UInt8] {
+        let descriptor = open(note, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+        guard descriptor >= 0 else { return [] }
+        defer { close(descriptor) }
+        var bytes = [UInt8](repeating: 0, count: 256)
+        let count = read(descriptor, &bytes, bytes.count)
+        return Array(bytes.prefix(max(count, 0)))
+    }
+
+    /// Notes a change that was kept. A note that can't be written, or is late, notices less.
+    func noteChange(_ bytes: [UInt8]) {
+        guard let descriptor = try? lockFile(note) else { return }
+        defer { close(descriptor) }
+        _ = pwrite(descriptor, bytes, bytes.count, 0)
     }
 
     /// Runs `body` unless another process, or another store, is in here at the same time.

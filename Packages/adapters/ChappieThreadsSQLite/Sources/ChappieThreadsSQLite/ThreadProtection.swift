@@ -21,6 +21,9 @@ struct ThreadProtection: Sendable {
     var isSealed: Bool { !sealers.isEmpty }
     var currentKey: Int { sealers.first?.id ?? Self.plainKey }
 
+    /// All keys, the current one first.
+    var keys: [Int] { isSealed ? sealers.map(\.id) : [Self.plainKey] }
+
     /// Whether this can open bytes that were sealed with `key`.
     func knows(_ key: Int) -> Bool {
         isSealed ? sealers.contains { $0.id == key } : key == Self.plainKey
@@ -54,6 +57,7 @@ struct ThreadProtection: Sendable {
         case summary(database: String, thread: String, count: Int)
         case record(database: String, thread: String, position: Int, kind: String, date: Int)
         case words(database: String, record: Int)
+        case note(database: String)
 
         /// With lengths, so that no two contexts give the same bytes.
         fileprivate func bytes(_ key: Int) -> [UInt8] {
@@ -63,6 +67,7 @@ struct ThreadProtection: Sendable {
                 Self.bytes(["summary", database, thread], [count, key])
             case .record(let database, let thread, let position, let kind, let date):
                 Self.bytes(["record", database, thread, kind], [position, date, key])
+            case .note(let database): Self.bytes(["note", database], [key])
             case .words(let database, let record): Self.bytes(["words", database], [record, key])
             }
         }

@@ -32,7 +32,7 @@ extension ThreadDatabase {
     /// - Returns: The id at which to continue; `nil` when all records have the current key.
     func reseal(from start: Int, _ protection: ThreadProtection) throws(StoreError) -> Int? {
         let key = protection.currentKey
-        return try database.transaction { () throws(StoreError) in
+        return try change(protection) { () throws(StoreError) in
             var state = try state(protection)
             let old = try database.rows(
                 "SELECT \(Entry.columns) FROM threads WHERE key <> ? LIMIT 256", .integer(key), read: Self.entry)
@@ -78,7 +78,7 @@ extension ThreadDatabase {
 
     /// Empties the index for searches, and accepts the threads that are there if each is whole.
     func clearIndex(_ protection: ThreadProtection) throws(StoreError) {
-        try database.transaction { () throws(StoreError) in
+        try change(protection) { () throws(StoreError) in
             var state = try state(protection)
             try database.run("DROP TABLE record_words")
             try database.run(Self.wordsTable)
@@ -142,6 +142,8 @@ extension ThreadDatabase {
         }
         var entries: [Entry] = []
         var isWhole = true
+        let lastChange = try lastChange(protection)
+        try note { () throws(StoreError) in try Self.check(state(protection), against: lastChange) }
         try note { () throws(StoreError) in
             entries = try self.entries()
             let state = try state(protection)

@@ -128,6 +128,39 @@ struct CrashTests {
         #expect(line?.hasPrefix("some unavailable(") == true, "\(line ?? "nothing")")
     }
 
+    @Test(arguments: [2000, 6000]) func aStoreThatCannotBeMadeLeavesNoKey(bytes: Int) async throws {
+        let folder = try TemporaryDirectory()
+        let directory = folder.path("threads")
+        for _ in 0..<2 {
+            let line = try await onOwnThread {
+                let writer = try startWriter(["starve", directory, "complete", "\(bytes)"])
+                defer { writer.wait() }
+                return writer.output?.line()
+            }
+            #expect(line?.hasPrefix("unavailable(") == true, "\(line ?? "nothing")")
+        }
+        let keys = try Files.names(in: directory + "-keys").filter { $0.hasSuffix(".credential") }
+        #expect(keys.isEmpty, "\(bytes)")
+        // Once there is room, all is well.
+        let store = ChappieFileThreadStore(directory: directory, keys: try writersKeys(of: directory))
+        try await store.say(["first"], in: "one")
+        #expect(try await store.words(of: "one") == ["first"])
+    }
+
+    /// Its answer is paid for.
+    @Test func theEndOfATurnIsTriedAgainWhileAnotherProcessIsSlow() async throws {
+        let place = try Place()
+        let (store, other) = (place.store(), place.store())
+        try await store.say(["question"], in: "one")
+        let raw = try RawDatabase(place.database)
+        try raw.run("BEGIN IMMEDIATE")
+        async let end: Void = store.add(.turnFinished, ["turn": "turn-0"], to: "one")
+        await refusal("busy") { try await other.say(["question"], in: "two") }
+        try raw.run("COMMIT")
+        try await end
+        #expect(try await store.records(of: "one", from: 1).map(\.kind) == [.turnFinished])
+    }
+
     private static let hasMounts: Bool = {
         let arguments = ["-rm", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
         return (try? RunningProgram("/usr/bin/unshare", arguments, output: .pipe, errors: .withOutput).wait()) == 0

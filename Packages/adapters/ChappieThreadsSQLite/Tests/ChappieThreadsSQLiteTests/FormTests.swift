@@ -102,7 +102,7 @@ struct FormTests {
             try await onOwnThread {
                 let writer = try startWriter(["list", old.directory, protection.rawValue])
                 guard writer.output?.line() == "ready" else { throw FixtureFailure("it does not begin") }
-                var moment = timespec(tv_sec: 0, tv_nsec: Int.random(in: 0..<30_000_000))
+                var moment = timespec(tv_sec: 0, tv_nsec: Int.random(in: 0..<150_000_000))
                 nanosleep(&moment, nil)
                 writer.end()
             }

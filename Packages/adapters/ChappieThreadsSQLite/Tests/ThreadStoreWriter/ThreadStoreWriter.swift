@@ -20,6 +20,8 @@ import ChappieRuntime
 /// `ThreadStoreWriter list DIRECTORY PROTECTION`: prints `ready`, then lists the threads.
 /// `ThreadStoreWriter full DIRECTORY PROTECTION BYTES`: appends until the disk is full, or a file has BYTES where that is
 /// not 0; looks whether everything is there; prints the error.
+/// `ThreadStoreWriter starve DIRECTORY PROTECTION BYTES`: appends one record where no file can have more than BYTES, and prints
+/// the error.
 /// `ThreadStoreWriter mask DIRECTORY PROTECTION OCTAL`: appends one record under this file mode creation mask.
 @main
 enum ThreadStoreWriter {
@@ -44,6 +46,12 @@ enum ThreadStoreWriter {
         case "list":
             say("ready")
             _ = try await store.summaries()
+        case "starve":
+            limitFiles(to: rlim_t(arguments[4]) ?? 0)
+            do {
+                _ = try await append(1, by: "first", to: "first", of: store)
+                say("kept")
+            } catch let error as ChappieThreadStoreError { say("\(error)") }
         case "full": try await fill(store, arguments[2], arguments[3], limit: rlim_t(arguments[4]) ?? 0)
         default:
             umask(mode_t(arguments[4], radix: 8) ?? 0)
@@ -89,11 +97,7 @@ enum ThreadStoreWriter {
         _ store: ChappieFileThreadStore, _ directory: String, _ protection: String, limit: rlim_t
     ) async throws {
         _ = try await append(1, by: "first", to: "first", of: store)
-        if limit > 0 {
-            signal(SIGXFSZ, SIG_IGN)
-            var bytes = rlimit(rlim_cur: limit, rlim_max: limit)
-            setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &bytes)
-        }
+        if limit > 0 { limitFiles(to: limit) }
         var count = 0
         do {
             while true { count = try await append(count, by: "filler", to: "filler", of: store) + 1 }
@@ -108,6 +112,12 @@ enum ThreadStoreWriter {
             }
             say("\(count > 0 ? "some" : "none") \(error)")
         }
+    }
+
+    private static func limitFiles(to limit: rlim_t) {
+        signal(SIGXFSZ, SIG_IGN)
+        var bytes = rlimit(rlim_cur: limit, rlim_max: limit)
+        setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &bytes)
     }
 
     private static func say(_ line: String) {

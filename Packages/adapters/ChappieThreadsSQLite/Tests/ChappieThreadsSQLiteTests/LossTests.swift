@@ -1,0 +1,124 @@
+import ChappieCore
+import ChappieRuntime
+import ChappieTesting
+import ChappieThreadsSQLite
+import Foundation
+import TestFixtures
+import Testing
+
+/// Databases that lost their last changes, and folders that go away under a running program.
+struct LossTests {
+    private static let files = ["threads.db", "threads.db-wal", "threads.last"]
+
+    /// A copy of the folder as it is, for a program that begins after this one was killed.
+    private func copy(of place: Place, _ change: (String) throws -> Void) throws -> (TemporaryDirectory, String) {
+        let folder = try TemporaryDirectory()
+        let directory = folder.path("threads")
+        try FileManager.default.createDirectory(
+            atPath: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        for name in try Self.files.filter(Set(Files.names(in: place.directory)).contains) {
+            try Files.write(Files.read("\(place.directory)/\(name)"), to: "\(directory)/\(name)")
+            try Files.set(0o600, of: "\(directory)/\(name)")
+        }
+        try change(directory)
+        return (folder, directory)
+    }
+
+    private func store(_ directory: String, _ protection: FileProtection, of place: Place) -> ChappieFileThreadStore {
+        ChappieFileThreadStore(
+            directory: directory, storagePolicy: .init(fileProtection: protection), keys: place.keys)
+    }
+
+    @Test(arguments: everyProtection) func aLogThatLostItsEndIsNoticedUntilThatIsAccepted(
+        _ protection: FileProtection
+    ) async throws {
+        let place = try Place()
+        let running = place.store(protection)
+        for number in 0..<4 { try await running.say(["word\(number)"], in: "one", from: number) }
+        let (whole, wholeDirectory) = try copy(of: place) { _ in }
+        #expect(try await store(wholeDirectory, protection, of: place).verify().isEmpty)
+        for bytesFromEnd in [100, 40_000] {
+            let (folder, directory) = try copy(of: place) { directory in
+                var log = try Files.read(directory + "/threads.db-wal")
+                log[log.count - bytesFromEnd] ^= 1
+                try Files.write(log, to: directory + "/threads.db-wal")
+            }
+            let store = store(directory, protection, of: place)
+            await refusal("damaged(thread: nil", saying: "the last changes are missing") {
+                _ = try await store.summaries()
+            }
+            #expect("\(try await store.verify())".contains("the last changes are missing"))
+            // What is there can be read, and does not grow before its user knows.
+            let found = try await store.readableThreads()
+            #expect(found.threads.map(\.id) == ["one"] && found.problems.count == 1)
+            let words = try await store.words(of: "one")
+            #expect((1..<4).contains(words.count) && words == (0..<words.count).map { "word\($0)" })
+            await refusal("damaged") { try await store.say(["new"], in: "one", from: words.count) }
+            try await store.rebuildIndex()
+            #expect(try await store.verify().isEmpty)
+            try await store.say(["new"], in: "one", from: words.count)
+            withExtendedLifetime(folder) {}
+        }
+        withExtendedLifetime(whole) {}
+    }
+
+    @Test(arguments: everyProtection) func anEmptyDatabaseInThePlaceOfAFullOneIsNoticed(
+        _ protection: FileProtection
+    ) async throws {
+        let place = try Place()
+        try await place.store(protection).say(["first"], in: "one")
+        // A store is closed in its own time.
+        try RawDatabase(place.database).run("PRAGMA wal_checkpoint(TRUNCATE)")
+        let (folder, directory) = try copy(of: place) { try Files.write([], to: $0 + "/threads.db") }
+        let store = store(directory, protection, of: place)
+        await refusal("damaged", saying: "the database is empty") { _ = try await store.summaries() }
+        await refusal("damaged", saying: "the database is empty") { try await store.say(["new"], in: "two") }
+        withExtendedLifetime(folder) {}
+    }
+
+    @Test func anOlderCopyOfTheDatabaseIsNoticed() async throws {
+        let place = try Place()
+        try await place.store().say(["first"], in: "one")
+        try RawDatabase(place.database).run("PRAGMA wal_checkpoint(TRUNCATE)")
+        let older = try Files.read(place.database)
+        try await place.store().say(["second"], in: "one", from: 1)
+        try RawDatabase(place.database).run("PRAGMA wal_checkpoint(TRUNCATE)")
+        let (folder, directory) = try copy(of: place) { try Files.write(older, to: $0 + "/threads.db") }
+        await refusal("damaged", saying: "(1 of 2)") {
+            _ = try await store(directory, .complete, of: place).summaries()
+        }
+        withExtendedLifetime(folder) {}
+    }
+
+    @Test(arguments: everyProtection) func aFolderThatIsReplacedUnderARunningProgramIsOpenedAnew(
+        _ protection: FileProtection
+    ) async throws {
+        let place = try Place()
+        let running = place.store(protection)
+        try await running.say(["first"], in: "one")
+        let (folder, directory) = try copy(of: place) { _ in }
+        try FileManager.default.moveItem(atPath: place.directory, toPath: place.folder.path("old"))
+        try FileManager.default.moveItem(atPath: directory, toPath: place.directory)
+        try await running.say(["second"], in: "one", from: 1)
+        #expect(try await place.store(protection).words(of: "one") == ["first", "second"])
+        #expect(try await place.store(protection).verify().isEmpty)
+        withExtendedLifetime(folder) {}
+    }
+
+    @Test(arguments: everyProtection) func aTurnOfAFolderThatIsRemovedIsAnError(
+        _ protection: FileProtection
+    ) async throws {
+        let place = try Place()
+        let running = place.store(protection)
+        try await running.say(["first"], in: "one")
+        var summary = try #require(try await running.summary(of: "one"))
+        try FileManager.default.removeItem(atPath: place.directory)
+        let end = ChappieThreadRecord(
+            position: 1, kind: .turnFinished, date: summary.createdAt, body: ["turn": "turn-0"])
+        summary.add(end)
+        await refusal("conflict") { try await running.append([end], to: summary, at: 1) }
+        // A new thread is kept in a new folder.
+        try await running.say(["new"], in: "two")
+        #expect(try await place.store(protection).words(of: "two") == ["new"])
+    }
+}
