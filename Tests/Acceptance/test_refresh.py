@@ -40,6 +40,23 @@ def test_sixteen_processes_renew_an_expired_token_once(simulate, signed_in, full
         race(simulator, user)
 
 
+@pytest.mark.parametrize("store", ["keyring", "file"])
+def test_processes_with_folders_of_their_own_and_one_credential_renew_it_once(store, simulate, signed_in, passphrase, tmp_path, full):
+    """As in two containers that share the folder of credentials, or a sandbox beside a terminal with one keyring."""
+    simulator = simulate(**SETTINGS, firstAccessTokenLifetime=1)
+    for _ in range(100 if full else 3):
+        settings = passphrase("a phrase") if store == "file" else {}
+        user = signed_in(simulator, CHAPPIE_CREDENTIAL_STORE=store, **settings)
+        time.sleep(1.1)  # Until the token has ended: the subject of the test, not a signal.
+        since = len(simulator.log)
+        processes = [user.having(XDG_STATE_HOME=str(tmp_path / f"state-{number}")).start(
+            "ask", "--ephemeral", "--transport", "sse", "reply: here") for number in range(4)]
+        for process in processes:
+            output, errors = process.communicate(timeout=90 * PATIENCE)
+            assert (process.returncode, output) == (0, "here\n"), errors
+        assert sum("POST /oauth/token" in line for line in simulator.log[since:]) == 1
+
+
 def test_sixteen_processes_renew_once_when_one_refusal_comes_late(simulate, signed_in, full):
     # Each process has to have asked before the first is refused: what is refused is the old token, not a new one.
     simulator = simulate(**SETTINGS)

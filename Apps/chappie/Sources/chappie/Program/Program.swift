@@ -56,13 +56,20 @@ struct Program: Sendable {
         {
             settings.store = .file
         }
+        let lock: any CredentialLock
         switch settings.store {
-        case .keyring: store = keyring
+        case .keyring:
+            store = keyring
+            lock = keyring.lock(environment.lock)
         case .file:
             let file: [any PassphraseSource] = settings.passphraseFile.map { [PassphraseFile(path: $0)] } ?? []
-            store = try EncryptedFileCredentialStore(
+            let files = try EncryptedFileCredentialStore(
                 passphrase: FirstPassphrase(file + [SystemdPassphrase(), TerminalPassphrase()]))
-        case .memory: store = ChappieEphemeralCredentialStore()
+            store = files
+            lock = files.lock
+        case .memory:
+            store = ChappieEphemeralCredentialStore()
+            lock = NoCredentialLock()
         }
         network = CurlNetwork(policy: settings.configuration.network)
         let curl = CurlHTTPTransport(network: network)
@@ -75,8 +82,7 @@ struct Program: Sendable {
         webSocket = options.verbose ? LoggedWebSocketTransport(transport: sockets, log: log) : sockets
         credentials = CredentialManager(
             slot: settings.configuration.credentialSlot, store: store, transport: transport,
-            endpoints: settings.configuration.endpoints,
-            lock: settings.store == .memory ? NoCredentialLock() : environment.lock)
+            endpoints: settings.configuration.endpoints, lock: lock)
         self.settings = settings
     }
 

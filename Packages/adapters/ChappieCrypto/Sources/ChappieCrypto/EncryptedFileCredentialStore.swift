@@ -1,5 +1,6 @@
 @_spi(ChappieInternals) public import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
+import ChappieFiles
 import FoundationEssentials
 import Synchronization
 
@@ -139,6 +140,10 @@ public final class EncryptedFileCredentialStore: CredentialStore {
         isProven.withLock { $0 = false }
         sealer.forgetKey()
     }
+
+    /// The lock for this store's credentials. Its files are beside them, so that every process that shares a credential
+    /// shares the lock, whatever else its environment is.
+    public var lock: any CredentialLock { FileCredentialLock(directory: directory) }
 
     /// The path of the file for `slot`, which need not exist. The file's name does not reveal the account.
     ///

@@ -17,6 +17,9 @@ public struct FileCredentialLock: CredentialLock {
     private let directory: String?
     private static let maximumNote = 64 << 10
     private static let markLength = 16
+    /// A home on a network may not answer.
+    private static let worker = StoreWorker(label: "chappie.credential-locks")
+    private static let fileDeadline = Duration.seconds(10)
     private let clock: any ChappieClock
 
     /// - Parameters:
@@ -35,17 +38,16 @@ public struct FileCredentialLock: CredentialLock {
     public func acquire(
         _ slot: CredentialSlot, within limit: Duration
     ) async throws(CredentialStoreError) -> CredentialLockHold {
-        let descriptor = try lockFile(of: slot)
-        // The file is closed however this ends.
-        let hold = CredentialLockHold { close(descriptor) }
         let deadline = clock.elapsed + limit
+        let (descriptor, hold) = try await Self.worker.perform(within: Self.fileDeadline) {
+            _ throws(CredentialStoreError) -> (CInt, CredentialLockHold) in
+            let descriptor = try lockFile(of: slot)
+            // The file is closed however this ends.
+            return (descriptor, CredentialLockHold { close(descriptor) })
+        }
         var pause = Duration.milliseconds(5)
         // A loop can be interrupted at any time, which a waiting flock can't.
-        while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
-            let reason = errno
-            guard reason == EWOULDBLOCK || reason == EINTR else {
-                throw .failed("the lock can't be taken: \(String(cString: strerror(reason)))")
-            }
+        while try await !locks(descriptor, hold) {
             guard clock.elapsed < deadline else { throw .busy(limit) }
             do {
                 try await clock.sleep(for: pause)
@@ -55,6 +57,19 @@ public struct FileCredentialLock: CredentialLock {
             pause = min(pause * 2, .milliseconds(50))
         }
         return hold
+    }
+
+    /// Tries to lock the file, and returns whether that worked.
+    private func locks(_ descriptor: CInt, _ hold: CredentialLockHold) async throws(CredentialStoreError) -> Bool {
+        try await Self.worker.perform(within: Self.fileDeadline) { _ throws(CredentialStoreError) in
+            // The file is not closed meanwhile, even if nobody waits any more.
+            try withExtendedLifetime(hold) { () throws(CredentialStoreError) in
+                if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return true }
+                let reason = errno
+                if reason == EWOULDBLOCK || reason == EINTR { return false }
+                throw .failed("the lock can't be taken: \(String(cString: strerror(reason)))")
+            }
+        }
     }
 
     /// Keeps the note in a file beside the lock file, and replaces it as a whole.
@@ -93,7 +108,7 @@ public struct FileCredentialLock: CredentialLock {
         guard let directory, directory.hasPrefix("/") else {
             throw .failed("there is no home directory for its lock file")
         }
-        return "\(directory)/\(Self.name(of: slot)).\(suffix)"
+        return "\(directory)/\(slot.digest).\(suffix)"
     }
 
     private func lockFile(of slot: CredentialSlot) throws(CredentialStoreError) -> CInt {
@@ -104,11 +119,6 @@ public struct FileCredentialLock: CredentialLock {
             throw .failed("its lock file \(path) can't be opened: \(String(cString: strerror(errno)))")
         }
         return descriptor
-    }
-
-    /// A digest of the slot's names. If two slots have the same digest they share a lock, which does no harm.
-    private static func name(of slot: CredentialSlot) -> String {
-        FNV1a.hexadecimal([slot.service, slot.account, slot.accessGroup ?? ""] + [slot.issuer].compactMap(\.self))
     }
 }
 

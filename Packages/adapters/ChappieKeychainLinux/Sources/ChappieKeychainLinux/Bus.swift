@@ -176,7 +176,13 @@ final class BusValue {
 
     var bool: Bool? { type == "b" ? g_variant_get_boolean(pointer) != 0 : nil }
 
-    var number: UInt64? { type == "t" ? g_variant_get_uint64(pointer) : nil }
+    var number: UInt64? {
+        switch type {
+        case "t": g_variant_get_uint64(pointer)
+        case "u": UInt64(g_variant_get_uint32(pointer))
+        default: nil
+        }
+    }
 
     /// The value inside a value of the type `v`.
     var boxed: BusValue? { type == "v" ? g_variant_get_variant(pointer).map(BusValue.init(owning:)) : nil }

@@ -47,6 +47,9 @@ final class BusWorker: Sendable {
         }
     }
 
+    /// Runs `work` after all waiting calls. No caller waits for it.
+    func enqueue(_ work: @escaping @Sendable () -> Void) { worker.enqueue(work) }
+
     /// Runs `work` in a session with the keyring service. It uses the connection that an earlier call left, or a new
     /// one, and leaves the connection for the next call if `work` succeeds.
     func inSession<Output: Sendable>(

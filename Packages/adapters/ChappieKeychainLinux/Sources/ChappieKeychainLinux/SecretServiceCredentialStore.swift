@@ -110,6 +110,13 @@ public struct SecretServiceCredentialStore: CredentialStore {
         try await inSession(for: slot, within: writeDeadline) { try $0.delete(slot) }
     }
 
+    /// The lock for this store's credentials, which lies on the same bus.
+    ///
+    /// - Parameter files: Excludes the processes with the same state folder, and keeps the notes and the marks.
+    public func lock(_ files: any CredentialLock) -> any CredentialLock {
+        SessionBusCredentialLock(files: files, busAddress: busAddress)
+    }
+
     private func inSession<Output: Sendable>(
         for slot: CredentialSlot, within deadline: Duration,
         _ work: @escaping @Sendable (KeyringSession) throws -> Output

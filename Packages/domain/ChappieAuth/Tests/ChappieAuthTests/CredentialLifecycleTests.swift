@@ -672,11 +672,21 @@ import Testing
 
     // MARK: Settling
 
-    @Test func aRenewalThatOnlyWaitsForAnotherProcessIsNotWaitedFor() {
+    @Test func aRenewalThatOnlyWaitsForAnotherProcessIsGivenUp() {
         var story = Story.signedIn(endingIn: -1)
         story.on(.asked(.token, 1), "lock 2")
-        story.on(.settlingAsked(8), "answer 8 settled")
-        story.on(.lockAnswered(2, nil), "read")
+        story.on(.settlingAsked(8), "answer 1 store", "answer 8 settled")
+        // It does not ask the server when the process is about to end.
+        story.on(.lockAnswered(2, nil), "unlock 2")
+        // An early one leaves the token in use.
+        story = .signedIn(endingIn: 200)
+        story.on(.asked(.token, 1), "patience 1", "lock 2")
+        story.on(.settlingAsked(8), "answer 1 rt_1", "answer 8 settled")
+        story.on(.lockAnswered(2, nil), "unlock 2")
+    }
+
+    @Test func aRenewalThatHasItsLockIsWaitedFor() {
+        var story = Story.reading()
         story.on(.settlingAsked(9))
         story.on(.storeRead(stored(2)), "answer 1 rt_2", "unlock 2", "answer 9 settled")
     }

@@ -90,10 +90,18 @@ public struct ChappieCredentialStorage: Sendable {
         }
     }
 
-    /// The lock that keeps other processes out of the place.
+    /// The lock that keeps other processes out of the place. It is where the credential is: processes that share a
+    /// credential may have state folders of their own.
     var lock: any CredentialLock {
-        if case .memory = place { return NoCredentialLock() }
-        return FileCredentialLock.userDefault { ProcessInfo.processInfo.environment[$0] }
+        let files = FileCredentialLock.userDefault { ProcessInfo.processInfo.environment[$0] }
+        switch place {
+        case .memory: return NoCredentialLock()
+        case .keyring: return SecretServiceCredentialStore().lock(files)
+        case .encryptedFile(.success(let store), _): return store.lock
+        case .custom(let store as SecretServiceCredentialStore, _): return store.lock(files)
+        case .custom(let store as EncryptedFileCredentialStore, _): return store.lock
+        case .encryptedFile(.failure, _), .custom: return files
+        }
     }
 
     /// Stores with equal identities share a manager: stores at the same place, the same object, or equal values.

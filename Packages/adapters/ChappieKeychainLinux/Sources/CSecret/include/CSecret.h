@@ -110,6 +110,7 @@ enum {
     X(g_variant_get_variant, CSVariant *, (CSVariant *value), (value)) \
     X(g_variant_get_string, const char *, (CSVariant *value, size_t *length), (value, length)) \
     X(g_variant_get_boolean, int, (CSVariant *value), (value)) \
+    X(g_variant_get_uint32, uint32_t, (CSVariant *value), (value)) \
     X(g_variant_get_uint64, uint64_t, (CSVariant *value), (value)) \
     X(g_variant_ref_sink, CSVariant *, (CSVariant *value), (value)) \
     X(g_variant_unref, void, (CSVariant *value), (value)) \
@@ -132,6 +133,8 @@ enum {
          CSError **error), \
         (address, flags, observer, cancellable, error)) \
     X(g_dbus_connection_is_closed, int, (CSConnection *connection), (connection)) \
+    X(g_dbus_connection_close_sync, int, (CSConnection *connection, CSCancellable *cancellable, CSError **error), \
+        (connection, cancellable, error)) \
     X(g_dbus_connection_call_sync, CSVariant *, \
         (CSConnection *connection, const char *bus_name, const char *object_path, const char *interface_name, \
          const char *method_name, CSVariant *parameters, const CSVariantType *reply_type, unsigned int flags, \

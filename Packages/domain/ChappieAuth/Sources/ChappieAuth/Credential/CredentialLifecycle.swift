@@ -188,7 +188,10 @@ struct CredentialLifecycle: Sendable {
             if case .renewal = job?.kind, case .locking = job?.step { job = nil }
         case .signInCancelled(let waiter):
             if let index = signIns.firstIndex(where: { $0.waiter == waiter }) { signIns[index].isCancelled = true }
-        case .settlingAsked(let waiter): settling.append(waiter)
+        case .settlingAsked(let waiter):
+            settling.append(waiter)
+            // The process may end as soon as it has the answer, in the middle of a renewal that begins only then.
+            if case .renewal = job?.kind, case .locking = job?.step { endRenewal(.failure(.store(.cancelled))) }
         case .lockAnswered(let id, let error): lockAnswered(id, error)
         case .storeRead(let result): storeRead(result)
         case .storePrepared(let error): storePrepared(error)
@@ -206,7 +209,7 @@ struct CredentialLifecycle: Sendable {
     private mutating func answerSettling() {
         let isIdle =
             switch (job?.kind, job?.step) {
-            case (nil, _), (.load, _), (.renewal, .locking): true
+            case (nil, _), (.load, _): true
             default: false
             }
         guard isIdle, signOut?.waiters.isEmpty ?? true, signIns.isEmpty, revocations == 0, lateTokens.isEmpty else {

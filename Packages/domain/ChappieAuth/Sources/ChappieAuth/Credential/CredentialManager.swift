@@ -20,8 +20,10 @@ public final class CredentialManager: Sendable {
     private let lock: any CredentialLock
     private let logger: Mutex<Logger?>
     private let state = Mutex(State())
-    /// Reads the lock's mark, from a disk that may not answer.
-    private let marks = StoreWorker(label: "chappie.change-marks")
+    /// Reads and writes the lock's notes and marks, on a disk that may not answer.
+    private let notes = StoreWorker(label: "chappie.credential-notes")
+    /// The limit for these.
+    private static let noteDeadline = Duration.seconds(10)
     /// The tombstone that the lock could not keep. The mutex is held while a tombstone is written, removed or read.
     private let unkeptTombstone = Mutex<Tombstone?>(nil)
 
@@ -132,7 +134,7 @@ public final class CredentialManager: Sendable {
         case .signedIn, .reauthenticationRequired: break
         }
         guard
-            let mark = try? await marks.perform(within: .seconds(1), { [lock, slot] _ in lock.changeMark(for: slot) }),
+            let mark = try? await notes.perform(within: .seconds(1), { [lock, slot] _ in lock.changeMark(for: slot) }),
             mark != state.withLock(\.changeMark)
         else { return }
         report(.storeMayHaveChanged)
@@ -142,6 +144,11 @@ public final class CredentialManager: Sendable {
     private func announceChange() {
         guard let mark = lock.announceChange(of: slot) else { return }
         state.withLock { $0.changeMark = mark }
+    }
+
+    /// The same on a thread that may block. A disk that does not answer costs the others their notice, and nothing else.
+    private func announceChangeInTime() async {
+        try? await notes.perform(within: Self.noteDeadline) { [self] _ in announceChange() }
     }
 
     /// The backend accepted the token, or refused it although it was fresh.
@@ -234,7 +241,9 @@ public final class CredentialManager: Sendable {
         /// marked as deleted, so that the sign-out outlives a process that ends now.
         func waitUntilGone(within limit: Duration) {
             let isGone = blocking(within: limit) { [stored] in _ = try? await stored.value() }
-            if !isGone { manager.report(.signOutOutlasted) }
+            guard !isGone else { return }
+            manager.report(.signOutOutlasted)
+            _ = blocking(within: limit) { [manager] in try? await manager.notes.perform(within: limit) { _ in } }
         }
     }
 
@@ -279,8 +288,8 @@ public final class CredentialManager: Sendable {
 
     /// Waits until no refresh, change of the store or revocation is in progress, for `limit` at most (the time that a
     /// token endpoint and a store may take; it almost always returns at once). Call it before a process ends: a refresh
-    /// whose answer is not stored has used up the refresh token for nothing. It does not wait for a renewal that only
-    /// waits for another process.
+    /// whose answer is not stored has used up the refresh token for nothing. A renewal that still waits for another
+    /// process is given up.
     public func settle(within limit: Duration = .seconds(75)) async {
         let (waiter, promise) = newWaiter()
         report(.settlingAsked(waiter))
@@ -314,7 +323,13 @@ public final class CredentialManager: Sendable {
             for case .keepTombstone(let tombstone) in actions { state.tombstoneChange = .some(tombstone) }
             return actions
         }
-        for action in actions { perform(action) }
+        let changesNote = actions.contains { if case .keepTombstone = $0 { true } else { false } }
+        guard changesNote else { return actions.forEach(perform) }
+        // The callers learn of a sign-out once its note is durable.
+        notes.enqueue { [self] in
+            _ = tombstone()
+            actions.forEach(perform)
+        }
     }
 
     private func perform(_ action: CredentialLifecycle.Action) {
@@ -334,7 +349,7 @@ public final class CredentialManager: Sendable {
                     self?.report(.patienceEnded(waiter))
                 }
             }
-        case .keepTombstone: _ = tombstone()
+        case .keepTombstone: break
         case .releaseLock(let job): _ = state.withLock { $0.holds.removeValue(forKey: job) }
         case .acquireLock(let job, let limit):
             start { [self] in
@@ -359,13 +374,13 @@ public final class CredentialManager: Sendable {
         case .save(let credential, let isVerified):
             start { [self] in
                 let error = await save(credential, verified: isVerified)
-                announceChange()
+                await announceChangeInTime()
                 return .storeChanged(error)
             }
         case .delete:
             start { [self] in
                 let error = await storeFailure { () throws(CredentialStoreError) in try await store.delete(slot) }
-                announceChange()
+                await announceChangeInTime()
                 return .storeChanged(error)
             }
         case .refresh(let job, let refreshToken, let reason):
@@ -421,9 +436,11 @@ public final class CredentialManager: Sendable {
     }
 
     private func read() async -> Result<CredentialLifecycle.Stored, CredentialStoreError> {
-        let mark = lock.changeMark(for: slot)
-        let tombstone = tombstone()
         do throws(CredentialStoreError) {
+            let (mark, tombstone) = try await notes.perform(within: Self.noteDeadline) {
+                [self] _ throws(CredentialStoreError) -> ([UInt8]?, Tombstone?) in
+                (lock.changeMark(for: slot), self.tombstone())
+            }
             let document = try await store.load(slot)
             let credential = try document.map { document throws(CredentialStoreError) in
                 try Credential(serialized: document, for: origin)

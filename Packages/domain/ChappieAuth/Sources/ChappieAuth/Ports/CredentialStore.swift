@@ -1,4 +1,4 @@
-public import ChappieCore
+@_spi(ChappieInternals) public import ChappieCore
 
 /// The place of a credential in a store: one slot holds one user's sign-in.
 public struct CredentialSlot: Sendable, Hashable, Codable {
@@ -21,6 +21,12 @@ public struct CredentialSlot: Sendable, Hashable, Codable {
         self.account = account
         self.accessGroup = accessGroup
         self.issuer = issuer
+    }
+
+    /// A digest of the names, for the name of a lock. If two slots have the same digest they share a lock, which does no
+    /// harm.
+    @_spi(ChappieInternals) public var digest: String {
+        FNV1a.hexadecimal([service, account, accessGroup ?? ""] + [issuer].compactMap(\.self))
     }
 }
 
