@@ -6,8 +6,7 @@ public struct SimulatorConfiguration: Sendable {
     public var host: String
     /// Where it listens; 0, the default, takes any free port.
     public var port: Int
-    /// Approves sign-ins without the user, on the second poll, so that clients see one that is pending; on the first when
-    /// ``pollInterval`` is 0. Default false.
+    /// Approves sign-ins without the user, on the first poll. Default false.
     public var autoApprove: Bool
     /// Seconds between polls, as clients are told, up to 60. Default 1.
     public var pollInterval: Int
@@ -178,9 +177,6 @@ extension SimulatorConfiguration {
 
     var accounts: [SimulatorAccount] { [account] + otherAccounts }
     func account(id: String) -> SimulatorAccount? { accounts.first { $0.id == id } }
-
-    /// On which poll a sign-in is approved without the user; `nil` waits for the user.
-    var approvesOnPoll: Int? { autoApprove ? (pollInterval == 0 ? 1 : 2) : nil }
 
     private func check<Value: Comparable>(
         _ value: Value, in bounds: ClosedRange<Value>, _ name: String

@@ -171,7 +171,7 @@ struct Backend: Sendable {
 
     init(_ configuration: SimulatorConfiguration, issuer: String) {
         self.configuration = configuration
-        authorizations = DeviceAuthorizations(approvesOnPoll: configuration.approvesOnPoll)
+        authorizations = DeviceAuthorizations(autoApprove: configuration.autoApprove)
         tokens = TokenLedger(configuration, issuer: issuer)
         catalogue = ModelCatalogue(asOf: configuration.asOf, listsRetired: configuration.listsRetiredModels)
     }

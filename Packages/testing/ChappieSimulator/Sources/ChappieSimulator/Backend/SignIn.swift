@@ -25,7 +25,7 @@ struct UserCode: Sendable, Hashable {
 struct DeviceAuthorization: Sendable {
     enum State: Sendable {
         /// Waits for the user. Next: `approved` or `refused`.
-        case pending(polls: Int)
+        case pending
         /// The user agreed, for this account if any was named; the code may be fetched and exchanged. Next: `exchanged`.
         case approved(authorizationCode: String, accountID: String?)
         /// The user refused. Final.
@@ -39,7 +39,7 @@ struct DeviceAuthorization: Sendable {
     let clientID: String
     /// Unix seconds.
     let expiresAt: Int
-    var state = State.pending(polls: 0)
+    var state = State.pending
 }
 
 /// Every sign-in by device code that is under way.
@@ -59,11 +59,11 @@ struct DeviceAuthorizations: Sendable {
         case wrongClient = "The authorization code belongs to another client."
     }
 
-    /// Approve without the user on this poll (1 is the first); `nil` waits for the user.
-    let approvesOnPoll: Int?
+    /// Whether a sign-in is approved without the user, on its first poll.
+    let autoApprove: Bool
     private var entries: [DeviceAuthorization] = []
 
-    init(approvesOnPoll: Int? = nil) { self.approvesOnPoll = approvesOnPoll }
+    init(autoApprove: Bool = false) { self.autoApprove = autoApprove }
 
     mutating func begin(clientID: String, now: Int) -> DeviceAuthorization {
         entries.removeAll { $0.expiresAt <= now }
@@ -77,10 +77,8 @@ struct DeviceAuthorizations: Sendable {
         let code = UserCode(typed: userCode)
         guard let index = entries.firstIndex(where: { $0.id == id && $0.userCode == code && $0.expiresAt > now })
         else { return nil }
-        if case .pending(let polls) = entries[index].state {
-            entries[index].state =
-                polls + 1 == approvesOnPoll
-                ? .approved(authorizationCode: randomSecret("ac_"), accountID: nil) : .pending(polls: polls + 1)
+        if autoApprove, case .pending = entries[index].state {
+            entries[index].state = .approved(authorizationCode: randomSecret("ac_"), accountID: nil)
         }
         return entries[index].state
     }

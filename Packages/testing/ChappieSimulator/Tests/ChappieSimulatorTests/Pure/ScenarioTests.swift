@@ -101,7 +101,7 @@ struct ScenarioTests {
                 """)
         let settings = try configuration.validated()
         #expect(settings.pollInterval == 7)
-        #expect(settings.approvesOnPoll == 2)
+        #expect(settings.autoApprove)
         #expect(settings.accessTokenLifetime == .seconds(60))
         #expect(settings.refreshTokenLifetime == .seconds(90))
         #expect(settings.account.plan == "pro")
