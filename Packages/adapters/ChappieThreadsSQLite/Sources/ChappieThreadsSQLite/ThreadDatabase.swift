@@ -238,7 +238,9 @@ final class ThreadDatabase {
         let output = try database.transaction(body)
         if let changed {
             let note = withUnsafeBytes(of: changed.changes.littleEndian, Array.init)
-            folder.noteChange(try protection.seal(note, with: changed.key, for: .note(database: facts.id)))
+            // What was kept is no error any more.
+            let sealed = try? protection.seal(note, with: changed.key, for: .note(database: facts.id))
+            if let sealed { folder.noteChange(sealed) }
         }
         return output
     }

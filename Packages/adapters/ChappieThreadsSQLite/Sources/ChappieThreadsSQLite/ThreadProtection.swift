@@ -29,6 +29,13 @@ struct ThreadProtection: Sendable {
         isSealed ? sealers.contains { $0.id == key } : key == Self.plainKey
     }
 
+    /// - Throws: `wrongKey` for a key that may have come since these were read.
+    fileprivate func demand(_ key: Int) throws(StoreError) {
+        guard knows(key) || isLatest else {
+            throw .wrongKey("they were encrypted with another key than the stored one")
+        }
+    }
+
     func seal(_ bytes: [UInt8], with key: Int, for context: Context) throws(StoreError) -> [UInt8] {
         let context = context.bytes(key)
         return try cryptographic { () throws(CredentialStoreError) in
@@ -39,10 +46,8 @@ struct ThreadProtection: Sendable {
 
     /// `nil` unless exactly these bytes were sealed for this context with this key.
     func open(_ sealed: [UInt8], with key: Int, for context: Context) throws(StoreError) -> [UInt8]? {
-        guard knows(key) else {
-            guard !isLatest else { return nil }
-            throw .wrongKey("they were encrypted with another key than the stored one")
-        }
+        try demand(key)
+        guard knows(key) else { return nil }
         let context = context.bytes(key)
         return try cryptographic { () throws(CredentialStoreError) in
             if let sealer = sealers.first(where: { $0.id == key }) { return try sealer.open(sealed, for: context) }
@@ -94,8 +99,9 @@ struct ThreadProtection: Sendable {
 
         init(_ protection: ThreadProtection) { self.protection = protection }
 
-        /// The tag of a row that was sealed with `key`; zero for a key that is not known.
+        /// The tag of a row that was sealed with `key`; zero for a key that does not exist.
         func tag(of row: [UInt8], for context: Context, _ key: Int) throws(StoreError) -> SIMD4<UInt64> {
+            try protection.demand(key)
             let bytes = context.bytes(key) + row
             let code = try cryptographic { () throws(CredentialStoreError) -> [UInt8]? in
                 if let known = authenticators[key] { return try known.code(of: bytes) }

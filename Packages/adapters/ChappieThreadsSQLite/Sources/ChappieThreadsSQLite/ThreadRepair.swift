@@ -80,7 +80,7 @@ extension ThreadDatabase {
     func clearIndex(_ protection: ThreadProtection) throws(StoreError) {
         try change(protection) { () throws(StoreError) in
             var state = try state(protection)
-            try database.run("DROP TABLE record_words")
+            try database.run("DROP TABLE IF EXISTS record_words")
             try database.run(Self.wordsTable)
             try unlessDamaged { () throws(StoreError) in
                 let entries = try entries()

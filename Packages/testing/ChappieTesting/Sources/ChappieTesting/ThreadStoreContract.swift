@@ -141,7 +141,8 @@ public enum ThreadStoreContract {
             try await expect([said("new", at: 0)], in: one, of: store)
             try await expect([said("stays", at: 0)], in: two, of: store)
         },
-        Case(name: "a search finds words in any order, case and accent, and the beginning of the last one") { store in
+        Case(name: "a search finds words in any order, case and accent, the beginning of the last one, and phrases") {
+            store in
             try await append(
                 [said("Das Café schließt um acht.", at: 0), said("Nothing here", at: 1)], to: one, of: store)
             try await append([said("the cafeteria, at 8 o'clock", at: 0)], to: two, of: store)
@@ -150,7 +151,9 @@ public enum ThreadStoreContract {
                 ("café", [one, two]), ("CAFE schliesst", []), ("acht CAFÉ", [one]), ("clock cafeteria", [two]),
                 ("zebra", []),
                 ("京", [three]), ("grosse", []), ("große", [three]), ("GRÖSSE", []), ("grö", [three]), ("hing noth", []),
-                ("\"; DROP TABLE * OR (", []), ("", []), ("  ", []),
+                ("\"; DROP TABLE * OR (", []), ("", []), ("  ", []), ("\"", []), ("\"\"", []),
+                ("\"schließt um acht\"", [one]), ("\"acht um\"", []), ("\"acht\" caf", [one]), ("\"ach\"", []),
+                ("\"at 8\" \"the cafeteria\"", [two]),
             ] {
                 let found = try await store.search(ChappieThreadQuery(text)).map(\.thread.id).filter(ids.contains)
                 try require(Set(found) == Set(expected), "\(text) finds \(found), not \(expected).")
