@@ -317,6 +317,29 @@ def test_what_is_beyond_the_limit_is_answered_and_not_kept(person, tmp_path):
 
 
 # The folder of the threads on a disk without any room, or with room for the files that SQLite needs to begin with.
+def fnv1a(*parts):
+    digest = 0xCBF29CE484222325
+    for byte in "\0".join(parts).encode():
+        digest = (digest ^ byte) * 0x100000001B3 & (1 << 64) - 1
+    return digest
+
+
+def test_what_earlier_versions_kept_moves_once_and_is_said(person):
+    ask(person, "reply: kept before")
+    [place] = person.folder.glob("threads/com.chappie.cli/*")
+    thread = listed(person)
+    # Where earlier versions kept the threads of an account at another issuer, and where all programs kept theirs.
+    origin = f"{person.environment['CHAPPIE_ISSUER']} {person.environment['CHAPPIE_ISSUER']}"
+    former = person.folder / f"threads-{fnv1a(person.account, origin):016x}"
+    former.mkdir(mode=0o700)
+    (place / "threads.db").rename(former / "threads.db")
+    moved = person.run("threads", "list", "--json")
+    assert moved.events[0]["threads"] == thread and not former.exists()
+    assert f"the threads of this account are in {place} now" in moved.errors
+    assert person.run("threads", "list", "--json").errors == ""
+    assert ask(person, "reply: goes on", "-c").output == "goes on\n" and listed(person)[0]["turns"] == 2
+
+
 FULL = """cp -a "$0" "$0.aside" && mount -t tmpfs -o size=1m,mode=700 none "$0" && cp -a "$0.aside"/. "$0" || exit 1
           head -c 1m /dev/zero >"$0/filler" 2>/dev/null
           truncate -s "-$1" "$0/filler"
@@ -331,7 +354,7 @@ def test_with_a_full_disk_questions_are_answered_and_not_kept(room, simulate, us
         pytest.skip("this system lets no one have mounts of their own")
     person = user(simulate(pollInterval=0), CHAPPIE_CREDENTIAL_STORE="file", **passphrase("a phrase")).sign_in()
     ask(person, "reply: kept")
-    [folder] = pathlib.Path(person.environment["XDG_STATE_HOME"]).glob("chappie/threads*")
+    [folder] = pathlib.Path(person.environment["XDG_STATE_HOME"]).glob("chappie/threads/com.chappie.cli/*")
     big = picture(tmp_path, 300_000)
     with person.start("ask", "--transport", "sse", "-i", big, "reply: answered",
                       prefix=[*own, "sh", "-c", FULL, str(folder), room]) as process:
@@ -343,7 +366,7 @@ def test_with_a_full_disk_questions_are_answered_and_not_kept(room, simulate, us
 
 def test_what_cannot_be_kept_is_answered_all_the_same(person):
     ask(person, "reply: kept")
-    for path in person.folder.glob("threads*/*"):
+    for path in person.folder.glob("threads/com.chappie.cli/*/*"):
         if path.is_file() and not path.name.startswith("CACHEDIR"):
             path.write_bytes(b"this is no database" * 100)
     assert ask(person, "reply: answered", says="this conversation is not kept").output == "answered\n"

@@ -9,7 +9,7 @@ import ChappieKeychainLinux
 import ChappieRuntime
 import ChappieSDK
 import ChappieSimulator
-import ChappieThreadsSQLite
+@_spi(ChappieInternals) import ChappieThreadsSQLite
 import ChappieWebSocket
 import FoundationEssentials
 
@@ -133,14 +133,22 @@ struct Program: Sendable {
             throw CommandLineError.usage(
                 "There is no home directory for threads.", suggestion: "Set HOME or XDG_STATE_HOME.")
         }
+        let owner = CredentialSlot(service: "com.chappie.cli", account: slot.account, issuer: slot.issuer)
+        // Versions before December 2026 kept them here, the default account's in the folder of all programs.
         let isDefault = slot.account == "default" && slot.issuer == nil
-        let name = isDefault ? "threads" : "threads-\(FNV1a.hexadecimal([slot.account, slot.issuer ?? ""]))"
+        let former = isDefault ? "threads" : "threads-\(FNV1a.hexadecimal([slot.account, slot.issuer ?? ""]))"
         // The passphrase of an encrypted file is asked for once.
         let policy = ChappieFileThreadStoreStoragePolicy(
             fileProtection: settings.store == .file ? .completeUntilFirstUserAuthentication : .complete)
-        return ChappieFileThreadStore(
-            directory: "\(folder)/\(name)", storagePolicy: policy, limits: .init(maximumBytes: settings.threadLimit),
-            keys: store)
+        let (threads, outcome) = ChappieFileThreadStore.adopting(
+            "\(folder)/\(former)", owner: owner, storagePolicy: policy,
+            limits: .init(maximumBytes: settings.threadLimit), keys: store)
+        switch outcome {
+        case .moved(let place): console.note("chappie: the threads of this account are in \(place) now.")
+        case .left(let place): console.note("chappie: \(place) has threads of an older version, which are not used.")
+        case .nothing, .stays: break
+        }
+        return threads
     }
 
     /// `nil` in a simulation, which leaves no trace.

@@ -14,7 +14,7 @@ struct Threads: ParsableCommand {
         commandName: "threads", abstract: "List, read, find, export and tidy up the conversations that are kept.",
         discussion: """
             Conversations of ask and chat are kept in $XDG_STATE_HOME/chappie/threads (~/.local/state/chappie/threads), \
-            encrypted; the key is stored with the sign-in. ask -c continues the last one, --ephemeral keeps nothing. A \
+            for each account in a folder of its own, encrypted; the key is stored with the sign-in. ask -c continues the last one, --ephemeral keeps nothing. A \
             thread is named by its id, or enough of the id's end. They may take 512 MiB, or as many as \
             CHAPPIE_THREADS_LIMIT says.
             """,

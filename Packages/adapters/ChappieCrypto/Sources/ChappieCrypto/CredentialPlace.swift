@@ -1,4 +1,4 @@
-@_spi(ChappieInternals) import ChappieAuth
+@_spi(ChappieInternals) public import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
 @_spi(ChappieInternals) import ChappieFiles
 
@@ -27,22 +27,9 @@ struct CredentialPlace: Sendable {
     /// - Parameter directory: Absolute, without a slash at its end. The folder itself must not be a symbolic link; the
     ///   folders above it may be.
     init(_ slot: CredentialSlot, in directory: String) throws(CredentialStoreError) {
-        // A slot without an issuer has the digest that it had before there were issuers.
-        var bytes = Array("chappie credential slot \(slot.issuer == nil ? 1 : 2)".utf8)
-        // Each name follows its length, so that no two slots give the same bytes.
-        for name in [slot.issuer, slot.service, slot.account].compactMap(\.self) {
-            bytes.append(name.utf8.count, count: 7)
-            bytes += name.utf8
-        }
-        bytes.append(slot.accessGroup == nil ? 0 : 1)
-        bytes += (slot.accessGroup ?? "").utf8
-        digest = try Libcrypto.digest(of: bytes)
-        name = Self.hexadecimal(digest) + ".credential"
+        digest = try slot.digestBytes()
+        name = CredentialSlot.hexadecimal(digest) + ".credential"
         self.directory = directory
-    }
-
-    private static func hexadecimal(_ bytes: [UInt8]) -> String {
-        bytes.reduce(into: "") { $0 += ($1 < 16 ? "0" : "") + String($1, radix: 16) }
     }
 
     /// - Throws: `corrupt`, `unsafeFile`, `failed`.
@@ -148,7 +135,7 @@ struct CredentialPlace: Sendable {
     /// another process may take it for a leftover, and lock or remove it; then this process makes another file.
     private func makeDraft(in folder: borrowing OpenFile) throws(CredentialStoreError) -> OpenFile {
         for _ in 0..<8 {
-            let name = "." + Self.hexadecimal(try Libcrypto.randomBytes(16)) + ".writing"
+            let name = "." + CredentialSlot.hexadecimal(try Libcrypto.randomBytes(16)) + ".writing"
             let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW
             guard let file = OpenFile(name, in: folder.number, at: directory, flags: flags, mode: 0o600) else {
                 throw .system("no file can be made in \(directory)")
@@ -173,5 +160,29 @@ struct CredentialPlace: Sendable {
 
     static func isDraftName(_ name: String) -> Bool {
         name.utf8.count == 41 && name.hasPrefix(".") && name.hasSuffix(".writing")
+    }
+}
+
+extension CredentialSlot {
+    /// A SHA-256 digest of all names of the slot, in hexadecimal.
+    @_spi(ChappieInternals) public func digest() throws(CredentialStoreError) -> String {
+        Self.hexadecimal(try digestBytes())
+    }
+
+    fileprivate func digestBytes() throws(CredentialStoreError) -> [UInt8] {
+        // A slot without an issuer has the digest that it had before there were issuers.
+        var bytes = Array("chappie credential slot \(issuer == nil ? 1 : 2)".utf8)
+        // Each name follows its length, so that no two slots give the same bytes.
+        for name in [issuer, service, account].compactMap(\.self) {
+            bytes.append(name.utf8.count, count: 7)
+            bytes += name.utf8
+        }
+        bytes.append(accessGroup == nil ? 0 : 1)
+        bytes += (accessGroup ?? "").utf8
+        return try Libcrypto.digest(of: bytes)
+    }
+
+    fileprivate static func hexadecimal(_ bytes: [UInt8]) -> String {
+        bytes.reduce(into: "") { $0 += ($1 < 16 ? "0" : "") + String($1, radix: 16) }
     }
 }

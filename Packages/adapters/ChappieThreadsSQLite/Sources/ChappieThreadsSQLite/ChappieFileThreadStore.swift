@@ -24,14 +24,47 @@ import Synchronization
 /// **It refuses** (`unsafeFile`) a folder or file that belongs to another user, that others may read or write, or that is a
 /// symbolic link.
 public final class ChappieFileThreadStore: ChappieThreadStore {
-    /// The folder; `nil` if it would be in the home directory and there is none.
+    /// The folder; `nil` before the store has a place, and without a home directory.
     public var directory: String? { try? folder.get().path }
     /// How the files are protected.
     public let storagePolicy: ChappieFileThreadStoreStoragePolicy
     /// How much may be stored.
     public let limits: ChappieFileThreadStoreLimits
 
-    private let folder: Result<ThreadFolder, StoreError>
+    /// The folder, and the owner if the folder follows from one.
+    private struct Place {
+        let folder: Result<ThreadFolder, StoreError>
+        let owner: ThreadsOwner?
+        /// Whether the program chose the folder or the owner, and not its first runtime.
+        let isNamed: Bool
+
+        init(directory: String, on fileSystem: ThreadFileSystem? = nil) {
+            owner = nil
+            isNamed = true
+            folder = Result { () throws(StoreError) in try ThreadFolder(directory, on: fileSystem) }
+        }
+
+        init(of slot: CredentialSlot, isNamed: Bool = true, hasFormerKeys: Bool = false) {
+            let owner = Result { () throws(StoreError) in try ThreadsOwner(slot, hasFormerKeys: hasFormerKeys) }
+            self.owner = try? owner.get()
+            self.isNamed = isNamed
+            folder = Result { () throws(StoreError) in
+                try ThreadFolder(owner.get().directory(in: ProcessInfo.processInfo.environment))
+            }
+        }
+
+        init(failure: StoreError) {
+            owner = nil
+            isNamed = false
+            folder = .failure(failure)
+        }
+    }
+
+    private let place: Mutex<Place?>
+    private var folder: Result<ThreadFolder, StoreError> {
+        let words = "this store has no place yet: make a runtime with it first, or name a directory or an owner"
+        return place.withLock { $0?.folder } ?? .failure(.unavailable(words))
+    }
     private let keyStore: any CredentialStore
     private let queue = DispatchQueue(label: "chappie.threads")
     /// Used on the queue alone.
@@ -44,12 +77,13 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
     /// Touches nothing yet: the first call that needs the folder or the key reports a problem with it.
     ///
     /// - Parameters:
-    ///   - directory: An absolute path. Default: `$XDG_STATE_HOME/chappie/threads`, or `~/.local/state/chappie/threads`.
-    ///     Made for this user alone at the first append.
+    ///   - directory: An absolute path, made for this user alone at the first append. Default: a folder of the app and the
+    ///     user whose client makes the runtime, see ``init(owner:storagePolicy:limits:keys:)``. Before there is a
+    ///     runtime, every call throws `unavailable`.
     ///   - storagePolicy: Encryption and backups.
     ///   - limits: How much may be stored. Default 512 MiB.
-    ///   - keys: Keeps the key, in a slot of the service `com.chappie.sdk` whose account begins with `threads-`. Not asked
-    ///     with `fileProtection: .none`.
+    ///   - keys: Keeps the key: of a named directory in a slot of the service `com.chappie.sdk`, otherwise of the
+    ///     owner's service. The slot's account begins with `threads-`. Not asked with `fileProtection: .none`.
     public convenience init(
         directory: String? = nil, storagePolicy: ChappieFileThreadStoreStoragePolicy = .init(),
         limits: ChappieFileThreadStoreLimits = .init(), keys: any CredentialStore
@@ -58,17 +92,71 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
     }
 
     /// The same on a file system that is not asked for its kind.
-    @_spi(ChappieInternals) public init(
+    @_spi(ChappieInternals) public convenience init(
         directory: String?, on fileSystem: ThreadFileSystem?,
         storagePolicy: ChappieFileThreadStoreStoragePolicy = .init(), limits: ChappieFileThreadStoreLimits = .init(),
         keys: any CredentialStore
     ) {
+        self.init(directory.map { Place(directory: $0, on: fileSystem) }, storagePolicy, limits, keys)
+    }
+
+    /// Threads of one user of one app, also without a runtime.
+    ///
+    /// The folder is `$XDG_STATE_HOME/chappie/threads/SERVICE/DIGEST` (without that variable: `~/.local/state/chappie/…`);
+    /// the digest is one of the whole slot. No other app and no other user of the app has it.
+    ///
+    /// - Parameters:
+    ///   - owner: The slot of the user's credential (`ChappieConfiguration.credentialSlot`).
+    ///   - storagePolicy: Encryption and backups.
+    ///   - limits: How much may be stored. Default 512 MiB.
+    ///   - keys: Keeps the key, in a slot of the owner's service.
+    public convenience init(
+        owner: CredentialSlot, storagePolicy: ChappieFileThreadStoreStoragePolicy = .init(),
+        limits: ChappieFileThreadStoreLimits = .init(), keys: any CredentialStore
+    ) {
+        self.init(Place(of: owner), storagePolicy, limits, keys)
+    }
+
+    private init(
+        _ place: Place?, _ storagePolicy: ChappieFileThreadStoreStoragePolicy, _ limits: ChappieFileThreadStoreLimits,
+        _ keys: any CredentialStore
+    ) {
         self.storagePolicy = storagePolicy
         self.limits = limits
         keyStore = keys
-        folder = Result { () throws(StoreError) in
-            try ThreadFolder(directory, on: fileSystem, in: ProcessInfo.processInfo.environment)
+        self.place = Mutex(place)
+    }
+
+    /// This store, in the folder of `owner` if neither a folder nor an owner was named. It stays there: for another owner, the result is a
+    /// store whose calls throw `unavailable`, so that no user sees another's threads.
+    public func placed(for owner: CredentialSlot) -> any ChappieThreadStore {
+        let isPlaced = place.withLock { place in
+            if let place { return place.isNamed || place.owner?.slot == owner }
+            place = Place(of: owner, isNamed: false)
+            return true
         }
+        guard !isPlaced else { return self }
+        let words = "this store has the threads of another user: make a store for each client"
+        return ChappieFileThreadStore(Place(failure: .unavailable(words)), storagePolicy, limits, keyStore)
+    }
+
+    /// A store of the program that once kept its threads in `former`, a folder that it shared with other programs. It
+    /// moves them to the owner's place, see ``FormerPlace``; its key is taken over when it is first read.
+    ///
+    /// - Returns: the store, which uses `former` as long as another process does, and the outcome.
+    @_spi(ChappieInternals) public static func adopting(
+        _ former: String, owner: CredentialSlot, storagePolicy: ChappieFileThreadStoreStoragePolicy,
+        limits: ChappieFileThreadStoreLimits, keys: any CredentialStore
+    ) -> (store: ChappieFileThreadStore, outcome: FormerPlace.Outcome) {
+        var place = Place(of: owner, hasFormerKeys: true)
+        let outcome =
+            if case .success(let folder) = place.folder {
+                FormerPlace.move(former, to: folder)
+            } else {
+                FormerPlace.Outcome.nothing
+            }
+        if case .stays = outcome { place = Place(directory: former) }
+        return (ChappieFileThreadStore(place, storagePolicy, limits, keys), outcome)
     }
 
     /// Opens the database, or makes it and its key, so that a program can say early that nothing will be kept.
@@ -180,7 +268,7 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
     ///   process does the same.
     public func rotateKey() async throws(ChappieThreadStoreError) {
         guard let facts = try await opened(), facts.isSealed else { return }
-        let keys = ThreadKeys(of: facts.id, in: keyStore)
+        let keys = keys(of: facts.id)
         try await folder.get().changingKeys { () async throws(StoreError) in
             var sealers = try await keys.load()
             if sealers.count == 1 {
@@ -280,7 +368,7 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
         let (folder, policy) = (try folder.get(), storagePolicy)
         let new = ThreadDatabase.Facts(
             id: UUID().uuidString.lowercased(), isSealed: policy.fileProtection != .none)
-        let keys = ThreadKeys(of: new.id, in: keyStore)
+        let keys = keys(of: new.id)
         var protection = ThreadProtection.plain
         if new.isSealed {
             // A folder that can't be used must not leave a key behind.
@@ -336,6 +424,10 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
         }
     }
 
+    private func keys(of database: String) -> ThreadKeys {
+        ThreadKeys(of: database, in: keyStore, owner: place.withLock { $0?.owner })
+    }
+
     // MARK: Performing
 
     /// - Parameter thread: the thread that the work is about, if it is about one alone.
@@ -376,7 +468,7 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
                 return ThreadProtection(sealers: sealers)
             }
         }
-        let sealers = try await ThreadKeys(of: facts.id, in: keyStore).load()
+        let sealers = try await keys(of: facts.id).load()
         if isKept { keptKeys.withLock { $0 = sealers } }
         return ThreadProtection(sealers: sealers, isLatest: isLatest)
     }

@@ -54,15 +54,8 @@ struct ThreadFolder: Sendable {
     private var tag: String { path + "/CACHEDIR.TAG" }
     private var note: String { path + "/threads.last" }
 
-    /// - Parameters:
-    ///   - directory: Default: `$XDG_STATE_HOME/chappie/threads`, or `~/.local/state/chappie/threads`.
-    ///   - fileSystem: Default: the system is asked.
-    init(
-        _ directory: String?, on fileSystem: ThreadFileSystem? = nil, in environment: [String: String]
-    ) throws(StoreError) {
-        guard let directory = directory ?? Self.directory(in: environment) else {
-            throw .unavailable("there is no home directory for them")
-        }
+    /// - Parameter fileSystem: Default: the system is asked.
+    init(_ directory: String, on fileSystem: ThreadFileSystem? = nil) throws(StoreError) {
         guard directory.hasPrefix("/"), !directory.utf8.contains(0) else {
             throw .unavailable("their folder needs an absolute path")
         }
@@ -77,17 +70,15 @@ struct ThreadFolder: Sendable {
         return try ThreadFileSystem(of: path)
     }
 
-    /// State, in the words of the XDG Base Directory Specification. Relative paths are invalid and ignored.
-    private static func directory(in environment: [String: String]) -> String? {
-        if let state = environment["XDG_STATE_HOME"], state.hasPrefix("/") { return state + "/chappie/threads" }
-        guard let home = environment["HOME"], home.hasPrefix("/") else { return nil }
-        return home + "/.local/state/chappie/threads"
+    /// Opens the database, after all files were checked; `nil` when there is none.
+    func existing(patience: Duration = Database.patience) throws(StoreError) -> Database? {
+        guard try checked({ () throws(CredentialStoreError) in try PrivateFolder.isThere(path) }) else { return nil }
+        return try hasDatabase() ? Database(database, patience: patience) : nil
     }
 
-    /// Opens the database, after all files were checked; `nil` when there is none.
-    func existing() throws(StoreError) -> Database? {
-        guard try checked({ () throws(CredentialStoreError) in try PrivateFolder.isThere(path) }) else { return nil }
-        return try hasDatabase() ? Database(database) : nil
+    /// Makes the folder if it is missing.
+    func make() throws(StoreError) {
+        try checked { () throws(CredentialStoreError) in try PrivateFolder.make(path) }
     }
 
     /// Makes the folder if it is missing, and runs `body` under a lock against other processes; `body` may make the
@@ -95,7 +86,7 @@ struct ThreadFolder: Sendable {
     func preparing<Output>(
         isExcludedFromBackup: Bool, _ body: (Database) throws(StoreError) -> Output
     ) throws(StoreError) -> Output {
-        try checked { () throws(CredentialStoreError) in try PrivateFolder.make(path) }
+        try make()
         let descriptor = try lockFile(lock)
         defer { close(descriptor) }
         while flock(descriptor, LOCK_EX) != 0 {

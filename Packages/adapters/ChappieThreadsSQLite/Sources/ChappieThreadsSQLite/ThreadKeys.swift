@@ -9,15 +9,32 @@ import ChappieRuntime
 struct ThreadKeys: Sendable {
     let store: any CredentialStore
     let slot: CredentialSlot
+    /// The slot of a key that was made before the database was moved to its owner's place.
+    private let formerSlot: CredentialSlot?
 
-    init(of database: String, in store: any CredentialStore) {
+    /// - Parameter owner: `nil` for a folder that the program named.
+    init(of database: String, in store: any CredentialStore, owner: ThreadsOwner?) {
         self.store = store
-        slot = CredentialSlot(account: "threads-\(database)")
+        let shared = CredentialSlot(account: "threads-\(database)")
+        slot = owner?.keySlot(of: database) ?? shared
+        formerSlot = owner?.hasFormerKeys == true ? shared : nil
     }
 
     /// - Throws: `locked`; `wrongKey` if the key is missing.
     func load() async throws(StoreError) -> [RecordSealer] {
-        let secret = try await reached { () async throws(CredentialStoreError) in try await store.load(slot) }
+        let secret = try await reached { () async throws(CredentialStoreError) -> Secret? in
+            if let secret = try await store.load(slot) { return secret }
+            guard let formerSlot else { return nil }
+            // Another process may take the key over at the same time.
+            guard let former = try await store.load(formerSlot) else { return try await store.load(slot) }
+            do throws(CredentialStoreError) {
+                try await store.save(former, in: slot)
+                try await store.delete(formerSlot)
+            } catch {
+                // The next process takes it over.
+            }
+            return former
+        }
         guard let secret else {
             throw .wrongKey("their key, \(slot.account), is no longer where credentials are stored")
         }

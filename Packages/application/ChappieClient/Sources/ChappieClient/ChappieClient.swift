@@ -16,7 +16,7 @@ public import Logging
 /// slot, the next turn begins a new conversation, with ids and a connection of its own. A turn that was running is not
 /// continued in the new account's name.
 public actor ChappieClient: ChappieConversation {
-    let configuration: ChappieConfiguration
+    @_spi(ChappieInternals) public nonisolated let configuration: ChappieConfiguration
     /// Without authorization, like ``webSocket``.
     let transport: any HTTPTransport
     private let webSocket: (any WebSocketTransport)?

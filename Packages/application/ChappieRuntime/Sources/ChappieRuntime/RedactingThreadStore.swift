@@ -1,3 +1,4 @@
+public import ChappieAuth
 import ChappieCore
 
 /// Removes private text from every record, before another store keeps it.
@@ -30,6 +31,10 @@ public struct ChappieRedactingThreadStore: ChappieThreadStore {
             ChappieThreadRecord(
                 position: record.position, kind: record.kind, date: record.date, body: redact(record).body)
         }
+    }
+
+    public func placed(for owner: CredentialSlot) -> any ChappieThreadStore {
+        Self(wrapping: store.placed(for: owner), redact: redact)
     }
 
     public func append(

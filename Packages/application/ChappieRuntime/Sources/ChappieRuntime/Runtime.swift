@@ -45,7 +45,8 @@ public actor ChappieRuntime: ChappieConversation {
     ///
     /// - Parameters:
     ///   - client: asks, for this runtime alone.
-    ///   - store: keeps the threads.
+    ///   - store: keeps the threads. A store without a place of its own takes one that only this client's app and user
+    ///     have.
     ///   - clock: for the dates of records.
     ///   - entropy: for ids.
     public init(
@@ -53,7 +54,7 @@ public actor ChappieRuntime: ChappieConversation {
         entropy: any Entropy = SystemEntropy()
     ) {
         self.client = client
-        self.store = store
+        self.store = store.placed(for: client.configuration.credentialSlot)
         self.clock = clock
         self.entropy = entropy
     }

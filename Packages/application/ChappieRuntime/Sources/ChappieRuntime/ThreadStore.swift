@@ -1,3 +1,4 @@
+public import ChappieAuth
 public import ChappieCore
 
 /// Keeps threads: on this machine, on a server, in memory.
@@ -63,6 +64,12 @@ public protocol ChappieThreadStore: Sendable {
 
     /// How much the store holds. Default: counts, without a limit.
     func usage() async throws(ChappieThreadStoreError) -> ChappieThreadStoreUsage
+
+    /// The store that a runtime uses for the client of this owner. A store whose place follows from the owner gives it
+    /// here; a store around another one passes the call on. Default: this store.
+    ///
+    /// - Parameter owner: the slot of the client's credential.
+    func placed(for owner: CredentialSlot) -> any ChappieThreadStore
 }
 
 /// A search in threads.
@@ -148,6 +155,9 @@ public struct ChappieThreadStoreUsage: Sendable, Hashable, Codable {
 // MARK: Defaults
 
 extension ChappieThreadStore {
+    /// This store.
+    public func placed(for owner: CredentialSlot) -> any ChappieThreadStore { self }
+
     /// Looks through all summaries.
     public func summary(of thread: String) async throws(ChappieThreadStoreError) -> ChappieThreadSummary? {
         try await summaries().first { $0.id == thread }

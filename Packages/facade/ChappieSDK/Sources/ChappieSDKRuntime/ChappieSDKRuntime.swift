@@ -1,4 +1,4 @@
-import ChappieAuth
+public import ChappieAuth
 @_exported public import ChappieRuntime
 @_spi(ChappieInternals) public import ChappieSDK
 @_exported public import ChappieThreadsSQLite
@@ -13,8 +13,9 @@ extension ChappieFileThreadStore {
     /// login session is not locked, otherwise while the keyring is unlocked. The store never falls back to plain text.
     ///
     /// - Parameters:
-    ///   - directory: An absolute path. Default: `$XDG_STATE_HOME/chappie/threads`, or
-    ///     `~/.local/state/chappie/threads`.
+    ///   - directory: An absolute path. Default: a folder of the app and the user whose client makes the runtime:
+    ///     `$XDG_STATE_HOME/chappie/threads/KEYCHAIN-SERVICE/DIGEST`, or the same in `~/.local/state`. Without a runtime,
+    ///     use ``init(owner:storagePolicy:limits:keys:)``.
     ///   - storagePolicy: Encryption and backups.
     ///   - limits: How much may be stored. Default 512 MiB.
     ///   - keys: The store of the key: `.keyring`, `.encryptedFile(passphrase:)` or any `CredentialStore`. With
@@ -23,9 +24,32 @@ extension ChappieFileThreadStore {
         directory: String? = nil, storagePolicy: ChappieFileThreadStoreStoragePolicy = .init(),
         limits: ChappieFileThreadStoreLimits = .init(), keys: ChappieCredentialStorage = .keyring
     ) {
-        let accessibility: ChappieKeychainAccessibility =
-            storagePolicy.fileProtection == .complete ? .whenUnlockedThisDeviceOnly : .afterFirstUnlockThisDeviceOnly
         self.init(
-            directory: directory, storagePolicy: storagePolicy, limits: limits, keys: keys.store(accessibility))
+            directory: directory, storagePolicy: storagePolicy, limits: limits,
+            keys: keys.store(storagePolicy.accessibility))
+    }
+
+    /// The threads of one user of this app, also without a runtime.
+    ///
+    /// ```swift
+    /// let store = ChappieFileThreadStore(owner: ChappieConfiguration(keychainService: "com.example.shop").credentialSlot)
+    /// ```
+    /// - Parameters:
+    ///   - owner: The slot of the user's credential, which a configuration names.
+    ///   - storagePolicy: Encryption and backups.
+    ///   - limits: How much may be stored. Default 512 MiB.
+    ///   - keys: The store of the key.
+    public convenience init(
+        owner: CredentialSlot, storagePolicy: ChappieFileThreadStoreStoragePolicy = .init(),
+        limits: ChappieFileThreadStoreLimits = .init(), keys: ChappieCredentialStorage = .keyring
+    ) {
+        self.init(
+            owner: owner, storagePolicy: storagePolicy, limits: limits, keys: keys.store(storagePolicy.accessibility))
+    }
+}
+
+extension ChappieFileThreadStoreStoragePolicy {
+    fileprivate var accessibility: ChappieKeychainAccessibility {
+        fileProtection == .complete ? .whenUnlockedThisDeviceOnly : .afterFirstUnlockThisDeviceOnly
     }
 }

@@ -16,7 +16,25 @@ struct ThreadStoreFormsTests {
         #expect(store.storagePolicy.isExcludedFromBackup)
         #expect(store.limits.maximumBytes == 512 << 20)
         #expect(ChappieFileThreadStore().storagePolicy.fileProtection == .complete)
-        #expect(store.directory?.hasSuffix("/chappie/threads") == true)
+        #expect(store.directory == nil)
+    }
+
+    @Test func aRuntimeGivesAStoreThePlaceOfItsClientsAppAndUser() async throws {
+        func directory(_ account: String, _ store: ChappieFileThreadStore) -> String? {
+            let configuration = ChappieConfiguration(keychainService: "com.example.shop", keychainAccount: account)
+            _ = Chappie.client(configuration: configuration, store: .memory).runtime(store: store)
+            #expect(
+                store.directory == ChappieFileThreadStore(owner: configuration.credentialSlot, keys: .memory).directory)
+            return store.directory
+        }
+        let first = try #require(directory("user-1", ChappieFileThreadStore(keys: .memory)))
+        #expect(first.contains("/chappie/threads/com.example.shop/"))
+        #expect(directory("user-2", ChappieFileThreadStore(keys: .memory)) != first)
+        // A store around another one passes the place on.
+        let inner = ChappieFileThreadStore(keys: .memory)
+        let redacting = ChappieRedactingThreadStore(wrapping: inner) { (text: String) in text }
+        _ = Chappie.client(store: .memory).runtime(store: redacting)
+        #expect(inner.directory?.contains("/chappie/threads/com.chappie.sdk/") == true)
     }
 
     @Test func theKeyIsStoredWhereTheProgramSays() async throws {

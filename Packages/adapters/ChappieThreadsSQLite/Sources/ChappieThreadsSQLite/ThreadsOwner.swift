@@ -1,0 +1,50 @@
+import ChappieAuth
+@_spi(ChappieInternals) import ChappieCrypto
+import ChappieRuntime
+
+/// The user of a host app, to whom threads belong: their folder and the slot of their key follow from it.
+struct ThreadsOwner: Sendable, Hashable {
+    /// The slot of the owner's credential.
+    let slot: CredentialSlot
+    /// Whether the key may still be where all programs once kept theirs.
+    let hasFormerKeys: Bool
+    /// A SHA-256 digest of the slot, in hexadecimal: an account may be an e-mail address.
+    private let digest: String
+
+    init(_ slot: CredentialSlot, hasFormerKeys: Bool = false) throws(StoreError) {
+        self.slot = slot
+        self.hasFormerKeys = hasFormerKeys
+        do throws(CredentialStoreError) {
+            digest = String(try slot.digest().prefix(32))
+        } catch {
+            throw .unavailable(error.errorDescription ?? "libcrypto failed")
+        }
+    }
+
+    /// `$XDG_STATE_HOME/chappie/threads/SERVICE/DIGEST`, or the same in `~/.local/state`. A relative path in the variable
+    /// is ignored, as the XDG Base Directory Specification says.
+    func directory(in environment: [String: String]) throws(StoreError) -> String {
+        let home = environment["HOME"].flatMap { $0.hasPrefix("/") ? $0 + "/.local/state" : nil }
+        guard let state = environment["XDG_STATE_HOME"].flatMap({ $0.hasPrefix("/") ? $0 : nil }) ?? home else {
+            throw .unavailable("there is no home directory for them")
+        }
+        return "\(state)/chappie/threads/\(folderOfService)/\(digest)"
+    }
+
+    /// The digest covers the service, so services without a name for a folder can share one.
+    private var folderOfService: String {
+        let isName = slot.service.utf8.allSatisfy { byte in
+            let character = Character(Unicode.Scalar(byte))
+            return character.isASCII && (character.isLetter || character.isNumber || "-_.".contains(character))
+        }
+        let isUsable = isName && (1...128).contains(slot.service.utf8.count) && !slot.service.hasPrefix(".")
+        return isUsable ? slot.service : "other"
+    }
+
+    /// The slot of the key of one database.
+    func keySlot(of database: String) -> CredentialSlot {
+        CredentialSlot(
+            service: slot.service, account: "threads-\(digest)-\(database)", accessGroup: slot.accessGroup,
+            issuer: slot.issuer)
+    }
+}
