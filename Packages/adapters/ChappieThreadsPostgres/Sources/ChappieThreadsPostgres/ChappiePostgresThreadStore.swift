@@ -4,9 +4,9 @@
 /// Keeps threads in a PostgreSQL database: for a service on many machines, with many users.
 ///
 /// ```swift
-/// let store = try ChappiePostgresThreadStore(
-///     connectionString: "postgresql://chat@db.example/chat?sslmode=verify-full", tenant: user.id)
-/// let threads = try await store.summaries()
+/// let database = try ChappiePostgresDatabase(
+///     connectionString: "postgresql://chat@db.example/chat?sslmode=verify-full")
+/// let threads = try await database.threads(of: user.id).summaries()
 /// ```
 /// A store belongs to one tenant, and reads and changes only that tenant's threads: each statement asks only for them,
 /// and row-level security in the database refuses all other rows. Row-level security has no effect for superusers and
@@ -19,7 +19,8 @@
 /// connection breaks during COMMIT, the store connects again and finds out the outcome, so that records are neither
 /// lost nor doubled.
 ///
-/// The store opens connections when it needs them, keeps them, and replaces them when they break. A call whose task is
+/// A ``ChappiePostgresDatabase`` opens connections when its stores need them, keeps them while they are used, and
+/// replaces them when they break. Large threads travel in pages. A call whose task is
 /// cancelled throws ``ChappieRuntime/ChappieThreadStoreError/unavailable(_:)`` and has changed nothing, unless it has
 /// sent COMMIT: then the call continues to its end. Bodies come back byte for byte. They are stored as they are: if
 /// that matters, encrypt the disk or redact with `ChappieRedactingThreadStore`. A search finds only about the first
@@ -29,13 +30,17 @@ public final class ChappiePostgresThreadStore: ChappieThreadStore {
     public struct Options: Sendable, Hashable {
         /// The schema of the tables, 1 to 63 bytes. Default `chappie`.
         public var schema: String
-        /// The largest number of connections. Default 4, at least 1.
+        /// The largest number of connections of one database. Default 4, at least 1.
         public var connections: Int
+        /// How long a connection that is not used stays open. Default one minute.
+        public var idleTimeout: Duration
         /// How long connecting may take, without the look-up of the server's name; and how long the store tries to
         /// replace a broken connection before the call ends in an error. Default 10 s.
         public var connectTimeout: Duration
-        /// How long a statement may take, including the wait for other transactions; and how long the store asks for
-        /// the outcome of an append whose connection broke at its end. The last attempt may take longer. Default 30 s.
+        /// How long a statement may take, including the wait for other transactions, and how long the server may be
+        /// silent while data travels; and how long the store asks for the outcome of an append whose connection broke
+        /// at its end, where the last attempt may take longer. More than 24 days mean no limit, and then the store asks
+        /// for 30 s. Default 30 s.
         public var statementTimeout: Duration
         /// The largest sum of the bytes of all bodies of one tenant's records; an append that would pass it is refused.
         /// Appends at the same time may pass it together. Default: no limit.
@@ -47,10 +52,12 @@ public final class ChappiePostgresThreadStore: ChappieThreadStore {
         /// Options with the given properties.
         public init(
             schema: String = "chappie", connections: Int = 4, connectTimeout: Duration = .seconds(10),
-            statementTimeout: Duration = .seconds(30), limit: Int? = nil, allowsUnrestrictedRole: Bool = false
+            statementTimeout: Duration = .seconds(30), limit: Int? = nil, allowsUnrestrictedRole: Bool = false,
+            idleTimeout: Duration = .seconds(60)
         ) {
             self.schema = schema
             self.connections = connections
+            self.idleTimeout = idleTimeout
             self.connectTimeout = connectTimeout
             self.statementTimeout = statementTimeout
             self.limit = limit
@@ -60,38 +67,30 @@ public final class ChappiePostgresThreadStore: ChappieThreadStore {
 
     private let options: Options
     private let schema: PostgresSchema
+    /// The database's.
     private let pool: PostgresPool
 
-    /// A store of one tenant's threads. It does not connect yet.
+    /// A store of one tenant's threads, with connections of its own. A service with many tenants makes its stores with
+    /// one ``ChappiePostgresDatabase``.
     ///
     /// - Parameters:
-    ///   - connectionString: a URI, or pairs of keyword and value, as libpq takes them. Missing settings come from
-    ///     libpq's environment variables and password file. Use `sslmode=verify-full` over a network. No message
-    ///     repeats the string.
-    ///   - tenant: the tenant that owns the threads. Never empty. Default `default`.
+    ///   - connectionString: see ``ChappiePostgresDatabase/init(connectionString:options:)``.
+    ///   - tenant: the tenant that owns the threads. Never empty.
     ///   - options: see ``Options``.
     /// - Throws: ``ChappieRuntime/ChappieThreadStoreError/unavailable(_:)`` for an invalid connection string, tenant or
     ///   schema.
-    public init(
-        connectionString: String, tenant: String = "default", options: Options = Options()
+    public convenience init(
+        connectionString: String, tenant: String, options: Options = Options()
     ) throws(ChappieThreadStoreError) {
-        guard let address = PostgresAddress(connectionString) else {
-            throw .unavailable("the connection string is neither a URI of PostgreSQL nor pairs of keyword=value")
-        }
+        try self.init(
+            of: tenant, in: ChappiePostgresDatabase(connectionString: connectionString, options: options).pool, options)
+    }
+
+    init(of tenant: String, in pool: PostgresPool, _ options: Options) throws(ChappieThreadStoreError) {
         guard !tenant.isEmpty, !tenant.utf8.contains(0) else { throw .unavailable("the tenant has no name") }
-        guard (1...63).contains(options.schema.utf8.count), !options.schema.utf8.contains(0) else {
-            throw .unavailable("the schema's name must have 1 to 63 bytes")
-        }
-        let schema = PostgresSchema(name: options.schema, tenant: tenant, limit: options.statementTimeout)
         self.options = options
-        self.schema = schema
-        pool = PostgresPool(of: options.connections) {
-            PostgresWorker { interruption throws(PostgresFailure) in
-                let connection = try PostgresConnection.open(address, within: options.connectTimeout, for: interruption)
-                try schema.examine(connection, allowsUnrestrictedRole: options.allowsUnrestrictedRole)
-                return connection
-            }
-        }
+        schema = PostgresSchema(name: options.schema, tenant: tenant, limit: options.statementTimeout)
+        self.pool = pool
     }
 
     // MARK: Reading
@@ -115,8 +114,24 @@ public final class ChappiePostgresThreadStore: ChappieThreadStore {
     public func records(
         of thread: String, from position: Int
     ) async throws(ChappieThreadStoreError) -> [ChappieThreadRecord] {
-        let first = max(position, 0)
-        return try await perform { [schema] connection, _ throws(PostgresFailure) in
+        var records: [ChappieThreadRecord] = []
+        var next = max(position, 0)
+        // Records of other calls may follow meanwhile; those that are there stay.
+        var end: Int?
+        repeat {
+            let page = try await page(of: thread, from: next)
+            records += page.records
+            next += page.records.count
+            end = end ?? max(page.end, next)
+        } while next < end ?? next
+        return records
+    }
+
+    /// Some MiB of a thread's records, and the thread's length.
+    private func page(
+        of thread: String, from first: Int
+    ) async throws(ChappieThreadStoreError) -> (records: [ChappieThreadRecord], end: Int) {
+        try await perform { [schema] connection, _ throws(PostgresFailure) in
             let results = try schema.read(
                 [schema.count(of: thread), schema.records(of: thread, from: first)], on: connection)
             let counts = results[2]
@@ -132,10 +147,10 @@ public final class ChappiePostgresThreadStore: ChappieThreadStore {
             }
             let count = counts.integer(0, 0)
             let end = first + records.count
-            guard end == max(count, first) else {
+            guard records.isEmpty ? count <= first : end <= count else {
                 throw .answer(.damaged(thread: thread, "it was left with \(count) records, and has \(end)"))
             }
-            return records
+            return (records, count)
         }
     }
 
@@ -222,7 +237,7 @@ public final class ChappiePostgresThreadStore: ChappieThreadStore {
         }
         defer { pool.give(worker) }
         var retries = PostgresRetries(
-            reconnecting: options.connectTimeout, findingOut: options.statementTimeout)
+            reconnecting: options.connectTimeout.bounded, findingOut: schema.findingOut)
         while true {
             // Even for a cancelled task the store finds out whether an earlier attempt was committed.
             let isRepeated = retries.isUncertain

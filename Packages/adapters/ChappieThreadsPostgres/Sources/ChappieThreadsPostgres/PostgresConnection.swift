@@ -54,8 +54,8 @@ struct PostgresStatement: Sendable, ExpressibleByStringLiteral {
 
     init(stringLiteral value: String) { self.init(value) }
 
-    /// Queues the statement, with values and results in binary form. Returns whether libpq took it.
-    fileprivate func send(on handle: OpaquePointer) -> Bool {
+    /// Queues the statement, with values and results in binary form. Returns its bytes; `nil` if libpq did not take it.
+    fileprivate func send(on handle: OpaquePointer) -> Int? {
         var types: [Oid] = []
         var bytes: [UInt8] = []
         var spans: [Range<Int>?] = []
@@ -87,7 +87,9 @@ struct PostgresStatement: Sendable, ExpressibleByStringLiteral {
                     span.flatMap { span in buffer.baseAddress.map { UnsafePointer($0 + span.lowerBound) } }
                 }
                 let binary = [CInt](repeating: 1, count: spans.count)
-                return PQsendQueryParams(handle, text, CInt(spans.count), types, addresses, lengths, binary, 1) == 1
+                let isSent =
+                    PQsendQueryParams(handle, text, CInt(spans.count), types, addresses, lengths, binary, 1) == 1
+                return isSent ? buffer.count : nil
             }
         }
     }
@@ -228,14 +230,14 @@ final class PostgresConnection {
     /// Runs statements in order; the first failure ends the batch.
     ///
     /// - Parameters:
-    ///   - limit: how long all of them may take together.
+    ///   - limit: how long the server may be silent, or take nothing. The transfer of much data may take longer.
     ///   - commits: whether the batch ends in COMMIT. Such a batch is not interrupted, and its outcome is unknown if
     ///     the connection breaks.
     func run(
         _ statements: [PostgresStatement], within limit: Duration, commits: Bool = false
     ) throws(PostgresFailure) -> [PostgresResult] {
         do throws(PostgresFailure) {
-            let results = try answers(to: statements, by: .now + limit, isInterruptible: !commits)
+            let results = try answers(to: statements, within: limit, isInterruptible: !commits)
             guard !commits || results.last?.command == "COMMIT" else { throw .contended }
             return results
         } catch {
@@ -248,22 +250,24 @@ final class PostgresConnection {
     }
 
     private func answers(
-        to statements: [PostgresStatement], by deadline: ContinuousClock.Instant, isInterruptible: Bool
+        to statements: [PostgresStatement], within limit: Duration, isInterruptible: Bool
     ) throws(PostgresFailure) -> [PostgresResult] {
+        var queued = 0
         for statement in statements {
-            guard statement.send(on: handle) else { throw loss(isInterruptible) }
+            guard let bytes = statement.send(on: handle) else { throw loss(isInterruptible) }
+            queued += bytes
+            // libpq keeps a copy of what it has not sent.
+            guard queued > PostgresSchema.pageBytes else { continue }
+            try flush(within: limit, isInterruptible)
+            queued = 0
         }
         guard PQpipelineSync(handle) == 1 else { throw loss(isInterruptible) }
-        while case let left = PQflush(handle), left != 0 {
-            guard left > 0 else { throw loss(isInterruptible) }
-            let ready = try wait(for: POLLIN | POLLOUT, until: deadline, isInterruptible)
-            guard ready & ~CInt(POLLOUT) == 0 || PQconsumeInput(handle) == 1 else { throw loss(isInterruptible) }
-        }
+        try flush(within: limit, isInterruptible)
         var results: [PostgresResult] = []
         var gaps = 0
         while true {
             while PQisBusy(handle) == 1 {
-                try wait(for: POLLIN, until: deadline, isInterruptible)
+                try wait(for: POLLIN, until: .now + limit, isInterruptible)
                 guard PQconsumeInput(handle) == 1 else { throw loss(isInterruptible) }
             }
             // `nil` separates the results of one statement from the results of the next.
@@ -279,6 +283,15 @@ final class PostgresConnection {
                 if PQstatus(handle) == CONNECTION_BAD, case .lost = result.failure { throw loss(isInterruptible) }
                 throw result.failure
             }
+        }
+    }
+
+    /// Sends what is queued. Answers that arrive meanwhile are read, since the server may wait for that.
+    private func flush(within limit: Duration, _ isInterruptible: Bool) throws(PostgresFailure) {
+        while case let left = PQflush(handle), left != 0 {
+            guard left > 0 else { throw loss(isInterruptible) }
+            let ready = try wait(for: POLLIN | POLLOUT, until: .now + limit, isInterruptible)
+            guard ready & ~CInt(POLLOUT) == 0 || PQconsumeInput(handle) == 1 else { throw loss(isInterruptible) }
         }
     }
 

@@ -7,14 +7,19 @@ import Synchronization
 /// their calls.
 final class PostgresPool: Sendable {
     private struct State {
-        var idle: [PostgresWorker]
+        /// The last one was used last.
+        var idle: [(worker: PostgresWorker, since: ContinuousClock.Instant)]
         var waiters: [Promise<PostgresWorker>] = []
+        /// Whether a task waits to close connections.
+        var isSweeping = false
     }
 
     private let state: Mutex<State>
+    private let idleTimeout: Duration
 
-    init(of count: Int, _ make: () -> PostgresWorker) {
-        state = Mutex(State(idle: (0..<max(count, 1)).map { _ in make() }))
+    init(of count: Int, idleTimeout: Duration, _ make: () -> PostgresWorker) {
+        self.idleTimeout = idleTimeout
+        state = Mutex(State(idle: (0..<max(count, 1)).map { _ in (make(), .now) }))
     }
 
     /// A worker. The caller must give it back with ``give(_:)``.
@@ -24,7 +29,7 @@ final class PostgresPool: Sendable {
         let promise = Promise<PostgresWorker>()
         let idle = state.withLock { state in
             // The last worker to finish most likely still has its connection.
-            let idle = state.idle.popLast()
+            let idle = state.idle.popLast()?.worker
             if idle == nil { state.waiters.append(promise) }
             return idle
         }
@@ -47,12 +52,51 @@ final class PostgresPool: Sendable {
     func give(_ worker: PostgresWorker) {
         let waiter = state.withLock { state -> Promise<PostgresWorker>? in
             if state.waiters.isEmpty {
-                state.idle.append(worker)
+                state.idle.append((worker, .now))
                 return nil
             }
             return state.waiters.removeFirst()
         }
-        waiter?.fulfil(.success(worker))
+        if let waiter { waiter.fulfil(.success(worker)) } else { sweepLater() }
+    }
+
+    /// Closes connections when they have been idle long enough. One task does it for all, and ends with the last one.
+    private func sweepLater() {
+        let isNeeded = state.withLock { state in
+            defer { state.isSweeping = true }
+            return !state.isSweeping
+        }
+        guard isNeeded else { return }
+        Task { [weak self, idleTimeout] in
+            var pause: Duration? = idleTimeout
+            while let rest = pause {
+                try? await Task.sleep(for: rest)
+                pause = await self?.closeIdle(now: .now)
+            }
+        }
+    }
+
+    /// - Returns: how long until the next connection is due; `nil` if there is none.
+    private func closeIdle(now: ContinuousClock.Instant) async -> Duration? {
+        let due = state.withLock { state in
+            let due = state.idle.filter { now - $0.since >= idleTimeout && $0.worker.isConnected }
+            state.idle.removeAll { entry in due.contains { $0.worker === entry.worker } }
+            return due.map(\.worker)
+        }
+        for worker in due { await worker.close() }
+        // They are the first to be replaced, and the last to be taken.
+        let waiters = state.withLock { state in
+            let waiters = Array(state.waiters.prefix(due.count))
+            state.waiters.removeFirst(waiters.count)
+            state.idle.insert(contentsOf: due.dropFirst(waiters.count).map { ($0, now) }, at: 0)
+            return waiters
+        }
+        for (waiter, worker) in zip(waiters, due) { waiter.fulfil(.success(worker)) }
+        return state.withLock { state in
+            let next = state.idle.filter(\.worker.isConnected).map { $0.since + idleTimeout - now }.min()
+            state.isSweeping = next != nil
+            return next.map { max($0, .milliseconds(1)) }
+        }
     }
 }
 
@@ -60,13 +104,20 @@ final class PostgresPool: Sendable {
 /// server.
 final class PostgresWorker: Sendable {
     private let queue = DispatchQueue(label: "chappie.threads.postgres")
-    /// Only the queue uses it; `nil` before the first use and after a failure.
+    /// `nil` before the first use, after a failure, and after a time without use. Used on the queue, and locked as long
+    /// as a call takes.
     private let connection = Mutex<PostgresConnection?>(nil)
     private let open: @Sendable (PostgresInterruption) throws(PostgresFailure) -> PostgresConnection
 
     init(open: @escaping @Sendable (PostgresInterruption) throws(PostgresFailure) -> PostgresConnection) {
         self.open = open
     }
+
+    /// Of a worker that nothing is running on.
+    var isConnected: Bool { connection.withLock { $0 != nil } }
+
+    /// Ends the connection; the next call opens another one.
+    func close() async { await queue.run { self.connection.withLock { $0 = nil } } }
 
     /// Runs `work` with the connection, or with a new one if there is none, and drops the connection if the work fails.
     ///

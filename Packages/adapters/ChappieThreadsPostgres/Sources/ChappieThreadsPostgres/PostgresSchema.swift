@@ -9,6 +9,10 @@ struct PostgresSchema: Sendable {
     let tenant: String
     /// The limit for one statement. The client waits a little longer, so that the server's own message arrives.
     private let limit: Duration
+    /// How long the store asks for the outcome of an append.
+    var findingOut: Duration { isUnlimited ? .seconds(30) : limit }
+    /// The server counts milliseconds in 32 bits.
+    private var isUnlimited: Bool { limit > .milliseconds(Int32.max) }
 
     /// The newest version of the tables that this program knows.
     static let version = 1
@@ -17,7 +21,7 @@ struct PostgresSchema: Sendable {
         self.name = name
         prefix = "\"\(name.replacing("\"", with: "\"\""))\"."
         self.tenant = tenant
-        self.limit = limit
+        self.limit = limit.bounded
     }
 
     var patience: Duration { limit + .seconds(2) }
@@ -61,17 +65,20 @@ struct PostgresSchema: Sendable {
 
     /// All settings end with the transaction, so that a pooler in front of the server may share connections.
     ///
-    /// The transaction holds a lock on the version until it ends: a migration waits for it, and a later transaction
+    /// With `client_connection_check_interval` a server on Linux (since version 14) checks each second that the client of
+    /// a running statement still exists. The transaction holds a lock on the version until it ends: a migration waits for it, and a later transaction
     /// sees the new version.
     private var setup: PostgresStatement {
         PostgresStatement(
             """
             SELECT version, set_config('chappie.tenant', $1, true), set_config('statement_timeout', $2, true),
                 set_config('idle_in_transaction_session_timeout', $2, true),
+                CASE WHEN current_setting('server_version_num')::int >= 140000 AND version() LIKE '%linux%'
+                    THEN set_config('client_connection_check_interval', '1000', true) END,
                 set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on'
                     ELSE current_setting('synchronous_commit') END, true)
             FROM \(prefix)format
-            """, [.text(tenant), .text("\(max(Int(limit / .milliseconds(1)), 1))")])
+            """, [.text(tenant), .text(isUnlimited ? "0" : "\(max(Int(limit / .milliseconds(1)), 1))")])
     }
 
     private func check(_ result: PostgresResult) throws(PostgresFailure) {
@@ -87,15 +94,10 @@ struct PostgresSchema: Sendable {
 
     /// Checks a new connection: row-level security must have an effect for its role.
     func examine(_ connection: PostgresConnection, allowsUnrestrictedRole: Bool) throws(PostgresFailure) {
-        // With this setting a server on Linux (since version 14) checks each second that the client of a running
-        // statement still exists.
         let results = try connection.run(
             [
                 """
-                SELECT rolsuper OR rolbypassrls,
-                    CASE WHEN current_setting('server_version_num')::int >= 140000 AND version() LIKE '%linux%'
-                        THEN set_config('client_connection_check_interval', '1000', false) END
-                FROM pg_catalog.pg_roles WHERE rolname = current_user
+                SELECT rolsuper OR rolbypassrls FROM pg_catalog.pg_roles WHERE rolname = current_user
                 """
             ], within: patience)
         let isUnrestricted = results[0].rows.isEmpty || results[0].integer(0, 0) != 0
@@ -190,4 +192,9 @@ struct PostgresSchema: Sendable {
         }
         return (texts + security).map { PostgresStatement($0) }
     }
+}
+
+extension Duration {
+    /// At most ten years, so that a moment this far away is one.
+    var bounded: Duration { min(self, .seconds(315_360_000)) }
 }

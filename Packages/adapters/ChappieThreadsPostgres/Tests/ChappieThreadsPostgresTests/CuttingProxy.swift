@@ -22,6 +22,7 @@ final class CuttingProxy: Sendable {
         var cut: Cut?
         var passed: [Direction: Int] = [:]
         var sockets: Set<CInt> = []
+        var isSlow = false
     }
 
     let port: Int
@@ -56,6 +57,9 @@ final class CuttingProxy: Sendable {
 
     /// How many messages have passed since then.
     func passed(_ direction: Direction) -> Int { state.withLock { $0.passed[direction] ?? 0 } }
+
+    /// From now on 16 KiB pass each 1.3 ms.
+    func slowDown() { state.withLock { $0.isSlow = true } }
 
     /// Whether the cut is still to come.
     var isArmed: Bool { state.withLock { $0.cut != nil } }
@@ -97,6 +101,13 @@ final class CuttingProxy: Sendable {
         var chunk = [UInt8](repeating: 0, count: 16 << 10)
         var hasKind = direction == .toClient
         while case let count = read(from, &chunk, chunk.count), count > 0 {
+            if state.withLock(\.isSlow) {
+                // It does not read on meanwhile, as a slow line does not.
+                var moment = timespec(tv_sec: 0, tv_nsec: 1_300_000)
+                nanosleep(&moment, nil)
+                guard pending.isEmpty, Self.pass(Array(chunk[..<count]), to: to) else { return }
+                continue
+            }
             pending += chunk[..<count]
             while let size = Self.size(of: pending, hasKind: hasKind), pending.count >= size {
                 let message = Array(pending[..<size])

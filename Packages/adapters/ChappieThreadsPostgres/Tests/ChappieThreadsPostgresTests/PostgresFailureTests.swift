@@ -12,7 +12,7 @@ extension PostgresStoreTests {
     @Test func aServerThatIsKilledAgainAndAgainLosesAndDoublesNothing() async throws {
         try await PostgresServer.lent { server in
             try await server.makeDatabase("restarted")
-            let store = try ChappiePostgresThreadStore(connectionString: server.address(of: "restarted"))
+            let store = try ChappiePostgresThreadStore(connectionString: server.address(of: "restarted"), tenant: "one")
             let progress = Progress()
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask {
@@ -203,6 +203,39 @@ extension PostgresStoreTests {
         #expect(try await store.texts(in: "thread") == ["first", "second"])
     }
 
+    @Test func aThreadWhoseTransferTakesLongerThanAStatementMayIsReadAndWrittenInPages() async throws {
+        let proxy = try CuttingProxy(to: server.port)
+        defer { proxy.close() }
+        let limit = Duration.seconds(3)
+        let store = try store(port: proxy.port, .init(statementTimeout: limit))
+        _ = try await store.summaries()
+        // 48 MB, at some 12 MB a second.
+        proxy.slowDown()
+        let records = (0..<24).map { number in
+            ChappieThreadRecord(
+                position: number, kind: .turnFailed, date: Date(timeIntervalSince1970: 1_790_000_000),
+                body: ["turn": "one", "error": .string("\(number)" + String(repeating: "e", count: 2_000_000))])
+        }
+        let summary = try #require(ChappieThreadSummary(id: "large", records: records))
+        let begin = ContinuousClock.now
+        try await store.append(records, to: summary, at: 0)
+        #expect(.now - begin > limit)
+        let read = ContinuousClock.now
+        #expect(try await store.records(of: "large", from: 0) == records)
+        #expect(.now - read > limit)
+        #expect(try await store.records(of: "large", from: 23) == records.suffix(1))
+        #expect(try await store.records(of: "large", from: 24) == [])
+        #expect(try await store.records(of: "large", from: 99) == [])
+    }
+
+    @Test(arguments: [Duration.seconds(Int.max), .seconds(30 * 86_400), .seconds(Int.max / 2)])
+    func aTimeoutMayMeanNone(_ timeout: Duration) async throws {
+        let store = try store(
+            .init(connectTimeout: timeout, statementTimeout: timeout, idleTimeout: timeout))
+        try await store.say(["words"], in: "thread", at: 0)
+        #expect(try await store.texts(in: "thread") == ["words"])
+    }
+
     @Test func saysWhatIsWrongAndNothingThatIsSecret() async throws {
         let secret = "wr0ng-s3cret"
         let server = "postgresql://app:\(secret)@127.0.0.1"
@@ -218,7 +251,7 @@ extension PostgresStoreTests {
         ] {
             let error = await refusal("unavailable", saying: words, "for \(words)") {
                 let store = try ChappiePostgresThreadStore(
-                    connectionString: address, options: .init(connectTimeout: .seconds(2)))
+                    connectionString: address, tenant: tenant, options: .init(connectTimeout: .seconds(2)))
                 var dumped = ""
                 dump(store, to: &dumped)
                 #expect(!dumped.contains(secret))

@@ -67,6 +67,42 @@ struct PostgresStoreTests {
         }
     }
 
+    // MARK: Connections
+
+    @Test func theTenantsOfADatabaseShareItsConnectionsAndIdleOnesClose() async throws {
+        let name = "pool-\(UUID().uuidString.prefix(8))"
+        let address =
+            server.address(of: Self.shared) + (server.address(of: Self.shared).contains("?") ? "&" : "?")
+            + "application_name=\(name)"
+        let database = try ChappiePostgresDatabase(
+            connectionString: address, options: .init(connections: 3, idleTimeout: .milliseconds(300)))
+        let raw = try rawConnection()
+        func connections() async throws -> Int {
+            try await raw.run { connection throws(PostgresFailure) in
+                try connection.run(
+                    [.init("SELECT count(*) FROM pg_stat_activity WHERE application_name = $1", [.text(name)])],
+                    within: Patience.limit)[0].integer(0, 0)
+            }
+        }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for number in 0..<40 {
+                group.addTask {
+                    let store = try database.threads(of: "tenant \(number) \(name)")
+                    try await store.say(["words of \(number)"], in: "thread", at: 0)
+                }
+            }
+            try await group.waitForAll()
+        }
+        #expect(try await connections() <= 3)
+        #expect(try await eventually { try await connections() == 0 })
+        for number in [0, 39] {
+            let store = try database.threads(of: "tenant \(number) \(name)")
+            #expect(try await store.texts(in: "thread") == ["words of \(number)"])
+            #expect(try await store.usage().threads == 1)
+        }
+        #expect(throws: ChappieThreadStoreError.unavailable("the tenant has no name")) { try database.threads(of: "") }
+    }
+
     // MARK: TLS
 
     @Test func overTLSItKeepsTheContractAndKnowsItsServer() async throws {
