@@ -253,12 +253,12 @@ def test_histories_of_other_programs_are_shown_found_and_gone_on_with(simulate, 
         database.executescript(LLM)
 
     imports = lambda path: someone.run("threads", "import", "--json", str(path)).events[0]
-    assert imports(file) == {"imported": ids[:1], "present": [],
+    assert imports(file) == {"imported": ids[:1], "updated": [], "present": [],
                              "left_out": {"instruction of the program": 2, "reasoning": 1}}
     told = imports(sessions)
     assert (told["imported"], told["present"]) == (ids[1:], ids[:1])
     assert f"unreadable file {day}/rollout-torn.jsonl" in told["left_out"], told
-    assert imports(log) == {"imported": ["01kb1"], "present": [], "left_out": {"attachment": 1}}
+    assert imports(log) == {"imported": ["01kb1"], "updated": [], "present": [], "left_out": {"attachment": 1}}
     someone.run("threads", "import", str(log), says="Left out: attachment (1)")
 
     for thread, parts in ((ids[0], ["Which day is it?", "date", "Sun Nov 22", "Sunday", "gpt-6-sol"]),
@@ -271,10 +271,35 @@ def test_histories_of_other_programs_are_shown_found_and_gone_on_with(simulate, 
         assert someone.ask("reply: it goes on", "--thread", thread).output == "it goes on\n"
 
 
-def test_a_damaged_file_is_refused_with_its_line_and_nothing_is_kept(simulate, user, tmp_path):
+def test_a_damaged_file_is_refused_with_its_line_and_those_before_it_are_kept(simulate, user, tmp_path):
     someone = user(simulate())
     good = exported(tmp_path, ("one", [], [message("assistant", "1")]))
     bad = tmp_path / "rollout-bad.jsonl"
     bad.write_text('{"timestamp":"2026-11-22T12:17:34Z","type":"session_meta","payload":{"id":"a"}}\n{"type":\n{}\n')
-    someone.run("threads", "import", str(good), str(bad), status=BAD_DATA, says="Line 2")
-    assert someone.run("threads", "list", "--json").events == [{"threads": []}]
+    told = someone.run("threads", "import", str(good), str(bad), status=BAD_DATA, says="Line 2")
+    assert told.output == "Imported: 1.\n"
+    assert len(someone.run("threads", "list", "--json").events[0]["threads"]) == 1
+
+
+def test_threads_beyond_the_room_are_refused_before_any_of_their_file_is_kept(simulate, user, tmp_path):
+    someone = user(simulate(), CHAPPIE_THREADS_LIMIT="1")
+    small, large = tmp_path / "small", tmp_path / "large"
+    small.mkdir(), large.mkdir()
+    files = [exported(small, ("one", [], [message("assistant", "1")])),
+             exported(large, ("word " * 300_000, [], [message("assistant", "1")]))]
+    exported_id = json.loads(files[1].read_text())["id"]
+    files[1].write_text(files[1].read_text().replace(exported_id, "a-large-one"))
+    told = someone.run("threads", "import", *map(str, files), status=None, says="of the 1048576 they may have")
+    assert told.output == "Imported: 1.\n"
+
+
+def test_a_session_that_has_grown_is_brought_up_to_date(simulate, user, tmp_path):
+    someone = user(simulate())
+    file = codex_session(tmp_path, "019aabcd-0000-7000-8000-000000000003", "Which day is it?", "It is **Sunday**.")
+    whole = file.read_text().splitlines(keepends=True)
+    file.write_text("".join(whole[:10]))
+    assert someone.run("threads", "import", str(file)).output == "Imported: 1.\n"
+    file.write_text("".join(whole))
+    assert someone.run("threads", "import", str(file)).output == "Imported: 0. Brought up to date: 1.\n"
+    assert "Sunday" in someone.run("threads", "show").output
+    assert someone.run("threads", "import", str(file)).output == "Imported: 0. There already: 1.\n"

@@ -136,8 +136,8 @@ def test_an_export_comes_back_whole(form, person, tmp_path):
     person.run("threads", "export", thread, "-o", str(file), says="not encrypted")
     before = person.run("threads", "export", thread).output
     person.run("threads", "delete", "--force", thread)
-    assert person.run("threads", "import", "--json", str(file)).events[0] == {"imported": [thread], "present": [], "left_out": {}}
-    assert person.run("threads", "import", "--json", str(file)).events[0] == {"imported": [], "present": [thread], "left_out": {}}
+    assert person.run("threads", "import", "--json", str(file)).events[0] == {"imported": [thread], "updated": [], "present": [], "left_out": {}}
+    assert person.run("threads", "import", "--json", str(file)).events[0] == {"imported": [], "updated": [], "present": [thread], "left_out": {}}
     assert person.run("threads", "export", thread).output == before
     assert ask(person, "reply: it goes on", "-c").output == "it goes on\n"
     (tmp_path / "broken.json").write_text(file.read_text()[:-40])

@@ -188,8 +188,10 @@ struct Threads: ParsableCommand {
             commandName: "import", abstract: "Import exported threads, or threads of other programs.",
             discussion: """
                 Takes what export gives as json or jsonl, session files of the Codex CLI (rollout-….jsonl), folders of \
-                these (~/.codex/sessions), and the log database of llm (logs.db). A thread that is there already stays \
-                as it is. With --json: {"imported":[…],"present":[…],"left_out":{…}}.
+                these (~/.codex/sessions), the log database of llm (logs.db), and conversations.json of ChatGPT's own \
+                export. File by file: what is kept stays kept if a later file can't be read. A thread that is there \
+                already gets what was said in the other program since; if it was continued here, it stays as it is. \
+                With --json: {"imported":[…],"updated":[…],"present":[…],"left_out":{…}}.
                 """)
 
         @OptionGroup var options: GlobalOptions
@@ -199,26 +201,18 @@ struct Threads: ParsableCommand {
 
         func run(in program: Program) async throws {
             let store = try Threads.store(program)
-            // Every file is read before anything is kept.
-            let read = try files.flatMap(ChappieThreadImport.all)
-            var (imported, present) = ([ChappieJSON](), [ChappieJSON]())
-            for thread in read.flatMap(\.threads) {
-                do {
-                    try await store.import(thread)
-                    imported.append(.string(thread.id))
-                } catch {
-                    guard case .conflict = error else { throw error }
-                    present.append(.string(thread.id))
+            var report = ImportReport()
+            defer { report.say(program) }
+            for path in files {
+                for file in ChappieThreadImport.files(at: path) {
+                    do {
+                        try await report.keep(try ChappieThreadImport(path: file), in: store)
+                    } catch let error as ChappieThreadImportError where file != path {
+                        // The other files of a folder are sessions all the same.
+                        report.leaveOut("unreadable file \(error.path ?? file)")
+                    }
                 }
             }
-            let leftOut = read.reduce(into: [String: Int]()) { $0.merge($1.leftOut, uniquingKeysWith: +) }.sorted {
-                $0.key < $1.key
-            }
-            let leftOutJSON = ChappieJSONObject(leftOut.map { ($0.key, .integer($0.value)) })
-            program.say(
-                ["imported": .array(imported), "present": .array(present), "left_out": .object(leftOutJSON)],
-                "Imported: \(imported.count)." + (present.isEmpty ? "" : " There already: \(present.count)."))
-            for (name, count) in leftOut { program.console.note("Left out: \(name) (\(count)).") }
         }
     }
 

@@ -73,6 +73,35 @@ extension ChappieThreadStore {
         try await append(thread.records, to: thread.summary, at: 0)
     }
 
+    /// Keeps an imported thread, or what it has more than the thread of its id that is there: another program may have
+    /// continued it since it was imported.
+    ///
+    /// The thread that is there stays as it is if it was continued here. A turn that was under way at the earlier import
+    /// is replaced by the whole one.
+    ///
+    /// - Throws: ``ChappieThreadStoreError``.
+    @discardableResult
+    public func update(_ thread: ChappieThread) async throws(ChappieThreadStoreError) -> ChappieThreadUpdate {
+        guard let kept = try await summary(of: thread.id) else {
+            try await `import`(thread)
+            return .added
+        }
+        let old = try await records(of: thread.id, from: 0)
+        let same = zip(old, thread.records).prefix { $0.kind == $1.kind && $0.body == $1.body }.count
+        guard same < thread.records.count else { return .unchanged }
+        if same == old.count {
+            try await append(Array(thread.records[same...]), to: thread.summary, at: same)
+            return .continued
+        }
+        guard same == old.count - 1, kept.recordCount == old.count, thread.records[same].continues(old[same]) else {
+            return .diverged
+        }
+        // An append at the beginning is refused while the older one is there.
+        try await delete(thread.id)
+        try await `import`(thread)
+        return .continued
+    }
+
     /// Adds a record at the end of the thread, even if another writer moves that end.
     func add(
         _ kind: ChappieThreadRecord.Kind, _ body: ChappieJSON = [:], to id: String, _ clock: any ChappieClock
@@ -90,6 +119,27 @@ extension ChappieThreadStore {
             }
         }
     }
+}
+
+extension ChappieThreadRecord {
+    /// Whether this is the end of the same turn, with the same items and maybe more.
+    fileprivate func continues(_ earlier: ChappieThreadRecord) -> Bool {
+        let ends: Set<Kind> = [.turnFinished, .turnInterrupted, .turnFailed]
+        guard ends.contains(kind), ends.contains(earlier.kind), turnID == earlier.turnID else { return false }
+        return (body["items"]?.array ?? []).starts(with: earlier.body["items"]?.array ?? [])
+    }
+}
+
+/// The result of ``ChappieThreadStore/update(_:)``.
+public enum ChappieThreadUpdate: String, Sendable, Hashable, Codable {
+    /// There was no thread of this id.
+    case added
+    /// The thread has grown.
+    case continued
+    /// There was nothing new.
+    case unchanged
+    /// Both have something that the other one lacks. The thread that was there stayed as it was.
+    case diverged
 }
 
 extension [ChappieThreadSummary] {

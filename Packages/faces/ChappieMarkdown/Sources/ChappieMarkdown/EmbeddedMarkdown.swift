@@ -2,7 +2,8 @@ import CCMark
 
 /// Markdown that becomes a part of a larger text, and does not affect the text after it.
 public enum EmbeddedMarkdown {
-    /// The text with its headings moved down, for a place below headings of the level before `headingLevel`.
+    /// The text with its headings moved down, for a place below headings of the level before `headingLevel`, and with
+    /// links instead of images: a reader's program would load them, from whatever address the text has.
     ///
     /// The result is `nil` if the text could affect the text after it, because it leaves a block of code open or has
     /// HTML. It is also `nil` if the text is too large to check.
@@ -12,24 +13,49 @@ public enum EmbeddedMarkdown {
     ///   - headingLevel: the new level of the text's first level. The sixth level is the deepest.
     public static func text(of source: String, headingLevel: Int) -> String? {
         var lines = source.split(separator: "\n", omittingEmptySubsequences: false).map { Array($0.utf8) }
-        let headings = withEnd(of: source) { document in
-            MarkdownParser.allNodes(below: document).filter { $0.type == "heading" }.map(Heading.init)
+        let found = withEnd(of: source) { document in
+            let nodes = MarkdownParser.allNodes(below: document)
+            return (
+                headings: nodes.filter { $0.type == "heading" }.map(Heading.init),
+                images: nodes.filter { $0.type == "image" }.map(linesOfBlock)
+            )
         }
-        guard let headings else { return nil }
-        for heading in headings {
+        guard let found else { return nil }
+        for line in Set(found.images.joined()) where lines.indices.contains(line) { removeImageMarks(&lines[line]) }
+        for heading in found.headings {
             guard heading.move(by: headingLevel - 1, in: &lines) else { return nil }
         }
         let text = lines.map { String(decoding: $0, as: UTF8.self) }.joined(separator: "\n")
         let staysBelow = withEnd(of: text) { document in
             MarkdownParser.allNodes(below: document).allSatisfy { node in
                 switch node.type {
-                case "html_block", "html_inline": false
+                case "html_block", "html_inline", "image": false
                 case "heading": cmark_node_get_heading_level(node) >= headingLevel
                 default: true
                 }
             }
         }
         return staysBelow == true ? text : nil
+    }
+
+    /// The lines, from 0, of the block with this part of a line.
+    private static func linesOfBlock(_ node: OpaquePointer) -> Range<Int> {
+        var block = node
+        while !["paragraph", "heading", "table"].contains(block.type), let parent = cmark_node_parent(block) {
+            block = parent
+        }
+        let start = Int(cmark_node_get_start_line(block)) - 1
+        return start..<max(Int(cmark_node_get_end_line(block)), start)
+    }
+
+    /// Makes `[name](address)` of `![name](address)`.
+    private static func removeImageMarks(_ line: inout [UInt8]) {
+        var result: [UInt8] = []
+        for (index, byte) in line.enumerated() {
+            let isMark = byte == UInt8(ascii: "!") && index + 1 < line.count && line[index + 1] == UInt8(ascii: "[")
+            if !isMark || result.last == UInt8(ascii: "\\") { result.append(byte) }
+        }
+        line = result
     }
 
     /// Calls `body` with the document of the text and a paragraph behind it; `nil` if the parser does not see that

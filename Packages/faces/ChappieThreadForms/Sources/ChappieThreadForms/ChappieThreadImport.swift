@@ -6,8 +6,9 @@ import FoundationEssentials
 /// Threads read from a file: an export, or another program's history.
 ///
 /// ```swift
-/// for read in try ChappieThreadImport.all(at: "/home/me/.codex/sessions") {
-///     for thread in read.threads { try await store.import(thread) }      // a conflict: it is there already
+/// for file in ChappieThreadImport.files(at: "/home/me/.codex/sessions") {
+///     let read = try ChappieThreadImport(path: file)
+///     for thread in read.threads { try await store.update(thread) }      // also what has grown since the last import
 ///     print(read.leftOut)                                                // kinds of things, and how often
 /// }
 /// ```
@@ -21,6 +22,8 @@ public struct ChappieThreadImport: Sendable {
         case codex
         /// The log database of the program `llm` (`llm logs path`).
         case llm
+        /// `conversations.json` of the export that ChatGPT sends its users: the current branch of each conversation.
+        case chatGPT
     }
 
     /// How large a file may be, in bytes; a session of many months has some hundred megabytes.
@@ -33,18 +36,16 @@ public struct ChappieThreadImport: Sendable {
     /// The kinds of things that were left out, and how often.
     public var leftOut: [String: Int] = [:]
 
-    /// Reads a file whole; blocks as long as the disk does.
+    /// Reads a file; blocks as long as the disk does. Sessions and exports in lines are read line by line.
     ///
     /// - Throws: ``ChappieThreadImportError``, which names the file, and the line or the table if it is damaged.
     public init(path: String) throws(ChappieThreadImportError) {
-        let bytes: [UInt8]
-        do throws(WholeFile.Failure) {
-            bytes = try WholeFile.contents(of: path, limit: Self.byteLimit)
-        } catch {
-            throw ChappieThreadImportError(.unreadable, path: path, reason: Self.reason(of: error))
-        }
         do throws(ThreadFault) {
-            self = bytes.starts(with: "SQLite format 3\0".utf8) ? try LLMLog.read(path) : try Self.read(bytes)
+            let file = try ThreadFault.reading { () throws(WholeFile.Failure) in
+                try FileLines(path, limit: Self.byteLimit)
+            }
+            let start = try ThreadFault.reading { () throws(WholeFile.Failure) in try file.start(16) }
+            self = try start == Array("SQLite format 3\0".utf8) ? LLMLog.read(path) : Self.read(ImportLines(file))
         } catch {
             throw ChappieThreadImportError(error.code, path: path, reason: error.sentence)
         }
@@ -55,7 +56,7 @@ public struct ChappieThreadImport: Sendable {
     /// - Throws: ``ChappieThreadImportError``, which names the line if one is damaged.
     public init(_ bytes: [UInt8]) throws(ChappieThreadImportError) {
         do throws(ThreadFault) {
-            self = try Self.read(bytes)
+            self = try Self.read(ImportLines(bytes))
         } catch {
             throw ChappieThreadImportError(error.code, reason: error.sentence)
         }
@@ -86,7 +87,7 @@ public struct ChappieThreadImport: Sendable {
     }
 
     /// The files that a path names: itself, or the session files in a folder and below, the oldest first.
-    static func files(at path: String) -> [String] {
+    public static func files(at path: String) -> [String] {
         var isFolder = false
         guard FileManager.default.fileExists(atPath: path, isDirectory: &isFolder), isFolder else { return [path] }
         let all = (try? FileManager.default.subpathsOfDirectory(atPath: path)) ?? []
@@ -99,42 +100,37 @@ public struct ChappieThreadImport: Sendable {
 
     // MARK: Our own forms
 
-    private static func read(_ bytes: [UInt8]) throws(ThreadFault) -> ChappieThreadImport {
-        if let json = try? ChappieJSON(parsing: bytes), json["format"]?.string == "chappie.thread",
-            json["records"] != nil
-        {
+    private static func read(_ lines: ImportLines) throws(ThreadFault) -> ChappieThreadImport {
+        var lines = lines
+        if try lines.isArray() { return try ChatGPTExport.read(try lines.rest()) }
+        guard let first = try lines.next() else {
+            // A document may have its line feeds anywhere.
+            guard let json = try? ChappieJSON(parsing: try lines.rest()), isWhole(json) else { throw .unknown }
             return ChappieThreadImport(source: .chappie, threads: [try thread(json)])
         }
-        let (values, tornLine) = try lines(bytes)
-        guard let first = values.first?.json else { throw .unknown }
-        if first["format"]?.string == "chappie.thread" {
-            if let tornLine { throw .line(tornLine, "it is cut") }
-            var document = first.object ?? [:]
-            document["records"] = .array(values.dropFirst().map(\.json))
+        if isWhole(first.json) {
+            guard try lines.next() == nil, lines.tornLine == nil else { throw .unknown }
+            return ChappieThreadImport(source: .chappie, threads: [try thread(first.json)])
+        }
+        if first.json["format"]?.string == "chappie.thread" {
+            var records: [ChappieJSON] = []
+            while let line = try lines.next() { records.append(line.json) }
+            if let tornLine = lines.tornLine { throw .line(tornLine, "it is cut") }
+            var document = first.json.object ?? [:]
+            document["records"] = .array(records)
             return ChappieThreadImport(source: .chappie, threads: [try thread(.object(document))])
         }
-        guard first["type"]?.string == "session_meta" else { throw .unknown }
-        var session = try CodexSession.read(values)
-        if tornLine != nil { session.leftOut["half a line at the end"] = 1 }
-        return session
+        guard first.json["type"]?.string == "session_meta" else { throw .unknown }
+        var session = try CodexSession(first)
+        while let line = try lines.next() { try session.add(line) }
+        var read = try session.finished()
+        if lines.tornLine != nil { read.leftOut["half a line at the end"] = 1 }
+        return read
     }
 
-    /// The lines of JSON, and the number of a last line that is half a line: its program ended while it wrote.
-    private static func lines(
-        _ bytes: [UInt8]
-    ) throws(ThreadFault) -> (values: [(line: Int, json: ChappieJSON)], tornLine: Int?) {
-        var lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).map(Array.init)
-        let end = lines.popLast() ?? []
-        let isTorn = !end.isEmpty && (try? ChappieJSON(parsing: end)) == nil
-        if !end.isEmpty, !isTorn { lines.append(end) }
-        var values: [(line: Int, json: ChappieJSON)] = []
-        for (index, line) in lines.enumerated() where !line.allSatisfy({ [0x20, 0x09, 0x0D].contains($0) }) {
-            guard let json = try? ChappieJSON(parsing: line), json.object != nil else {
-                throw index == 0 ? .unknown : .line(index + 1, "it is not a JSON object")
-            }
-            values.append((index + 1, json))
-        }
-        return (values, isTorn ? lines.count + 1 : nil)
+    /// Whether this is an export in one document.
+    private static func isWhole(_ json: ChappieJSON) -> Bool {
+        json["format"]?.string == "chappie.thread" && json["records"] != nil
     }
 
     private static func thread(_ json: ChappieJSON) throws(ThreadFault) -> ChappieThread {
@@ -147,16 +143,6 @@ public struct ChappieThreadImport: Sendable {
         guard ForeignThread(id: thread.id) != nil else { throw .name }
         guard !thread.records.isEmpty else { throw .empty }
         return thread
-    }
-
-    private static func reason(of failure: WholeFile.Failure) -> String {
-        switch failure {
-        case .missing: "there is none."
-        case .directory: "it is a folder."
-        case .special, .open: "it is not a regular file."
-        case .tooLarge: "it is over \(byteLimit >> 30) GiB."
-        case .system(let reason): "\(reason)."
-        }
     }
 }
 
@@ -203,11 +189,15 @@ struct ThreadFault: Error, Equatable {
     let sentence: String
 
     static let unknown = ThreadFault(
-        "It is neither a thread that chappie exported, nor a session of the Codex CLI, nor a log of llm.", .unknownForm)
+        "It is neither a thread that chappie exported, nor a session of the Codex CLI, nor a log of llm, nor ChatGPT's conversations.json.",
+        .unknownForm)
     static let name = ThreadFault("The thread has an id that no thread can have.")
     static let empty = ThreadFault("The thread has no records.")
     static func line(_ number: Int, _ reason: String) -> ThreadFault {
         ThreadFault("Line \(number) is damaged: \(reason).")
+    }
+    static func conversation(_ number: Int, _ reason: String) -> ThreadFault {
+        ThreadFault("Conversation \(number) is damaged: \(reason).")
     }
     static func table(_ name: String, _ reason: String) -> ThreadFault {
         ThreadFault("The table \(name) can't be read: \(reason).")
@@ -216,6 +206,25 @@ struct ThreadFault: Error, Equatable {
     private init(_ sentence: String, _ code: ChappieThreadImportError.Code = .damaged) {
         self.code = code
         self.sentence = sentence
+    }
+
+    /// A failure to read the file, in words for the user.
+    static func reading<Output>(
+        _ body: () throws(WholeFile.Failure) -> Output
+    ) throws(ThreadFault) -> Output {
+        do throws(WholeFile.Failure) {
+            return try body()
+        } catch {
+            let words =
+                switch error {
+                case .missing: "there is none."
+                case .directory: "it is a folder."
+                case .special, .open: "it is not a regular file."
+                case .tooLarge: "it is over \(ChappieThreadImport.byteLimit >> 30) GiB."
+                case .system(let reason): "\(reason)."
+                }
+            throw ThreadFault(words, .unreadable)
+        }
     }
 
     init(_ error: ChappieThreadStoreError) { self.init(error.errorDescription ?? "\(error)") }

@@ -12,24 +12,27 @@ struct CodexSession {
     private var nextID: String?
     private var model = ""
 
-    static func read(_ lines: [(line: Int, json: ChappieJSON)]) throws(ThreadFault) -> ChappieThreadImport {
-        guard let first = lines.first, let id = first.json["payload"]?["id"]?.string,
-            let thread = ForeignThread(id: id)
-        else { throw .line(lines.first?.line ?? 1, "it names no session") }
-        var session = CodexSession(thread: thread)
-        for (number, json) in lines {
-            guard let type = json["type"]?.string, let payload = json["payload"],
-                let date = ForeignThread.date(json["timestamp"]?.string)
-            else { throw .line(number, "it has no type, no time or no content") }
-            session.add(type, payload, at: date)
+    /// - Parameter first: the line that names the session.
+    init(_ first: (line: Int, json: ChappieJSON)) throws(ThreadFault) {
+        guard let id = first.json["payload"]?["id"]?.string, let thread = ForeignThread(id: id) else {
+            throw .line(first.line, "it names no session")
         }
-        session.endTurn()
-        return ChappieThreadImport(
-            source: .codex, threads: session.thread.isEmpty ? [] : [try session.thread.thread()],
-            leftOut: session.thread.skipped)
+        self.thread = thread
+        try add(first)
     }
 
-    private init(thread: ForeignThread) { self.thread = thread }
+    mutating func add(_ line: (line: Int, json: ChappieJSON)) throws(ThreadFault) {
+        guard let type = line.json["type"]?.string, let payload = line.json["payload"],
+            let date = ForeignThread.date(line.json["timestamp"]?.string)
+        else { throw .line(line.line, "it has no type, no time or no content") }
+        add(type, payload, at: date)
+    }
+
+    mutating func finished() throws(ThreadFault) -> ChappieThreadImport {
+        endTurn()
+        return ChappieThreadImport(
+            source: .codex, threads: thread.isEmpty ? [] : [try thread.thread()], leftOut: thread.skipped)
+    }
 
     private mutating func add(_ type: String, _ payload: ChappieJSON, at date: Date) {
         switch type {

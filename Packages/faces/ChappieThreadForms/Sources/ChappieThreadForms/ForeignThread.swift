@@ -22,6 +22,9 @@ struct ForeignThread {
         var error: String?
         var isCut = false
 
+        /// The user's messages.
+        var asks: [ChappieJSON] { messages.filter { $0["role"]?.string == "user" } }
+
         init(id: String?, model: String, at date: Date) {
             self.id = id
             self.model = model

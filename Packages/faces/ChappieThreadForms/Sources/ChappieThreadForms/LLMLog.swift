@@ -10,13 +10,23 @@ enum LLMLog {
         var all = ChappieThreadImport(source: .llm, threads: [])
         let (isList, isTree) = (try file.has("responses"), try file.has("turns"))
         guard isList || isTree else { throw .unknown }
-        let found = try conversations(file)
-        var ids: Set<String> = []
-        for thread in found + (try messageTrees(file)) {
-            for (what, count) in thread.skipped { all.leftOut[what, default: 0] += count }
-            if !thread.isEmpty, ids.insert(thread.id).inserted {
-                all.threads.append(try thread.thread())
+        var logs = try conversations(file)
+        for tree in try messageTrees(file) {
+            if let index = logs.firstIndex(where: { $0.id == tree.id }) {
+                logs[index].add(tree)
+            } else {
+                logs.append(tree)
             }
+        }
+        for log in logs {
+            guard var thread = ForeignThread(id: log.id) else {
+                throw .table(log.table, "\(log.id) is no id of a thread")
+            }
+            for turn in log.turns { thread.add(turn) }
+            for (what, count) in thread.skipped.merging(log.skipped, uniquingKeysWith: +) {
+                all.leftOut[what, default: 0] += count
+            }
+            if !thread.isEmpty { all.threads.append(try thread.thread()) }
         }
         for (table, what) in [("prompt_attachments", "attachment"), ("prompt_fragments", "fragment")] {
             let count = try file.has(table) ? file.rows("SELECT 1 FROM \(table)", of: table).count : 0
@@ -25,18 +35,44 @@ enum LLMLog {
         return all
     }
 
+    /// A conversation, as one of the two forms has it.
+    private struct Conversation {
+        let id: String
+        let table: String
+        var turns: [ForeignThread.Turn] = []
+        var skipped: [String: Int] = [:]
+
+        /// A conversation that began as a list goes on as a tree of the same id. The tree has the older messages too, and
+        /// the list knows more of them: their times and models.
+        mutating func add(_ tree: Conversation) {
+            var older = turns[...]
+            var merged: [ForeignThread.Turn] = []
+            for turn in tree.turns {
+                if turn.id == nil || turn.id == older.first?.id, let first = older.first, first.asks == turn.asks {
+                    merged.append(first)
+                    older.removeFirst()
+                } else {
+                    merged.append(turn)
+                }
+            }
+            // A tree without the older messages continues the list.
+            turns = older.isEmpty ? merged : turns + tree.turns.filter { $0.id != nil }
+            skipped.merge(tree.skipped, uniquingKeysWith: +)
+        }
+    }
+
     // MARK: Responses in conversations
 
-    private static func conversations(_ file: LLMDatabase) throws(ThreadFault) -> [ForeignThread] {
+    private static func conversations(_ file: LLMDatabase) throws(ThreadFault) -> [Conversation] {
         guard try file.has("responses"), try file.has("conversations") else { return [] }
         let calls = try grouped(file, "tool_calls")
         let results = try grouped(file, "tool_results")
-        var threads: [ForeignThread] = []
-        var thread: ForeignThread?
+        var threads: [Conversation] = []
+        var thread: Conversation?
         var turn: ForeignThread.Turn?
         var system = ""
         func endTurn() {
-            if let turn { thread?.add(turn) }
+            if let turn { thread?.turns.append(turn) }
             turn = nil
         }
         for row in try file.rows("SELECT * FROM responses ORDER BY conversation_id, rowid", of: "responses") {
@@ -44,8 +80,7 @@ enum LLMLog {
             if thread?.id != id {
                 endTurn()
                 if let thread { threads.append(thread) }
-                guard let new = ForeignThread(id: id) else { throw .table("responses", "a conversation has no id") }
-                thread = new
+                thread = Conversation(id: id, table: "responses")
                 system = ""
             }
             guard let date = ForeignThread.date(row["datetime_utc"]) else {
@@ -86,7 +121,7 @@ enum LLMLog {
 
     // MARK: A tree of messages
 
-    private static func messageTrees(_ file: LLMDatabase) throws(ThreadFault) -> [ForeignThread] {
+    private static func messageTrees(_ file: LLMDatabase) throws(ThreadFault) -> [Conversation] {
         guard try file.has("turns"), try file.has("messages"), try file.has("parts") else { return [] }
         var messages: [String: [String: String]] = [:]
         for row in try file.rows("SELECT hash, parent_hash, role FROM messages", of: "messages") {
@@ -98,9 +133,9 @@ enum LLMLog {
         let turns = Dictionary(
             grouping: try file.rows("SELECT * FROM turns ORDER BY thread_id, datetime_utc, rowid", of: "turns")
         ) { $0["thread_id"] ?? "" }
-        var threads: [ForeignThread] = []
+        var threads: [Conversation] = []
         for (id, rows) in turns.sorted(by: { $0.key < $1.key }) {
-            guard var thread = ForeignThread(id: id) else { throw .table("turns", "a turn is of no thread") }
+            var thread = Conversation(id: id, table: "turns")
             var seen: Set<String> = []
             var turn: ForeignThread.Turn?
             for row in rows {
@@ -116,28 +151,30 @@ enum LLMLog {
                     chain.append(message)
                     next = message["parent_hash"]
                 }
-                let isNew = chain.contains { $0["role"] == "user" } || turn == nil
-                if isNew {
-                    if let turn { thread.add(turn) }
-                    turn = ForeignThread.Turn(id: row["id"], model: row["model"] ?? "", at: date)
-                }
+                // The first turn of a fork, or of a conversation of an older version, has the messages before it too.
+                var isNew = turn == nil
                 for message in chain.reversed() {
                     let role = message["role"] ?? "user"
                     for part in parts[message["hash"] ?? ""] ?? [] {
-                        let item = item(part, role)
-                        if let item, item["role"] != nil, role != "assistant" {
-                            turn?.messages.append(item)
-                        } else if let item {
-                            turn?.items.append(item)
-                        } else {
-                            thread.skip(part["type"] ?? "part")
+                        guard let item = item(part, role) else {
+                            thread.skipped[part["type"] ?? "part", default: 0] += 1
+                            continue
                         }
+                        let isAsked = item["role"] != nil && role != "assistant"
+                        if isAsked, turn?.items.isEmpty == false {
+                            if let turn { thread.turns.append(turn) }
+                            turn = nil
+                            isNew = true
+                        }
+                        if turn == nil { turn = ForeignThread.Turn(id: nil, model: row["model"] ?? "", at: date) }
+                        if isAsked { turn?.messages.append(item) } else { turn?.items.append(item) }
                     }
                 }
+                if isNew { turn?.id = row["id"] }
                 turn?.usage = usage(row)
                 turn?.endedAt = date + duration(row)
             }
-            if let turn { thread.add(turn) }
+            if let turn { thread.turns.append(turn) }
             threads.append(thread)
         }
         return threads

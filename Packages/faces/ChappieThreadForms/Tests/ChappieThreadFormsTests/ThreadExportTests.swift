@@ -280,6 +280,22 @@ enum SampleThread {
         #expect(EmbeddedMarkdown.text(of: source, headingLevel: 4) == text)
     }
 
+    @Test(arguments: [
+        ("![x](https://a.example/?q=secret)", "[x](https://a.example/?q=secret)"),
+        (
+            "One ![a][r] and\n![b](http://b.example \"t\").\n\n[r]: https://a.example",
+            "One [a][r] and\n[b](http://b.example \"t\").\n\n[r]: https://a.example"
+        ),
+        ("> - ![x](//a.example/p.png)", "> - [x](//a.example/p.png)"),
+        ("[![x](https://a.example/p)](https://b.example)", "[[x](https://a.example/p)](https://b.example)"),
+        ("| a |\n| - |\n| ![x](https://a.example) |", "| a |\n| - |\n| [x](https://a.example) |"),
+        ("# ![x](https://a.example)", "#### [x](https://a.example)"),
+        ("Not one: `![x](https://a.example)`, \\![x](y)", "Not one: `![x](https://a.example)`, \\![x](y)"),
+    ])
+    func imagesAreLinksThatLoadNothing(_ source: String, _ text: String) {
+        #expect(EmbeddedMarkdown.text(of: source, headingLevel: 4) == text)
+    }
+
     @Test(arguments: ["two\nlines\n===", "<!-- x -->", "a <details> b", "<pre>", "```", "~~~\n# x"])
     func whatDoesNotStayInItsPlaceIsLeftToAFence(_ source: String) {
         #expect(EmbeddedMarkdown.text(of: source, headingLevel: 4) == nil)

@@ -209,6 +209,146 @@ import Testing
         }
     }
 
+    /// What version 0.36 adds when it continues a conversation of an older version, or forks one: the first turn of the
+    /// tree has all messages before it.
+    private static func continued(as thread: String) -> [String] {
+        Array(messageTree.prefix(3)) + [
+            """
+            INSERT INTO messages VALUES ('u1', NULL, 'user', NULL), ('a1', 'u1', 'assistant', NULL),
+            ('u2', 'a1', 'user', NULL), ('a2', 'u2', 'assistant', NULL), ('u3', 'a2', 'user', NULL),
+            ('a3', 'u3', 'assistant', NULL)
+            """,
+            """
+            INSERT INTO parts VALUES (1, 'u1', 0, 'text', NULL, 'please add', NULL), (2, 'a1', 0, 'text', NULL, 'It is 3', NULL),
+            (3, 'u2', 0, 'text', NULL, 'and now?', NULL), (4, 'a2', 0, 'text', NULL, 'Still 3', NULL),
+            (5, 'u3', 0, 'text', NULL, 'since the upgrade', NULL), (6, 'a3', 0, 'text', NULL, 'Yes', NULL)
+            """,
+            "INSERT INTO turns VALUES ('t3', '\(thread)', 'u3', 'a3', 'new', 1, 1, 0, '2026-11-23T08:00:00+00:00')",
+        ]
+    }
+
+    @Test func aConversationThatWentOnAfterLlmsUpgradeIsWholeAndInOrder() throws {
+        let read = try ChappieThreadImport(path: try database(Self.conversations + Self.continued(as: "01aa")))
+        let thread = try #require(read.threads.first { $0.id == "01aa" })
+        #expect(thread.turns.map(\.id) == ["r1", "r3", "t3"])
+        #expect(
+            thread.turns.map { $0.messages.last?.text } == ["please add", "and now?", "since the upgrade"])
+        #expect(thread.turns.map(\.outputText) == ["It is 3", "Still 3", "Yes"])
+        #expect(thread.turns.map(\.model) == ["mock", "mock", "new"])
+        #expect(read.threads.map(\.id) == ["01aa", "01bb"])
+    }
+
+    @Test func aForkOfLlmIsCutIntoTurns() throws {
+        let read = try ChappieThreadImport(path: try database(Self.continued(as: "01ff")))
+        let thread = try #require(read.threads.first)
+        #expect(thread.turns.map { $0.messages.map(\.text) } == [["please add"], ["and now?"], ["since the upgrade"]])
+        #expect(thread.turns.map(\.outputText) == ["It is 3", "Still 3", "Yes"])
+        #expect(
+            thread.context.items.map { $0["role"]?.string } == [
+                "user", "assistant", "user", "assistant", "user", "assistant",
+            ])
+    }
+
+    @Test func aTreeWithoutTheOlderMessagesContinuesTheList() throws {
+        let tree = Self.continued(as: "01aa") + ["UPDATE messages SET parent_hash = NULL WHERE hash = 'u3'"]
+        let thread = try #require(
+            try ChappieThreadImport(path: try database(Self.conversations + tree)).threads.first { $0.id == "01aa" })
+        #expect(thread.turns.map(\.outputText) == ["It is 3", "Still 3", "Yes"])
+    }
+
+    // MARK: ChatGPT's export
+
+    private static func node(
+        _ id: String, _ parent: String?, _ role: String, _ content: String, more: String = ""
+    ) -> String {
+        let parent = parent.map { "\"\($0)\"" } ?? "null"
+        return """
+            "\(id)":{"id":"\(id)","parent":\(parent),"children":[],"message":{"id":"\(id)","author":{"role":"\(role)"},
+            "create_time":1790000000.5,"content":\(content),"recipient":"all","metadata":{"model_slug":"gpt-4o"}\(more)}}
+            """
+    }
+
+    private static func said(_ text: String) -> String { #"{"content_type":"text","parts":["\#(text)"]}"# }
+
+    private static let chatGPT = """
+        [{"title":"Birds \\"[{ and trees","create_time":1790000000.25,"update_time":1790000009,"mapping":{
+        "root":{"id":"root","parent":null,"message":null},
+        \(node("s", "root", "system", said(""))),
+        \(node("u1", "s", "user", #"{"content_type":"multimodal_text","parts":[{"content_type":"image_asset_pointer"},"Which?"]}"#)),
+        \(node("old", "u1", "assistant", said("The first answer"))),
+        \(node("think", "u1", "assistant", #"{"content_type":"thoughts","thoughts":[]}"#)),
+        \(node("a1", "think", "assistant", said("A wren"))),
+        \(node("u2", "a1", "user", said("Sure?"))),
+        \(node("a2", "u2", "assistant", said("Yes")))
+        },"current_node":"a2","conversation_id":"67a0-aa"},
+        {"title":null,"create_time":1790000100,"mapping":{"u":{"id":"u","parent":null,"message":null}},"current_node":"u",
+        "conversation_id":"67a0-bb"}]
+        """
+
+    @Test func theCurrentBranchOfAChatGPTConversationBecomesAThread() throws {
+        let path = folder.path + "/conversations.json"
+        try Data(Self.chatGPT.utf8).write(to: URL(filePath: path))
+        let read = try ChappieThreadImport(path: path)
+        let thread = try #require(read.threads.first)
+        #expect(read.source == .chatGPT && read.threads.map(\.id) == ["67a0-aa"])
+        #expect(thread.summary.name == "Birds \"[{ and trees")
+        #expect(thread.turns.map { $0.messages.map(\.text) } == [["Which?"], ["Sure?"]])
+        #expect(thread.turns.map(\.outputText) == ["A wren", "Yes"])
+        #expect(thread.turns.map(\.model) == ["gpt-4o", "gpt-4o"])
+        #expect(thread.summary.createdAt == Date(timeIntervalSince1970: 1_790_000_000.25))
+        #expect(
+            read.leftOut == [
+                "message of another branch": 1, "image_asset_pointer": 1, "thoughts": 1,
+                "instruction of the program": 1,
+            ])
+    }
+
+    @Test(arguments: [
+        (chatGPT.dropLast(40) + "", "Conversation 2"),
+        (chatGPT.replacing("\"u1\",\"parent\":\"s\"", with: "\"u1\",\"parent\":\"gone\""), "current branch"),
+        (chatGPT.replacing("67a0-aa", with: "../a"), "Conversation 1"), ("[{}]", "It is neither a thread"),
+    ])
+    func aDamagedExportOfChatGPTNamesTheConversation(_ text: String, _ sentence: String) throws {
+        let error = #expect(throws: ChappieThreadImportError.self) { try ChappieThreadImport(Array(text.utf8)) }
+        #expect(error?.reason.contains(sentence) == true, "\(error?.reason ?? "")")
+    }
+
+    // MARK: What has grown since
+
+    @Test func aSessionThatHasGrownIsBroughtUpToDate() async throws {
+        let store = ChappieInMemoryThreadStore()
+        func update(_ count: Int) async throws -> ChappieThreadUpdate {
+            let thread = try #require(try ChappieThreadImport(lines(Array(session.prefix(count)))).threads.first)
+            return try await store.update(thread)
+        }
+        #expect(try await update(10) == .added)
+        #expect(try await store.thread("01a2-session").turns.map(\.outputText) == [""])
+        #expect(try await update(10) == .unchanged)
+        // The turn that was under way is whole now, and there is another one.
+        #expect(try await update(14) == .continued)
+        #expect(try await update(18) == .continued)
+        #expect(try await store.thread("01a2-session").turns.map(\.outputText) == ["Done.", "That was all."])
+        #expect(try await update(14) == .unchanged, "an older copy of the session")
+        let more = session + [line(30, "response_item", message("user", "More", kinds: "user.text"))]
+        try await store.rename("01a2-session", to: "Mine")
+        let grown = try #require(try ChappieThreadImport(lines(more)).threads.first)
+        #expect(try await store.update(grown) == .diverged)
+        #expect(try await store.summary(of: "01a2-session")?.title == "Mine")
+    }
+
+    @Test func aDocumentMayHaveItsLineFeedsAnywhere() throws {
+        let thread = try #require(try ChappieThreadImport(lines(session)).threads.first)
+        let text = ChappieThreadFormat.json.text(of: thread).replacing(",\"", with: ",\n\"")
+        let path = folder.path + "/export.json"
+        try Data(text.utf8).write(to: URL(filePath: path))
+        #expect(try ChappieThreadImport(path: path).threads == [thread])
+        // Lines of any length, read in pieces.
+        let long = String(repeating: "word ", count: 50_000)
+        let lines = lines(session.map { $0.replacing("That was all.", with: long) })
+        try Data(lines).write(to: URL(filePath: path))
+        #expect(try ChappieThreadImport(path: path).threads == ChappieThreadImport(lines).threads)
+    }
+
     @Test(arguments: ["9e999", "-1e999", "'inf'", "'nan'", "-5", "1e300"])
     func aDurationThatNoneHasIsLeftOut(_ duration: String) throws {
         for (table, statements) in [("responses", Self.conversations), ("turns", Self.messageTree)] {

@@ -1,0 +1,49 @@
+import ChappieCore
+import ChappieRuntime
+import ChappieThreadForms
+import ChappieThreadsSQLite
+
+/// What an import has done so far. It is said also if a later file fails.
+struct ImportReport {
+    private var threads: [ChappieThreadUpdate: [String]] = [:]
+    private var leftOut: [String: Int] = [:]
+
+    /// Keeps the threads of one file.
+    ///
+    /// - Throws: `full` before anything of the file is kept, if its new threads have more bytes than there is room.
+    mutating func keep(_ read: ChappieThreadImport, in store: ChappieFileThreadStore) async throws {
+        let usage = try await store.usage()
+        if let limit = usage.limit {
+            var bytes = 0
+            for thread in read.threads where try await store.summary(of: thread.id) == nil {
+                bytes += thread.records.reduce(0) { $0 + $1.body.serializedBytes().count }
+            }
+            guard usage.bytes + bytes <= limit else {
+                throw ChappieThreadStoreError.full(bytes: usage.bytes + bytes, limit: limit)
+            }
+        }
+        for thread in read.threads { threads[try await store.update(thread), default: []].append(thread.id) }
+        leftOut.merge(read.leftOut, uniquingKeysWith: +)
+    }
+
+    mutating func leaveOut(_ what: String) { leftOut[what, default: 0] += 1 }
+
+    func say(_ program: Program) {
+        let count = { (update: ChappieThreadUpdate) in threads[update]?.count ?? 0 }
+        let ids = { (updates: ChappieThreadUpdate...) -> ChappieJSON in
+            .array(updates.flatMap { threads[$0] ?? [] }.map { .string($0) })
+        }
+        let leftOut = leftOut.sorted { $0.key < $1.key }
+        let parts = [
+            ("Brought up to date", count(.continued)), ("There already", count(.unchanged)),
+            ("Continued here, and left so", count(.diverged)),
+        ]
+        program.say(
+            [
+                "imported": ids(.added), "updated": ids(.continued), "present": ids(.unchanged, .diverged),
+                "left_out": .object(ChappieJSONObject(leftOut.map { ($0.key, .integer($0.value)) })),
+            ],
+            "Imported: \(count(.added))." + parts.filter { $0.1 > 0 }.map { " \($0.0): \($0.1)." }.joined())
+        for (name, count) in leftOut { program.console.note("Left out: \(name) (\(count)).") }
+    }
+}
