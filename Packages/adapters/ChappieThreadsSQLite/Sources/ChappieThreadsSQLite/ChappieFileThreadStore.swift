@@ -127,8 +127,8 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
         self.place = Mutex(place)
     }
 
-    /// This store, in the folder of `owner` if neither a folder nor an owner was named. It stays there: for another owner, the result is a
-    /// store whose calls throw `unavailable`, so that no user sees another's threads.
+    /// This store, in the folder of `owner` if neither a folder nor an owner was named. It stays there: for another owner,
+    /// the result is a store whose calls throw `unavailable`, so that no user sees another's threads.
     public func placed(for owner: CredentialSlot) -> any ChappieThreadStore {
         let isPlaced = place.withLock { place in
             if let place { return place.isNamed || place.owner?.slot == owner }

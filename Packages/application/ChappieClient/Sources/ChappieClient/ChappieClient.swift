@@ -16,6 +16,7 @@ public import Logging
 /// slot, the next turn begins a new conversation, with ids and a connection of its own. A turn that was running is not
 /// continued in the new account's name.
 public actor ChappieClient: ChappieConversation {
+    /// As it was given. The runtime places its store by it.
     @_spi(ChappieInternals) public nonisolated let configuration: ChappieConfiguration
     /// Without authorization, like ``webSocket``.
     let transport: any HTTPTransport
