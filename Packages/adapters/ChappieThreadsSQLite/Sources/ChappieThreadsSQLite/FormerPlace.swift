@@ -48,8 +48,11 @@ import FoundationEssentials
         } catch {
             return staying(source, lock)
         }
-        // The log is empty.
-        for leftover in ["threads.db-wal", "threads.db-shm", "threads.lock", "keys.lock", "moving.lock"] {
+        // The note of the last change belongs to the database, which is whole without it. The log is empty.
+        _ = rename(source.path + "/threads.last", folder.path + "/threads.last")
+        for leftover in [
+            "threads.db-wal", "threads.db-shm", "threads.db-journal", "threads.lock", "keys.lock", "moving.lock",
+        ] {
             unlink("\(source.path)/\(leftover)")
         }
         // Folders of other owners may be in it, and each has a tag of its own.
