@@ -317,6 +317,32 @@ def test_what_is_beyond_the_limit_is_answered_and_not_kept(person, tmp_path):
 
 
 # The folder of the threads on a disk without any room, or with room for the files that SQLite needs to begin with.
+def test_a_backup_is_restored_by_another_user_and_everything_is_exported(simulate, signed_in, tmp_path):
+    first, second = signed_in(simulate()), signed_in(simulate())
+    ask(first, "reply: the nightingale")
+    ask(first, "reply: the wren")
+    phrase, file = tmp_path / "phrase", tmp_path / "all.backup"
+    phrase.write_text("correct horse\n")
+    phrase.chmod(0o600)
+    first.run("threads", "backup", str(file), status=USAGE, says="--passphrase-file")
+    told = first.run("threads", "backup", "--json", "--passphrase-file", str(phrase), str(file)).events
+    assert told == [{"file": str(file)}]
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600 and b"nightingale" not in file.read_bytes()
+    restored = second.run("threads", "restore", "--json", "--passphrase-file", str(phrase), str(file)).events[0]
+    assert (len(restored["imported"]), restored["updated"], restored["present"], restored["problems"]) == (2, [], [], [])
+    assert sorted(thread["preview"] for thread in listed(second)) == ["reply: the nightingale", "reply: the wren"]
+    again = second.run("threads", "restore", "--passphrase-file", str(phrase), str(file))
+    assert again.output == "Restored: 0. There already: 2.\n"
+    phrase.write_text("battery staple\n")
+    second.run("threads", "restore", "--passphrase-file", str(phrase), str(file), status=None, says="not the passphrase")
+
+    second.run("threads", "export", "--all", "-o", str(tmp_path / "out"), says="2 threads are in")
+    files = sorted((tmp_path / "out").iterdir())
+    assert [stat.S_IMODE(path.stat().st_mode) for path in files] == [0o600] * 2 and files[0].suffix == ".json"
+    assert sorted(json.loads(line)["id"] for line in second.run("threads", "export", "--all").output.splitlines()) == \
+        [path.stem for path in files]
+
+
 def fnv1a(*parts):
     digest = 0xCBF29CE484222325
     for byte in "\0".join(parts).encode():

@@ -5,7 +5,7 @@ import ChappieThreadsSQLite
 
 /// What an import has done so far. It is said also if a later file fails.
 struct ImportReport {
-    private var threads: [ChappieThreadUpdate: [String]] = [:]
+    private var updates = ThreadUpdates()
     private var leftOut: [String: Int] = [:]
 
     /// Keeps the threads of one file.
@@ -22,28 +22,38 @@ struct ImportReport {
                 throw ChappieThreadStoreError.full(bytes: usage.bytes + bytes, limit: limit)
             }
         }
-        for thread in read.threads { threads[try await store.update(thread), default: []].append(thread.id) }
+        for thread in read.threads { updates.threads[try await store.update(thread), default: []].append(thread.id) }
         leftOut.merge(read.leftOut, uniquingKeysWith: +)
     }
 
     mutating func leaveOut(_ what: String) { leftOut[what, default: 0] += 1 }
 
     func say(_ program: Program) {
+        let leftOut = leftOut.sorted { $0.key < $1.key }
+        let json = ChappieJSONObject(leftOut.map { ($0.key, .integer($0.value)) })
+        updates.say(program, "Imported", more: [("left_out", .object(json))])
+        for (name, count) in leftOut { program.console.note("Left out: \(name) (\(count)).") }
+    }
+}
+
+/// What became of threads that came from a file.
+struct ThreadUpdates {
+    var threads: [ChappieThreadUpdate: [String]] = [:]
+
+    func say(_ program: Program, _ added: String, more: [(String, ChappieJSON)]) {
         let count = { (update: ChappieThreadUpdate) in threads[update]?.count ?? 0 }
-        let ids = { (updates: ChappieThreadUpdate...) -> ChappieJSON in
+        let ids = { (updates: [ChappieThreadUpdate]) -> ChappieJSON in
             .array(updates.flatMap { threads[$0] ?? [] }.map { .string($0) })
         }
-        let leftOut = leftOut.sorted { $0.key < $1.key }
         let parts = [
             ("Brought up to date", count(.continued)), ("There already", count(.unchanged)),
             ("Continued here, and left so", count(.diverged)),
         ]
+        let json: [(String, ChappieJSON)] = [
+            ("imported", ids([.added])), ("updated", ids([.continued])), ("present", ids([.unchanged, .diverged])),
+        ]
         program.say(
-            [
-                "imported": ids(.added), "updated": ids(.continued), "present": ids(.unchanged, .diverged),
-                "left_out": .object(ChappieJSONObject(leftOut.map { ($0.key, .integer($0.value)) })),
-            ],
-            "Imported: \(count(.added))." + parts.filter { $0.1 > 0 }.map { " \($0.0): \($0.1)." }.joined())
-        for (name, count) in leftOut { program.console.note("Left out: \(name) (\(count)).") }
+            .object(ChappieJSONObject(json + more)),
+            "\(added): \(count(.added))." + parts.filter { $0.1 > 0 }.map { " \($0.0): \($0.1)." }.joined())
     }
 }

@@ -7,6 +7,7 @@ import ChappieSDK
 import ChappieThreadForms
 import ChappieThreadsSQLite
 import FoundationEssentials
+import Glibc
 
 /// `chappie threads`: the conversations that are kept.
 struct Threads: ParsableCommand {
@@ -20,7 +21,8 @@ struct Threads: ParsableCommand {
             """,
         subcommands: [
             List.self, Show.self, Search.self, Export.self, Import.self, Rename.self, Archive.self, Unarchive.self,
-            Delete.self, Fork.self, Resume.self, ThreadsUsage.self, Verify.self, Salvage.self, Rekey.self,
+            Delete.self, Fork.self, Resume.self, Backup.self, Restore.self, ThreadsUsage.self, Verify.self,
+            Salvage.self, Rekey.self,
         ], defaultSubcommand: List.self)
 
     /// The store, for a command that is about nothing else.
@@ -157,7 +159,8 @@ struct Threads: ParsableCommand {
             commandName: "export", abstract: "Write a thread as JSON, JSON lines, Markdown or a page for browsers.",
             discussion: """
                 json and jsonl are complete, and import reads them. An export is not encrypted; a file is for you \
-                alone. Without --format its name decides: .json, .jsonl, .md, .html.
+                alone. Without --format its name decides: .json, .jsonl, .md, .html. --all writes a file for each \
+                thread into the folder of -o, or prints one after the other.
                 """)
 
         @OptionGroup var options: GlobalOptions
@@ -170,16 +173,47 @@ struct Threads: ParsableCommand {
             help: ArgumentHelp("Write into this file instead of printing.", valueName: "file"), completion: .file())
         var output: String?
 
+        @Flag(help: "Every thread, archived ones too.")
+        var all = false
+
         @Argument(help: "The thread (default: the last one).")
         var thread: String?
 
+        func validate() throws {
+            if all, thread != nil { throw ValidationError("--all and a thread name different things.") }
+        }
+
         func run(in program: Program) async throws {
+            if all { return try await exportAll(program) }
             let target = try output.flatMap { $0 == "-" ? nil : try OutputFile($0, isPrivate: true) }
             let thread = try await Threads.read(thread, from: Threads.store(program))
             let text = (format ?? output.flatMap(ChappieThreadFormat.init(fileName:)) ?? .json).text(of: thread)
             guard let target else { return program.console.write(text) }
             try target.write(text)
             program.console.note("The thread is in \(target.path), not encrypted.")
+        }
+
+        private func exportAll(_ program: Program) async throws {
+            let store = try Threads.store(program)
+            let format = format ?? .json
+            let folder = output.flatMap { $0 == "-" ? nil : $0 }
+            if let folder, mkdir(folder, 0o700) != 0, errno != EEXIST {
+                throw CommandLineError.usage("\(folder) can't be created: \(String(cString: strerror(errno))).")
+            }
+            let found = try await store.readableThreads()
+            for summary in found.threads.latestFirst(includeArchived: true) {
+                let text = format.text(of: try await store.thread(summary.id))
+                guard let folder else {
+                    program.console.write(text)
+                    continue
+                }
+                try OutputFile("\(folder)/\(summary.id).\(format.fileExtension)", isPrivate: true).write(text)
+            }
+            if let folder { program.console.note("\(found.threads.count) threads are in \(folder), not encrypted.") }
+            for problem in found.problems {
+                program.console.note("chappie: \(problem.errorDescription ?? "\(problem)")")
+            }
+            if !found.problems.isEmpty { throw ExitCode(ExitStatus.badData.rawValue) }
         }
     }
 
@@ -251,7 +285,10 @@ struct Threads: ParsableCommand {
     }
 }
 
-extension ChappieThreadFormat: ExpressibleByArgument {}
+extension ChappieThreadFormat: ExpressibleByArgument {
+    /// The end of a file's name that stands for this form.
+    fileprivate var fileExtension: String { self == .markdown ? "md" : rawValue }
+}
 
 extension String {
     /// The text on one line of a terminal. The user's own words are shown as they are, however they look.

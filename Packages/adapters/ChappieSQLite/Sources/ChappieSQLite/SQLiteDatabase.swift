@@ -241,6 +241,20 @@ import CSQLite
         }
     }
 
+    // MARK: Copies
+
+    /// Copies all of this database, as it is at one moment, into the database of `target`
+    /// (https://www.sqlite.org/backup.html). Other processes go on meanwhile.
+    public func copy(into target: SQLiteDatabase) throws(Failure) {
+        guard let backup = sqlite3_backup_init(target.handle, "main", handle, "main") else {
+            throw target.error(sqlite3_errcode(target.handle))
+        }
+        let code = sqlite3_backup_step(backup, -1)
+        let end = sqlite3_backup_finish(backup)
+        guard code == SQLITE_DONE else { throw target.error(code) }
+        guard end == SQLITE_OK else { throw target.error(end) }
+    }
+
     // MARK: Errors
 
     private func check(_ code: CInt) throws(Failure) {

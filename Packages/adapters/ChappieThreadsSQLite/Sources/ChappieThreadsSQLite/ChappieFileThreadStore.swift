@@ -341,6 +341,43 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
         }
     }
 
+    // MARK: Backups
+
+    /// The store's id and its keys as they are stored; no keys for plain text.
+    func keyOfBackup() async throws(StoreError) -> (id: String, secret: Secret?) {
+        guard let facts = try await opened() else { throw .unavailable("there are none yet") }
+        return (facts.id, facts.isSealed ? try await keys(of: facts.id).secret() : nil)
+    }
+
+    /// Runs `work` with the open database, which needs no key.
+    func withDatabase(_ work: @escaping @Sendable (Database) throws(StoreError) -> Void) async throws(StoreError) {
+        try await onDisk { database throws(StoreError) in
+            guard let database else { preconditionFailure("The database was opened before.") }
+            try work(database.database)
+        }
+    }
+
+    func onOwnQueue<Output: Sendable>(
+        _ work: @escaping @Sendable () throws(StoreError) -> Output
+    ) async throws(StoreError) -> Output {
+        try await onDisk { _ throws(StoreError) in try work() }
+    }
+
+    /// A folder for a copy, in this store's own, where files are for this user alone.
+    func folderOfRestoring() throws(StoreError) -> ThreadFolder {
+        try ThreadFolder(folder.get().path + "/restoring-\(UUID().uuidString.lowercased())")
+    }
+
+    /// Stores the key of this store again if it is gone and a backup of this very store has it.
+    func takeBackKey(_ id: String, _ backup: some CredentialStore) async throws(StoreError) {
+        guard let facts = try await opened(), facts.isSealed, facts.id == id else { return }
+        do throws(StoreError) {
+            _ = try await keys(of: id).load()
+        } catch .wrongKey {
+            try await keys(of: id).save(ThreadKeys(of: id, in: backup, owner: nil).load())
+        }
+    }
+
     // MARK: Opening
 
     /// `nil` if the folder has no store.

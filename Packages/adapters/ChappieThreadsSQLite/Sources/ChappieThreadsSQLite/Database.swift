@@ -16,6 +16,9 @@ extension SQLiteDatabase<StoreError> {
         try self.init(path, modeOf: example, patience: patience, failure: Self.error)
     }
 
+    /// Opens a file that may come from an attacker, to read it only.
+    convenience init(reading path: String) throws(StoreError) { try self.init(reading: path, failure: Self.error) }
+
     /// The text in the first column of the first row; empty without a row.
     func text(_ sql: String) throws(StoreError) -> String { try rows(sql, read: { $0.text(0) }).first ?? "" }
 

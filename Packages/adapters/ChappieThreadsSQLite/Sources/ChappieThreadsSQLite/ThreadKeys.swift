@@ -21,7 +21,10 @@ struct ThreadKeys: Sendable {
     }
 
     /// - Throws: `locked`; `wrongKey` if the key is missing.
-    func load() async throws(StoreError) -> [RecordSealer] {
+    func load() async throws(StoreError) -> [RecordSealer] { try await sealers(in: secret()) }
+
+    /// The keys as they are stored.
+    func secret() async throws(StoreError) -> Secret {
         let secret = try await reached { () async throws(CredentialStoreError) -> Secret? in
             if let secret = try await store.load(slot) { return secret }
             guard let formerSlot else { return nil }
@@ -38,6 +41,10 @@ struct ThreadKeys: Sendable {
         guard let secret else {
             throw .wrongKey("their key, \(slot.account), is no longer where credentials are stored")
         }
+        return secret
+    }
+
+    private func sealers(in secret: Secret) async throws(StoreError) -> [RecordSealer] {
         let json = secret.withBytes { try? ChappieJSON(parsing: Array($0)) }
         if let version = json?["version"]?.int, version > 1 { throw .tooNew(found: version, known: 1) }
         var sealers: [RecordSealer] = []

@@ -1,0 +1,77 @@
+import ArgumentParser
+import ChappieAuth
+import ChappieCore
+import ChappieCrypto
+import ChappieRuntime
+import ChappieSDK
+import ChappieThreadsSQLite
+
+// Copies of all threads, with their key.
+extension Threads {
+    struct Backup: ProgramCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "backup", abstract: "Write all threads and their key into one file, under a passphrase.",
+            discussion: """
+                The key is in the credential store alone, and not in a backup of your home: without it the threads can't \
+                be read. The file is encrypted and for you alone; one that is there is replaced. With --json: {"file":…}.
+                """)
+
+        @OptionGroup var options: GlobalOptions
+        @OptionGroup var passphraseOptions: BackupPassphrase
+
+        @Argument(help: "The file.", completion: .file())
+        var file: String
+
+        func run(in program: Program) async throws {
+            let store = try Threads.store(program)
+            let passphrase = try await passphraseOptions.passphrase(for: .creating(file))
+            try await store.backup(to: file, passphrase: passphrase)
+            program.say(["file": .string(file)], "All threads are in \(file), with their key under your passphrase.")
+        }
+    }
+
+    struct Restore: ProgramCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "restore", abstract: "Add the threads of a backup, and the key if it is gone.",
+            discussion: """
+                Nothing is replaced: a thread that is there gets what it lacks, and stays as it is if it was continued. \
+                Threads that can't be read are named (exit status 65). With --json: \
+                {"imported":[…],"updated":[…],"present":[…],"problems":[…]}.
+                """)
+
+        @OptionGroup var options: GlobalOptions
+        @OptionGroup var passphraseOptions: BackupPassphrase
+
+        @Argument(help: "The file that backup wrote.", completion: .file())
+        var file: String
+
+        func run(in program: Program) async throws {
+            let store = try Threads.store(program)
+            let passphrase = try await passphraseOptions.passphrase(for: .opening(file))
+            let restored = try await store.restore(from: file, passphrase: passphrase)
+            let problems = restored.problems.map { $0.errorDescription ?? "\($0)" }
+            ThreadUpdates(threads: restored.threads).say(
+                program, "Restored", more: [("problems", .array(problems.map { .string($0) }))])
+            for problem in problems { program.console.note("chappie: \(problem)") }
+            if !problems.isEmpty { throw ExitCode(ExitStatus.badData.rawValue) }
+        }
+    }
+}
+
+/// The passphrase of a backup: from a file, or from the terminal.
+struct BackupPassphrase: ParsableArguments {
+    @Option(
+        help: ArgumentHelp("Read the passphrase from this file, which is yours alone.", valueName: "file"),
+        completion: .file())
+    var passphraseFile: String?
+
+    func passphrase(for purpose: PassphrasePurpose) async throws -> Secret {
+        let source: any PassphraseSource = passphraseFile.map { PassphraseFile(path: $0) } ?? TerminalPassphrase()
+        guard let passphrase = try await source.passphrase(for: purpose) else {
+            throw CommandLineError.usage(
+                "A backup needs a passphrase, and there is no terminal to ask on.", suggestion: "Use --passphrase-file."
+            )
+        }
+        return passphrase
+    }
+}

@@ -1,0 +1,178 @@
+public import ChappieAuth
+@_spi(ChappieInternals) import ChappieCrypto
+public import ChappieRuntime
+@_spi(ChappieInternals) import ChappieSQLite
+import FoundationEssentials
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+// A backup is one file: the database as it was at one moment, and in a table of its own the key, under a passphrase.
+extension ChappieFileThreadStore {
+    /// Writes all threads and their key into one file for this user alone, while other processes go on. A file that is
+    /// there is replaced once the new one is on the disk.
+    ///
+    /// The key is sealed with scrypt and AES-256-GCM: the file without the passphrase tells as much as the store's own
+    /// without the keyring. With `fileProtection: .none` there is no key, and the file is plain text.
+    ///
+    /// - Parameters:
+    ///   - path: the file.
+    ///   - passphrase: 1 byte or more. Whoever restores needs it.
+    /// - Throws: ``ChappieThreadStoreError``; `unavailable` if nothing is stored yet.
+    public func backup(to path: String, passphrase: Secret) async throws(ChappieThreadStoreError) {
+        let key = try await keyOfBackup()
+        let draft = "\(path).\(UUID().uuidString.lowercased()).draft"
+        do throws(StoreError) {
+            try await copyDatabase(to: draft, key, path, passphrase)
+        } catch {
+            for end in ["", "-journal"] { unlink(draft + end) }
+            throw error
+        }
+    }
+
+    private func copyDatabase(
+        to draft: String, _ key: (id: String, secret: Secret?), _ path: String, _ passphrase: Secret
+    ) async throws(StoreError) {
+        try await withDatabase { database throws(StoreError) in
+            let descriptor = open(draft, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+            guard descriptor >= 0 else { throw .system("\(draft) can't be made") }
+            close(descriptor)
+            var sealed: [UInt8] = []
+            if let secret = key.secret {
+                sealed = try Self.sealing { () throws(CredentialStoreError) in
+                    try PassphraseSeal(for: Self.purpose(key.id), in: path).seal(secret, under: passphrase)
+                }
+            }
+            try Self.write(database, sealed, to: draft)
+            guard moveDurably(draft, to: path) else { throw .system("\(path) can't be written") }
+        }
+    }
+
+    private static func write(_ database: Database, _ key: [UInt8], to path: String) throws(StoreError) {
+        let copy = try Database(path)
+        try database.copy(into: copy)
+        // One file, without a log beside it.
+        try copy.run("PRAGMA locking_mode = EXCLUSIVE")
+        guard try copy.text("PRAGMA journal_mode = DELETE") == "delete" else {
+            throw .unavailable("the copy has a log")
+        }
+        try copy.run("PRAGMA synchronous = EXTRA")
+        try copy.transaction { () throws(StoreError) in
+            try copy.run("CREATE TABLE backup (version INTEGER NOT NULL, key BLOB NOT NULL)")
+            try copy.run("INSERT INTO backup VALUES (1, ?)", .bytes(key))
+        }
+    }
+
+    /// Adds the threads of a backup to this store. A thread that is there gets what it lacks; if both were continued, it
+    /// stays as it is. If this store's key is gone and the backup has it, the key is stored again first.
+    ///
+    /// An interrupted call loses nothing, and the next one finishes it.
+    ///
+    /// - Throws: `locked` for another passphrase; `damaged` for a file that is no backup.
+    public func restore(from path: String, passphrase: Secret) async throws(ChappieThreadStoreError)
+        -> ChappieRestoredThreads
+    {
+        let folder = try folderOfRestoring()
+        defer { try? FileManager.default.removeItem(atPath: folder.path) }
+        let (id, secret) = try await onOwnQueue { () throws(StoreError) in
+            try Self.unpack(path, into: folder, passphrase)
+        }
+        let keys = BackupKeys(secret: secret)
+        let backup = ChappieFileThreadStore(
+            directory: folder.path,
+            storagePolicy: .init(fileProtection: secret == nil ? .none : .completeUntilFirstUserAuthentication),
+            limits: .init(maximumBytes: .max), keys: keys)
+        let found = try await backup.readableThreads()
+        try await takeBackKey(id, keys)
+        var restored = ChappieRestoredThreads(problems: found.problems)
+        for thread in found.threads {
+            let update = try await update(try await backup.thread(thread.id))
+            restored.threads[update, default: []].append(thread.id)
+        }
+        return restored
+    }
+
+    /// Copies the backup, and opens its key; `nil` for plain text.
+    private static func unpack(
+        _ path: String, into folder: ThreadFolder, _ passphrase: Secret
+    ) throws(StoreError) -> (id: String, secret: Secret?) {
+        let file = try Database(reading: path)
+        let versions: [(version: Int, key: [UInt8])]
+        do throws(StoreError) {
+            versions = try file.rows("SELECT version, key FROM backup") { ($0.integer(0), $0.bytes(1)) }
+        } catch .damaged {
+            throw .damaged(thread: nil, "\(path) is no backup of threads")
+        }
+        guard let backup = versions.first else { throw .damaged(thread: nil, "\(path) is no backup of threads") }
+        guard backup.version == 1 else { throw .tooNew(found: backup.version, known: 1) }
+        let id = try file.text("SELECT id FROM store")
+        let secret =
+            backup.key.isEmpty
+            ? nil
+            : try sealing { () throws(CredentialStoreError) in
+                try PassphraseSeal(for: purpose(id), in: path).open(backup.key, under: passphrase)
+            }
+        try folder.make()
+        let descriptor = open(folder.database, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard descriptor >= 0 else { throw .system("\(folder.database) can't be made") }
+        close(descriptor)
+        try file.copy(into: Database(folder.database))
+        return (id, secret)
+    }
+
+    private static func purpose(_ id: String) -> CredentialSlot {
+        CredentialSlot(service: "com.chappie.threads.backup", account: id)
+    }
+
+    private static func sealing<Output>(
+        _ body: () throws(CredentialStoreError) -> Output
+    ) throws(StoreError) -> Output {
+        do throws(CredentialStoreError) {
+            return try body()
+        } catch .wrongPassphrase(let name) {
+            throw .locked("this is not the passphrase of \(name)")
+        } catch .corrupt(let words) {
+            throw .damaged(thread: nil, words)
+        } catch {
+            throw .unavailable(error.errorDescription ?? "libcrypto failed")
+        }
+    }
+}
+
+/// Gives a file another name, which is on the disk afterwards.
+private func moveDurably(_ path: String, to name: String) -> Bool {
+    guard rename(path, name) == 0 else { return false }
+    let parent = name.lastIndex(of: "/").map { String(name[...$0]) } ?? "."
+    let folder = open(parent, O_RDONLY | O_CLOEXEC)
+    fsync(folder)
+    close(folder)
+    return true
+}
+
+/// What ``ChappieFileThreadStore/restore(from:passphrase:)`` did.
+public struct ChappieRestoredThreads: Sendable, Hashable {
+    /// The ids of the threads, by what happened to them.
+    public var threads: [ChappieThreadUpdate: [String]] = [:]
+    /// The threads of the backup that can't be read.
+    public var problems: [ChappieThreadStoreError]
+
+    /// A result with the given properties.
+    public init(threads: [ChappieThreadUpdate: [String]] = [:], problems: [ChappieThreadStoreError] = []) {
+        self.threads = threads
+        self.problems = problems
+    }
+}
+
+/// The key of a backup, as long as it is read.
+private struct BackupKeys: CredentialStore {
+    let secret: Secret?
+
+    func load(_ slot: CredentialSlot) throws(CredentialStoreError) -> Secret? { secret }
+    func save(_ secret: Secret, in slot: CredentialSlot) throws(CredentialStoreError) {}
+    func delete(_ slot: CredentialSlot) throws(CredentialStoreError) {}
+}

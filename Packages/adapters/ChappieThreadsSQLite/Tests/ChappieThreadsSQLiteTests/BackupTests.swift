@@ -1,0 +1,74 @@
+import ChappieAuth
+import ChappieRuntime
+import ChappieTesting
+import ChappieThreadsSQLite
+import Foundation
+import TestFixtures
+import Testing
+
+/// A backup has the threads and their key, and gives both back.
+struct BackupTests {
+    private let phrase = Secret("correct horse")
+
+    @Test(arguments: [FileProtection.complete, .none])
+    func aBackupBringsBackThreadsOnAnotherMachine(_ protection: FileProtection) async throws {
+        let (here, there) = (try Place(), try Place())
+        let store = here.store(protection)
+        try await store.say(["first words", "second words"], in: "one")
+        try await store.say(["other words"], in: "two")
+        let file = here.folder.path("all.backup")
+        try await store.backup(to: file, passphrase: phrase)
+        #expect(try Files.mode(of: file) == 0o600)
+        #expect(try Files.names(in: here.folder.path).filter { $0.hasPrefix("all.backup") } == ["all.backup"])
+        let isClear = try Data(Files.read(file)).range(of: Data("first words".utf8)) != nil
+        #expect(isClear == (protection == .none))
+        try await store.say(["third words"], in: "one", from: 2)
+        try await store.backup(to: file, passphrase: phrase)
+
+        let other = there.store(protection)
+        try await other.say(["first words", "second words"], in: "one")
+        let restored = try await other.restore(from: file, passphrase: phrase)
+        #expect(restored.threads == [.continued: ["one"], .added: ["two"]] && restored.problems.isEmpty)
+        #expect(try await other.words(of: "one") == ["first words", "second words", "third words"])
+        #expect(try await other.restore(from: file, passphrase: phrase).threads[.unchanged]?.count == 2)
+        #expect(try await other.verify().isEmpty)
+        #expect(try Files.names(in: there.directory).allSatisfy { !$0.hasPrefix("restoring") })
+        #expect(try Files.names(in: here.directory).allSatisfy { !$0.hasPrefix("restoring") })
+    }
+
+    @Test func aLostKeyComesBackWithEverythingThatWasSaidSince() async throws {
+        let place = try Place()
+        try await place.store().say(["first"], in: "one")
+        let file = place.folder.path("all.backup")
+        try await place.store().backup(to: file, passphrase: phrase)
+        try await place.store().say(["since"], in: "one", from: 1)
+        // A keyring that was made anew.
+        let emptied = InMemoryCredentialStore()
+        let store = ChappieFileThreadStore(directory: place.directory, keys: emptied)
+        await refusal("wrongKey") { _ = try await store.summaries() }
+        #expect(try await store.restore(from: file, passphrase: phrase).threads == [.unchanged: ["one"]])
+        #expect(try await store.words(of: "one") == ["first", "since"])
+    }
+
+    @Test func whatIsNoBackupOrHasAnotherPassphraseIsRefused() async throws {
+        let place = try Place()
+        let store = place.store()
+        let file = place.folder.path("all.backup")
+        await refusal("unavailable", saying: "none yet") { try await store.backup(to: file, passphrase: phrase) }
+        try await store.say(["first"], in: "one")
+        try await store.backup(to: file, passphrase: phrase)
+        await refusal("locked", saying: "not the passphrase") {
+            _ = try await store.restore(from: file, passphrase: Secret("battery staple"))
+        }
+        await refusal("damaged", saying: "no backup") {
+            _ = try await store.restore(from: place.database, passphrase: phrase)
+        }
+        try Files.write(Array("text".utf8), to: file)
+        await refusal("damaged") { _ = try await store.restore(from: file, passphrase: phrase) }
+        await refusal("unavailable") {
+            try await store.backup(to: place.folder.path("missing/all.backup"), passphrase: phrase)
+        }
+        #expect(try await store.words(of: "one") == ["first"])
+        #expect(try Files.names(in: place.directory).allSatisfy { !$0.hasPrefix("restoring") })
+    }
+}
