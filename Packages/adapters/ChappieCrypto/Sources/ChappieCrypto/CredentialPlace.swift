@@ -165,7 +165,7 @@ struct CredentialPlace: Sendable {
 
 extension CredentialSlot {
     /// A SHA-256 digest of all names of the slot, in hexadecimal.
-    @_spi(ChappieInternals) public func digest() throws(CredentialStoreError) -> String {
+    @_spi(ChappieInternals) public func sha256Digest() throws(CredentialStoreError) -> String {
         Self.hexadecimal(try digestBytes())
     }
 

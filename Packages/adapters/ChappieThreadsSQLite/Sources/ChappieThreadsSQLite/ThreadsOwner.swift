@@ -15,7 +15,7 @@ struct ThreadsOwner: Sendable, Hashable {
         self.slot = slot
         self.hasFormerKeys = hasFormerKeys
         do throws(CredentialStoreError) {
-            digest = String(try slot.digest().prefix(32))
+            digest = String(try slot.sha256Digest().prefix(32))
         } catch {
             throw .unavailable(error.errorDescription ?? "libcrypto failed")
         }
