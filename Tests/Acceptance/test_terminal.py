@@ -11,7 +11,7 @@ import termios
 
 import pytest
 
-from conftest import INTERRUPTED, ROOT, SIGN_IN_NEEDED, UNAVAILABLE, USAGE
+from conftest import INTERRUPTED, ROOT, SIGN_IN_NEEDED, UNAVAILABLE, USAGE, User
 from counterparts import free_port, is_asleep, wait_until
 
 COMMANDS = {words.split()[0]: words.split() for words in (
@@ -19,7 +19,7 @@ COMMANDS = {words.split()[0]: words.split() for words in (
     "doctor", "simulator", "completions bash", "manual", "help", "--version")}
 # These have no settings.
 ALONE = ("completions", "manual", "help", "--version")
-CONTROL_C, CONTROL_D = b"\x03", b"\x04"
+CONTROL_C, CONTROL_D, CONTROL_Z, CONTROL_BACKSLASH = b"\x03", b"\x04", b"\x1a", b"\x1c"
 # From its beginning to its end a line is edited, and the terminal marks what is pasted into it.
 BEGIN, END, PROMPT = b"\x1b[?2004h", b"\x1b[?2004l", rb"\?2004h.*>\S* "
 each_command = pytest.mark.parametrize("name", COMMANDS)
@@ -145,6 +145,26 @@ def test_ended_by_a_signal_while_a_passphrase_is_typed(number, person, tmp_path)
         terminal.type(b"half of it")
         terminal.send(number)
         terminal.ends(128 + number)
+
+
+def test_the_quit_key_while_a_passphrase_is_typed(person):
+    with Pty(person.having(CHAPPIE_CREDENTIAL_STORE="file"), "login", "--no-browser") as terminal:
+        terminal.shows(b"passphrase")
+        terminal.type(b"half of it" + CONTROL_BACKSLASH)
+        terminal.ends(-signal.SIGQUIT)
+
+
+def test_stopped_by_a_key_while_a_passphrase_is_typed(person):
+    """A shell with job control, and without a line editor that would set the terminal itself."""
+    script = f'set -m; {person.program} login --no-browser; stty -a | grep -ow -- "-*echo" | sed "s/^/[/;s/$/]/"; fg'
+    someone = person.having(CHAPPIE_CREDENTIAL_STORE="file")
+    with Pty(User("/bin/bash", someone.account, someone.environment), "-c", script) as terminal:
+        terminal.shows(b"passphrase")
+        terminal.type(CONTROL_Z)
+        terminal.shows(rb"\[echo\].*login")
+        wait_until(lambda: not terminal.settings[3] & termios.ECHO, "the echo is off again", 60)
+        terminal.type(CONTROL_C)
+        terminal.ends(130)
 
 
 @pytest.mark.parametrize("words, prompt", [(["chat"], PROMPT), (["login", "--no-browser"], b"passphrase")], ids=["a line", "a passphrase"])

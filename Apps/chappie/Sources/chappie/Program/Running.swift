@@ -131,25 +131,55 @@ final class Interruption: Sendable {
     /// Handles the signals from here on; none is lost.
     init() {
         guard let reader = Self.pipe?.reader else { return }
-        for number in [SIGINT, SIGTERM, SIGHUP] {
+        for number in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
             // nohup: the program is to outlive its terminal.
             if number == SIGHUP, Self.isIgnored(number) { continue }
-            var action = sigaction()
-            action.sa_flags = SA_RESTART
-            action.__sigaction_handler.sa_handler = { number in
-                let reason = errno
-                var byte = UInt8(truncatingIfNeeded: number)
-                _ = write(Interruption.pipe?.writer ?? -1, &byte, 1)
-                errno = reason
-            }
-            sigaction(number, &action, nil)
+            Self.takeOver(number)
         }
         DispatchQueue(label: "chappie.signals").async {
             while let byte = readPiece(of: reader, atMost: 1)?.first { self.handle(CInt(byte)) }
         }
     }
 
+    private static func takeOver(_ number: CInt) {
+        var action = sigaction()
+        action.sa_flags = SA_RESTART
+        action.__sigaction_handler.sa_handler = { number in
+            let reason = errno
+            var byte = UInt8(truncatingIfNeeded: number)
+            _ = write(Interruption.pipe?.writer ?? -1, &byte, 1)
+            errno = reason
+        }
+        sigaction(number, &action, nil)
+    }
+
+    /// Whether Ctrl-Z, before it stops the program, shows again what is typed. The line editor stops by itself.
+    static func takesStops(_ isTaken: Bool) {
+        // Ignored: a shell without job control can't continue the program.
+        guard !isIgnored(SIGTSTP) else { return }
+        if isTaken { takeOver(SIGTSTP) } else { signal(SIGTSTP, SIG_DFL) }
+    }
+
+    /// Lets the system do with the signal what it does by default. Returns when the program goes on.
+    private static func obey(_ number: CInt) {
+        signal(number, SIG_DFL)
+        // Dispatch's threads block signals. This one has to stop before it goes on.
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        sigaddset(&signals, number)
+        pthread_sigmask(SIG_UNBLOCK, &signals, nil)
+        raise(number)
+        takeOver(number)
+    }
+
     private func handle(_ number: CInt) {
+        switch number {
+        case SIGQUIT:
+            TerminalEcho.restore()
+            return Self.obey(number)
+        case SIGTSTP: return TerminalEcho.showing { Self.obey(number) }
+        default: break
+        }
         if number == SIGINT, exitStatus == nil, Self.takesCtrlC.withLock({ $0 })?() == true { return }
         if first.compareExchange(expected: 0, desired: number, ordering: .acquiringAndReleasing).exchanged {
             received.fulfil(.success(()))

@@ -92,7 +92,20 @@ enum TerminalEcho {
             guard tcgetattr(terminal, &settings) == 0 else { return false }
             silenced = Silenced(terminal: terminal, settings: settings)
             settings.c_lflag &= ~tcflag_t(ECHO)
+            Interruption.takesStops(true)
             return tcsetattr(terminal, TCSAFLUSH, &settings) == 0
+        }
+    }
+
+    /// Runs `work`, during which another program may use the terminal, with the echo on.
+    static func showing(_ work: () -> Void) {
+        silenced.withLock { silenced in
+            guard let asking = silenced else { return work() }
+            var settings = asking.settings
+            tcsetattr(asking.terminal, TCSANOW, &settings)
+            work()
+            settings.c_lflag &= ~tcflag_t(ECHO)
+            tcsetattr(asking.terminal, TCSANOW, &settings)
         }
     }
 
@@ -105,6 +118,7 @@ enum TerminalEcho {
             tcflush(old.terminal, TCIFLUSH)
             tcsetattr(old.terminal, TCSANOW, &old.settings)
             if TerminalState.takesOutput(old.terminal) { _ = write(old.terminal, "\n", 1) }
+            Interruption.takesStops(false)
             silenced = nil
         }
     }
