@@ -60,6 +60,6 @@ import Testing
             [command.configuration.commandName] + command.configuration.subcommands.flatMap(names)
         }
         #expect(!names(ChappieCommand.self).contains(nil))
-        #expect(names(ChappieCommand.self).count == 35)
+        #expect(names(ChappieCommand.self).count == 37)
     }
 }
