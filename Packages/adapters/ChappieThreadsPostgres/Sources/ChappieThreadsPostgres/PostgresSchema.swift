@@ -65,9 +65,9 @@ struct PostgresSchema: Sendable {
 
     /// All settings end with the transaction, so that a pooler in front of the server may share connections.
     ///
-    /// With `client_connection_check_interval` a server on Linux (since version 14) checks each second that the client of
-    /// a running statement still exists. The transaction holds a lock on the version until it ends: a migration waits for it, and a later transaction
-    /// sees the new version.
+    /// With `client_connection_check_interval` a server on Linux (since version 14) checks each second that the client
+    /// of a running statement still exists. The transaction holds a lock on the version until it ends: a migration
+    /// waits for it, and a later transaction sees the new version.
     private var setup: PostgresStatement {
         PostgresStatement(
             """

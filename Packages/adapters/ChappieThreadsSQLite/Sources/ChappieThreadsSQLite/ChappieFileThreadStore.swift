@@ -8,16 +8,18 @@ import Synchronization
 
 /// Keeps threads in a file of this machine: an SQLite database, encrypted unless plain text is asked for.
 ///
-/// Several processes may use one folder at once, from several machines if its file system is a network's and keeps locks:
-/// there SQLite's rollback journal takes the place of its log, and an append takes longer. After ``append(_:to:at:)`` has returned, its records survive a crash
-/// and a power cut. An append costs the same however long the thread is. Deleted records are overwritten in the database,
-/// as are their words; its log is cut, not overwritten.
+/// Several processes may use one folder at once, from several machines if its file system is a network's and keeps
+/// locks: there SQLite's rollback journal takes the place of its log, and an append takes longer. After
+/// ``append(_:to:at:)`` has returned, its records survive a crash and a power cut. An append costs the same however
+/// long the thread is. Deleted records are overwritten in the database, as are their words; its log is cut, not
+/// overwritten.
 ///
 /// **Encrypted** are every record, title and preview, with AES-256-GCM, bound to their thread, position and kind, so
-/// that records that were exchanged, moved or cut off by hand are noticed (`damaged`), as are a thread that was put back to
-/// an earlier state and a deleted one that was put back, when the threads are listed or verified. The words for searches
-/// are encrypted as well. Not encrypted are the threads' ids, and the positions, kinds, dates and sizes of records. A file that
-/// lost its last changes is noticed by `threads.last` beside it; an old copy of the whole folder is not noticed.
+/// that records that were exchanged, moved or cut off by hand are noticed (`damaged`), as are a thread that was put
+/// back to an earlier state and a deleted one that was put back, when the threads are listed or verified. The words for
+/// searches are encrypted as well. Not encrypted are the threads' ids, and the positions, kinds, dates and sizes of
+/// records. A file that lost its last changes is noticed by `threads.last` beside it; an old copy of the whole folder
+/// is not noticed.
 ///
 /// The key is kept by a `CredentialStore`: the keyring, as a rule. Without it the threads are gone.
 ///

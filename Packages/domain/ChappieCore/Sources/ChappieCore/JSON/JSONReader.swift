@@ -1,8 +1,9 @@
 extension ChappieJSON {
     /// Parses a whole JSON text.
     ///
-    /// Linear in time; at most 256 nested objects and arrays, with 4 million members and elements in all. Strict: RFC 8259's grammar, valid UTF-8, no trailing
-    /// text. The last of two equal names counts, and half a surrogate pair in a string becomes U+FFFD.
+    /// Linear in time; at most 256 nested objects and arrays, with 4 million members and elements in all. Strict: RFC
+    /// 8259's grammar, valid UTF-8, no trailing text. The last of two equal names counts, and half a surrogate pair in
+    /// a string becomes U+FFFD.
     ///
     /// - Throws: ``ChappieJSONError`` with the offset of the error.
     public init(parsing bytes: [UInt8]) throws(ChappieJSONError) {

@@ -115,7 +115,8 @@ public struct ChappieModelUpgrade: Sendable, Hashable, Codable {
 }
 
 @_spi(ChappieInternals) extension ChappieModel {
-    /// Reads one entry of the model list; `nil` if it has no slug, or a slug that is not plain text. All other members have a default.
+    /// Reads one entry of the model list; `nil` if it has no slug, or a slug that is not plain text. All other members
+    /// have a default.
     public init?(_ json: ChappieJSON) {
         // It goes into header fields, and on terminals.
         guard let slug = UntrustedText.token(json["slug"]?.string ?? json["id"]?.string, limit: 200) else { return nil }
