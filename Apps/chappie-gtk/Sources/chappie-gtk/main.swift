@@ -60,7 +60,7 @@ let configuration = ChappieConfiguration(
         backend: address("CHAPPIE_BACKEND", default: service.backend)))
 let store: ChappieCredentialStorage =
     switch ProcessInfo.processInfo.environment["CHAPPIE_CREDENTIAL_STORE"] ?? "keyring" {
-    case "keyring": .keyring
+    case "keyring": .keyring(unlocking: .promptAllowed)
     case "file": .encryptedFile(passphrase: .environment)
     case "memory": .memory
     default: refuse("CHAPPIE_CREDENTIAL_STORE must be keyring, file or memory.")

@@ -15,7 +15,7 @@ import Synchronization
 /// It never falls back: if the chosen place can't be used, the session says why.
 public struct ChappieCredentialStorage: Sendable {
     enum Place: Sendable {
-        case keyring
+        case keyring(ChappieKeyringUnlocking)
         case memory
         /// Two places with equal identities and folders are the same.
         case encryptedFile(Result<EncryptedFileCredentialStore, CredentialStoreError>, ChappiePassphrase.Identity)
@@ -27,8 +27,18 @@ public struct ChappieCredentialStorage: Sendable {
     private static let lastNumber = Atomic(0)
 
     /// The keyring of the login session, over the Secret Service. The configuration's `keychainAccessibility` says when
-    /// it can be read. The default.
-    public static let keyring = ChappieCredentialStorage(place: .keyring)
+    /// it can be read; the user is not asked to unlock it. The default.
+    public static let keyring = ChappieCredentialStorage(place: .keyring(.never))
+
+    /// The keyring, which may ask the user to unlock it: for programs with a window.
+    ///
+    /// ```swift
+    /// let storage: ChappieCredentialStorage = .keyring(unlocking: .promptAllowed)
+    /// ```
+    /// It is the same place as ``keyring``. Sessions and clients of a process share what the first of them said.
+    public static func keyring(unlocking: ChappieKeyringUnlocking) -> ChappieCredentialStorage {
+        ChappieCredentialStorage(place: .keyring(unlocking))
+    }
 
     /// This process's memory, one place for each slot. It ends with the process. For temporary sign-ins and for tests.
     public static let memory = ChappieCredentialStorage(place: .memory)
@@ -82,7 +92,8 @@ public struct ChappieCredentialStorage: Sendable {
     /// The store at this place. If it can't be made, every call throws the reason.
     @_spi(ChappieInternals) public func store(_ accessibility: ChappieKeychainAccessibility) -> any CredentialStore {
         switch place {
-        case .keyring: SecretServiceCredentialStore(accessibility: accessibility)
+        case .keyring(let unlocking):
+            SecretServiceCredentialStore(unlocking: unlocking.ofService, accessibility: accessibility)
         case .memory: Self.sharedMemory
         case .encryptedFile(.success(let store), _): store
         case .encryptedFile(.failure(let error), _): NoStore(reason: error)
@@ -133,6 +144,23 @@ public struct ChappieCredentialStorage: Sendable {
         }
 
         func hash(into hasher: inout Hasher) { AnyHashable(store).hash(into: &hasher) }
+    }
+}
+
+/// Whether the desktop may ask the user to unlock the keyring.
+public struct ChappieKeyringUnlocking: Sendable, Hashable {
+    fileprivate let ofService: SecretServiceCredentialStore.Unlocking
+
+    /// A locked keyring is an error at once (`locked`): for programs that run unattended.
+    public static let never = Self(ofService: .never)
+
+    /// The desktop's own dialogue may ask, and the user has a minute.
+    public static let promptAllowed = Self.promptAllowed(within: .seconds(60))
+
+    /// The desktop's own dialogue may ask, and the user has this time, which must be positive. A dialogue that is
+    /// dismissed is `denied`, and one that is not answered `timedOut`.
+    public static func promptAllowed(within limit: Duration) -> Self {
+        Self(ofService: .promptAllowed(deadline: limit))
     }
 }
 

@@ -49,6 +49,9 @@ import Testing
             #expect((again === managers[index]) != isOneEachTime.contains(index), "store \(index)")
         }
         #expect(Set(managers.map(ObjectIdentifier.init)).count == stores.count)
+        // A keyring that may ask the user is no other keyring.
+        let asksUser = ChappieCredentialStorage.keyring(unlocking: .promptAllowed)
+        #expect(composition.credentials(for: configuration, in: asksUser) === managers[0])
     }
 
     @Test func aStoreThatNoClientUsesAnyMoreIsLetGoOf() {
