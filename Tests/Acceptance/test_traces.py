@@ -114,7 +114,7 @@ def test_a_service_that_echoes(store, code, story):
 def test_an_issuer_that_echoes(store, story):
     story = story(store).service(firstAccessTokenLifetime=60).sign_in()
     for echo, command in ((Echo(500), "ask --verbose x"), (Echo(400, echoes_polls=True), "69 login --no-browser --verbose"),
-                          (Echo(400), "69 login --no-browser --verbose"), (Echo(401), "77 ask --verbose x"),
+                          (Echo(400), "69 login --no-browser --verbose"), (Echo(401), "ask --verbose x"),
                           (None, "login --no-browser"), (Echo(500), "logout --verbose")):
         story.issuer.become(echo)
         story.run(command)
