@@ -3,7 +3,7 @@ import ChappieRuntime
 import ChappieThreadForms
 import ChappieThreadsSQLite
 
-/// What an import has done so far. It is said also if a later file fails.
+/// The result of an import so far. The user reads it also if a later file fails.
 struct ImportReport {
     private var updates = ThreadUpdates()
     private var leftOut: [String: Int] = [:]
@@ -36,7 +36,7 @@ struct ImportReport {
     }
 }
 
-/// What became of threads that came from a file.
+/// The threads from a file, by the change that each made to the store.
 struct ThreadUpdates {
     var threads: [ChappieThreadUpdate: [String]] = [:]
 

@@ -62,7 +62,7 @@ public struct FileCredentialLock: CredentialLock {
     /// Tries to lock the file, and returns whether that worked.
     private func locks(_ descriptor: CInt, _ hold: CredentialLockHold) async throws(CredentialStoreError) -> Bool {
         try await Self.worker.perform(within: Self.fileDeadline) { _ throws(CredentialStoreError) in
-            // The file is not closed meanwhile, even if nobody waits any more.
+            // The hold keeps the file open, even if the caller has left.
             try withExtendedLifetime(hold) { () throws(CredentialStoreError) in
                 if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return true }
                 let reason = errno

@@ -63,7 +63,7 @@
         throw failure()
     }
 
-    /// The descriptor of a file that is accepted, and its size; 0 if it is no regular file.
+    /// The descriptor of an accepted file, and its size; pipes and devices have size 0.
     fileprivate static func opened(
         _ path: String, limit: Int, kind: Kind
     ) throws(Failure) -> (descriptor: CInt, size: Int) {
@@ -143,7 +143,7 @@
         hasEnded = piece.isEmpty
         count += piece.count
         guard count <= limit else { throw .tooLarge }
-        // Memory stays at a line, and not at the file.
+        // Memory stays at a line, and not at the file. More than half goes each time: a byte moves once on average.
         if start > buffer.count / 2 {
             buffer.removeFirst(start)
             start = 0

@@ -68,7 +68,7 @@ public struct SessionBusCredentialLock: CredentialLock {
         let name = "com.chappie.lock.slot-\(slot.digest)"
         return try? await worker.perform(within: Self.callDeadline) { _, cancellation in
             let connection = try BusConnection(address: address, cancellation: cancellation)
-            let claim = BusNameClaim(name, on: connection.object, worker, deadline: Self.callDeadline)
+            let claim = BusNameClaim(name, on: SharedConnection(connection.object), worker, deadline: Self.callDeadline)
             _ = try claim.request(cancellation)
             return claim
         }
@@ -92,10 +92,9 @@ private final class BusNameClaim: Sendable {
     private let name: String
     private let worker: BusWorker
     private let deadline: Duration
-    // A GDBusConnection has its own lock. The reference never changes. Swift can't know either.
-    nonisolated(unsafe) private let connection: LibraryObject
+    private let connection: SharedConnection
 
-    init(_ name: String, on connection: LibraryObject, _ worker: BusWorker, deadline: Duration) {
+    init(_ name: String, on connection: SharedConnection, _ worker: BusWorker, deadline: Duration) {
         self.name = name
         self.connection = connection
         self.worker = worker
@@ -103,9 +102,10 @@ private final class BusNameClaim: Sendable {
     }
 
     deinit {
-        // With its connection the name and the place in the queue are gone.
-        nonisolated(unsafe) let connection = connection
-        worker.enqueue { g_dbus_connection_close_sync(connection.pointer, nil, nil) }
+        // With its connection the name and the place in the queue are gone. The last reference goes to the worker.
+        worker.enqueue { [connection] in
+            connection.object.withLock { _ = g_dbus_connection_close_sync($0.pointer, nil, nil) }
+        }
     }
 
     func isFirst() async throws(CredentialStoreError) -> Bool {
@@ -115,9 +115,18 @@ private final class BusNameClaim: Sendable {
     /// Asks for the name, or asks again. Returns whether it belongs to this connection; a place in the queue stays.
     fileprivate func request(_ cancellation: Cancellation) throws -> Bool {
         let bus = "org.freedesktop.DBus"
-        let answer = try BusConnection(connection, cancellation: cancellation).call(
-            "RequestName", of: bus, at: "/org/freedesktop/DBus", in: bus, [.text(name), .number(0)])
-        // 1: the name is this connection's now. 4: it was already.
-        return [1, 4].contains(answer.member(0, ofTuple: "(u)")?.number)
+        return try connection.object.withLock { object in
+            let answer = try BusConnection(object, cancellation: cancellation).call(
+                "RequestName", of: bus, at: "/org/freedesktop/DBus", in: bus, [.text(name), .number(0)])
+            // 1: the name is this connection's now. 4: it was already.
+            return [1, 4].contains(answer.member(0, ofTuple: "(u)")?.number)
+        }
     }
+}
+
+/// A connection that one thread uses at a time, and another one may close.
+private final class SharedConnection: Sendable {
+    let object: Mutex<LibraryObject>
+
+    init(_ object: sending LibraryObject) { self.object = Mutex(object) }
 }

@@ -45,7 +45,7 @@ public final class ChappiePostgresDatabase: Sendable {
 
     /// The threads of one tenant. The result is cheap: a server may make one for each request.
     ///
-    /// - Parameter tenant: never empty. There is no default: a service that forgot it would mix its users.
+    /// - Parameter tenant: never empty. A default would mix the users of a service that forgot it.
     /// - Throws: ``ChappieRuntime/ChappieThreadStoreError/unavailable(_:)`` for a tenant without a name.
     public func threads(of tenant: String) throws(ChappieThreadStoreError) -> ChappiePostgresThreadStore {
         try ChappiePostgresThreadStore(of: tenant, in: pool, options)

@@ -84,7 +84,7 @@ final class PostgresPool: Sendable {
             return due.map(\.worker)
         }
         for worker in due { await worker.close() }
-        // They are the first to be replaced, and the last to be taken.
+        // Calls take them last. A pool has few workers, so moving them in the array costs nothing.
         let waiters = state.withLock { state in
             let waiters = Array(state.waiters.prefix(due.count))
             state.waiters.removeFirst(waiters.count)

@@ -16,7 +16,7 @@ import Synchronization
 ///
 /// **Encrypted** are every record, title and preview, with AES-256-GCM, bound to their thread, position and kind, so
 /// that records that were exchanged, moved or cut off by hand are noticed (`damaged`), as are a thread that was put
-/// back to an earlier state and a deleted one that was put back, when the threads are listed or verified. The words for
+/// back to an earlier state and a deleted thread that came back, when the threads are listed or verified. The words for
 /// searches are encrypted as well. Not encrypted are the threads' ids, and the positions, kinds, dates and sizes of
 /// records. A file that lost its last changes is noticed by `threads.last` beside it; an old copy of the whole folder
 /// is not noticed.
@@ -230,7 +230,7 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
         }
     }
 
-    /// What ends a turn, or the call of a tool.
+    /// The kinds that end a turn, or the call of a tool.
     private static let ends: Set<ChappieThreadRecord.Kind> = [
         .toolFinished, .approvalPending, .turnFinished, .turnFailed, .turnInterrupted,
     ]
@@ -302,7 +302,7 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
 
     /// Rebuilds the search index after ``verify()`` found it damaged, in small steps between which other processes can work,
     /// without what can't be read. If each thread is whole by itself, but some are missing or are older than they were, it
-    /// accepts those that are there.
+    /// accepts the present ones.
     public func rebuildIndex() async throws(ChappieThreadStoreError) {
         guard let facts = try await opened() else { return }
         try await perform(facts) { database, protection throws(StoreError) in try database.clearIndex(protection) }
@@ -354,7 +354,8 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
     /// Runs `work` with the open database, which needs no key.
     func withDatabase(_ work: @escaping @Sendable (Database) throws(StoreError) -> Void) async throws(StoreError) {
         try await onDisk { database throws(StoreError) in
-            guard let database else { preconditionFailure("The database was opened before.") }
+            // Another call may have found that the folder is gone.
+            guard let database else { throw .unavailable("their folder was removed or replaced") }
             try work(database.database)
         }
     }
@@ -386,7 +387,7 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
     private func opened() async throws(StoreError) -> ThreadDatabase.Facts? {
         let folder = try folder.get()
         return try await onDisk { [self] database throws(StoreError) in
-            // What is written into a file that has no name any more is lost.
+            // A file that has no name any more would lose every write.
             if database?.hasMoved ?? false { database = nil }
             if let database {
                 try checkPolicy(database.facts)

@@ -17,13 +17,13 @@ import FoundationEssentials
 @_spi(ChappieInternals) public enum FormerPlace {
     /// The result for the former folder.
     public enum Outcome: Sendable, Equatable {
-        /// There is no database in it.
+        /// It has no database.
         case nothing
         /// The database is in this folder now.
         case moved(to: String)
-        /// The database stays in use where it is; the reason is another process, damage, or rights.
+        /// This process uses the database in the former folder: another process, damage or rights kept it there.
         case stays
-        /// Both folders have a database; the former one is no longer used.
+        /// Both folders have a database, and this process uses the new one.
         case left(at: String)
     }
 

@@ -11,8 +11,9 @@ enum LLMLog {
         let (isList, isTree) = (try file.has("responses"), try file.has("turns"))
         guard isList || isTree else { throw .unknown }
         var logs = try conversations(file)
+        let places = Dictionary(logs.enumerated().map { ($1.id, $0) }) { first, _ in first }
         for tree in try messageTrees(file) {
-            if let index = logs.firstIndex(where: { $0.id == tree.id }) {
+            if let index = places[tree.id] {
                 logs[index].add(tree)
             } else {
                 logs.append(tree)
@@ -50,7 +51,7 @@ enum LLMLog {
             for turn in tree.turns {
                 if turn.id == nil || turn.id == older.first?.id, let first = older.first, first.asks == turn.asks {
                     merged.append(first)
-                    older.removeFirst()
+                    older = older.dropFirst()
                 } else {
                     merged.append(turn)
                 }
