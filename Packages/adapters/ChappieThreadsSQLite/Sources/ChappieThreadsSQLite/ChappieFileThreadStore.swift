@@ -33,48 +33,19 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
     /// How much may be stored.
     public let limits: ChappieFileThreadStoreLimits
 
-    /// The folder, and the owner if the folder follows from one.
-    private struct Place {
-        let folder: Result<ThreadFolder, StoreError>
-        let owner: ThreadsOwner?
-        /// Whether the program chose the folder or the owner, and not its first runtime.
-        let isNamed: Bool
-
-        init(directory: String, on fileSystem: ThreadFileSystem? = nil) {
-            owner = nil
-            isNamed = true
-            folder = Result { () throws(StoreError) in try ThreadFolder(directory, on: fileSystem) }
-        }
-
-        init(of slot: CredentialSlot, isNamed: Bool = true, hasFormerKeys: Bool = false) {
-            let owner = Result { () throws(StoreError) in try ThreadsOwner(slot, hasFormerKeys: hasFormerKeys) }
-            self.owner = try? owner.get()
-            self.isNamed = isNamed
-            folder = Result { () throws(StoreError) in
-                try ThreadFolder(owner.get().directory(in: ProcessInfo.processInfo.environment))
-            }
-        }
-
-        init(failure: StoreError) {
-            owner = nil
-            isNamed = false
-            folder = .failure(failure)
-        }
-    }
-
-    private let place: Mutex<Place?>
-    private var folder: Result<ThreadFolder, StoreError> {
+    let place: Mutex<ThreadPlace?>
+    var folder: Result<ThreadFolder, StoreError> {
         let words = "this store has no place yet: make a runtime with it first, or name a directory or an owner"
         return place.withLock { $0?.folder } ?? .failure(.unavailable(words))
     }
-    private let keyStore: any CredentialStore
-    private let queue = DispatchQueue(label: "chappie.threads")
+    let keyStore: any CredentialStore
+    let queue = DispatchQueue(label: "chappie.threads")
     /// Used on the queue alone.
-    private let database = Mutex<ThreadDatabase?>(nil)
+    let database = Mutex<ThreadDatabase?>(nil)
     /// The keys, once read; never with `.complete`.
-    private let keptKeys = Mutex<[RecordSealer]?>(nil)
+    let keptKeys = Mutex<[RecordSealer]?>(nil)
     /// With `.complete` alone.
-    private let openTurns = Mutex(KeysOfOpenTurns())
+    let openTurns = Mutex(KeysOfOpenTurns())
 
     /// Touches nothing yet: the first call that needs the folder or the key reports a problem with it.
     ///
@@ -99,7 +70,7 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
         storagePolicy: ChappieFileThreadStoreStoragePolicy = .init(), limits: ChappieFileThreadStoreLimits = .init(),
         keys: any CredentialStore
     ) {
-        self.init(directory.map { Place(directory: $0, on: fileSystem) }, storagePolicy, limits, keys)
+        self.init(directory.map { ThreadPlace(directory: $0, on: fileSystem) }, storagePolicy, limits, keys)
     }
 
     /// Threads of one user of one app, also without a runtime.
@@ -116,11 +87,12 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
         owner: CredentialSlot, storagePolicy: ChappieFileThreadStoreStoragePolicy = .init(),
         limits: ChappieFileThreadStoreLimits = .init(), keys: any CredentialStore
     ) {
-        self.init(Place(of: owner), storagePolicy, limits, keys)
+        self.init(ThreadPlace(of: owner), storagePolicy, limits, keys)
     }
 
     private init(
-        _ place: Place?, _ storagePolicy: ChappieFileThreadStoreStoragePolicy, _ limits: ChappieFileThreadStoreLimits,
+        _ place: ThreadPlace?, _ storagePolicy: ChappieFileThreadStoreStoragePolicy,
+        _ limits: ChappieFileThreadStoreLimits,
         _ keys: any CredentialStore
     ) {
         self.storagePolicy = storagePolicy
@@ -134,12 +106,12 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
     public func placed(for owner: CredentialSlot) -> any ChappieThreadStore {
         let isPlaced = place.withLock { place in
             if let place { return place.isNamed || place.owner?.slot == owner }
-            place = Place(of: owner, isNamed: false)
+            place = ThreadPlace(of: owner, isNamed: false)
             return true
         }
         guard !isPlaced else { return self }
         let words = "this store has the threads of another user: make a store for each client"
-        return ChappieFileThreadStore(Place(failure: .unavailable(words)), storagePolicy, limits, keyStore)
+        return ChappieFileThreadStore(ThreadPlace(failure: .unavailable(words)), storagePolicy, limits, keyStore)
     }
 
     /// A store of the program that once kept its threads in `former`, a folder that it shared with other programs. It
@@ -150,14 +122,14 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
         _ former: String, owner: CredentialSlot, storagePolicy: ChappieFileThreadStoreStoragePolicy,
         limits: ChappieFileThreadStoreLimits, keys: any CredentialStore
     ) -> (store: ChappieFileThreadStore, outcome: FormerPlace.Outcome) {
-        var place = Place(of: owner, hasFormerKeys: true)
+        var place = ThreadPlace(of: owner, hasFormerKeys: true)
         let outcome =
             if case .success(let folder) = place.folder {
                 FormerPlace.move(former, to: folder)
             } else {
                 FormerPlace.Outcome.nothing
             }
-        if case .stays = outcome { place = Place(directory: former) }
+        if case .stays = outcome { place = ThreadPlace(directory: former) }
         return (ChappieFileThreadStore(place, storagePolicy, limits, keys), outcome)
     }
 
@@ -259,318 +231,4 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
             try database.usage(limit: limits.maximumBytes)
         }
     }
-
-    // MARK: Care
-
-    /// Gives the threads a new key: it is stored first, then everything is sealed with it, in small steps between which
-    /// other processes can work, and the old key is removed last. After an interruption the next call finishes it.
-    /// Plain text stays as it is.
-    ///
-    /// - Throws: `damaged` if something can't be opened with the old key, which then stays; `busy` while another
-    ///   process does the same.
-    public func rotateKey() async throws(ChappieThreadStoreError) {
-        guard let facts = try await opened(), facts.isSealed else { return }
-        let keys = keys(of: facts.id)
-        try await folder.get().changingKeys { () async throws(StoreError) in
-            var sealers = try await keys.load()
-            if sealers.count == 1 {
-                sealers.insert(try ThreadKeys.newSealer(), at: 0)
-                try await keys.save(sealers)
-            }
-            let protection = ThreadProtection(sealers: sealers, isLatest: true)
-            var next: Int? = 0
-            while let start = next {
-                next = try await perform(facts, protection) { database, protection throws(StoreError) in
-                    try database.reseal(from: start, protection)
-                }
-            }
-            try await perform(facts, protection) { database, _ throws(StoreError) in database.giveRoomBack() }
-            try await keys.save([sealers[0]])
-            keptKeys.withLock { $0 = nil }
-        }
-    }
-
-    /// Reads everything, and checks the search index. It returns the problems, or an empty array.
-    ///
-    /// - Throws: The error that prevents reading; `damaged` if even the list of threads can't be read.
-    public func verify() async throws(ChappieThreadStoreError) -> [ChappieThreadStoreError] {
-        guard let facts = try await opened() else { return [] }
-        return try await perform(facts) { database, protection throws(StoreError) in
-            try database.problems(protection)
-        }
-    }
-
-    /// Rebuilds the search index after ``verify()`` found it damaged, in small steps between which other processes can work,
-    /// without what can't be read. If each thread is whole by itself, but some are missing or are older than they were, it
-    /// accepts the present ones.
-    public func rebuildIndex() async throws(ChappieThreadStoreError) {
-        guard let facts = try await opened() else { return }
-        try await perform(facts) { database, protection throws(StoreError) in try database.clearIndex(protection) }
-        var next: Int? = 0
-        while let start = next {
-            next = try await perform(facts) { database, protection throws(StoreError) in
-                try database.fillIndex(from: start, protection)
-            }
-        }
-    }
-
-    /// The ids of the threads that can be read at least in part, even if ``summaries()`` can't list them.
-    public func salvageableThreads() async throws(ChappieThreadStoreError) -> [String] {
-        try await salvaging { database, _ in database.salvageableThreads() } ?? []
-    }
-
-    /// The readable parts of a damaged thread. Deleting the thread afterwards makes the rest of the store whole.
-    public func salvage(_ thread: String) async throws(ChappieThreadStoreError) -> ChappieSalvagedThread {
-        let salvaged = try await salvaging { database, protection throws(StoreError) in
-            try database.salvage(thread, protection)
-        }
-        guard let salvaged else { throw .notFound(thread: thread) }
-        return salvaged
-    }
-
-    /// Uses a connection of its own that also opens a file that was cut; `nil` if the folder has no store.
-    private func salvaging<Output: Sendable>(
-        _ work: @escaping @Sendable (ThreadDatabase, ThreadProtection) throws(StoreError) -> Output
-    ) async throws(StoreError) -> Output? {
-        let folder = try folder.get()
-        let facts = try await onDisk { _ throws(StoreError) in try ThreadDatabase(salvaging: folder)?.facts }
-        guard let facts else { return nil }
-        try checkPolicy(facts)
-        let protection = facts.isSealed ? try await protection(facts, isLatest: true) : .plain
-        return try await onDisk { _ throws(StoreError) in
-            guard let database = try ThreadDatabase(salvaging: folder) else { return nil }
-            return try work(database, protection)
-        }
-    }
-
-    // MARK: Backups
-
-    /// The store's id and its keys as they are stored; no keys for plain text.
-    func keyOfBackup() async throws(StoreError) -> (id: String, secret: Secret?) {
-        guard let facts = try await opened() else { throw .unavailable("there are none yet") }
-        return (facts.id, facts.isSealed ? try await keys(of: facts.id).secret() : nil)
-    }
-
-    /// Runs `work` with the open database, which needs no key.
-    func withDatabase(_ work: @escaping @Sendable (Database) throws(StoreError) -> Void) async throws(StoreError) {
-        try await onDisk { database throws(StoreError) in
-            // Another call may have found that the folder is gone.
-            guard let database else { throw .unavailable("their folder was removed or replaced") }
-            try work(database.database)
-        }
-    }
-
-    func onOwnQueue<Output: Sendable>(
-        _ work: @escaping @Sendable () throws(StoreError) -> Output
-    ) async throws(StoreError) -> Output {
-        try await onDisk { _ throws(StoreError) in try work() }
-    }
-
-    /// A folder for a copy, in this store's own, where files are for this user alone.
-    func folderOfRestoring() throws(StoreError) -> ThreadFolder {
-        try ThreadFolder(folder.get().path + "/restoring-\(UUID().uuidString.lowercased())")
-    }
-
-    /// Stores the key of this store again if it is gone and a backup of this very store has it.
-    func takeBackKey(_ id: String, _ backup: some CredentialStore) async throws(StoreError) {
-        guard let facts = try await opened(), facts.isSealed, facts.id == id else { return }
-        do throws(StoreError) {
-            _ = try await keys(of: id).load()
-        } catch .wrongKey {
-            try await keys(of: id).save(ThreadKeys(of: id, in: backup, owner: nil).load())
-        }
-    }
-
-    // MARK: Opening
-
-    /// `nil` if the folder has no store.
-    private func opened() async throws(StoreError) -> ThreadDatabase.Facts? {
-        let folder = try folder.get()
-        return try await onDisk { [self] database throws(StoreError) in
-            // A file that has no name any more would lose every write.
-            if database?.hasMoved ?? false { database = nil }
-            if let database {
-                try checkPolicy(database.facts)
-            } else if let file = try folder.existing(),
-                let found = try ThreadDatabase(file, in: folder, on: folder.fileSystem())
-            {
-                try checkPolicy(found.facts)
-                // A failure to write the tag, such as a full disk, must not prevent reading threads.
-                try? folder.exclude(storagePolicy.isExcludedFromBackup)
-                database = found
-            }
-            return database?.facts
-        }
-    }
-
-    private func openedOrMade() async throws(StoreError) -> ThreadDatabase.Facts {
-        if let facts = try await opened() { return facts }
-        let (folder, policy) = (try folder.get(), storagePolicy)
-        let new = ThreadDatabase.Facts(
-            id: UUID().uuidString.lowercased(), isSealed: policy.fileProtection != .none)
-        let keys = keys(of: new.id)
-        var protection = ThreadProtection.plain
-        if new.isSealed {
-            // A folder that can't be used must not leave a key behind.
-            let there = try await onDisk { database throws(StoreError) in
-                database = try folder.preparing(isExcludedFromBackup: policy.isExcludedFromBackup) {
-                    file throws(StoreError) in try ThreadDatabase(file, in: folder, on: folder.fileSystem())
-                }
-                return database?.facts
-            }
-            if let there {
-                try checkPolicy(there)
-                return there
-            }
-            // A key is in its place before anything is sealed with it.
-            protection = ThreadProtection(sealers: [try ThreadKeys.newSealer()], isLatest: true)
-            try await keys.save(protection.sealers)
-        }
-        let facts: ThreadDatabase.Facts
-        do throws(StoreError) {
-            facts = try await onDisk { [protection] database throws(StoreError) in
-                let made = try folder.preparing(isExcludedFromBackup: policy.isExcludedFromBackup) {
-                    file throws(StoreError) in
-                    try ThreadDatabase.make(new, in: file, folder, protection: protection)
-                }
-                database = made
-                return made.facts
-            }
-        } catch {
-            // The key stays if something may be sealed with it.
-            let isUsed = try? await onDisk { _ throws(StoreError) in
-                try ThreadDatabase.facts(aloneIn: folder) == new
-            }
-            if new.isSealed, isUsed == false { await keys.delete() }
-            throw error
-        }
-        // Another process was faster, and has a key of its own.
-        if new.isSealed, facts != new { await keys.delete() }
-        try checkPolicy(facts)
-        return facts
-    }
-
-    /// Files never have less protection than the policy asks for.
-    private func checkPolicy(_ facts: ThreadDatabase.Facts) throws(StoreError) {
-        let path = try folder.get().path
-        switch (facts.isSealed, storagePolicy.fileProtection) {
-        case (true, .none):
-            throw .locked("\(path) is encrypted, and plain text was asked for (fileProtection .none)")
-        case (false, .complete), (false, .completeUntilFirstUserAuthentication):
-            throw .unsafeFile(
-                "\(path) holds threads as plain text, and encryption was asked for",
-                remedy: "Export them, delete the folder and import them again; or ask for fileProtection .none.")
-        default: return
-        }
-    }
-
-    private func keys(of database: String) -> ThreadKeys {
-        ThreadKeys(of: database, in: keyStore, owner: place.withLock { $0?.owner })
-    }
-
-    // MARK: Performing
-
-    /// - Parameter thread: the thread that the work is about, if it is about one alone.
-    private func perform<Output: Sendable>(
-        _ facts: ThreadDatabase.Facts, in thread: String? = nil,
-        _ work: @escaping @Sendable (ThreadDatabase, ThreadProtection) throws(StoreError) -> Output
-    ) async throws(StoreError) -> Output {
-        guard facts.isSealed else { return try await perform(facts, .plain, work) }
-        do throws(StoreError) {
-            return try await perform(facts, protection(facts, in: thread, isLatest: false), work)
-        } catch .wrongKey {
-            // Another process may have changed the key since it was read.
-            return try await perform(facts, protection(facts, isLatest: true), work)
-        }
-    }
-
-    private func perform<Output: Sendable>(
-        _ facts: ThreadDatabase.Facts, _ protection: ThreadProtection,
-        _ work: @escaping @Sendable (ThreadDatabase, ThreadProtection) throws(StoreError) -> Output
-    ) async throws(StoreError) -> Output {
-        try await onDisk { database throws(StoreError) in
-            guard let database, database.facts == facts else {
-                throw .unavailable("their folder was removed or replaced")
-            }
-            // Sizes are read without the key.
-            if protection.isSealed == facts.isSealed { try database.upgrade(protection) }
-            return try work(database, protection)
-        }
-    }
-
-    private func protection(
-        _ facts: ThreadDatabase.Facts, in thread: String? = nil, isLatest: Bool
-    ) async throws(StoreError) -> ThreadProtection {
-        let isKept = storagePolicy.fileProtection == .completeUntilFirstUserAuthentication
-        if !isLatest {
-            if let sealers = keptKeys.withLock({ $0 }) { return ThreadProtection(sealers: sealers) }
-            if let thread, let sealers = openTurns.withLock({ $0.sealers(for: thread) }) {
-                return ThreadProtection(sealers: sealers)
-            }
-        }
-        let sealers = try await keys(of: facts.id).load()
-        if isKept { keptKeys.withLock { $0 = sealers } }
-        return ThreadProtection(sealers: sealers, isLatest: isLatest)
-    }
-
-    /// The longest time for which a turn without an end holds the key.
-    private static let longestTurn = DispatchTimeInterval.seconds(86_400)
-
-    /// Holds the keys while a turn is under way, so that its answer is kept although the screen was locked meanwhile.
-    private func holdKeys(_ sealers: [RecordSealer], for records: [ChappieThreadRecord], of thread: String) {
-        guard storagePolicy.fileProtection == .complete else { return }
-        for turn in openTurns.withLock({ $0.follow(records, of: thread, sealers) }) {
-            queue.asyncAfter(deadline: .now() + Self.longestTurn) { [weak self] in
-                self?.openTurns.withLock { $0.close([turn], in: thread) }
-            }
-        }
-    }
-
-    /// SQLite blocks, so its work is done outside of the threads of Swift's tasks. A call that was cancelled goes on: its
-    /// caller has to know whether something was stored.
-    private func onDisk<Output: Sendable>(
-        _ work: @escaping @Sendable (inout ThreadDatabase?) throws(StoreError) -> Output
-    ) async throws(StoreError) -> Output {
-        try await queue.run { [self] () throws(StoreError) in
-            try database.withLock { database throws(StoreError) in try work(&database) }
-        }
-    }
-}
-
-/// How a file thread store protects what it stores.
-public struct ChappieFileThreadStoreStoragePolicy: Sendable, Hashable, Codable {
-    /// When the threads can be read.
-    public enum FileProtection: String, Sendable, Hashable, Codable {
-        /// Encrypted; the key is read for each call and not kept, except while a turn is under way: then it is held for
-        /// that turn's thread, until the turn ends, waits for an approval or is a day old, so that an answer is kept
-        /// although the screen was locked meanwhile. While the key can't be had, no other thread can be read, and no turn
-        /// begins. The default.
-        case complete
-        /// Encrypted; the key is kept in memory once it has been read.
-        case completeUntilFirstUserAuthentication
-        /// Plain text, in files that are for their owner alone.
-        case none
-    }
-
-    /// When the threads can be read. Default `.complete`.
-    public var fileProtection: FileProtection
-    /// Whether backup programs are asked to leave the folder out. Default `true`. The folder follows the store that opened
-    /// it last.
-    public var isExcludedFromBackup: Bool
-
-    /// A policy with the given properties.
-    public init(fileProtection: FileProtection = .complete, isExcludedFromBackup: Bool = true) {
-        self.fileProtection = fileProtection
-        self.isExcludedFromBackup = isExcludedFromBackup
-    }
-}
-
-/// How much a file thread store may hold.
-public struct ChappieFileThreadStoreLimits: Sendable, Hashable, Codable {
-    /// The most bytes that the database may take, its index included; what deleted threads leave free does not count.
-    /// Default 512 MiB. An append beyond it is `full`, and deleting makes room.
-    public var maximumBytes: Int
-
-    /// Limits with the given properties.
-    public init(maximumBytes: Int = 512 << 20) { self.maximumBytes = maximumBytes }
 }

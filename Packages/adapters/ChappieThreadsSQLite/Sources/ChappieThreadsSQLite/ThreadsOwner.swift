@@ -1,6 +1,7 @@
 import ChappieAuth
 @_spi(ChappieInternals) import ChappieCrypto
 import ChappieRuntime
+import FoundationEssentials
 
 /// The user of a host app, to whom threads belong: their folder and the slot of their key follow from it.
 struct ThreadsOwner: Sendable, Hashable {
@@ -46,5 +47,34 @@ struct ThreadsOwner: Sendable, Hashable {
         CredentialSlot(
             service: slot.service, account: "threads-\(digest)-\(database)", accessGroup: slot.accessGroup,
             issuer: slot.issuer)
+    }
+}
+
+/// Where a file thread store keeps its threads: a folder, and the owner if the folder follows from one.
+struct ThreadPlace {
+    let folder: Result<ThreadFolder, StoreError>
+    let owner: ThreadsOwner?
+    /// Whether the program chose the folder or the owner, and not its first runtime.
+    let isNamed: Bool
+
+    init(directory: String, on fileSystem: ThreadFileSystem? = nil) {
+        owner = nil
+        isNamed = true
+        folder = Result { () throws(StoreError) in try ThreadFolder(directory, on: fileSystem) }
+    }
+
+    init(of slot: CredentialSlot, isNamed: Bool = true, hasFormerKeys: Bool = false) {
+        let owner = Result { () throws(StoreError) in try ThreadsOwner(slot, hasFormerKeys: hasFormerKeys) }
+        self.owner = try? owner.get()
+        self.isNamed = isNamed
+        folder = Result { () throws(StoreError) in
+            try ThreadFolder(owner.get().directory(in: ProcessInfo.processInfo.environment))
+        }
+    }
+
+    init(failure: StoreError) {
+        owner = nil
+        isNamed = false
+        folder = .failure(failure)
     }
 }

@@ -1,0 +1,174 @@
+@_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) import ChappieRuntime
+@_spi(ChappieInternals) import ChappieSQLite
+
+// The list of threads: a row for each, with its sealed summary.
+
+extension ThreadDatabase {
+    /// A row of `threads`.
+    struct Entry {
+        static let columns = "number, id, count, key, summary"
+
+        let number: Int
+        var id: String
+        let count: Int
+        let key: Int
+        let summary: [UInt8]
+
+        /// The ids of its records.
+        var first: Int { number << 32 }
+        var last: Int { first | 0xFFFF_FFFF }
+    }
+
+    static func entry(in row: SQLiteRow) -> Entry {
+        Entry(
+            number: row.integer(0), id: row.text(1), count: row.integer(2), key: row.integer(3), summary: row.bytes(4))
+    }
+
+    /// The entry that the index finds under this id. Its caller checks it against the id, because the row's own id may
+    /// be damaged.
+    func entry(of thread: String) throws(StoreError) -> Entry? {
+        var entry = try database.rows(
+            "SELECT \(Entry.columns) FROM threads WHERE id = ?", .text(thread), read: Self.entry
+        ).first
+        entry?.id = thread
+        return entry
+    }
+
+    func entry(numbered number: Int) throws(StoreError) -> Entry? {
+        try database.rows(
+            "SELECT \(Entry.columns) FROM threads WHERE number = ?", .integer(number), read: Self.entry
+        ).first
+    }
+
+    func entries() throws(StoreError) -> [Entry] {
+        try database.rows("SELECT \(Entry.columns) FROM threads NOT INDEXED", read: Self.entry)
+    }
+
+    /// `nil` if the entry differs from the entry that was written for the thread `id`.
+    func summary(
+        in entry: Entry, as id: String, _ protection: ThreadProtection
+    ) throws(StoreError) -> ChappieThreadSummary? {
+        let context = ThreadProtection.Context.summary(database: facts.id, thread: id, count: entry.count)
+        guard (0...0xFFFF_FFFF).contains(entry.count),
+            let bytes = try protection.open(entry.summary, with: entry.key, for: context)
+        else { return nil }
+        return ChappieThreadSummary(id: id, stored: bytes)
+    }
+
+    func checkedSummary(
+        in entry: Entry, _ protection: ThreadProtection
+    ) throws(StoreError) -> ChappieThreadSummary {
+        guard let summary = try summary(in: entry, as: entry.id, protection) else {
+            throw .damaged(thread: entry.id, "its entry was changed, or belongs to another thread or length")
+        }
+        return summary
+    }
+
+    func seal(
+        _ summary: ChappieThreadSummary, count: Int, _ key: Int, _ protection: ThreadProtection
+    ) throws(StoreError) -> [UInt8] {
+        try protection.seal(
+            summary.storedBytes, with: key, for: .summary(database: facts.id, thread: summary.id, count: count))
+    }
+
+    func summaries(_ protection: ThreadProtection) throws(StoreError) -> [ChappieThreadSummary] {
+        let lastChange = try lastChange(protection)
+        return try database.snapshot { () throws(StoreError) in
+            let state = try state(protection)
+            try Self.check(state, against: lastChange)
+            let entries = try entries()
+            var summaries: [ChappieThreadSummary] = []
+            for entry in entries { summaries.append(try checkedSummary(in: entry, protection)) }
+            try check(entries, against: state, protection)
+            return summaries
+        }
+    }
+
+    /// The summaries of the threads whose entries are whole, and the damage of the others.
+    func readableSummaries(_ protection: ThreadProtection) throws(StoreError) -> ChappieReadableThreads {
+        let lastChange = try lastChange(protection)
+        return try database.snapshot { () throws(StoreError) in
+            var found = ChappieReadableThreads()
+            var known: State?
+            do throws(StoreError) {
+                let state = try state(protection)
+                known = state
+                try Self.check(state, against: lastChange)
+            } catch {
+                guard case .damaged = error else { throw error }
+                found.problems.append(error)
+            }
+            let entries = reachableEntries()
+            for entry in entries {
+                do throws(StoreError) {
+                    found.threads.append(try checkedSummary(in: entry, protection))
+                } catch {
+                    guard case .damaged = error else { throw error }
+                    found.problems.append(error)
+                }
+            }
+            // A row that is damaged does not fit the sum, and is named already.
+            if let known, found.problems.isEmpty || entries.count != known.threads {
+                do throws(StoreError) {
+                    try check(entries, against: known, protection)
+                } catch {
+                    found.problems.append(error)
+                }
+            }
+            return found
+        }
+    }
+
+    func summary(of thread: String, _ protection: ThreadProtection) throws(StoreError) -> ChappieThreadSummary? {
+        try database.snapshot { () throws(StoreError) in
+            _ = try state(protection)
+            guard let entry = try entry(of: thread) else {
+                try searchForLost(thread, protection)
+                return nil
+            }
+            return try checkedSummary(in: entry, protection)
+        }
+    }
+
+    /// Called if a thread is not found: damage to its id or to the index of ids must not look like its absence.
+    func searchForLost(_ thread: String, _ protection: ThreadProtection) throws(StoreError) {
+        let entries = try entries()
+        // The sum would let damage of another thread count as this one's.
+        try Self.check(entries.count, against: state(protection))
+        for entry in entries where try summary(in: entry, as: entry.id, protection) == nil {
+            guard try summary(in: entry, as: thread, protection) == nil else {
+                throw .damaged(thread: thread, "its entry has the name of another thread")
+            }
+        }
+        guard !entries.contains(where: { $0.id == thread }) else {
+            throw .damaged(thread: thread, "the index of threads does not lead to it")
+        }
+    }
+}
+
+extension ChappieThreadSummary {
+    /// As JSON, without the id.
+    fileprivate var storedBytes: [UInt8] {
+        let json: ChappieJSON = [
+            "title": title.map { .string($0) } ?? .null, "preview": .string(preview), "model": .string(model),
+            "created": .double(createdAt.timeIntervalSinceReferenceDate),
+            "updated": .double(updatedAt.timeIntervalSinceReferenceDate), "archived": .bool(isArchived),
+            "turns": .integer(turnCount), "records": .integer(recordCount),
+        ]
+        return json.serializedBytes()
+    }
+
+    fileprivate init?(id: String, stored bytes: [UInt8]) {
+        guard let json = try? ChappieJSON(parsing: bytes), let preview = json["preview"]?.string,
+            let model = json["model"]?.string, let created = json["created"]?.double,
+            let updated = json["updated"]?.double, let isArchived = json["archived"]?.bool,
+            let turns = json["turns"]?.int, let records = json["records"]?.int
+        else { return nil }
+        self.init(
+            id: id, title: json["title"]?.string, preview: preview, model: model,
+            createdAt: Date(timeIntervalSinceReferenceDate: created),
+            updatedAt: Date(timeIntervalSinceReferenceDate: updated), isArchived: isArchived, turnCount: turns,
+            recordCount: records)
+    }
+}

@@ -1,0 +1,166 @@
+@_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) import ChappieRuntime
+@_spi(ChappieInternals) import ChappieSQLite
+
+// The facts about all threads, by which an old row, a revived thread and a database without its last changes are noticed.
+
+extension ThreadDatabase {
+    /// The facts about all threads, which an old row in one place doesn't fit.
+    struct State {
+        /// The key that new records are sealed with.
+        var key: Int
+        /// How many threads there are.
+        var threads = 0
+        /// How often threads were changed.
+        var changes = 0
+        /// The sum of the tags of their rows.
+        var sum = SIMD4<UInt64>.zero
+
+        init(key: Int) { self.key = key }
+
+        init?(_ bytes: [UInt8], key: Int, form: Int) {
+            self.key = key
+            func number(at start: Int) -> Int { bytes[start..<start + 8].reversed().reduce(0) { $0 << 8 | Int($1) } }
+            guard bytes.count == (form == 1 ? 8 : 48) else { return nil }
+            threads = number(at: 0)
+            guard form > 1 else { return }
+            changes = number(at: 8)
+            sum = SIMD4(littleEndian: bytes[16...])
+        }
+
+        func bytes(form: Int) -> [UInt8] {
+            let bytes = [threads, changes].flatMap { withUnsafeBytes(of: $0.littleEndian, Array.init) }
+            return form == 1 ? Array(bytes.prefix(8)) : bytes + sum.littleEndianBytes
+        }
+    }
+
+    /// The state, checked.
+    func state(_ protection: ThreadProtection) throws(StoreError) -> State {
+        // A newer program may have changed the form since this one opened the file.
+        let form = try database.integer("PRAGMA user_version")
+        guard form <= Self.form else { throw .tooNew(found: form, known: Self.form) }
+        let rows = try database.rows("SELECT key, state FROM store", read: { ($0.integer(0), $0.bytes(1)) })
+        guard let (key, sealed) = rows.first else { throw .damaged(thread: nil, "the entry of the store is missing") }
+        guard protection.knows(key) else {
+            throw .wrongKey("they were encrypted with another key than the stored one")
+        }
+        guard let bytes = try protection.open(sealed, with: key, for: .store(database: facts.id)),
+            let state = State(bytes, key: key, form: form)
+        else { throw .damaged(thread: nil, "the entry of the store was changed") }
+        return state
+    }
+
+    func setState(_ state: State, _ protection: ThreadProtection) throws(StoreError) {
+        var state = state
+        state.changes &+= 1
+        let sealed = try protection.seal(state.bytes(form: form), with: state.key, for: .store(database: facts.id))
+        try database.run("UPDATE store SET key = ?, state = ?", .integer(state.key), .bytes(sealed))
+        changed = state
+    }
+
+    /// A transaction that may change the state, which is noted once it is kept.
+    func change<Output>(
+        _ protection: ThreadProtection, _ body: () throws(StoreError) -> Output
+    ) throws(StoreError) -> Output {
+        changed = nil
+        let output = try database.transaction(body)
+        if let changed {
+            let note = withUnsafeBytes(of: changed.changes.littleEndian, Array.init)
+            // What was kept is no error any more.
+            let sealed = try? protection.seal(note, with: changed.key, for: .note(database: facts.id))
+            if let sealed { folder.noteChange(sealed) }
+        }
+        return output
+    }
+
+    /// The number of the last change that was noted; 0 without a note of this database. Asked for before a transaction
+    /// begins: later changes may be noted meanwhile.
+    func lastChange(_ protection: ThreadProtection) throws(StoreError) -> Int {
+        let note = folder.lastChange()
+        for key in protection.keys {
+            if let bytes = try protection.open(note, with: key, for: .note(database: facts.id)), bytes.count == 8 {
+                return bytes.reversed().reduce(0) { $0 << 8 | Int($1) }
+            }
+        }
+        return 0
+    }
+
+    static func check(_ state: State, against lastChange: Int) throws(StoreError) {
+        guard state.changes >= lastChange else {
+            throw .damaged(
+                thread: nil,
+                """
+                the last changes are missing (\(lastChange - state.changes) of \(lastChange)), because the log was damaged or an \
+                older copy is in the place of the database; restore a backup, or accept what is there by a repair
+                """)
+        }
+    }
+
+    /// The tag of a row of `threads`: its part of the sum.
+    func tag(of entry: Entry, _ tags: ThreadProtection.RowTags) throws(StoreError) -> SIMD4<UInt64> {
+        try tags.tag(
+            of: entry.summary, for: .summary(database: facts.id, thread: entry.id, count: entry.count), entry.key)
+    }
+
+    func sum(of entries: [Entry], _ protection: ThreadProtection) throws(StoreError) -> SIMD4<UInt64> {
+        let tags = ThreadProtection.RowTags(protection)
+        var sum = SIMD4<UInt64>.zero
+        for entry in entries { sum &+= try tag(of: entry, tags) }
+        return sum
+    }
+
+    static func check(_ count: Int, against state: State) throws(StoreError) {
+        guard count == state.threads else {
+            throw .damaged(thread: nil, "\(count) threads are there, but \(state.threads) were stored")
+        }
+    }
+
+    /// Checks the entries, which are all of them, against the state.
+    func check(_ entries: [Entry], against state: State, _ protection: ThreadProtection) throws(StoreError) {
+        try Self.check(entries.count, against: state)
+        guard form > 1 else { return }
+        guard try state.sum == sum(of: entries, protection) else {
+            throw .damaged(
+                thread: nil,
+                """
+                one is older than it was, or was deleted and is back, although each is whole by itself; restore a backup, or \
+                accept them as they are by a repair
+                """)
+        }
+    }
+
+    // MARK: Older forms
+
+    /// Gives a file of an older form the present one, in one step, after which older programs refuse it. A thread that is
+    /// damaged stays as it is.
+    func upgrade(_ protection: ThreadProtection) throws(StoreError) {
+        guard form < Self.form else { return }
+        // A state that is damaged is named by what needs it.
+        try unlessDamaged { () throws(StoreError) in
+            try database.transaction { () throws(StoreError) in try upgradeInside(protection) }
+            form = Self.form
+            giveRoomBack()
+        }
+    }
+
+    private func upgradeInside(_ protection: ThreadProtection) throws(StoreError) {
+        // Another process may have been faster.
+        guard try database.integer("PRAGMA user_version") == 1 else { return }
+        var state = try state(protection)
+        try database.run(Self.wordsTable)
+        let entries = reachableEntries()
+        state.sum = try sum(of: entries, protection)
+        for entry in entries {
+            try unlessDamaged { () throws(StoreError) in
+                _ = try checkedSummary(in: entry, protection)
+                for position in 0..<entry.count { try renewWords(of: entry.first | position, in: entry, protection) }
+            }
+        }
+        // A table that is damaged may refuse to go; nothing reads it again.
+        try unlessDamaged { () throws(StoreError) in try database.run("DROP TABLE search") }
+        let sealed = try protection.seal(
+            state.bytes(form: Self.form), with: state.key, for: .store(database: facts.id))
+        try database.run("UPDATE store SET state = ?", .bytes(sealed))
+        try database.run("PRAGMA user_version = \(Self.form)")
+    }
+}

@@ -1,0 +1,130 @@
+import ChappieAuth
+@_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) import ChappieCrypto
+public import ChappieRuntime
+@_spi(ChappieInternals) import ChappieSQLite
+import FoundationEssentials
+import Synchronization
+
+// Keys, checks and salvage of a file thread store, and what its backups need of it.
+
+extension ChappieFileThreadStore {
+    /// Gives the threads a new key: it is stored first, then everything is sealed with it, in small steps between which
+    /// other processes can work, and the old key is removed last. After an interruption the next call finishes it.
+    /// Plain text stays as it is.
+    ///
+    /// - Throws: `damaged` if something can't be opened with the old key, which then stays; `busy` while another
+    ///   process does the same.
+    public func rotateKey() async throws(ChappieThreadStoreError) {
+        guard let facts = try await opened(), facts.isSealed else { return }
+        let keys = keys(of: facts.id)
+        try await folder.get().changingKeys { () async throws(StoreError) in
+            var sealers = try await keys.load()
+            if sealers.count == 1 {
+                sealers.insert(try ThreadKeys.newSealer(), at: 0)
+                try await keys.save(sealers)
+            }
+            let protection = ThreadProtection(sealers: sealers, isLatest: true)
+            var next: Int? = 0
+            while let start = next {
+                next = try await perform(facts, protection) { database, protection throws(StoreError) in
+                    try database.reseal(from: start, protection)
+                }
+            }
+            try await perform(facts, protection) { database, _ throws(StoreError) in database.giveRoomBack() }
+            try await keys.save([sealers[0]])
+            keptKeys.withLock { $0 = nil }
+        }
+    }
+
+    /// Reads everything, and checks the search index. It returns the problems, or an empty array.
+    ///
+    /// - Throws: The error that prevents reading; `damaged` if even the list of threads can't be read.
+    public func verify() async throws(ChappieThreadStoreError) -> [ChappieThreadStoreError] {
+        guard let facts = try await opened() else { return [] }
+        return try await perform(facts) { database, protection throws(StoreError) in
+            try database.problems(protection)
+        }
+    }
+
+    /// Rebuilds the search index after ``verify()`` found it damaged, in small steps between which other processes can work,
+    /// without what can't be read. If each thread is whole by itself, but some are missing or are older than they were, it
+    /// accepts the present ones.
+    public func rebuildIndex() async throws(ChappieThreadStoreError) {
+        guard let facts = try await opened() else { return }
+        try await perform(facts) { database, protection throws(StoreError) in try database.clearIndex(protection) }
+        var next: Int? = 0
+        while let start = next {
+            next = try await perform(facts) { database, protection throws(StoreError) in
+                try database.fillIndex(from: start, protection)
+            }
+        }
+    }
+
+    /// The ids of the threads that can be read at least in part, even if ``summaries()`` can't list them.
+    public func salvageableThreads() async throws(ChappieThreadStoreError) -> [String] {
+        try await salvaging { database, _ in database.salvageableThreads() } ?? []
+    }
+
+    /// The readable parts of a damaged thread. Deleting the thread afterwards makes the rest of the store whole.
+    public func salvage(_ thread: String) async throws(ChappieThreadStoreError) -> ChappieSalvagedThread {
+        let salvaged = try await salvaging { database, protection throws(StoreError) in
+            try database.salvage(thread, protection)
+        }
+        guard let salvaged else { throw .notFound(thread: thread) }
+        return salvaged
+    }
+
+    /// Uses a connection of its own that also opens a file that was cut; `nil` if the folder has no store.
+    private func salvaging<Output: Sendable>(
+        _ work: @escaping @Sendable (ThreadDatabase, ThreadProtection) throws(StoreError) -> Output
+    ) async throws(StoreError) -> Output? {
+        let folder = try folder.get()
+        let facts = try await onDisk { _ throws(StoreError) in try ThreadDatabase(salvaging: folder)?.facts }
+        guard let facts else { return nil }
+        try checkPolicy(facts)
+        let protection = facts.isSealed ? try await protection(facts, isLatest: true) : .plain
+        return try await onDisk { _ throws(StoreError) in
+            guard let database = try ThreadDatabase(salvaging: folder) else { return nil }
+            return try work(database, protection)
+        }
+    }
+
+    // MARK: Backups
+
+    /// The store's id and its keys as they are stored; no keys for plain text.
+    func keyOfBackup() async throws(StoreError) -> (id: String, secret: Secret?) {
+        guard let facts = try await opened() else { throw .unavailable("there are none yet") }
+        return (facts.id, facts.isSealed ? try await keys(of: facts.id).secret() : nil)
+    }
+
+    /// Runs `work` with the open database, which needs no key.
+    func withDatabase(_ work: @escaping @Sendable (Database) throws(StoreError) -> Void) async throws(StoreError) {
+        try await onDisk { database throws(StoreError) in
+            // Another call may have found that the folder is gone.
+            guard let database else { throw .unavailable("their folder was removed or replaced") }
+            try work(database.database)
+        }
+    }
+
+    func onOwnQueue<Output: Sendable>(
+        _ work: @escaping @Sendable () throws(StoreError) -> Output
+    ) async throws(StoreError) -> Output {
+        try await onDisk { _ throws(StoreError) in try work() }
+    }
+
+    /// A folder for a copy, in this store's own, where files are for this user alone.
+    func folderOfRestoring() throws(StoreError) -> ThreadFolder {
+        try ThreadFolder(folder.get().path + "/restoring-\(UUID().uuidString.lowercased())")
+    }
+
+    /// Stores the key of this store again if it is gone and a backup of this very store has it.
+    func takeBackKey(_ id: String, _ backup: some CredentialStore) async throws(StoreError) {
+        guard let facts = try await opened(), facts.isSealed, facts.id == id else { return }
+        do throws(StoreError) {
+            _ = try await keys(of: id).load()
+        } catch .wrongKey {
+            try await keys(of: id).save(ThreadKeys(of: id, in: backup, owner: nil).load())
+        }
+    }
+}

@@ -1,0 +1,164 @@
+import ChappieAuth
+@_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) import ChappieCrypto
+import ChappieRuntime
+import Dispatch
+import FoundationEssentials
+import Synchronization
+
+// How a file thread store finds or makes its database and key, and runs work with them.
+
+extension ChappieFileThreadStore {
+    /// `nil` if the folder has no store.
+    func opened() async throws(StoreError) -> ThreadDatabase.Facts? {
+        let folder = try folder.get()
+        return try await onDisk { [self] database throws(StoreError) in
+            // A file that has no name any more would lose every write.
+            if database?.hasMoved ?? false { database = nil }
+            if let database {
+                try checkPolicy(database.facts)
+            } else if let file = try folder.existing(),
+                let found = try ThreadDatabase(file, in: folder, on: folder.fileSystem())
+            {
+                try checkPolicy(found.facts)
+                // A failure to write the tag, such as a full disk, must not prevent reading threads.
+                try? folder.exclude(storagePolicy.isExcludedFromBackup)
+                database = found
+            }
+            return database?.facts
+        }
+    }
+
+    func openedOrMade() async throws(StoreError) -> ThreadDatabase.Facts {
+        if let facts = try await opened() { return facts }
+        let (folder, policy) = (try folder.get(), storagePolicy)
+        let new = ThreadDatabase.Facts(
+            id: UUID().uuidString.lowercased(), isSealed: policy.fileProtection != .none)
+        let keys = keys(of: new.id)
+        var protection = ThreadProtection.plain
+        if new.isSealed {
+            // A folder that can't be used must not leave a key behind.
+            let there = try await onDisk { database throws(StoreError) in
+                database = try folder.preparing(isExcludedFromBackup: policy.isExcludedFromBackup) {
+                    file throws(StoreError) in try ThreadDatabase(file, in: folder, on: folder.fileSystem())
+                }
+                return database?.facts
+            }
+            if let there {
+                try checkPolicy(there)
+                return there
+            }
+            // A key is in its place before anything is sealed with it.
+            protection = ThreadProtection(sealers: [try ThreadKeys.newSealer()], isLatest: true)
+            try await keys.save(protection.sealers)
+        }
+        let facts: ThreadDatabase.Facts
+        do throws(StoreError) {
+            facts = try await onDisk { [protection] database throws(StoreError) in
+                let made = try folder.preparing(isExcludedFromBackup: policy.isExcludedFromBackup) {
+                    file throws(StoreError) in
+                    try ThreadDatabase.make(new, in: file, folder, protection: protection)
+                }
+                database = made
+                return made.facts
+            }
+        } catch {
+            // The key stays if something may be sealed with it.
+            let isUsed = try? await onDisk { _ throws(StoreError) in
+                try ThreadDatabase.facts(aloneIn: folder) == new
+            }
+            if new.isSealed, isUsed == false { await keys.delete() }
+            throw error
+        }
+        // Another process was faster, and has a key of its own.
+        if new.isSealed, facts != new { await keys.delete() }
+        try checkPolicy(facts)
+        return facts
+    }
+
+    /// Files never have less protection than the policy asks for.
+    func checkPolicy(_ facts: ThreadDatabase.Facts) throws(StoreError) {
+        let path = try folder.get().path
+        switch (facts.isSealed, storagePolicy.fileProtection) {
+        case (true, .none):
+            throw .locked("\(path) is encrypted, and plain text was asked for (fileProtection .none)")
+        case (false, .complete), (false, .completeUntilFirstUserAuthentication):
+            throw .unsafeFile(
+                "\(path) holds threads as plain text, and encryption was asked for",
+                remedy: "Export them, delete the folder and import them again; or ask for fileProtection .none.")
+        default: return
+        }
+    }
+
+    func keys(of database: String) -> ThreadKeys {
+        ThreadKeys(of: database, in: keyStore, owner: place.withLock { $0?.owner })
+    }
+
+    // MARK: Performing
+
+    /// - Parameter thread: the thread that the work is about, if it is about one alone.
+    func perform<Output: Sendable>(
+        _ facts: ThreadDatabase.Facts, in thread: String? = nil,
+        _ work: @escaping @Sendable (ThreadDatabase, ThreadProtection) throws(StoreError) -> Output
+    ) async throws(StoreError) -> Output {
+        guard facts.isSealed else { return try await perform(facts, .plain, work) }
+        do throws(StoreError) {
+            return try await perform(facts, protection(facts, in: thread, isLatest: false), work)
+        } catch .wrongKey {
+            // Another process may have changed the key since it was read.
+            return try await perform(facts, protection(facts, isLatest: true), work)
+        }
+    }
+
+    func perform<Output: Sendable>(
+        _ facts: ThreadDatabase.Facts, _ protection: ThreadProtection,
+        _ work: @escaping @Sendable (ThreadDatabase, ThreadProtection) throws(StoreError) -> Output
+    ) async throws(StoreError) -> Output {
+        try await onDisk { database throws(StoreError) in
+            guard let database, database.facts == facts else {
+                throw .unavailable("their folder was removed or replaced")
+            }
+            // Sizes are read without the key.
+            if protection.isSealed == facts.isSealed { try database.upgrade(protection) }
+            return try work(database, protection)
+        }
+    }
+
+    func protection(
+        _ facts: ThreadDatabase.Facts, in thread: String? = nil, isLatest: Bool
+    ) async throws(StoreError) -> ThreadProtection {
+        let isKept = storagePolicy.fileProtection == .completeUntilFirstUserAuthentication
+        if !isLatest {
+            if let sealers = keptKeys.withLock({ $0 }) { return ThreadProtection(sealers: sealers) }
+            if let thread, let sealers = openTurns.withLock({ $0.sealers(for: thread) }) {
+                return ThreadProtection(sealers: sealers)
+            }
+        }
+        let sealers = try await keys(of: facts.id).load()
+        if isKept { keptKeys.withLock { $0 = sealers } }
+        return ThreadProtection(sealers: sealers, isLatest: isLatest)
+    }
+
+    /// The longest time for which a turn without an end holds the key.
+    private static let longestTurn = DispatchTimeInterval.seconds(86_400)
+
+    /// Holds the keys while a turn is under way, so that its answer is kept although the screen was locked meanwhile.
+    func holdKeys(_ sealers: [RecordSealer], for records: [ChappieThreadRecord], of thread: String) {
+        guard storagePolicy.fileProtection == .complete else { return }
+        for turn in openTurns.withLock({ $0.follow(records, of: thread, sealers) }) {
+            queue.asyncAfter(deadline: .now() + Self.longestTurn) { [weak self] in
+                self?.openTurns.withLock { $0.close([turn], in: thread) }
+            }
+        }
+    }
+
+    /// SQLite blocks, so its work is done outside of the threads of Swift's tasks. A call that was cancelled goes on: its
+    /// caller has to know whether something was stored.
+    func onDisk<Output: Sendable>(
+        _ work: @escaping @Sendable (inout ThreadDatabase?) throws(StoreError) -> Output
+    ) async throws(StoreError) -> Output {
+        try await queue.run { [self] () throws(StoreError) in
+            try database.withLock { database throws(StoreError) in try work(&database) }
+        }
+    }
+}
