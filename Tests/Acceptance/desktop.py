@@ -64,10 +64,18 @@ class Desktop(Session):
         owner.stdin.close()
         wait_until(lambda: self.clipboard == text, "another program has the clipboard")
 
+    def wait_for_active(self, title=None):
+        """A key that comes while no window has the focus, or the wrong one, is lost."""
+        there = lambda: self.call("xdotool", "getactivewindow", "getwindowname")
+        wait_until(lambda: (found := there()).returncode == 0 and title in (None, found.stdout.strip()),
+                   lambda: f"the window {title or ''} is active: {there().stdout}")
+
     def press(self, *keys):
+        self.wait_for_active()
         self.call("xdotool", "key", "--clearmodifiers", *keys).check_returncode()
 
     def type(self, text):
+        self.wait_for_active()
         self.call("xdotool", "type", "--clearmodifiers", text).check_returncode()
 
     def click(self, x, y, width):

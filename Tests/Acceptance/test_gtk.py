@@ -273,6 +273,7 @@ def test_a_sheet_that_is_closed_leaves_nothing_running(how, window):
         window.wait_for(BUTTON, "Open OpenAI", "sensitive")
         window.simulator.wait_for_log(lambda log: POLL in log, since=polls)
         code = window.code
+        window.desktop.wait_for_active(SIGN_IN)
         {"Escape": lambda: window.desktop.press("Escape"), "window": lambda: window.desktop.press("alt+F4"),
          "Cancel": lambda: window.act(BUTTON, "Cancel")}[how]()
         window.wait_without(DIALOG)
