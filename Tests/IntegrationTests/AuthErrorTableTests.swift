@@ -1,4 +1,4 @@
-import ChappieAuth
+@_spi(ChappieInternals) import ChappieAuth
 import ChappieClient
 import ChappieCore
 import ChappieSimulatorServer
@@ -14,7 +14,7 @@ import Testing
     enum Name: String, CaseIterable {
         case expiredDeviceCode, cancelledSignIn, networkFailure, pollingTimeout, callbackTimeout, authorizationDenied
         case tokenExchangeFailed, reauthenticationRequired, missingRefreshToken, secureRandomFailed, invalidResponse
-        case credentialStoreUnavailable, unknown, blockedByGateway
+        case credentialStoreUnavailable, unknown, blockedByGateway, missingCredential, missingAccountID
 
         init(_ error: ChappieAuthError) {
             self =
@@ -33,6 +33,8 @@ import Testing
                 case .credentialStoreUnavailable: .credentialStoreUnavailable
                 case .unknown: .unknown
                 case .blockedByGateway: .blockedByGateway
+                case .missingCredential: .missingCredential
+                case .missingAccountID: .missingAccountID
                 }
         }
     }
@@ -62,6 +64,9 @@ import Testing
     private nonisolated static let page =
         #""body":"<!DOCTYPE html><title>Network</title>","headers":{"content-type":"text/html"}"#
     private nonisolated static let refresh: Work = { try await $0.tenants[0].session.refreshAuth() }
+    private nonisolated static let request: Work = {
+        _ = try await $0.tenants[0].manager.authorization.authorized { _ in AuthorizedAttempt.value(1) }
+    }
     private nonisolated static let keyringIsLocked = CredentialStoreError.locked("the login keyring is locked")
 
     /// The user approves at once.
@@ -78,6 +83,13 @@ import Testing
 
     nonisolated static func rows(of name: Name) -> [Row] {
         switch name {
+        case .missingCredential: [Row(name: name, work: request)]
+        case .missingAccountID:
+            [
+                Row(
+                    name: name, scenario: .scenario(.rule(token, "\"body\":\(ErrorTableTests.anonymous.tokenAnswer)")),
+                    isSignedIn: true, work: request)
+            ]
         case .expiredDeviceCode:
             [
                 Row(name: name, scenario: .scenario(settings: #""pollInterval":60"#), isHasty: true),
@@ -266,6 +278,8 @@ import Testing
                 #expect(row.matches(error), "\(error)")
                 expectWords(of: error, without: secrets + loopback.secrets)
                 switch row.name {
+                // A request has failed, and nothing of the session's.
+                case .missingCredential, .missingAccountID: return #expect(loopback.tenants[0].stored == stored)
                 case .callbackTimeout, .secureRandomFailed, .unknown: break
                 case .cancelledSignIn: #expect(session.lastError == nil)
                 default: #expect(session.lastError == error)
@@ -316,6 +330,10 @@ import Testing
             return .credentialStoreUnavailable
         } catch ChappieAuthError.unknown(let message) where !message.isEmpty {
             return .unknown
+        } catch ChappieAuthError.missingCredential {
+            return .missingCredential
+        } catch ChappieAuthError.missingAccountID {
+            return .missingAccountID
         } catch {}
         return nil
     }

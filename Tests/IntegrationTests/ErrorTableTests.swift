@@ -216,7 +216,7 @@ import Testing
     private static let keyringIsLocked = CredentialStoreError.locked("the login keyring is locked")
 
     /// Signed in with tokens that name no account.
-    private static let anonymous: SeededAuth = {
+    static let anonymous: SeededAuth = {
         var seed = SeededAuth()
         seed.accountID = nil
         return seed

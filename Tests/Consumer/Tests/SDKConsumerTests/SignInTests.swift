@@ -157,14 +157,14 @@ import Testing
             .secureRandomFailed(statusCode: 5), .invalidResponse, .unknown("Something."),
             .blockedByGateway("auth.example.com"),
             .credentialStoreUnavailable(.absent("there is no session bus")),
-            .reauthenticationRequired("Sign in again."),
+            .reauthenticationRequired("Sign in again."), .missingCredential, .missingAccountID,
         ]
         for error in errors {
             #expect(error.localizedDescription == error.errorDescription)
             #expect(error.errorDescription?.hasSuffix(".") == true && error.recoverySuggestion?.isEmpty == false)
             let isFinal =
                 switch error {
-                case .missingRefreshToken, .reauthenticationRequired: true
+                case .missingCredential, .missingAccountID, .missingRefreshToken, .reauthenticationRequired: true
                 case .tokenExchangeFailed(statusCode: let status, body: let body):
                     status == 400 && body.contains("invalid_grant")
                 case .expiredDeviceCode, .cancelledSignIn, .pollingTimeout, .callbackTimeout, .invalidResponse: false

@@ -125,7 +125,7 @@ private struct DoctorChecks {
         } catch {
             try Task.checkCancellation()
             switch error {
-            case AuthorizationError.store(.corrupt), AuthorizationError.reauthenticationRequired:
+            case ChappieAuthError.credentialStoreUnavailable(.corrupt), ChappieAuthError.reauthenticationRequired:
                 show(check, isReadable)
                 show("credential", Finding(error))
             default:

@@ -89,8 +89,7 @@ struct CommandLineError: Error {
     private static func classify(_ error: any Error) -> (ExitStatus, String) {
         switch error {
         case ChappieClientError.transportFailed(let error): classify(error)
-        case ChappieClientError.credentialStoreFailed(let error), AuthorizationError.store(let error): classify(error)
-        case AuthorizationError.auth(let error): classify(error)
+        case ChappieClientError.credentialStoreFailed(let error): classify(error)
         case ChappieAuthError.credentialStoreUnavailable(let error): classify(error)
 
         case is CancellationError, ChappieAuthError.cancelledSignIn: (.interrupted, "interrupted")
@@ -106,8 +105,7 @@ struct CommandLineError: Error {
         case ChappieAuthError.invalidResponse, ChappieClientError.invalidResponse: (.badData, "invalid_response")
         case is ChappieAuthError: (.internalError, "sign_in_failed")
 
-        case AuthorizationError.foreignOrigin: (.usage, "configuration")
-        case is AuthorizationError, ChappieClientError.missingCredential, ChappieClientError.missingRefreshToken,
+        case ChappieClientError.missingCredential, ChappieClientError.missingRefreshToken,
             ChappieClientError.missingAccountID, ChappieClientError.reauthenticationRequired:
             (.signInNeeded, "sign_in_needed")
         case ChappieClientError.invalidStructuredOutput: (.badData, "invalid_structured_output")

@@ -95,7 +95,7 @@ extension ProgramCommand {
     /// issuer: the user may be signed in elsewhere.
     private func naming(_ issuer: String?, _ error: any Error) -> any Error {
         switch (error, issuer) {
-        case (ChappieClientError.missingCredential, let issuer?), (AuthorizationError.missingCredential, let issuer?):
+        case (ChappieClientError.missingCredential, let issuer?), (ChappieAuthError.missingCredential, let issuer?):
             CommandLineError(
                 .signInNeeded, code: "sign_in_needed",
                 "You are not signed in at \(issuer). A sign-in at another service is not used there.",

@@ -38,23 +38,15 @@ public struct FileCredentialLock: CredentialLock {
     public func acquire(
         _ slot: CredentialSlot, within limit: Duration
     ) async throws(CredentialStoreError) -> CredentialLockHold {
-        let deadline = clock.elapsed + limit
+        let start = clock.elapsed
         let (descriptor, hold) = try await Self.worker.perform(within: Self.fileDeadline) {
             _ throws(CredentialStoreError) -> (CInt, CredentialLockHold) in
             let descriptor = try lockFile(of: slot)
             // The file is closed however this ends.
             return (descriptor, CredentialLockHold { close(descriptor) })
         }
-        var pause = Duration.milliseconds(5)
-        // A loop can be interrupted at any time, which a waiting flock can't.
-        while try await !locks(descriptor, hold) {
-            guard clock.elapsed < deadline else { throw .busy(limit) }
-            do {
-                try await clock.sleep(for: pause)
-            } catch {
-                throw .cancelled
-            }
-            pause = min(pause * 2, .milliseconds(50))
+        try await clock.waitForLock(limit, since: start) { () throws(CredentialStoreError) in
+            try await locks(descriptor, hold)
         }
         return hold
     }

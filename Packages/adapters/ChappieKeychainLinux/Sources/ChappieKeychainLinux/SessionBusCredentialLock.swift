@@ -39,18 +39,11 @@ public struct SessionBusCredentialLock: CredentialLock {
     public func acquire(
         _ slot: CredentialSlot, within limit: Duration
     ) async throws(CredentialStoreError) -> CredentialLockHold {
-        let deadline = clock.elapsed + limit
+        let start = clock.elapsed
         let hold = try await files.acquire(slot, within: limit)
         guard let claim = await claim(on: slot) else { return hold }
-        var pause = Duration.milliseconds(5)
-        while try await !claim.isFirst() {
-            guard clock.elapsed < deadline else { throw .busy(limit) }
-            do {
-                try await clock.sleep(for: pause)
-            } catch {
-                throw .cancelled
-            }
-            pause = min(pause * 2, .milliseconds(50))
+        try await clock.waitForLock(limit, since: start) { () throws(CredentialStoreError) in
+            try await claim.isFirst()
         }
         return CredentialLockHold { withExtendedLifetime((claim, hold)) {} }
     }

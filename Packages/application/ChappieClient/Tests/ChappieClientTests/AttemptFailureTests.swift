@@ -181,12 +181,12 @@ import Testing
     @Test func errorsFromBelowBecomeTheClients() throws {
         let transport = ChappieTransportError(.timedOut, stage: .connect, host: "h", reason: "r")
         let cases: [(any Error, ChappieClientError)] = [
-            (AuthorizationError.missingCredential, .missingCredential),
-            (AuthorizationError.missingRefreshToken, .missingRefreshToken),
-            (AuthorizationError.missingAccountID, .missingAccountID),
-            (AuthorizationError.reauthenticationRequired("why"), .reauthenticationRequired("why")),
-            (AuthorizationError.store(.locked("x")), .credentialStoreFailed(.locked("x"))),
-            (AuthorizationError.auth(.networkFailure("n")), .renewalFailed(.networkFailure("n"))),
+            (ChappieAuthError.missingCredential, .missingCredential),
+            (ChappieAuthError.missingRefreshToken, .missingRefreshToken),
+            (ChappieAuthError.missingAccountID, .missingAccountID),
+            (ChappieAuthError.reauthenticationRequired("why"), .reauthenticationRequired("why")),
+            (ChappieAuthError.credentialStoreUnavailable(.locked("x")), .credentialStoreFailed(.locked("x"))),
+            (ChappieAuthError.networkFailure("n"), .renewalFailed(.networkFailure("n"))),
             (transport, .transportFailed(transport)),
         ]
         for (error, expected) in cases {
@@ -195,6 +195,8 @@ import Testing
             #expect(kind == (error is ChappieTransportError ? .unreachable : .final))
         }
         #expect(ChappieClientError.wrapping(CancellationError()) is CancellationError)
+        let random = ChappieAuthError.secureRandomFailed(statusCode: 1)
+        #expect(ChappieClientError.wrapping(random) as? ChappieAuthError == random)
     }
 
     @Test func everyErrorHasASentenceAndAnAdvice() throws {

@@ -150,7 +150,8 @@ extension ChappieSignInEnding.Reason {
         case (nil, .authorizationDenied): self = codeWasShown ? .denied : .switchedOff
         case (nil, .networkFailure), (nil, .blockedByGateway): self = .network
         case (nil, .tokenExchangeFailed), (nil, .invalidResponse): self = .service
-        case (nil, .reauthenticationRequired), (nil, .missingRefreshToken), (nil, .secureRandomFailed), (nil, .unknown):
+        case (nil, .missingCredential), (nil, .missingAccountID), (nil, .missingRefreshToken),
+            (nil, .reauthenticationRequired), (nil, .secureRandomFailed), (nil, .unknown):
             self = .failed
         }
     }

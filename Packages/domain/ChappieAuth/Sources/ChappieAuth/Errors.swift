@@ -1,9 +1,13 @@
 @_spi(ChappieInternals) public import ChappieCore
 
-/// The reason why signing in or refreshing failed.
+/// The reason why signing in, renewing the tokens or authorizing a request failed.
 ///
 /// A message never contains a token, a code or an authorization header.
 public enum ChappieAuthError: Error, Sendable, Hashable {
+    /// A request needs a credential, and no user is signed in.
+    case missingCredential
+    /// A request needs an account, and the credential names none.
+    case missingAccountID
     /// The user did not approve the device code before it expired.
     case expiredDeviceCode
     /// The program or the user cancelled the sign-in.
@@ -38,7 +42,8 @@ public enum ChappieAuthError: Error, Sendable, Hashable {
 }
 
 extension ChappieAuthError {
-    /// Whether the user has to sign in again: the refresh token is missing, or the service does not accept it.
+    /// Whether the user has to sign in: no user is signed in, the credential names no account, or the refresh token is
+    /// missing, or the service does not accept it.
     ///
     /// A renewal that fails in this way ends in ``ChappieAuthState/reauthenticationRequired``. It deletes the credential
     /// only if the token endpoint's own JSON has a code about the token, such as `invalid_grant`. After a 4xx with an
@@ -46,9 +51,31 @@ extension ChappieAuthError {
     /// of the program. A status alone, 401 included, says nothing, because it may come from a proxy on the way.
     public var requiresReauthentication: Bool {
         switch self {
-        case .missingRefreshToken, .reauthenticationRequired: true
-        case .tokenExchangeFailed(let statusCode, let body): IssuerError(status: statusCode, body: body).isPermanent
-        default: false
+        case .missingCredential, .missingAccountID, .missingRefreshToken, .reauthenticationRequired: true
+        default: issuerError?.isPermanent == true
+        }
+    }
+
+    /// The content of the token endpoint's error answer.
+    var issuerError: IssuerError? {
+        guard case .tokenExchangeFailed(let statusCode, let body) = self else { return nil }
+        return IssuerError(status: statusCode, body: body)
+    }
+
+    /// The same failure for a request. A refresh token that is dead has ended the sign-in.
+    var ofRequest: ChappieAuthError {
+        guard requiresReauthentication, let issuerError else { return self }
+        return .reauthenticationRequired(issuerError.reason)
+    }
+
+    /// The words for a failed renewal in a log. They contain no text from a server or a store.
+    var logWords: String {
+        switch self {
+        case .tokenExchangeFailed(let statusCode, _): "status \(statusCode)"
+        case .networkFailure: "the network failed"
+        case .blockedByGateway: "a web page answered with status 403"
+        case .invalidResponse: "the answer could not be understood"
+        default: "it may work later"
         }
     }
 }
@@ -60,6 +87,8 @@ extension ChappieAuthError: ChappieError {
     /// The sentence. The full stop may be missing if a server wrote it.
     private var words: String {
         switch self {
+        case .missingCredential: "You are not signed in."
+        case .missingAccountID: "The stored sign-in names no account."
         case .expiredDeviceCode: "The code was not approved before it expired."
         case .cancelledSignIn: "Sign-in was cancelled."
         case .networkFailure(let detail): detail
@@ -80,6 +109,8 @@ extension ChappieAuthError: ChappieError {
     /// The user's next step.
     public var recoverySuggestion: String? {
         switch self {
+        case .missingCredential: "Sign in with ChatGPT."
+        case .missingAccountID: "Sign out and sign in again."
         case .expiredDeviceCode, .pollingTimeout, .callbackTimeout, .cancelledSignIn: "Start again when you are ready."
         case .networkFailure: "Check the network and the configured addresses, then try again."
         case .blockedByGateway: BlockingPage.advice
@@ -92,115 +123,6 @@ extension ChappieAuthError: ChappieError {
         case .credentialStoreUnavailable(let error): error.recoverySuggestion
         case .secureRandomFailed, .unknown: "Try again; report it if it happens again."
         case .invalidResponse: "Check that the configured issuer is the right service, then try again."
-        }
-    }
-}
-
-/// The reason why a request could not be authorized.
-public enum AuthorizationError: Error, Sendable, Hashable {
-    /// No user is signed in.
-    case missingCredential
-    /// The credential has no refresh token, and its access token can't be used any more.
-    case missingRefreshToken
-    /// The credential has no id of the account that sends the request.
-    case missingAccountID
-    /// Only a new sign-in helps; the string is a sentence with the reason, for the user.
-    case reauthenticationRequired(String)
-    /// The credential store failed. It deleted nothing.
-    case store(CredentialStoreError)
-    /// The tokens could not be renewed, for a reason that may pass. The credential is unchanged.
-    case auth(ChappieAuthError)
-    /// The request was not for the configured backend (the string is its host), and was not sent.
-    case foreignOrigin(String)
-}
-
-extension AuthorizationError: ChappieError {
-    /// A sentence for the user.
-    public var errorDescription: String? {
-        switch self {
-        case .missingCredential: "You are not signed in."
-        case .missingRefreshToken: "The sign-in can't be renewed because it has no refresh token."
-        case .missingAccountID: "The stored sign-in names no account."
-        case .reauthenticationRequired(let reason): reason
-        case .store(let error): error.errorDescription
-        case .auth(let error): error.errorDescription
-        case .foreignOrigin(let host):
-            "A request to \(host) was stopped: the sign-in is for the configured backend only."
-        }
-    }
-
-    /// The user's next step.
-    public var recoverySuggestion: String? {
-        switch self {
-        case .missingCredential, .missingRefreshToken, .reauthenticationRequired: "Sign in with ChatGPT."
-        case .missingAccountID: "Sign out and sign in again."
-        case .store(let error): error.recoverySuggestion
-        case .auth(let error): error.recoverySuggestion
-        case .foreignOrigin: "Check the configured backend address."
-        }
-    }
-}
-
-/// The reason why no usable credential is available, with all details for the two public error types.
-enum CredentialFailure: Error, Sendable, Hashable {
-    /// No user is signed in.
-    case missingCredential
-    /// The credential is not valid any more.
-    case rejected(ChappieAuthError)
-    /// The token endpoint refused to renew the tokens, and did not say that the refresh token is dead. The credential is
-    /// unchanged, and no request tries again by itself.
-    case refused(ChappieAuthError)
-    /// Another attempt may succeed soon.
-    case soft(ChappieAuthError)
-    /// The store failed.
-    case store(CredentialStoreError)
-    /// A sign-in was cancelled, or overtaken by a sign-out.
-    case cancelled
-
-    /// Whether another attempt may succeed soon.
-    var mayPass: Bool {
-        switch self {
-        case .soft, .store: true
-        case .missingCredential, .rejected, .refused, .cancelled: false
-        }
-    }
-
-    /// Whether tokens that are still valid may be used after a renewal that failed in this way.
-    var leavesTokens: Bool { if case .refused = self { true } else { mayPass } }
-
-    /// The words for a failed renewal in a log. They contain no text from a server or a store.
-    var logWords: String {
-        switch authError {
-        case .tokenExchangeFailed(let statusCode, _): "status \(statusCode)"
-        case .networkFailure: "the network failed"
-        case .blockedByGateway: "a web page answered with status 403"
-        case .invalidResponse: "the answer could not be understood"
-        case .missingRefreshToken: "there is no refresh token"
-        default: mayPass ? "it may work later" : "only a new sign-in helps"
-        }
-    }
-
-    /// The error for a request.
-    var authorizationError: AuthorizationError {
-        switch self {
-        case .missingCredential, .cancelled: .missingCredential
-        case .rejected(.missingRefreshToken): .missingRefreshToken
-        case .rejected(.tokenExchangeFailed(let statusCode, let body)):
-            .reauthenticationRequired(IssuerError(status: statusCode, body: body).reason)
-        case .rejected(let error), .refused(let error):
-            .reauthenticationRequired(error.errorDescription ?? "Please sign in again.")
-        case .soft(let error): .auth(error)
-        case .store(let error): .store(error)
-        }
-    }
-
-    /// The error for ``ChappieAuthSession``.
-    var authError: ChappieAuthError {
-        switch self {
-        case .missingCredential: .missingRefreshToken
-        case .rejected(let error), .refused(let error), .soft(let error): error
-        case .store(let error): .credentialStoreUnavailable(error)
-        case .cancelled: .cancelledSignIn
         }
     }
 }

@@ -10,7 +10,7 @@ import Testing
     private let renewed = person(endingIn: 9000, serial: 2)
 
     private func isReauthentication(_ error: any Error) -> Bool {
-        if case .reauthenticationRequired? = error as? AuthorizationError { true } else { false }
+        if case .reauthenticationRequired? = error as? ChappieAuthError { true } else { false }
     }
 
     // MARK: Requests and their addresses
@@ -43,7 +43,7 @@ import Testing
         await #expect {
             try await stand.send(request)
         } throws: { error in
-            if case .foreignOrigin? = error as? AuthorizationError { true } else { false }
+            (error as? ChappieTransportError)?.code == .invalidURL
         }
         #expect(stand.service.count(request.url.path()) == 0)
         #expect(stand.store.calls.isEmpty)
@@ -60,7 +60,7 @@ import Testing
     @Test func aRequestWithoutASignInOrAnAccountIsNotSent() async {
         var nameless = seed
         nameless.accountID = nil
-        let cases: [(SeededAuth?, AuthorizationError)] = [(nil, .missingCredential), (nameless, .missingAccountID)]
+        let cases: [(SeededAuth?, ChappieAuthError)] = [(nil, .missingCredential), (nameless, .missingAccountID)]
         for (seed, error) in cases {
             let stand = Harness(seed)
             await #expect(throws: error) { try await stand.send() }

@@ -55,7 +55,8 @@ import Testing
         }
     }
 
-    private let dead = Input.tokensRefreshed(2, .failure(.rejected(.missingRefreshToken)))
+    private let deadToken = ChappieAuthError.tokenExchangeFailed(statusCode: 400, body: #"{"error":"invalid_grant"}"#)
+    private var dead: Input { .tokensRefreshed(2, .failure(deadToken)) }
     private let locked = CredentialStoreError.locked("l")
     private let nothing = Input.storeRead(.success(.init()))
 
@@ -153,7 +154,7 @@ import Testing
     }
 
     @Test func anEarlyRenewalThatFailsSoftlyLeavesTheOldTokenInUse() {
-        let soft = CredentialFailure.soft(.networkFailure("n"))
+        let soft = ChappieAuthError.networkFailure("n")
         for path in [
             [Input.lockAnswered(2, .busy(.seconds(45)))], [.lockAnswered(2, nil), .storeRead(.failure(locked))],
             [.lockAnswered(2, nil), .storeRead(stored(1, endingIn: 200)), .storePrepared(.failed("full"))],
@@ -217,7 +218,7 @@ import Testing
 
     @Test func anEndedTokenIsNotUsedWhenItsRenewalFails() {
         var story = Story.asking()
-        story.on(.tokensRefreshed(2, .failure(.soft(.networkFailure("n")))), "answer 1 soft", "unlock 2")
+        story.on(.tokensRefreshed(2, .failure(.networkFailure("n"))), "answer 1 soft", "unlock 2")
         story.on(.asked(.token, 2), "lock 3")
     }
 
@@ -229,7 +230,7 @@ import Testing
         story.on(dead, "read")
         story.on(.storeRead(stored(1, endingIn: -1)), "delete")
         story.on(.storeChanged(locked), "answer 1 rejected", "unlock 2")
-        #expect(story.lifecycle.snapshot.status == .reauthenticationRequired(.missingRefreshToken))
+        #expect(story.lifecycle.snapshot.status == .reauthenticationRequired(deadToken))
         story.on(.asked(.token, 5), "read")
         story.on(.storeRead(stored(1, endingIn: -1)), "answer 5 rejected")
         story.on(.asked(.token, 6), "read")
@@ -240,14 +241,15 @@ import Testing
 
     // MARK: Refusals that do not end a sign-in
 
-    private let refusal = CredentialFailure.refused(.reauthenticationRequired("no"))
+    private let refusal = ChappieAuthError.tokenExchangeFailed(statusCode: 403, body: #"{"error":"new_word"}"#)
 
     @Test func aRefusedRenewalIsNotTriedAgainBeforeAReload() {
         var story = Story.asking()
-        story.on(.tokensRefreshed(2, .failure(refusal)), "answer 1 refused", "unlock 2")
-        #expect(story.lifecycle.snapshot.status == .reauthenticationRequired(.reauthenticationRequired("no")))
-        story.on(.asked(.token, 2), "answer 2 refused")
-        story.on(.asked(.replacement(of: 1), 3), "answer 3 refused")
+        story.on(.tokensRefreshed(2, .failure(refusal)), "answer 1 rejected", "unlock 2")
+        let reason = "Your sign-in could not be renewed (status 403: new_word). Please sign in again."
+        #expect(story.lifecycle.snapshot.status == .reauthenticationRequired(.reauthenticationRequired(reason)))
+        story.on(.asked(.token, 2), "answer 2 rejected")
+        story.on(.asked(.replacement(of: 1), 3), "answer 3 rejected")
         story.on(.asked(.reload, 4), "read")
         story.on(.storeRead(stored(1, endingIn: -1)), "answer 4 rt_1")
         #expect(
@@ -266,7 +268,7 @@ import Testing
         story.elapsed = .seconds(100)
         story.on(.asked(.token, 2), "answer 2 rt_1")
         story.elapsed = .seconds(201)
-        story.on(.asked(.token, 3), "answer 3 refused")
+        story.on(.asked(.token, 3), "answer 3 rejected")
         // The program asks for it by name.
         story.on(.asked(.refresh, 4), "lock 3")
     }
@@ -833,9 +835,9 @@ private func stored(
 /// - Parameter rest: the end of the answer after its tokens.
 private func tokens(
     _ serial: Int, endingIn seconds: TimeInterval = 7200, _ rest: String = "}"
-) -> Result<TokenAnswer, CredentialFailure> {
+) -> Result<TokenAnswer, ChappieAuthError> {
     let body = Array((seed(serial, seconds).tokenAnswer.dropLast() + rest).utf8)
-    return Result { try TokenAnswer(IssuerAnswer(status: 200, body: body)) }.mapError { _ in .missingCredential }
+    return Result { () throws(ChappieAuthError) in try TokenAnswer(IssuerAnswer(status: 200, body: body)) }
 }
 
 extension CredentialLifecycle.Action {
@@ -863,15 +865,13 @@ extension CredentialLifecycle.Action {
     private func name(_ credential: Credential) -> String { credential.refreshToken?.text ?? "none" }
 }
 
-extension CredentialFailure {
+extension ChappieAuthError {
     fileprivate var word: String {
         switch self {
         case .missingCredential: "missing"
-        case .rejected: "rejected"
-        case .refused: "refused"
-        case .soft: "soft"
-        case .store: "store"
-        case .cancelled: "cancelled"
+        case .credentialStoreUnavailable: "store"
+        case .cancelledSignIn: "cancelled"
+        default: requiresReauthentication ? "rejected" : "soft"
         }
     }
 }

@@ -97,7 +97,7 @@ import Testing
         await #expect {
             try await request.value
         } throws: { error in
-            guard case .auth(.networkFailure(let words))? = error as? AuthorizationError else { return false }
+            guard case .networkFailure(let words)? = error as? ChappieAuthError else { return false }
             return words.contains("issuer.test") && words.contains("60 s")
         }
     }
@@ -106,7 +106,7 @@ import Testing
         let stand = due(.error(.unauthorized, "refresh_token_expired"))
         for _ in 0..<2 {
             await #expect(
-                throws: AuthorizationError.reauthenticationRequired("Your sign-in has expired. Please sign in again.")
+                throws: ChappieAuthError.reauthenticationRequired("Your sign-in has expired. Please sign in again.")
             ) { try await stand.send() }
         }
         #expect(stand.service.count(Service.token) == 1)
@@ -119,7 +119,7 @@ import Testing
         await #expect {
             try await stand.send()
         } throws: { error in
-            if case .auth? = error as? AuthorizationError { true } else { false }
+            (error as? ChappieAuthError)?.requiresReauthentication == false
         }
         #expect(stand.store[stand.slot] == person(endingIn: -10).credential)
         stand.service.play(Service.token, .tokens(renewed))
@@ -137,7 +137,7 @@ import Testing
         if seconds > 0 {
             #expect(try await stand.send() == 200)
         } else {
-            await #expect(throws: AuthorizationError.store(full)) { try await stand.send() }
+            await #expect(throws: ChappieAuthError.credentialStoreUnavailable(full)) { try await stand.send() }
         }
         #expect(stand.service.count(Service.token) == 0)
         stand.store.fail(.prepareToSave, with: full, times: 0)
@@ -150,7 +150,7 @@ import Testing
         let stand = due(.tokens(renewed))
         stand.store.fail(.save, with: .locked("l"), times: 2)
         for _ in 0..<2 {
-            await #expect(throws: AuthorizationError.store(.locked("l"))) { try await stand.send() }
+            await #expect(throws: ChappieAuthError.credentialStoreUnavailable(.locked("l"))) { try await stand.send() }
         }
         #expect(stand.bearers.isEmpty)
         #expect(try await stand.send() == 200)
@@ -166,7 +166,7 @@ import Testing
         await #expect {
             try await stand.send()
         } throws: { error in
-            if case .store(.corrupt)? = error as? AuthorizationError { true } else { false }
+            if case .credentialStoreUnavailable(.corrupt)? = error as? ChappieAuthError { true } else { false }
         }
         #expect(stand.store[stand.slot] == Secret(document))
         stand.store.fail(.delete, with: .denied("d"), times: 1)
@@ -220,7 +220,7 @@ import Testing
         #expect(try await transport.send(Service.backendRequest).status == .ok)
         let loss = here.signOuts
         try await elsewhere.signOut()
-        await #expect(throws: AuthorizationError.missingCredential) {
+        await #expect(throws: ChappieAuthError.missingCredential) {
             _ = try await transport.send(Service.backendRequest)
         }
         for await _ in loss { break }
@@ -384,7 +384,7 @@ import Testing
         let session = try await ChappieAuthSession(loading: manager)
         guard case .failed(let sentence) = session.state else { return #expect(Bool(false), "\(session.state)") }
         #expect(sentence.contains("https://auth.openai.com") && sentence.contains("https://issuer.test"))
-        await #expect(throws: AuthorizationError.self) {
+        await #expect(throws: ChappieAuthError.self) {
             try await manager.authorization.authorized { _ in AuthorizedAttempt.value(1) }
         }
         await #expect(throws: ChappieAuthError.self) { try await session.startDeviceCodeSignIn() }

@@ -153,11 +153,11 @@ private func answer(_ status: Int, _ body: String = "", fields: HTTPFields = [:]
 
     @Test func failuresInARowAreBoundedAndOthersForgiven() throws {
         var polling = try polling()
-        let lost = IssuerClient.Failure(
-            ChappieTransportError(.connectionLost, stage: .request, host: "issuer.test", reason: "gone"))
+        let lost = ChappieTransportError(
+            .connectionLost, stage: .request, host: "issuer.test", reason: "gone")
         // A proxy that can't be reached, or stumbles.
-        let stumble = IssuerClient.Failure(
-            ChappieTransportError(.proxyFailed, stage: .connect, host: "issuer.test", reason: "status 503"))
+        let stumble = ChappieTransportError(
+            .proxyFailed, stage: .connect, host: "issuer.test", reason: "status 503")
         for lost in [lost, stumble, lost] {
             for _ in 1..<DeviceAuthorization.maximumConsecutiveFailures {
                 #expect(name(polling.failedToReceive(lost, elapsed: begin)) == "wait 5")
@@ -185,7 +185,7 @@ private func answer(_ status: Int, _ body: String = "", fields: HTTPFields = [:]
     func aFailureThatWillNotPassEndsItAtOnceAndSaysWhatToDo(_ code: ChappieTransportError.Code) throws {
         var polling = try polling()
         let reason = ChappieTransportError(code, stage: .configuration, host: "issuer.test", reason: "so")
-        let step = polling.failedToReceive(IssuerClient.Failure(reason), elapsed: begin)
+        let step = polling.failedToReceive(reason, elapsed: begin)
         guard case .failed(.networkFailure(let words)) = step else { return #expect(Bool(false), "\(name(step))") }
         #expect(words.contains("issuer.test") && words.contains(reason.recoverySuggestion ?? ""))
     }
@@ -241,17 +241,17 @@ private func answer(_ status: Int, _ body: String = "", fields: HTTPFields = [:]
         let issuer = IssuerClient(
             transport: ScriptedHTTPTransport(answers: [.response(status: .init(code: status), body: body)]),
             clock: ManualClock())
-        let result = await TokenClient(endpoints: Service.endpoints, issuer: issuer).refresh(Secret("rt_1"))
-        switch result {
-        case .success: #expect(Bool(false))
-        case .failure(let failure):
-            #expect(failure.mayPass == (reason == nil))
-            #expect(failure.authError.requiresReauthentication == (reason != nil))
-            guard let reason else { return }
-            if case .refused = failure { #expect(reason.hasPrefix("? ")) } else { #expect(!reason.hasPrefix("? ")) }
-            let words = reason.hasPrefix("? ") ? String(reason.dropFirst(2)) : reason
-            #expect(failure.authorizationError.errorDescription?.contains(words) == true)
-            #expect(failure.authorizationError.errorDescription?.contains("sign in again") == true)
+        do throws(ChappieAuthError) {
+            _ = try await TokenClient(endpoints: Service.endpoints, issuer: issuer).refresh(Secret("rt_1"))
+            Issue.record("these are no tokens")
+        } catch {
+            let isUnknown = reason?.hasPrefix("? ") == true
+            let words = reason.map { isUnknown ? String($0.dropFirst(2)) : $0 }
+            #expect(error.issuerError?.endsTheGrant ?? false == (reason != nil && !isUnknown))
+            #expect(isUnknown ? error.issuerError?.isRefusal == true : true)
+            guard let words else { return #expect(error.issuerError?.isRefusal != true) }
+            let sentence = error.issuerError?.reason ?? ""
+            #expect(sentence.contains(words) && sentence.contains("sign in again"))
         }
     }
 

@@ -95,7 +95,7 @@ import Testing
         let it = SessionHarness(
             person(endingIn: -1), [Service.token: [.error(.unauthorized, "refresh_token_invalidated")]])
         let updates = it.session.stateUpdates
-        await #expect(throws: AuthorizationError.self) { try await it.stand.send() }
+        await #expect(throws: ChappieAuthError.self) { try await it.stand.send() }
         #expect(await updates.next { $0 == .reauthenticationRequired } != nil)
         #expect(it.session.accountInfo == nil)
         #expect(it.session.lastError?.requiresReauthentication == true)
@@ -105,7 +105,7 @@ import Testing
         let it = SessionHarness(
             seed, [Service.token: [.tokens(renewed)], Service.backend: [.refused, .refused, .ok]])
         let updates = it.session.stateUpdates
-        await #expect(throws: AuthorizationError.self) { try await it.stand.send() }
+        await #expect(throws: ChappieAuthError.self) { try await it.stand.send() }
         #expect(await updates.next { $0 == .reauthenticationRequired } != nil)
         #expect(it.session.lastError?.errorDescription?.contains("refused the sign-in") == true)
         #expect(it.stand.storedText?.contains("rt_seeded_2") == true)
@@ -124,7 +124,7 @@ import Testing
         _ = try await it.session.signIn { _ in }
         let updates = it.session.deviceLinkStateUpdates
         it.stand.clock.advance(by: .seconds(60))
-        await #expect(throws: AuthorizationError.self) { try await it.stand.send() }
+        await #expect(throws: ChappieAuthError.self) { try await it.stand.send() }
         #expect(await updates.next { $0 == .idle } != nil)
     }
 
@@ -136,7 +136,7 @@ import Testing
         #expect(it.stand.store[it.stand.slot] == nil, "the credential is not gone when signOut returns")
         #expect(it.session.state == .signedOut)
         #expect(it.session.accountInfo == nil)
-        await #expect(throws: AuthorizationError.missingCredential) { try await it.stand.send() }
+        await #expect(throws: ChappieAuthError.missingCredential) { try await it.stand.send() }
         await it.stand.service.waitForRequests(Service.revoke, count: 1)
         #expect(it.stand.service.count(Service.backend) == 0)
         let request = try #require(it.stand.service.requests(Service.revoke).first)
@@ -187,7 +187,7 @@ import Testing
         #expect(it.session.state == .signedOut)
         #expect(it.session.lastStoreError == .locked("l"))
         #expect(it.stand.service.count(Service.revoke) == 1)
-        await #expect(throws: AuthorizationError.missingCredential) { try await it.stand.send() }
+        await #expect(throws: ChappieAuthError.missingCredential) { try await it.stand.send() }
     }
 
     @Test func tokensThatComeAfterASignOutAreRevoked() async throws {
@@ -198,7 +198,7 @@ import Testing
         await gate.reached()
         try await it.session.signOutAndRevoke()
         gate.open()
-        await #expect(throws: AuthorizationError.missingCredential) { try await request.value }
+        await #expect(throws: ChappieAuthError.missingCredential) { try await request.value }
         await it.stand.service.waitForRequests(Service.revoke, count: 2)
         #expect(it.stand.service.requests(Service.revoke).last?.text.contains("rt_seeded_2") == true)
         #expect(it.stand.store[it.stand.slot] == nil)

@@ -395,7 +395,7 @@ import Testing
         #expect(it.stand.store[it.stand.slot] == nil)
         #expect(it.session.state == .signedOut)
         await it.stand.service.waitForRequests(Service.revoke, count: 1)
-        await #expect(throws: AuthorizationError.missingCredential) { try await it.stand.send() }
+        await #expect(throws: ChappieAuthError.missingCredential) { try await it.stand.send() }
     }
 
     @Test func aSessionThatIsLetGoStopsPolling() async throws {

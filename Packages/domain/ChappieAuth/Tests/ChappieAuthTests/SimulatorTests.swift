@@ -54,7 +54,7 @@ import Testing
         try await session.signOutAndRevoke()
         #expect(setting.simulator.receivedRequests.count { $0.target == "/oauth/revoke" } == 1)
         #expect(setting.store[manager.slot] == nil)
-        await #expect(throws: AuthorizationError.missingCredential) { try await setting.usage(manager) }
+        await #expect(throws: ChappieAuthError.missingCredential) { try await setting.usage(manager) }
         await setting.end()
     }
 

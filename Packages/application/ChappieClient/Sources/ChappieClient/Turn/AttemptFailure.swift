@@ -227,17 +227,14 @@ extension ChappieClientError {
         case let error as AttemptFailure: error.error
         case let error as ChappieTransportError: transportFailed(error)
         case let error as CredentialStoreError: credentialStoreFailed(error)
-        case AuthorizationError.missingCredential: missingCredential
-        case AuthorizationError.missingRefreshToken: missingRefreshToken
-        case AuthorizationError.missingAccountID: missingAccountID
-        case AuthorizationError.reauthenticationRequired(let reason): reauthenticationRequired(reason)
-        case AuthorizationError.store(let error): credentialStoreFailed(error)
-        case AuthorizationError.auth(let error): renewalFailed(error)
-        case AuthorizationError.foreignOrigin(let host):
-            transportFailed(
-                ChappieTransportError(
-                    .invalidURL, stage: .configuration, host: host,
-                    reason: "requests with a sign-in go to the configured backend only"))
+        case ChappieAuthError.missingCredential: missingCredential
+        case ChappieAuthError.missingRefreshToken: missingRefreshToken
+        case ChappieAuthError.missingAccountID: missingAccountID
+        case ChappieAuthError.reauthenticationRequired(let reason): reauthenticationRequired(reason)
+        case ChappieAuthError.credentialStoreUnavailable(let error): credentialStoreFailed(error)
+        // This is this machine's failure, and not the sign-in's.
+        case ChappieAuthError.secureRandomFailed: error
+        case let error as ChappieAuthError: renewalFailed(error)
         default: error
         }
     }

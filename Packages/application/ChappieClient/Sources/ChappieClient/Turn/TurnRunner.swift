@@ -120,19 +120,17 @@ struct TurnRunner: Sendable {
     ) async throws -> ChappieResponse {
         try await authorization.authorized { fields in
             turn.attemptBegan()
-            return try await attempt(Signature(fields: fields, origin: authorization.backendOrigin), &turn)
+            return try await attempt(Signature(fields: fields, authorization: authorization), &turn)
         }
     }
 
     /// Adds the header fields of the sign-in: the last of all middleware, so that no other sees them.
     private struct Signature: HTTPMiddleware {
         let fields: HTTPFields
-        let origin: Origin?
+        let authorization: Authorization
 
-        func signed(_ request: HTTPExchangeRequest) throws(AuthorizationError) -> HTTPExchangeRequest {
-            guard let wanted = Origin(request.url), wanted == origin else {
-                throw .foreignOrigin(request.url.host() ?? "")
-            }
+        func signed(_ request: HTTPExchangeRequest) throws(ChappieTransportError) -> HTTPExchangeRequest {
+            try authorization.check(request)
             var request = request
             for field in fields { request.headerFields[field.name] = field.value }
             return request

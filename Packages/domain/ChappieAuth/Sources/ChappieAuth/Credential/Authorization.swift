@@ -28,8 +28,13 @@ public struct Authorization: Sendable {
         self.program = program
     }
 
-    /// The only origin to which the header fields of ``authorized(_:)`` may be sent.
-    public var backendOrigin: Origin? { Origin(manager.endpoints.profile.backend) }
+    /// Stops a request that is not for the configured backend: nothing else gets the fields of ``authorized(_:)``.
+    public func check(_ request: HTTPExchangeRequest) throws(ChappieTransportError) {
+        if let origin = Origin(request.url), origin == Origin(manager.endpoints.profile.backend) { return }
+        throw ChappieTransportError(
+            .invalidURL, stage: .configuration, host: request.url.hostAndPort,
+            reason: "requests with a sign-in go to the configured backend only")
+    }
 
     /// Calls `attempt` with the header fields to add to a request for the backend, three times at most: with the
     /// present token, with a newer token from the store, and with a fresh token from the server.
@@ -37,8 +42,8 @@ public struct Authorization: Sendable {
     /// The fields are `authorization`, `chatgpt-account-id`, `X-OpenAI-Fedramp` if the account needs it, `originator`
     /// and `user-agent`.
     ///
-    /// - Throws: ``AuthorizationError``; the errors of `attempt`; `CancellationError`. A final 401 is
-    ///   ``AuthorizationError/reauthenticationRequired(_:)``. It leaves the stored credential alone, because the token
+    /// - Throws: ``ChappieAuthError``; the errors of `attempt`; `CancellationError`. A final 401 is
+    ///   ``ChappieAuthError/reauthenticationRequired(_:)``. It leaves the stored credential alone, because the token
     ///   endpoint still accepts it; the session reports it, too. The same error stops a request whose account has been
     ///   replaced by another one.
     public func authorized<Value: Sendable>(
@@ -60,7 +65,7 @@ public struct Authorization: Sendable {
                     let answer = IssuerAnswer(status: 401, headerFields: response.headerFields, body: body)
                     let reason = refusal(answer, access)
                     manager.backendAnswered(access, refusal: reason)
-                    throw AuthorizationError.reauthenticationRequired(reason)
+                    throw ChappieAuthError.reauthenticationRequired(reason)
                 }
                 access = try await manager.accessToken(.replacement(of: access.generation))
                 try checkAccount(account, access)
@@ -70,7 +75,7 @@ public struct Authorization: Sendable {
     }
 
     private func headerFields(for access: AccessToken) throws -> HTTPFields {
-        guard let accountID = access.credential.accountID else { throw AuthorizationError.missingAccountID }
+        guard let accountID = access.credential.accountID else { throw ChappieAuthError.missingAccountID }
         var fields: HTTPFields = [:]
         fields[.authorization] = "Bearer \(access.credential.accessToken.text)"
         fields[.chatGPTAccountID] = accountID
@@ -82,7 +87,7 @@ public struct Authorization: Sendable {
 
     private func checkAccount(_ wanted: ChappieAccountInfo?, _ access: AccessToken) throws {
         guard let wanted, !wanted.isSameAccount(as: access.account) else { return }
-        throw AuthorizationError.reauthenticationRequired(
+        throw ChappieAuthError.reauthenticationRequired(
             "Another account has signed in meanwhile. A request of the earlier account is not sent in its name.")
     }
 
@@ -96,15 +101,12 @@ public struct Authorization: Sendable {
 extension Authorization: HTTPMiddleware {
     /// Sends `request` with ``authorized(_:)``, if it is for the configured backend.
     ///
-    /// - Throws: The errors of ``authorized(_:)``; ``AuthorizationError/foreignOrigin(_:)``. No status but a final 401
-    ///   is an error.
+    /// - Throws: The errors of ``check(_:)`` and ``authorized(_:)``. No status but a final 401 is an error.
     public func intercept(
         _ request: HTTPExchangeRequest,
         next: @concurrent @Sendable (HTTPExchangeRequest) async throws -> HTTPExchangeResponse
     ) async throws -> HTTPExchangeResponse {
-        guard let origin = Origin(request.url), origin == backendOrigin else {
-            throw AuthorizationError.foreignOrigin(request.url.hostAndPort)
-        }
+        try check(request)
         return try await authorized { fields in
             var request = request
             for field in fields { request.headerFields[field.name] = field.value }

@@ -55,7 +55,7 @@ extension CredentialLifecycle {
         /// The backend's reason for refusing the token although it was fresh, as a sentence.
         var refusal: String?
         /// The token endpoint's refusal to renew these tokens. It is not asked again for a request.
-        var renewalRefusal: CredentialFailure?
+        var renewalRefusal: ChappieAuthError?
     }
 
     /// The content of the store, and the tombstone beside it.
@@ -102,7 +102,7 @@ extension CredentialLifecycle {
         case storePrepared(CredentialStoreError?)
         /// The credential has been saved or deleted, or the store failed.
         case storeChanged(CredentialStoreError?)
-        case tokensRefreshed(JobID, Result<TokenAnswer, CredentialFailure>)
+        case tokensRefreshed(JobID, Result<TokenAnswer, ChappieAuthError>)
         case revocationEnded
     }
 
@@ -118,7 +118,7 @@ extension CredentialLifecycle {
         case refresh(JobID, Secret, because: RenewalReason)
         /// In the background; ends in ``Input/revocationEnded``.
         case revoke(Credential)
-        case answer(Waiter, Result<Answer, CredentialFailure>)
+        case answer(Waiter, Result<Answer, ChappieAuthError>)
         /// Reports ``Input/patienceEnded(_:)`` after this time, unless the waiter gets its answer before.
         case startPatience(Waiter, Duration)
         /// Keeps the tombstone for other processes and later ones; `nil` removes it.

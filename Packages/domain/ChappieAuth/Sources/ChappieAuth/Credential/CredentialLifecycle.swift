@@ -25,9 +25,9 @@ struct CredentialLifecycle: Sendable {
         /// A credential is there.
         case held(Held)
         /// The server no longer accepted the credential. The next caller reads the store again.
-        case rejected(Credential, CredentialFailure)
+        case rejected(Credential, ChappieAuthError)
         /// The slot now belongs to another account, and no request may go out in its name.
-        case mismatched(CredentialFailure, earlier: Credential)
+        case mismatched(ChappieAuthError, earlier: Credential)
 
         var name: String {
             switch self {
@@ -82,11 +82,11 @@ struct CredentialLifecycle: Sendable {
             case checking
             case saving
             /// A renewal reads the store once more, because the server no longer accepts the refresh token.
-            case doubting(CredentialFailure)
-            case deleting(CredentialFailure?)
+            case doubting(ChappieAuthError)
+            case deleting(ChappieAuthError?)
             /// A sign-in that failed or was cancelled reads the store's present content.
-            case reviewing(CredentialFailure?)
-            case puttingBack(CredentialFailure?)
+            case reviewing(ChappieAuthError?)
+            case puttingBack(ChappieAuthError?)
         }
     }
 
@@ -191,7 +191,9 @@ struct CredentialLifecycle: Sendable {
         case .settlingAsked(let waiter):
             settling.append(waiter)
             // The process may end as soon as it has the answer, in the middle of a renewal that begins only then.
-            if case .renewal = job?.kind, case .locking = job?.step { endRenewal(.failure(.store(.cancelled))) }
+            if case .renewal = job?.kind, case .locking = job?.step {
+                endRenewal(.failure(.credentialStoreUnavailable(.cancelled)))
+            }
         case .lockAnswered(let id, let error): lockAnswered(id, error)
         case .storeRead(let result): storeRead(result)
         case .storePrepared(let error): storePrepared(error)
@@ -227,14 +229,14 @@ struct CredentialLifecycle: Sendable {
             case .absent(isMissed: false): .signedOut
             case .absent(isMissed: true): .reauthenticationRequired(.missingRefreshToken)
             case .held(let held):
-                if let failure = held.renewalRefusal {
-                    .reauthenticationRequired(failure.authError)
+                if let refusal = held.renewalRefusal {
+                    .reauthenticationRequired(refusal)
                 } else if let reason = held.refusal {
                     .reauthenticationRequired(.reauthenticationRequired(reason))
                 } else {
                     .signedIn(held.credential.info, expiresAt: held.credential.expiresAt)
                 }
-            case .rejected(_, let failure), .mismatched(let failure, _): .reauthenticationRequired(failure.authError)
+            case .rejected(_, let failure), .mismatched(let failure, _): .reauthenticationRequired(failure)
             }
         guard snapshot.status != status else { return }
         snapshot.status = status
@@ -247,7 +249,7 @@ struct CredentialLifecycle: Sendable {
         actions.append(.answer(waiter, .success(.credential(held, isNew: isNew(held)))))
     }
 
-    private mutating func refuse(_ waiter: Waiter, _ failure: CredentialFailure) {
+    private mutating func refuse(_ waiter: Waiter, _ failure: ChappieAuthError) {
         actions.append(.answer(waiter, .failure(failure)))
     }
 
@@ -335,7 +337,7 @@ struct CredentialLifecycle: Sendable {
             if error == nil { actions.append(.releaseLock(id)) }
             return
         }
-        if let error, case .renewal = job.kind { return endRenewal(.failure(.store(error))) }
+        if let error, case .renewal = job.kind { return endRenewal(.failure(.credentialStoreUnavailable(error))) }
         if error == nil { lock = (id, moment.elapsed) }
         firstStep()
     }
@@ -359,13 +361,13 @@ struct CredentialLifecycle: Sendable {
         actions.append(.save(credential, verified: verified))
     }
 
-    private mutating func delete(_ failure: CredentialFailure?) {
+    private mutating func delete(_ failure: ChappieAuthError?) {
         job?.step = .deleting(failure)
         actions.append(.delete)
     }
 
     /// Ends the job, with a result for the callers that wait for a credential.
-    private mutating func end(_ result: Result<Void, CredentialFailure>) {
+    private mutating func end(_ result: Result<Void, ChappieAuthError>) {
         job = nil
         let callers = callers
         self.callers = []
@@ -374,7 +376,7 @@ struct CredentialLifecycle: Sendable {
             case .success: serve(waiter, need == .reload ? .account : need)
             case .failure(.missingCredential) where need == .refresh:
                 if case .absent = phase { phase = .absent(isMissed: true) }
-                refuse(waiter, .rejected(.missingRefreshToken))
+                refuse(waiter, .missingRefreshToken)
             case .failure(let failure): refuse(waiter, failure)
             }
         }
@@ -403,14 +405,14 @@ struct CredentialLifecycle: Sendable {
         // out.
         case (.renewal, .deleting(let failure?)): endRenewal(.failure(failure))
         case (.renewal, _):
-            if let error { return endRenewal(.failure(.store(error))) }
+            if let error { return endRenewal(.failure(.credentialStoreUnavailable(error))) }
             changeHeld { $0.replaces = nil }
             endRenewal(.success(()))
         case (.signOut, _): deletedForSignOut(error)
         case (.signIn, .puttingBack(let failure)): failSignIn(failure)
         case (.signIn, _):
             if error != nil || isOver(signIns[0]) {
-                read(.reviewing(error.map(CredentialFailure.store)))
+                read(.reviewing(error.map(ChappieAuthError.credentialStoreUnavailable)))
             } else {
                 adopt()
             }
@@ -433,7 +435,7 @@ struct CredentialLifecycle: Sendable {
             default: break
             }
             phase = .unavailable(error)
-            return end(.failure(.store(error)))
+            return end(.failure(.credentialStoreUnavailable(error)))
         case .success(let value): stored = value
         }
         if let tombstone = stored.tombstone {
@@ -494,7 +496,11 @@ struct CredentialLifecycle: Sendable {
         guard let held else { return endRenewal(.failure(.missingCredential)) }
         switch stored {
         case .failure(let error):
-            if case .checking = step { save(held.credential) } else { endRenewal(.failure(.store(error))) }
+            if case .checking = step {
+                save(held.credential)
+            } else {
+                endRenewal(.failure(.credentialStoreUnavailable(error)))
+            }
         // A save that was abandoned may have been carried out anyway.
         case .success(let stored?) where stored.hasSameTokens(as: held.credential):
             changeHeld { $0.replaces = nil }
@@ -521,9 +527,9 @@ struct CredentialLifecycle: Sendable {
         return false
     }
 
-    private mutating func mismatch(_ held: Held) -> CredentialFailure {
+    private mutating func mismatch(_ held: Held) -> ChappieAuthError {
         let reason = "The stored sign-in now belongs to another account. Please sign in again to continue here."
-        let failure = CredentialFailure.rejected(.reauthenticationRequired(reason))
+        let failure = ChappieAuthError.reauthenticationRequired(reason)
         phase = .mismatched(failure, earlier: held.credential)
         return failure
     }
@@ -545,7 +551,7 @@ struct CredentialLifecycle: Sendable {
             }
         if isEnough { return endRenewal(.success(())) }
         guard held.credential.refreshToken != nil else {
-            return doubted(.rejected(.missingRefreshToken), held.credential)
+            return doubted(.missingRefreshToken, held.credential)
         }
         job?.step = .preparing
         actions.append(.prepareToSave)
@@ -557,7 +563,7 @@ struct CredentialLifecycle: Sendable {
             return endRenewal(.failure(.missingCredential))
         }
         // Without a store, the answer and the refresh token would be lost with this process.
-        if let error { return endRenewal(.failure(.store(error))) }
+        if let error { return endRenewal(.failure(.credentialStoreUnavailable(error))) }
         let reason: RenewalReason =
             switch renewal.need {
             case .account, .token, .reload: held.credential.freshness(at: moment.now) == .expired ? .ended : .due
@@ -569,7 +575,7 @@ struct CredentialLifecycle: Sendable {
         actions.append(.refresh(id, refreshToken, because: reason))
     }
 
-    private mutating func tokensRefreshed(_ id: JobID, _ result: Result<TokenAnswer, CredentialFailure>) {
+    private mutating func tokensRefreshed(_ id: JobID, _ result: Result<TokenAnswer, ChappieAuthError>) {
         guard let held, job?.id == id else {
             // The user signed out while the server was asked.
             if let credential = lateTokens.removeValue(forKey: id), case .success(let answer) = result {
@@ -585,17 +591,20 @@ struct CredentialLifecycle: Sendable {
             // another process may have signed out or in without it, the store is read first.
             let isLockOld = lock.map { moment.elapsed - $0.since > Self.changeLockPatience - .seconds(1) } ?? false
             if isLockOld { read(.checking) } else { save(new) }
-        case .failure(let failure) where failure.mayPass: endRenewal(.failure(failure))
-        case .failure(.refused(let error)):
-            changeHeld { $0.renewalRefusal = .refused(error) }
-            endRenewal(.failure(.refused(error)))
-        case .failure(let failure): read(.doubting(failure))
+        case .failure(let failure):
+            guard let issuerError = failure.issuerError else { return endRenewal(.failure(failure)) }
+            if issuerError.endsTheGrant { return read(.doubting(failure)) }
+            guard issuerError.isRefusal else { return endRenewal(.failure(failure)) }
+            // The refusal is in words that are not known here: the refresh token may be good again later.
+            let refusal = ChappieAuthError.reauthenticationRequired(issuerError.reason)
+            changeHeld { $0.renewalRefusal = refusal }
+            endRenewal(.failure(refusal))
         }
     }
 
     /// Discards a credential that the server no longer accepts, unless the store has a newer one: then another process
     /// was faster, and its credential is used.
-    private mutating func doubted(_ failure: CredentialFailure, _ stored: Credential?) {
+    private mutating func doubted(_ failure: ChappieAuthError, _ stored: Credential?) {
         guard let held else { return endRenewal(.failure(.missingCredential)) }
         if let stored, stored.refreshToken != held.credential.refreshToken {
             if take(stored, insteadOf: held) { endRenewal(.success(())) }
@@ -605,18 +614,17 @@ struct CredentialLifecycle: Sendable {
         if stored != nil { delete(failure) } else { endRenewal(.failure(failure)) }
     }
 
-    private mutating func endRenewal(_ result: Result<Void, CredentialFailure>) {
+    private mutating func endRenewal(_ result: Result<Void, ChappieAuthError>) {
         guard let renewal else { return }
         self.renewal = nil
-        var passing: CredentialFailure?
-        if case .failure(let failure) = result, failure.leavesTokens { passing = failure }
+        // After a failure that has ended the sign-in, no credential is held.
         let pause = moment.elapsed + Self.earlyRefreshRetry
-        if passing != nil { changeHeld { $0.earlyRefreshPause = pause } }
+        if case .failure = result { changeHeld { $0.earlyRefreshPause = pause } }
         for (waiter, isEarly) in renewal.waiters {
             switch result {
             case .success: serve(waiter, .account)
             // Only while the token is still the same: a new token must not be used before it has been saved.
-            case .failure where isEarly && passing != nil && held?.generation == renewal.generation:
+            case .failure where isEarly && held?.generation == renewal.generation:
                 serve(waiter, .account)
             case .failure(let failure): refuse(waiter, failure)
             }
@@ -713,7 +721,9 @@ struct CredentialLifecycle: Sendable {
     private func isOver(_ signIn: SignIn) -> Bool { signIn.isCancelled || signIn.signOuts != snapshot.signOuts }
 
     private mutating func readForSignIn(_ result: Result<Stored, CredentialStoreError>) {
-        if case .failure(let error) = result, case .foreign = error { return failSignIn(.store(error)) }
+        if case .failure(let error) = result, case .foreign = error {
+            return failSignIn(.credentialStoreUnavailable(error))
+        }
         if isOver(signIns[0]) { return failSignIn(nil) }
         if let stored = try? result.get(), let previous = stored.credential,
             let tombstone = signOut?.tombstone ?? stored.tombstone
@@ -746,7 +756,7 @@ struct CredentialLifecycle: Sendable {
 
     /// Restores the store's content after a save that failed or was overtaken. A content that could not be read before
     /// stays, and so does a credential that another process has stored since.
-    private mutating func putBack(_ failure: CredentialFailure?, now: Credential?) {
+    private mutating func putBack(_ failure: ChappieAuthError?, now: Credential?) {
         let signIn = signIns[0]
         // A sign-out that is still to be carried out decides about this credential.
         if let now, !now.hasSameTokens(as: signIn.credential) { return failSignIn(failure) }
@@ -760,10 +770,10 @@ struct CredentialLifecycle: Sendable {
     }
 
     /// - Parameter failure: `nil` if the sign-in was cancelled, or overtaken by a sign-out.
-    private mutating func failSignIn(_ failure: CredentialFailure?) {
+    private mutating func failSignIn(_ failure: ChappieAuthError?) {
         let signIn = signIns.removeFirst()
         if !signIn.isImport { revoke(signIn.credential) }
-        refuse(signIn.waiter, failure ?? .cancelled)
+        refuse(signIn.waiter, failure ?? .cancelledSignIn)
         job = nil
     }
 }

@@ -95,35 +95,35 @@ public final class CredentialManager: Sendable {
 
     /// The account that is signed in, if any. Reads the store at the first call, never the network.
     ///
-    /// - Throws: ``AuthorizationError/store(_:)``, ``AuthorizationError/reauthenticationRequired(_:)``;
-    ///   `CancellationError`. An empty slot is not an error.
+    /// - Throws: ``ChappieAuthError``: `credentialStoreUnavailable`, `reauthenticationRequired`; `CancellationError`. An
+    ///   empty slot is not an error.
     public func accountInfo() async throws -> ChappieAccountInfo? {
         do {
             return try await accessToken(.account).account
-        } catch AuthorizationError.missingCredential {
+        } catch ChappieAuthError.missingCredential {
             return nil
         }
     }
 
     /// The present token for requests.
     ///
-    /// - Throws: ``AuthorizationError``; `CancellationError`.
+    /// - Throws: ``ChappieAuthError``; `CancellationError`.
     func accessToken(_ need: CredentialLifecycle.Need) async throws -> AccessToken {
         do {
             return try await ask(need)
-        } catch let failure as CredentialFailure {
-            throw failure.authorizationError
+        } catch let error as ChappieAuthError {
+            throw error.ofRequest
         }
     }
 
-    /// The same with the internal error, for callers whose public error is another one.
+    /// The same for the session, which shows the token endpoint's own error.
     ///
-    /// - Throws: ``CredentialFailure``; `CancellationError`: a cancelled caller stops waiting, and the work continues.
+    /// - Throws: ``ChappieAuthError``; `CancellationError`: a cancelled caller stops waiting, and the work continues.
     @discardableResult
     func ask(_ need: CredentialLifecycle.Need) async throws -> AccessToken {
         await lookForChanges()
         let answer = try await answer { .asked(need, $0) }
-        guard case .credential(let held, let isNew) = answer else { throw CredentialFailure.missingCredential }
+        guard case .credential(let held, let isNew) = answer else { throw ChappieAuthError.missingCredential }
         return AccessToken(credential: held.credential, generation: held.generation, isNew: isNew)
     }
 
@@ -159,21 +159,23 @@ public final class CredentialManager: Sendable {
     // MARK: Signing in and out
 
     /// Asks the store whether it can save a credential, before the user has to do anything.
-    func prepareToSave() async throws(CredentialFailure) {
+    func prepareToSave() async throws(ChappieAuthError) {
         do {
             try await store.prepareToSave(in: slot)
         } catch {
-            throw .store(error)
+            throw .credentialStoreUnavailable(error)
         }
         // A credential of another service would not be replaced at the end either.
-        if case .unavailable(.foreign(let detail)) = status.value.status { throw .store(.foreign(detail)) }
+        if case .unavailable(.foreign(let detail)) = status.value.status {
+            throw .credentialStoreUnavailable(.foreign(detail))
+        }
     }
 
     /// Takes a newly granted credential into use after it has been saved, read back and compared. If a step fails, the
     /// earlier credential stays. If none fails, it is revoked.
     ///
     /// - Parameter after: The number of sign-outs when the sign-in began; a later sign-out wins. `nil` for an import.
-    /// - Throws: ``CredentialFailure``; `CancellationError` if the task was cancelled.
+    /// - Throws: ``ChappieAuthError``; `CancellationError` if the task was cancelled.
     func adopt(_ credential: Credential, after signOuts: Int?) async throws {
         let (waiter, promise) = newWaiter()
         report(.signInCompleted(credential, after: signOuts, waiter))
@@ -195,7 +197,7 @@ public final class CredentialManager: Sendable {
     private func signOut(revoking: Bool) async throws(CredentialStoreError) {
         do {
             try await beginSignOut(revoking: revoking).finish()
-        } catch CredentialFailure.store(let error) {
+        } catch ChappieAuthError.credentialStoreUnavailable(let error) {
             throw error
         } catch {}
     }
@@ -208,7 +210,7 @@ public final class CredentialManager: Sendable {
         let snapshot = status.value
         Task.detached { [self] in
             guard case .signedOut(let error, let credentials) = try? await stored.value() else { return }
-            var failure: (any Error)? = error.map(CredentialFailure.store)
+            var failure: (any Error)? = error.map(ChappieAuthError.credentialStoreUnavailable)
             for credential in credentials {
                 do {
                     try await tokens.revoke(credential)
@@ -229,8 +231,8 @@ public final class CredentialManager: Sendable {
         fileprivate let stored: Promise<CredentialLifecycle.Answer>
         fileprivate let revoked: Promise<Void>
 
-        /// - Throws: ``CredentialFailure/store(_:)`` if the credential could not be deleted (the server is asked to
-        ///   revoke it anyway); ``ChappieAuthError`` if only the server failed.
+        /// - Throws: ``ChappieAuthError``: `credentialStoreUnavailable` if the credential could not be deleted (the server
+        ///   is asked to revoke it anyway), another one if only the server failed.
         func finish() async throws {
             // The store's part can't be cancelled, because the caller may report "signed out" next.
             _ = await uncancelled { [stored] in try? await stored.value() }
@@ -256,7 +258,7 @@ public final class CredentialManager: Sendable {
     /// when it is used a second time. The caller must warn the user, keep the document secret, and stop using the
     /// original.
     ///
-    /// - Throws: ``AuthorizationError``; `CancellationError`.
+    /// - Throws: ``ChappieAuthError``; `CancellationError`.
     @_spi(ChappieInternals) public func exportCredential() async throws -> Secret {
         try await accessToken(.export).credential.serialized()
     }
@@ -278,7 +280,7 @@ public final class CredentialManager: Sendable {
         let work = Task { try await adopt(credential, after: nil) }
         do {
             try await work.value
-        } catch CredentialFailure.store(let error) {
+        } catch ChappieAuthError.credentialStoreUnavailable(let error) {
             throw error
         } catch {
             throw .failed("the import did not succeed")
@@ -387,11 +389,12 @@ public final class CredentialManager: Sendable {
             let logger = logger.withLock { $0 }
             logger?.debug("Renewing the tokens", metadata: ["reason": "\(reason.rawValue)"])
             start { [self] in
-                let result = await tokens.refresh(refreshToken)
-                if case .failure(let failure) = result {
-                    logger?.warning("The tokens were not renewed", metadata: ["reason": "\(failure.logWords)"])
+                do throws(ChappieAuthError) {
+                    return .tokensRefreshed(job, .success(try await tokens.refresh(refreshToken)))
+                } catch {
+                    logger?.warning("The tokens were not renewed", metadata: ["reason": "\(error.logWords)"])
+                    return .tokensRefreshed(job, .failure(error))
                 }
-                return .tokensRefreshed(job, result)
             }
         case .revoke(let credential):
             start { [self] in

@@ -88,8 +88,9 @@ struct DeviceAuthorization: ~Copyable {
     }
 
     /// Takes a failure to receive an answer.
-    mutating func failedToReceive(_ failure: IssuerClient.Failure, elapsed: Duration) -> Step {
-        failure.isTransient ? failed(failure.error, elapsed: elapsed) : .failed(failure.error)
+    mutating func failedToReceive(_ reason: any Error, elapsed: Duration) -> Step {
+        let mayPass = (reason as? ChappieTransportError)?.mayPass == true
+        return mayPass ? failed(ChappieAuthError(reason), elapsed: elapsed) : .failed(ChappieAuthError(reason))
     }
 
     private mutating func receivedSuccess(_ answer: IssuerAnswer, elapsed: Duration) -> Step {
@@ -193,7 +194,7 @@ extension IssuerClient {
         do {
             answer = try await send(DeviceAuthorization.codeRequest(endpoints))
         } catch {
-            throw error.error
+            throw ChappieAuthError(error)
         }
         var authorization = try DeviceAuthorization(endpoints, answer, now: clock.now, elapsed: clock.elapsed)
         guard !Task.isCancelled else { throw .cancelledSignIn }
@@ -202,14 +203,16 @@ extension IssuerClient {
         if authorization.firstWait > .zero { try await sleep(for: authorization.firstWait) }
         while true {
             let request = authorization.request
-            async let poll = result(of: request)
+            async let poll = send(request)
             if isFirst { await onPolling(authorization.code) }
             isFirst = false
-            let step =
-                switch await poll {
-                case .success(let answer): authorization.receivedAnswer(answer, elapsed: clock.elapsed)
-                case .failure(let failure): authorization.failedToReceive(failure, elapsed: clock.elapsed)
-                }
+            let step: DeviceAuthorization.Step
+            do {
+                let answer = try await poll
+                step = authorization.receivedAnswer(answer, elapsed: clock.elapsed)
+            } catch {
+                step = authorization.failedToReceive(error, elapsed: clock.elapsed)
+            }
             guard !Task.isCancelled else { throw .cancelledSignIn }
             switch step {
             case .approved(let code): return code

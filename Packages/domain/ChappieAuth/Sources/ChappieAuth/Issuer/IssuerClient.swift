@@ -6,42 +6,16 @@ struct IssuerClient: Sendable {
     let transport: any HTTPTransport
     let clock: any ChappieClock
 
-    /// The reason why an answer is missing.
-    struct Failure: Error, Sendable {
-        let error: ChappieAuthError
-        /// Whether the same request may succeed soon.
-        let isTransient: Bool
-
-        init(_ reason: any Error) {
-            var isTransient = false
-            switch reason {
-            case is CancellationError: error = .cancelledSignIn
-            case let reason as ChappieTransportError:
-                isTransient =
-                    [.unknownHost, .connectFailed, .timedOut, .connectionLost].contains(reason.code)
-                    || reason.code == .proxyFailed && reason.stage == .connect
-                // The user has to fix a certificate or a proxy first, so the message includes the advice.
-                let needsAdvice = !isTransient || reason.code == .proxyFailed
-                let words = [reason.errorDescription, needsAdvice ? reason.recoverySuggestion : nil]
-                error = .networkFailure(words.compactMap(\.self).joined(separator: " "))
-            // A transport should not throw this. Only the type of the error is safe to show.
-            default: error = .unknown("The network layer failed in an unexpected way (\(type(of: reason))).")
-            }
-            self.isTransient = isTransient
-        }
-    }
-
-    /// Sends `request`. It may take `limit` from start to end; `nil` leaves that to the transport's deadlines.
-    func send(_ request: HTTPExchangeRequest, within limit: Duration? = nil) async throws(Failure) -> IssuerAnswer {
-        do {
-            guard let limit else { return try await exchange(request) }
-            let late = ChappieTransportError(
-                .timedOut, stage: .responseHead, host: request.url.hostAndPort,
-                reason: "no whole answer within \(limit.words)")
-            return try await withDeadline(limit, clock: clock, late: late) { try await exchange(request) }
-        } catch {
-            throw Failure(error)
-        }
+    /// Sends `request` and returns the answer, whatever its status. It may take `limit` from start to end; `nil` leaves
+    /// that to the transport's deadlines.
+    ///
+    /// - Throws: The transport's errors; ``ChappieAuthError/init(_:)`` has the words for the user.
+    func send(_ request: HTTPExchangeRequest, within limit: Duration? = nil) async throws -> IssuerAnswer {
+        guard let limit else { return try await exchange(request) }
+        let late = ChappieTransportError(
+            .timedOut, stage: .responseHead, host: request.url.hostAndPort,
+            reason: "no whole answer within \(limit.words)")
+        return try await withDeadline(limit, clock: clock, late: late) { try await exchange(request) }
     }
 
     /// The same, but every answer except a success is an error.
@@ -54,7 +28,7 @@ struct IssuerClient: Sendable {
         do {
             answer = try await send(request, within: limit)
         } catch {
-            throw error.error
+            throw ChappieAuthError(error)
         }
         guard answer.isSuccess else { throw answer.authError(host: request.url.hostAndPort, secrets: secrets) }
         return answer
@@ -68,34 +42,22 @@ struct IssuerClient: Sendable {
     func successOfTwo(
         _ request: HTTPExchangeRequest, secrets: [Secret], within limit: Duration
     ) async throws(ChappieAuthError) -> IssuerAnswer {
-        let host = request.url.hostAndPort
         let first: ChappieAuthError
-        switch await result(of: request, within: limit) {
-        case .success(let answer) where answer.isSuccess: return answer
-        case .success(let answer):
-            first = answer.authError(host: host, secrets: secrets)
-            guard [502, 503, 504].contains(answer.status) else { throw first }
-        case .failure(let failure):
-            first = failure.error
-            guard failure.isTransient else { throw first }
-        }
-        switch await result(of: request, within: limit) {
-        case .success(let answer) where answer.isSuccess: return answer
-        case .success(let answer):
-            throw answer.issuerError(secrets: secrets).isPermanent
-                ? first : answer.authError(host: host, secrets: secrets)
-        case .failure(let failure): throw failure.error
-        }
-    }
-
-    /// The answer, whatever its status, or the failure.
-    func result(
-        of request: HTTPExchangeRequest, within limit: Duration? = nil
-    ) async -> Result<IssuerAnswer, Failure> {
+        let mayPass: Bool
         do {
-            return .success(try await send(request, within: limit))
+            let answer = try await send(request, within: limit)
+            if answer.isSuccess { return answer }
+            first = answer.authError(host: request.url.hostAndPort, secrets: secrets)
+            mayPass = [502, 503, 504].contains(answer.status)
         } catch {
-            return .failure(error)
+            first = ChappieAuthError(error)
+            mayPass = (error as? ChappieTransportError)?.mayPass == true
+        }
+        guard mayPass else { throw first }
+        do throws(ChappieAuthError) {
+            return try await success(request, secrets: secrets, within: limit)
+        } catch {
+            throw error.requiresReauthentication ? first : error
         }
     }
 
@@ -103,6 +65,30 @@ struct IssuerClient: Sendable {
         let response = try await transport.send(request)
         let body = try await response.body.collect(upTo: IssuerAnswer.maximumSize, host: request.url.hostAndPort)
         return IssuerAnswer(status: response.status.code, headerFields: response.headerFields, body: body)
+    }
+}
+
+extension ChappieAuthError {
+    /// The reason why there is no answer.
+    init(_ reason: any Error) {
+        switch reason {
+        case is CancellationError: self = .cancelledSignIn
+        case let reason as ChappieTransportError:
+            // The user has to fix a certificate or a proxy first, so the message includes the advice.
+            let needsAdvice = !reason.mayPass || reason.code == .proxyFailed
+            let words = [reason.errorDescription, needsAdvice ? reason.recoverySuggestion : nil]
+            self = .networkFailure(words.compactMap(\.self).joined(separator: " "))
+        // A transport should not throw this. Only the type of the error is safe to show.
+        default: self = .unknown("The network layer failed in an unexpected way (\(type(of: reason))).")
+        }
+    }
+}
+
+extension ChappieTransportError {
+    /// Whether the same request to the issuer may succeed soon.
+    var mayPass: Bool {
+        [.unknownHost, .connectFailed, .timedOut, .connectionLost].contains(code)
+            || code == .proxyFailed && stage == .connect
     }
 }
 

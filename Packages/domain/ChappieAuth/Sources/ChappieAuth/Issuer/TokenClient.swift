@@ -35,22 +35,14 @@ struct TokenClient: Sendable {
     }
 
     /// Renews the tokens (RFC 6749, 6, in JSON, without a scope), in one attempt: a refresh token that is used a second
-    /// time ends the whole sign-in. The failure is `rejected` if the server no longer accepts the refresh token, and
-    /// `refused` if it refuses in words that are not known here; every other failure may pass.
-    func refresh(_ refreshToken: Secret) async -> Result<TokenAnswer, CredentialFailure> {
+    /// time ends the whole sign-in.
+    func refresh(_ refreshToken: Secret) async throws(ChappieAuthError) -> TokenAnswer {
         let body: ChappieJSON = [
             "client_id": .string(clientID), "grant_type": "refresh_token", "refresh_token": .string(refreshToken.text),
         ]
         let request = HTTPExchangeRequest.json(body, to: endpoints.profile.tokenURL, as: endpoints.registration)
-        do throws(ChappieAuthError) {
-            let answer = try await issuer.success(request, secrets: [refreshToken], within: Self.tokenDeadline)
-            return .success(try TokenAnswer(answer))
-        } catch {
-            guard case .tokenExchangeFailed(let statusCode, let body) = error else { return .failure(.soft(error)) }
-            let reason = IssuerError(status: statusCode, body: body)
-            if reason.endsTheGrant { return .failure(.rejected(error)) }
-            return .failure(reason.isRefusal ? .refused(.reauthenticationRequired(reason.reason)) : .soft(error))
-        }
+        return try TokenAnswer(
+            try await issuer.success(request, secrets: [refreshToken], within: Self.tokenDeadline))
     }
 
     /// Ends the sign-in at the server (RFC 7009, 2.1, in JSON). Revokes the refresh token or, if it is missing, the

@@ -1,3 +1,5 @@
+public import ChappieCore
+
 /// Lets one process at a time change a slot's credential.
 ///
 /// A refresh token works once: if two processes refresh at the same time, the sign-in is lost. The holder of the lock
@@ -47,6 +49,30 @@ extension CredentialLock {
 
     /// Returns `nil`.
     public func changeMark(for slot: CredentialSlot) -> [UInt8]? { nil }
+}
+
+extension ChappieClock {
+    /// Asks every few milliseconds whether a lock has become this process's, `limit` after `start` for the last time.
+    ///
+    /// A loop can be interrupted at any time, which a wait in the system can't.
+    ///
+    /// - Parameter start: In ``ChappieClock/elapsed`` time.
+    /// - Throws: ``CredentialStoreError/busy(_:)``; ``CredentialStoreError/cancelled``; the errors of `isTaken`.
+    @_spi(ChappieInternals)
+    public func waitForLock(
+        _ limit: Duration, since start: Duration, _ isTaken: () async throws(CredentialStoreError) -> Bool
+    ) async throws(CredentialStoreError) {
+        var pause = Duration.milliseconds(5)
+        while try await !isTaken() {
+            guard elapsed < start + limit else { throw .busy(limit) }
+            do {
+                try await sleep(for: pause)
+            } catch {
+                throw .cancelled
+            }
+            pause = min(pause * 2, .milliseconds(50))
+        }
+    }
 }
 
 /// A lock that is held until this object is released.

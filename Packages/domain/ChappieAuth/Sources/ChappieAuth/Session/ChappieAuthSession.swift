@@ -274,11 +274,7 @@ extension ChappieAuthSession {
 
     private func failed(_ error: any Error, _ attempt: Attempt) {
         guard self.attempt === attempt else { return }
-        if error is CancellationError || error as? ChappieAuthError == .cancelledSignIn
-            || error as? CredentialFailure == .cancelled
-        {
-            return cancelSignIn()
-        }
+        if error is CancellationError || error as? ChappieAuthError == .cancelledSignIn { return cancelSignIn() }
         self.attempt = nil
         let error = note(error)
         deviceLinkState = error == .expiredDeviceCode ? .expired : .failed(error)
@@ -307,8 +303,8 @@ extension ChappieAuthSession {
         Task { [weak self] in
             do {
                 try await signOut.finish()
-            } catch CredentialFailure.store(let error) {
-                _ = self?.note(CredentialFailure.store(error))
+            } catch ChappieAuthError.credentialStoreUnavailable(let error) {
+                _ = self?.note(ChappieAuthError.credentialStoreUnavailable(error))
             } catch {
                 // The server could not be reached. This is best effort, and the user can do nothing about it.
             }
@@ -342,8 +338,10 @@ extension ChappieAuthSession {
             try await manager.ask(.refresh)
             lastError = nil
             lastStoreError = nil
-        } catch let failure as CredentialFailure {
-            throw note(failure)
+        } catch ChappieAuthError.missingCredential {
+            throw note(ChappieAuthError.missingRefreshToken)
+        } catch let error as ChappieAuthError {
+            throw note(error)
         }
     }
 
@@ -370,15 +368,9 @@ extension ChappieAuthSession {
 
     /// Remembers the failure as a public error.
     private func note(_ error: any Error) -> ChappieAuthError {
-        let authError: ChappieAuthError
-        lastStoreError = nil
-        switch error {
-        case let failure as CredentialFailure:
-            authError = failure.authError
-            if case .store(let storeError) = failure { lastStoreError = storeError }
-        case let error as ChappieAuthError: authError = error
-        default: authError = .unknown("Signing in failed in an unexpected way (\(type(of: error))).")
-        }
+        let authError =
+            error as? ChappieAuthError ?? .unknown("Signing in failed in an unexpected way (\(type(of: error))).")
+        lastStoreError = if case .credentialStoreUnavailable(let storeError) = authError { storeError } else { nil }
         lastError = authError
         return authError
     }
@@ -420,7 +412,7 @@ extension ChappieAuthSession {
         case .unavailable(let error):
             credentialState = .failed(error.errorDescription ?? "The credential store failed.")
             accountInfo = nil
-            _ = note(CredentialFailure.store(error))
+            _ = note(ChappieAuthError.credentialStoreUnavailable(error))
         }
         if attempt == nil { state = credentialState }
     }
