@@ -126,59 +126,6 @@ extension CredentialLifecycle {
     }
 }
 
-/// A sign-out that outlives the process, because the store did not carry it out in time.
-struct Tombstone: Sendable {
-    /// The time when the user signed out, by the wall clock.
-    let at: Date
-    /// Whether the credential is to be revoked at the server; `false` if another machine uses it after an export.
-    let revokes: Bool
-    /// The accounts that were signed out; empty if the store could not be read either.
-    private(set) var accounts: [ChappieAccountInfo] = []
-
-    init(at: Date, revokes: Bool, _ credentials: [Credential]) {
-        self.at = at
-        self.revokes = revokes
-        for credential in credentials { add(credential) }
-    }
-
-    mutating func add(_ credential: Credential) {
-        accounts.append(ChappieAccountInfo(userID: credential.info.userID, accountID: credential.info.accountID))
-    }
-
-    /// Whether `stored` is the credential that the user signed out of, and not a later sign-in.
-    func means(_ stored: Credential) -> Bool {
-        guard accounts.isEmpty else { return accounts.contains { $0.isSameAccount(as: stored.info) } }
-        return stored.lastRefresh.map { $0 <= at } ?? true
-    }
-
-    /// `nil` if the document is not a tombstone; it then has no effect.
-    init?(serialized document: [UInt8]) {
-        guard let json = try? ChappieJSON(parsing: document),
-            let at = json["signed_out_at"]?.string.flatMap(HTTPDate.rfc3339)
-        else { return nil }
-        self.at = at
-        revokes = json["revokes"]?.bool ?? true
-        accounts = (json["accounts"]?.array ?? []).map {
-            ChappieAccountInfo(userID: $0["user_id"]?.string, accountID: $0["account_id"]?.string)
-        }
-    }
-
-    func serialized() -> [UInt8] {
-        let accounts = accounts.map { account -> ChappieJSON in
-            var members = ChappieJSONObject()
-            members["account_id"] = account.accountID.map { .string($0) }
-            members["user_id"] = account.userID.map { .string($0) }
-            return .object(members)
-        }
-        // Rounded up to the next second: a sign-in in the same second counts as earlier.
-        let at = at.addingTimeInterval(1).ISO8601Format()
-        let members: [(String, ChappieJSON)] = [
-            ("signed_out_at", .string(at)), ("revokes", .bool(revokes)), ("accounts", .array(accounts)),
-        ]
-        return ChappieJSON.object(ChappieJSONObject(members)).serializedBytes()
-    }
-}
-
 /// The state of the slot's credential, which the manager publishes to every watcher.
 struct CredentialSnapshot: Sendable, Equatable {
     enum Status: Sendable, Hashable {

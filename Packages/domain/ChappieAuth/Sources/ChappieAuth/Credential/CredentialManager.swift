@@ -20,22 +20,13 @@ public final class CredentialManager: Sendable {
     private let lock: any CredentialLock
     private let logger: Mutex<Logger?>
     private let state = Mutex(State())
-    /// Reads and writes the lock's notes and marks, on a disk that may not answer.
-    private let notes = StoreWorker(label: "chappie.credential-notes")
-    /// The limit for these.
-    private static let noteDeadline = Duration.seconds(10)
-    /// The tombstone that the lock could not keep. The mutex is held while a tombstone is written, removed or read.
-    private let unkeptTombstone = Mutex<Tombstone?>(nil)
+    private let notes: CredentialNotes
 
     private struct State {
         var lifecycle = CredentialLifecycle()
         var lastWaiter = 0
         var waiting: [Int: (promise: Promise<CredentialLifecycle.Answer>, timer: Task<Void, Never>?)] = [:]
         var holds: [Int: CredentialLockHold] = [:]
-        /// The last change of the tombstone that has not been carried out.
-        var tombstoneChange: Tombstone??
-        /// The lock's mark when the store was last read or changed here.
-        var changeMark: [UInt8]?
     }
 
     /// - Parameters:
@@ -58,6 +49,7 @@ public final class CredentialManager: Sendable {
             issuer: endpoints.credentialIssuer)
         self.store = store
         self.lock = lock
+        notes = CredentialNotes(of: self.slot, beside: lock)
         self.logger = Mutex(logger)
         self.endpoints = endpoints
         self.clock = clock
@@ -95,8 +87,8 @@ public final class CredentialManager: Sendable {
 
     /// The account that is signed in, if any. Reads the store at the first call, never the network.
     ///
-    /// - Throws: ``ChappieAuthError``: `credentialStoreUnavailable`, `reauthenticationRequired`; `CancellationError`. An
-    ///   empty slot is not an error.
+    /// - Throws: ``ChappieAuthError``: `credentialStoreUnavailable`, `reauthenticationRequired`; `CancellationError`.
+    ///   An empty slot is not an error.
     public func accountInfo() async throws -> ChappieAccountInfo? {
         do {
             return try await accessToken(.account).account
@@ -133,22 +125,7 @@ public final class CredentialManager: Sendable {
         case .unknown, .signedOut, .unavailable: return  // The store is read anyway.
         case .signedIn, .reauthenticationRequired: break
         }
-        guard
-            let mark = try? await notes.perform(within: .seconds(1), { [lock, slot] _ in lock.changeMark(for: slot) }),
-            mark != state.withLock(\.changeMark)
-        else { return }
-        report(.storeMayHaveChanged)
-    }
-
-    /// Lets the other processes know of a change here.
-    private func announceChange() {
-        guard let mark = lock.announceChange(of: slot) else { return }
-        state.withLock { $0.changeMark = mark }
-    }
-
-    /// The same on a thread that may block. A disk that does not answer costs the others their notice, and nothing else.
-    private func announceChangeInTime() async {
-        try? await notes.perform(within: Self.noteDeadline) { [self] _ in announceChange() }
+        if await notes.showAChange() { report(.storeMayHaveChanged) }
     }
 
     /// The backend accepted the token, or refused it although it was fresh.
@@ -245,7 +222,7 @@ public final class CredentialManager: Sendable {
             let isGone = blocking(within: limit) { [stored] in _ = try? await stored.value() }
             guard !isGone else { return }
             manager.report(.signOutOutlasted)
-            _ = blocking(within: limit) { [manager] in try? await manager.notes.perform(within: limit) { _ in } }
+            _ = blocking(within: limit) { [manager] in await manager.notes.finish(within: limit) }
         }
     }
 
@@ -322,16 +299,13 @@ public final class CredentialManager: Sendable {
             let actions = state.lifecycle.handle(input, at: moment)
             // Set under the lock, so that watchers see the changes in the right order.
             status.set(state.lifecycle.snapshot)
-            for case .keepTombstone(let tombstone) in actions { state.tombstoneChange = .some(tombstone) }
+            for case .keepTombstone(let tombstone) in actions { notes.tombstoneChanged(to: tombstone) }
             return actions
         }
         let changesNote = actions.contains { if case .keepTombstone = $0 { true } else { false } }
         guard changesNote else { return actions.forEach(perform) }
         // The callers learn of a sign-out once its note is durable.
-        notes.enqueue { [self] in
-            _ = tombstone()
-            actions.forEach(perform)
-        }
+        notes.carryOut { [self] in actions.forEach(perform) }
     }
 
     private func perform(_ action: CredentialLifecycle.Action) {
@@ -376,13 +350,13 @@ public final class CredentialManager: Sendable {
         case .save(let credential, let isVerified):
             start { [self] in
                 let error = await save(credential, verified: isVerified)
-                await announceChangeInTime()
+                await notes.announceChange()
                 return .storeChanged(error)
             }
         case .delete:
             start { [self] in
                 let error = await storeFailure { () throws(CredentialStoreError) in try await store.delete(slot) }
-                await announceChangeInTime()
+                await notes.announceChange()
                 return .storeChanged(error)
             }
         case .refresh(let job, let refreshToken, let reason):
@@ -421,35 +395,14 @@ public final class CredentialManager: Sendable {
         }
     }
 
-    /// The tombstone, after its last change has been carried out. Two threads may arrive here in another order than the
-    /// changes were decided in, and a tombstone that is written after its removal would end the next sign-in.
-    private func tombstone() -> Tombstone? {
-        unkeptTombstone.withLock { unkept in
-            let change = state.withLock { state in
-                defer { state.tombstoneChange = nil }
-                return state.tombstoneChange
-            }
-            if let change {
-                lock.setNote(change?.serialized(), for: slot)
-                if change != nil { announceChange() }
-                unkept = lock.note(for: slot) == nil ? change : nil
-            }
-            return lock.note(for: slot).flatMap(Tombstone.init(serialized:)) ?? unkept
-        }
-    }
-
     private func read() async -> Result<CredentialLifecycle.Stored, CredentialStoreError> {
         do throws(CredentialStoreError) {
-            let (mark, tombstone) = try await notes.perform(within: Self.noteDeadline) {
-                [self] _ throws(CredentialStoreError) -> ([UInt8]?, Tombstone?) in
-                (lock.changeMark(for: slot), self.tombstone())
-            }
+            let (mark, tombstone) = try await notes.read()
             let document = try await store.load(slot)
             let credential = try document.map { document throws(CredentialStoreError) in
                 try Credential(serialized: document, for: origin)
             }
-            // After a failure the mark stays unknown, so that the next request tries again.
-            state.withLock { $0.changeMark = mark }
+            notes.storeWasRead(after: mark)
             return .success(.init(credential: credential, tombstone: tombstone))
         } catch {
             return .failure(error)

@@ -1,0 +1,81 @@
+import Synchronization
+
+/// The manager's notes beside the lock, for other processes and later ones: the tombstone of a sign-out that the store
+/// has not carried out, and a mark of the last change.
+///
+/// They are on a disk that may not answer, so a thread of their own reads and writes them.
+final class CredentialNotes: Sendable {
+    private static let deadline = Duration.seconds(10)
+
+    private let lock: any CredentialLock
+    private let slot: CredentialSlot
+    private let worker = StoreWorker(label: "chappie.credential-notes")
+    /// The last change of the tombstone that has not been carried out.
+    private let change = Mutex<Tombstone??>(nil)
+    /// The tombstone that the lock could not keep. The mutex is held while a tombstone is written, removed or read.
+    private let unkept = Mutex<Tombstone?>(nil)
+    /// The lock's mark when the store was last read or changed here.
+    private let knownMark = Mutex<[UInt8]?>(nil)
+
+    init(of slot: CredentialSlot, beside lock: any CredentialLock) {
+        self.slot = slot
+        self.lock = lock
+    }
+
+    /// The mark and the tombstone, before the store is read.
+    func read() async throws(CredentialStoreError) -> (mark: [UInt8]?, tombstone: Tombstone?) {
+        try await worker.perform(within: Self.deadline) { [self] _ throws(CredentialStoreError) in
+            (lock.changeMark(for: slot), tombstone())
+        }
+    }
+
+    /// The store has been read after the mark. If that failed, the mark stays unknown and the next request tries again.
+    func storeWasRead(after mark: [UInt8]?) { knownMark.withLock { $0 = mark } }
+
+    /// Whether another process has changed the store since it was read. A disk that does not answer says no.
+    func showAChange() async -> Bool {
+        let mark = try? await worker.perform(within: .seconds(1)) { [lock, slot] _ in lock.changeMark(for: slot) }
+        guard let mark else { return false }
+        return mark != knownMark.withLock(\.self)
+    }
+
+    /// Lets the other processes know of a change here. A disk that does not answer costs the others their notice, and
+    /// nothing else.
+    func announceChange() async { try? await worker.perform(within: Self.deadline) { [self] _ in announce() } }
+
+    /// Notes that the tombstone has changed. ``carryOut(_:)`` follows; the last of several changes counts.
+    func tombstoneChanged(to tombstone: Tombstone?) { change.withLock { $0 = .some(tombstone) } }
+
+    /// Keeps the changed tombstone, and then calls `next`.
+    func carryOut(_ next: @escaping @Sendable () -> Void) {
+        worker.enqueue { [self] in
+            _ = tombstone()
+            next()
+        }
+    }
+
+    /// Waits until everything before has been carried out, `limit` at most.
+    func finish(within limit: Duration) async { try? await worker.perform(within: limit) { _ in } }
+
+    /// The tombstone, after its last change has been carried out. Two threads may arrive here in another order than the
+    /// changes were decided in, and a tombstone that is written after its removal would end the next sign-in.
+    private func tombstone() -> Tombstone? {
+        unkept.withLock { unkept in
+            let change = change.withLock { change in
+                defer { change = nil }
+                return change
+            }
+            if let change {
+                lock.setNote(change?.serialized(), for: slot)
+                if change != nil { announce() }
+                unkept = lock.note(for: slot) == nil ? change : nil
+            }
+            return lock.note(for: slot).flatMap(Tombstone.init(serialized:)) ?? unkept
+        }
+    }
+
+    private func announce() {
+        guard let mark = lock.announceChange(of: slot) else { return }
+        knownMark.withLock { $0 = mark }
+    }
+}
