@@ -22,7 +22,8 @@ sys.path.append(str(ROOT / "Scripts/lib"))
 USAGE, BAD_DATA, UNAVAILABLE, USAGE_LIMIT, SIGN_IN_NEEDED, HUNG_UP, INTERRUPTED = 64, 65, 69, 75, 77, 129, 130
 QUESTION = "a quiet evening 🌙 with äöü"
 # The program outlives its terminal if nohup wants it, and a shell's background job ignores Ctrl-C: these tests may be such a job.
-signal.signal(signal.SIGHUP, signal.SIG_DFL)
+for number in (signal.SIGHUP, signal.SIGQUIT):
+    signal.signal(number, signal.SIG_DFL)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 TURN = {"method": "POST", "path": "/backend-api/codex/responses"}
 

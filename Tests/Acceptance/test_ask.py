@@ -4,12 +4,14 @@ import base64
 import json
 import os
 import shutil
+import signal
 import stat
 import subprocess
 
 import pytest
 
-from conftest import BAD_DATA, TURN, UNAVAILABLE, USAGE
+from conftest import BAD_DATA, INTERRUPTED, TURN, UNAVAILABLE, USAGE
+from counterparts import PATIENCE, is_asleep, wait_until
 
 PIXEL = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
 
@@ -134,3 +136,20 @@ def test_the_manual_is_a_page_without_faults(user, tmp_path):
         pytest.skip("groff is not installed")
     done = subprocess.run(["groff", "-man", "-ww", "-z", "-Kutf8", "-Tutf8", page], capture_output=True, text=True)
     assert done.returncode == 0 and not done.stderr, done
+
+
+@pytest.mark.parametrize("option", ["-f", "-o"])
+def test_ctrl_c_ends_the_wait_for_the_other_end_of_a_named_pipe(option, user, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with user().start("--simulate", "ask", option, str(tmp_path / "pipe"), "reply: hello") as process:
+        wait_until(lambda: is_asleep(process), "it waits")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20 * PATIENCE) == INTERRUPTED
+
+
+def test_a_job_that_a_script_shields_from_ctrl_c_goes_on(user):
+    with user().start("--simulate", "ask", "repeat 20000 words", prefix=["env", "--ignore-signal=INT"]) as process:
+        process.stdout.read(1)
+        process.send_signal(signal.SIGINT)
+        answer = process.communicate(timeout=60 * PATIENCE)[0]
+    assert process.returncode == 0 and len(answer.split()) == 20_000, answer[-200:]

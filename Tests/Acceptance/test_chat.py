@@ -84,6 +84,12 @@ class Terminal(Counterpart):
         self.tmux("load-buffer", "-", input=text)
         self.tmux("paste-buffer", "-p")
 
+    @property
+    def process(self):
+        """The program's number."""
+        shell = self.tmux("display", "-p", "#{pane_pid}").strip()
+        return int(subprocess.run(["pgrep", "-P", shell], check=True, capture_output=True, text=True).stdout)
+
     def resize(self, columns, rows=40):
         self.tmux("resize-window", "-x", str(columns), "-y", str(rows))
 
@@ -210,6 +216,16 @@ def test_a_question_that_was_left_takes_no_line_on_a_plain_terminal(chat, manife
     terminal.type('call up {"a":"b"}', "Enter")
     terminal.shows("Run it?")
     terminal.type("", "C-c")
+    terminal.prompts(2)
+    terminal.type("reply: this line has a reader", "Enter")
+    assert "\nthis line has a reader\n" in terminal.prompts(3)
+
+
+def test_a_question_that_a_signal_ends_takes_no_line(chat, manifest):
+    terminal = chat("--tools", manifest)
+    terminal.type('call up {"a":"b"}', "Enter")
+    terminal.shows("Run it?")
+    os.kill(terminal.process, signal.SIGINT)
     terminal.prompts(2)
     terminal.type("reply: this line has a reader", "Enter")
     assert "\nthis line has a reader\n" in terminal.prompts(3)
@@ -398,6 +414,30 @@ def test_ctrl_z_gives_the_terminal_to_the_shell_and_fg_takes_it_back(user, stack
     terminal.ends(0)
 
 
+def test_ctrl_z_during_an_answer_shows_what_is_typed(user, simulate, stack):
+    """dash, unlike bash, takes the terminal as it finds it."""
+    person = user(simulate(deltasPerSecond=20)).sign_in()
+    shell = User("dash", person.account, {**person.environment, "PS1": "shell$ "})
+    terminal = stack.enter_context(Terminal(shell, "-i"))
+    terminal.shows("shell$")
+    terminal.type(f"{shlex.quote(person.program)} chat", "Enter")
+    terminal.prompts()
+    terminal.type("repeat 5000 words", "Enter")
+    terminal.shows("word after word")
+    terminal.type("", "C-z")
+    terminal.shows("Stopped")
+    terminal.type("echo is the shell$((40 + 2))", "Enter")
+    assert "echo is the shell$" in terminal.shows("is the shell42")
+    terminal.type("fg", "Enter")
+    terminal.type("", "C-c")
+    terminal.shows("Stopped.")
+    terminal.prompts()
+    terminal.type("", "C-d")
+    terminal.shows("shell$", 4)
+    terminal.type("exit", "Enter")
+    terminal.ends(0)
+
+
 @pytest.mark.parametrize("number, status", [(signal.SIGTERM, 143), (signal.SIGINT, INTERRUPTED)])
 def test_the_terminal_is_as_it_was_after_a_signal(number, status, chat):
     for is_answering in (False, True):
@@ -405,12 +445,12 @@ def test_the_terminal_is_as_it_was_after_a_signal(number, status, chat):
         if is_answering:
             terminal.type("repeat 5000 words", "Enter")
             terminal.shows("word after word")
-        process = subprocess.run(["pgrep", "-P", terminal.tmux("display", "-p", "#{pane_pid}").strip()], check=True, capture_output=True, text=True)
-        os.kill(int(process.stdout), number)
+        process = terminal.process
+        os.kill(process, number)
         if is_answering and number == signal.SIGINT:
             terminal.shows("Stopped")
             terminal.prompts(2)
-            os.kill(int(process.stdout), number)
+            os.kill(process, number)
         terminal.ends(status)
 
 

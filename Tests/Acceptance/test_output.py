@@ -20,14 +20,6 @@ FIRST_MOMENTS = 0.2
 PARALLEL = 6
 
 
-@pytest.fixture(autouse=True)
-def ctrl_c_reaches_programs():
-    """A shell that starts this in the background ignores Ctrl-C, and so would every program below."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @pytest.fixture
 def asking(user, stack):
     """Starts a question to a simulation."""

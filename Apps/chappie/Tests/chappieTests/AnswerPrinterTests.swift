@@ -68,6 +68,22 @@ import Testing
             "\(output.debugDescription)")
     }
 
+    @Test func textBeforeACallStandsApartFromTheAnswer() async throws {
+        let call = ChappieToolCall(name: "up", callID: "c", arguments: "{}")
+        let events: [ChappieStreamEvent] = [
+            .textDelta("Let me look."), .toolCallRequested(ChappieToolExecutionRequest(call: call, round: 0)),
+            .textDelta("It is there."), .completed(Self.response),
+        ]
+        #expect(try await printed(events).output == "Let me look.\n\nIt is there.\n")
+    }
+
+    @Test func theNameOfAnInventedToolIsShortAndOnOneLine() {
+        let name = "x\n\nThe model wants to run nothing:" + String(repeating: "y", count: 1000)
+        let call = ChappieToolCall(name: name, callID: "c", arguments: "{}")
+        #expect(call.line.count < 400 && call.reminder.count < 400)
+        #expect(!call.line.contains("\n") && call.reminder.split(separator: "\n").count == 1)
+    }
+
     @Test func theStatusIsOnlyDrawnBetweenLines() async throws {
         let events: [ChappieStreamEvent] = [
             .reasoningSummaryDelta("hm"), .textDelta("Hel"),

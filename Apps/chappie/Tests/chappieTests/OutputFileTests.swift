@@ -14,10 +14,10 @@ import Testing
     }
     private func text(_ path: String) throws -> String { String(decoding: try SmallFile.read(path), as: UTF8.self) }
 
-    @Test func nothingIsThereUntilAllOfItIs() throws {
+    @Test func nothingIsThereUntilAllOfItIs() async throws {
         let file = try OutputFile(path)
         #expect(access(path, F_OK) != 0)
-        try file.write("new\n")
+        try await file.write("new\n")
         #expect(try text(path) == "new\n" && names() == ["answer.txt"])
     }
 
@@ -27,18 +27,20 @@ import Testing
         #expect(try text(path) == "old" && names() == ["answer.txt"])
     }
 
-    @Test func aFileKeepsItsModeAndALinkItsTarget() throws {
+    @Test func aFileKeepsItsModeAndALinkItsTarget() async throws {
         try Data("old".utf8).write(to: URL(filePath: path))
         #expect(chmod(path, 0o640) == 0 && symlink("answer.txt", folder.path + "/link") == 0)
-        try OutputFile(folder.path + "/link").write("new")
+        try await OutputFile(folder.path + "/link").write("new")
         var facts = stat()
         #expect(lstat(folder.path + "/link", &facts) == 0 && facts.st_mode & S_IFMT == S_IFLNK)
         #expect(try lstat(path, &facts) == 0 && facts.st_mode & 0o777 == 0o640 && text(path) == "new")
     }
 
-    @Test func aDeviceIsWrittenAsItIs() throws {
-        try OutputFile("/dev/null").write("gone")
-        let error = try #require(throws: CommandLineError.self) { try OutputFile("/dev/full").write("lost") }
+    @Test func aDeviceIsWrittenAsItIs() async throws {
+        try await OutputFile("/dev/null").write("gone")
+        let error = try await #require(throws: CommandLineError.self) {
+            try await OutputFile("/dev/full").write("lost")
+        }
         #expect(error.status == .unavailable && error.message.contains("No space left"))
     }
 

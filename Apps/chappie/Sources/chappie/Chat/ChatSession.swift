@@ -110,7 +110,9 @@ struct ChatSession: Sendable {
         let task = Task { try await work() }
         running.begins { task.cancel() }
         TerminalState.echo(false)
+        Interruption.takesStops(true)
         defer {
+            Interruption.takesStops(false)
             TerminalState.echo(true)
             running.ends()
         }

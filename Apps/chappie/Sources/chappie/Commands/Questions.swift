@@ -186,7 +186,10 @@ struct Ask: ProgramCommand {
                 suggestion: "Name the template: --template NAME.")
         }
         let schema = try schema.map(Self.schema)
-        let attachments = try image.map(Attachment.image) + file.map(Attachment.file)
+        // A named pipe waits for its writer.
+        let attachments = try await onThread { [image, file] in
+            try image.map(Attachment.image) + file.map(Attachment.file)
+        }
         let target = try output.flatMap { $0 == "-" ? nil : try OutputFile($0) }
         let question = try await Self.question(
             words, StandardInput(), program.console, mayBeEmpty: template != nil || !attachments.isEmpty)
@@ -224,7 +227,7 @@ struct Ask: ProgramCommand {
             if !showsText, !options.json { program.console.note(UntrustedText.forTerminal(response.outputText)) }
             throw error
         }
-        try deliver(response.outputText, to: target, program)
+        try await deliver(response.outputText, to: target, program)
         await client.finishRenewingList()
     }
 
@@ -269,7 +272,7 @@ struct Ask: ProgramCommand {
     }
 
     /// Gives the part of the answer that the user asked for to the place that the user named.
-    private func deliver(_ answer: String, to target: OutputFile?, _ program: Program) throws {
+    private func deliver(_ answer: String, to target: OutputFile?, _ program: Program) async throws {
         var text = answer
         if extract {
             if let block = CodeBlock.first(in: answer) {
@@ -280,7 +283,7 @@ struct Ask: ProgramCommand {
         }
         if !text.isEmpty, !text.hasSuffix("\n") { text += "\n" }
         if let target {
-            try target.write(text)
+            try await target.write(text)
             if program.console.terminals.error { program.console.note("The answer is in \(target.path).") }
         } else if extract, !options.json {
             program.console.write(text)

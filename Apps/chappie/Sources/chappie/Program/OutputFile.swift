@@ -38,22 +38,25 @@ final class OutputFile {
         self.draft = draft
     }
 
-    /// - Throws: ``CommandLineError``; the earlier content is then still there.
-    func write(_ text: String) throws {
+    /// - Throws: ``CommandLineError``; the earlier content is then still there. `CancellationError`.
+    func write(_ text: String) async throws {
         let bytes = Array(text.utf8)
-        guard let draft else { return try writeInPlace(bytes) }
+        guard let draft else {
+            // A named pipe waits for its reader.
+            return try await onThread { [path, place] in try Self.write(bytes, in: place, as: path) }
+        }
         guard draft.write(bytes, isDurable: isPrivate), draft.replace() else {
             throw Self.failure(path, errno, .unavailable)
         }
         self.draft = nil
     }
 
-    private func writeInPlace(_ bytes: [UInt8]) throws {
+    private static func write(_ bytes: [UInt8], in place: String, as path: String) throws {
         let descriptor = open(place, O_WRONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { throw Self.failure(path, errno) }
+        guard descriptor >= 0 else { throw failure(path, errno) }
         let reason = bytes.withUnsafeBytes { writeAll($0, to: descriptor) }
         close(descriptor)
-        guard reason == 0 else { throw Self.failure(path, reason, .unavailable) }
+        guard reason == 0 else { throw failure(path, reason, .unavailable) }
     }
 
     private static func failure(_ path: String, _ reason: CInt, _ status: ExitStatus = .usage) -> CommandLineError {

@@ -3,6 +3,7 @@ import CSpawn
 import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
 @_spi(ChappieInternals) import ChappieFiles
+@_spi(ChappieInternals) import ChappieProcess
 import ChappieSDK
 import Dispatch
 import Glibc
@@ -132,8 +133,8 @@ final class Interruption: Sendable {
     init() {
         guard let reader = Self.pipe?.reader else { return }
         for number in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
-            // nohup: the program is to outlive its terminal.
-            if number == SIGHUP, Self.isIgnored(number) { continue }
+            // nohup and the background jobs of a script: the program is to outlive its terminal, or the script's Ctrl-C.
+            if number != SIGTERM, Self.isIgnored(number) { continue }
             Self.takeOver(number)
         }
         DispatchQueue(label: "chappie.signals").async {
@@ -176,6 +177,7 @@ final class Interruption: Sendable {
         switch number {
         case SIGQUIT:
             TerminalEcho.restore()
+            StartedChild.endAll()
             return Self.obey(number)
         case SIGTSTP: return TerminalEcho.showing { Self.obey(number) }
         default: break
@@ -186,11 +188,12 @@ final class Interruption: Sendable {
         } else if number != SIGHUP {
             // Both the system and the shell may report a closed terminal; that is one interruption.
             TerminalEcho.restore()
+            StartedChild.endAll()
             _exit(128 + number)
         }
     }
 
-    private static func isIgnored(_ number: CInt) -> Bool {
+    fileprivate static func isIgnored(_ number: CInt) -> Bool {
         var action = sigaction()
         guard sigaction(number, nil, &action) == 0 else { return false }
         // C's functions can be compared by their addresses alone.
@@ -216,5 +219,7 @@ func forbidCoreDumps() {
     // A handler that the kernel pipes the core to does not ask for the limit.
     cspawn_forbid_dumps()
     // Swift's own backtracer prints registers and memory, and can't attach any more: it would hang.
-    for fatal in [SIGSEGV, SIGBUS, SIGILL, SIGTRAP, SIGABRT, SIGFPE, SIGQUIT] { signal(fatal, SIG_DFL) }
+    for fatal in [SIGSEGV, SIGBUS, SIGILL, SIGTRAP, SIGABRT, SIGFPE, SIGQUIT] where !Interruption.isIgnored(fatal) {
+        signal(fatal, SIG_DFL)
+    }
 }

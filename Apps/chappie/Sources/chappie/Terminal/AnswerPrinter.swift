@@ -112,12 +112,15 @@ struct AnswerPrinter {
                 "chappie: rate limited; trying again in \(Int(delay.inSeconds.rounded(.up))) s (\(attempt) of \(maximum))"
             )
         case .approvalRequested: finishLine()
-        case .toolCallRequested(let request) where showsTools:
-            finishLine()
-            console.note("· \(request.call.line)")
+        case .toolCallRequested(let request):
+            if hasText {
+                finishLine()
+                needsGap = true
+            }
+            if showsTools { console.note("· \(request.call.line)") }
         case .toolCallCompleted(let result) where showsTools && result.outcome != .succeeded:
             finishLine()
-            console.note("· \(result.call.name): \(result.outcome.rawValue)")
+            console.note("· \(result.call.shownName): \(result.outcome.rawValue)")
         case .usageLimits(let snapshot): limits = snapshot
         case .completed(let response): finish(response)
         default: break

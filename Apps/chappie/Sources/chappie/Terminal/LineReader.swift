@@ -18,7 +18,7 @@ protocol LineReader: Sendable {
     /// Shows the question below everything that was written before it, and waits for the answer. It drops
     /// keys that the user pressed before the question.
     ///
-    /// - Returns: The answer; `nil` if the process has no terminal.
+    /// - Returns: The answer; `nil` if the process has no terminal, or shares its keys with a program such as a pager.
     /// - Throws: `CancellationError`.
     func read(_ question: Question) async throws -> LineEditor.Entry?
 }
@@ -46,25 +46,22 @@ struct TerminalLineReader: LineReader {
     func read(_ question: Question) async throws -> LineEditor.Entry? {
         console.clearStatus()
         try await console.drained()
-        // Wakes the thread: it must not take the next line, which is for another reader.
-        let bell = try FileDescriptor.pipe()
-        return try await withTaskCancellationHandler {
-            try await onThread { Self.ask(question.lines + question.prompt, until: bell.reader) }
-        } onCancel: {
-            withUnsafeBytes(of: UInt8(0)) { _ = write(bell.writer.number, $0.baseAddress, 1) }
-        }
+        return try await ringing { bell in Self.ask(question.lines + question.prompt, until: bell) }
     }
 
-    private static func ask(_ question: String, until bell: FileDescriptor) -> LineEditor.Entry? {
+    private static func ask(_ question: String, until bell: CInt) -> LineEditor.Entry? {
         let terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)
         guard terminal >= 0 else { return nil }
         defer { close(terminal) }
+        // A pager reads single keys, and a key that was meant for it must not answer.
+        var settings = termios()
+        guard tcgetattr(terminal, &settings) == 0, settings.c_lflag & tcflag_t(ICANON) != 0 else { return nil }
         tcflush(terminal, TCIFLUSH)
         let text = Array(question.utf8)
         guard text.withUnsafeBytes({ ChappieFiles.writeAll($0, to: terminal) }) == 0 else { return nil }
         var line: [UInt8] = []
         while line.count < limit {
-            var waiting = [terminal, bell.number].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+            var waiting = [terminal, bell].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
             while poll(&waiting, 2, -1) < 0, errno == EINTR {}
             guard waiting[1].revents == 0, let byte = readPiece(of: terminal, atMost: 1)?.first else { break }
             if byte == UInt8(ascii: "\n") { return .text(String(decoding: line, as: UTF8.self)) }
@@ -85,6 +82,19 @@ struct EditorLineReader: LineReader {
         try await console.drained()
         let prompt = LineEditor.Prompt(
             question.prompt, initial: question.initial, endsWhenInterrupted: true, dropsTypeAhead: true)
-        return try await onThread { editor.read(prompt) }
+        return try await ringing { bell in editor.read(prompt, until: bell) }
+    }
+}
+
+/// Runs `work` on a thread with a descriptor that becomes readable when this task is cancelled: a thread that waits for
+/// a key must not take the next line, which is for another reader.
+private func ringing<Output: Sendable>(_ work: @escaping @Sendable (_ bell: CInt) throws -> Output) async throws
+    -> Output
+{
+    let bell = try FileDescriptor.pipe()
+    return try await withTaskCancellationHandler {
+        try await onThread { try work(bell.reader.number) }
+    } onCancel: {
+        withUnsafeBytes(of: UInt8(0)) { _ = write(bell.writer.number, $0.baseAddress, 1) }
     }
 }

@@ -100,7 +100,7 @@ enum TerminalEcho {
     /// Runs `work`, during which another program may use the terminal, with the echo on.
     static func showing(_ work: () -> Void) {
         silenced.withLock { silenced in
-            guard let asking = silenced else { return work() }
+            guard let asking = silenced else { return TerminalState.showing(work) }
             var settings = asking.settings
             tcsetattr(asking.terminal, TCSANOW, &settings)
             work()

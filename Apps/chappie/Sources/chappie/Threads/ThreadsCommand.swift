@@ -189,7 +189,7 @@ struct Threads: ParsableCommand {
             let thread = try await Threads.read(thread, from: Threads.store(program))
             let text = (format ?? output.flatMap(ChappieThreadFormat.init(fileName:)) ?? .json).text(of: thread)
             guard let target else { return program.console.write(text) }
-            try target.write(text)
+            try await target.write(text)
             program.console.note("The thread is in \(target.path), not encrypted.")
         }
 
@@ -207,7 +207,7 @@ struct Threads: ParsableCommand {
                     program.console.write(text)
                     continue
                 }
-                try OutputFile("\(folder)/\(summary.id).\(format.fileExtension)", isPrivate: true).write(text)
+                try await OutputFile("\(folder)/\(summary.id).\(format.fileExtension)", isPrivate: true).write(text)
             }
             if let folder { program.console.note("\(found.threads.count) threads are in \(folder), not encrypted.") }
             for problem in found.problems {

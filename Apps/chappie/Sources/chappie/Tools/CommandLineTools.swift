@@ -56,7 +56,10 @@ private final class NotedServer: ChappieToolProvider {
         let tools = try await server.tools()
         for skipped in server.skippedTools
         where noted.withLock({ $0.count < Self.limit && $0.insert(skipped).inserted }) {
-            console.note("chappie: the tool \(skipped.name) of \(server.name) is left out. \(skipped.reason)")
+            // The server wrote the name, and parts of the reason.
+            let name = UntrustedText.message(skipped.name, limit: 64) ?? "without a name"
+            let reason = UntrustedText.message(skipped.reason) ?? ""
+            console.note("chappie: the tool \(name) of \(server.name) is left out. \(reason)")
         }
         return tools
     }

@@ -61,7 +61,8 @@ final class ToolApproval: Sendable {
                 prompt: "Run it? [y]es, [n]o, [a]lways, [e]dit, [v]iew all: ")
             guard let entry = try await reader.read(question) else {
                 return .denied(
-                    reason: "The user could not be asked, because there is no terminal. A manifest may say "
+                    reason:
+                        "The user could not be asked, because there is no terminal, or a pager reads its keys. A manifest may say "
                         + "\"policy\": \"automatic\", and --approve-tools approves every call.")
             }
             details = ""

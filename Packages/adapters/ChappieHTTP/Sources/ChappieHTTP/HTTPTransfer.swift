@@ -120,7 +120,8 @@ final class HTTPTransfer: NetworkTransfer {
         return act { shared in
             if let allowance = shared.state.expired(at: visit.now) {
                 let failure = CurlFailure(.timedOut, of: handle, at: shared.state.stage, on: plan.route)
-                shared.state.timedOut(failure.timeOut(allowance: allowance))
+                let isLost = shared.state.sleptThrough(at: visit.now)
+                shared.state.timedOut(isLost ? failure.lost : failure.timeOut(allowance: allowance))
             }
             if shared.state.doubtsConnection { handle.distrustConnection() }
             if shared.state.hasEnded { return .leave }

@@ -171,6 +171,10 @@ struct TransferState {
     /// The duration that the present phase was given, if it has passed by `now`.
     func expired(at now: Int) -> Duration? { deadline.flatMap { now >= $0 ? allowance : nil } }
 
+    /// Whether the deadline passed while nothing ran: the loop is not late by seconds unless the machine slept. Then the
+    /// server was not silent, as far as anyone knows, but its connection has had time to break.
+    func sleptThrough(at now: Int) -> Bool { deadline.map { now - $0 >= Self.suspiciousSilence.nanoseconds } ?? false }
+
     /// The phase's name in errors.
     var stage: ChappieTransportError.Stage {
         switch phase {

@@ -30,6 +30,8 @@ public final class ChappieMCPServer: ChappieToolProvider {
         /// The start, or the list, that is under way.
         var listing: Promise<Listing>?
         var skipped: [ChappieMCPSkippedTool] = []
+        /// A start that took too long, and the time until which it is not tried again.
+        var lateStart: (error: ChappieMCPError, until: ContinuousClock.Instant)?
         var isClosed = false
     }
 
@@ -42,6 +44,8 @@ public final class ChappieMCPServer: ChappieToolProvider {
     private let startTimeout: Duration
     private let callTimeout: Duration
     private let limits: MCPSession.Limits
+    /// The time for which a server that did not start in time is left alone: each turn would wait for it.
+    private static let pauseAfterLateStart = Duration.seconds(300)
     private let state = Mutex(State())
 
     /// A server that is not started yet.
@@ -86,7 +90,8 @@ public final class ChappieMCPServer: ChappieToolProvider {
     /// The server's present tools, each in the namespace ``name``. The tools that can't be used are in
     /// ``skippedTools``.
     ///
-    /// - Throws: ``ChappieMCPError`` if the server does not start or does not list its tools; `CancellationError`.
+    /// - Throws: ``ChappieMCPError`` if the server does not start or does not list its tools; `CancellationError`. A
+    ///   server that took too long is not tried again for 5 minutes, in which this method throws that error at once.
     public func tools() async throws -> [ChappieHostTool] {
         let listing = try await listing().value()
         let connection = listing.connection
@@ -111,6 +116,10 @@ public final class ChappieMCPServer: ChappieToolProvider {
         let (listing, isNew) = state.withLock { state in
             if let listing = state.listing { return (listing, false) }
             let new = Promise<Listing>()
+            if let late = state.lateStart, ContinuousClock.now < late.until, !state.isClosed {
+                new.fulfil(.failure(late.error))
+                return (new, false)
+            }
             state.listing = new
             return (new, true)
         }
@@ -121,9 +130,15 @@ public final class ChappieMCPServer: ChappieToolProvider {
                 guard let self else { throw CancellationError() }
                 let connection = try await self.connection()
                 let (tools, skipped) = try await connection.tools(within: startTimeout)
-                state.withLock { $0.skipped = skipped }
+                state.withLock { state in
+                    state.skipped = skipped
+                    state.lateStart = nil
+                }
                 result = .success(Listing(connection: connection, tools: tools))
             } catch {
+                if let late = error as? ChappieMCPError, late.code == .timedOut {
+                    self?.state.withLock { $0.lateStart = (late, .now + Self.pauseAfterLateStart) }
+                }
                 result = .failure(error)
             }
             self?.state.withLock { $0.listing = nil }
@@ -159,8 +174,10 @@ public final class ChappieMCPServer: ChappieToolProvider {
     /// The open connection, or a new one.
     private func connection() async throws -> MCPConnection {
         if let open = state.withLock(\.connection), open.isOpen { return open }
-        guard ToolName.isValid(name) else {
-            throw error(.notStarted, "its name must consist of 1 to 64 letters, digits, _ and -")
+        guard ToolName.isValidGroup(name) else {
+            throw error(
+                .notStarted, "its name must consist of 1 to 64 letters, digits, _ and -, and not be \(ToolName.noGroup)"
+            )
         }
         let invocation: ProgramInvocation
         do throws(StartFailure) {

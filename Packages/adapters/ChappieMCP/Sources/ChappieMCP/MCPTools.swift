@@ -22,6 +22,9 @@ struct MCPTool: Sendable, Hashable {
     let description: String
     let inputSchema: ChappieJSON
 
+    /// The most tools of a server, and the most bytes of a description and of a schema: all of them go with each request.
+    private static let limits = (tools: 256, description: 8 << 10, schema: 64 << 10)
+
     /// Divides a list into the tools that can be used and the others.
     static func read(_ list: [ChappieJSON]) -> (tools: [MCPTool], skipped: [ChappieMCPSkippedTool]) {
         var tools: [MCPTool] = []
@@ -35,13 +38,18 @@ struct MCPTool: Sendable, Hashable {
                     "Its name must consist of 1 to 64 letters, digits, _ and -."
                 } else if names.contains(name) {
                     "The list has another tool of that name."
+                } else if tools.count >= limits.tools {
+                    "The list has more than \(limits.tools) tools."
                 } else {
                     fault(of: schema)
                 }
             if let reason {
                 skipped.append(ChappieMCPSkippedTool(name: String(name.prefix(200)), reason: reason))
             } else {
-                let description = entry["description"]?.string ?? entry["title"]?.string ?? ""
+                var description = entry["description"]?.string ?? entry["title"]?.string ?? ""
+                if description.utf8.count > limits.description {
+                    description = String(decoding: description.utf8.prefix(limits.description), as: UTF8.self) + "…"
+                }
                 names.insert(name)
                 tools.append(MCPTool(name: name, description: description, inputSchema: schema))
             }
@@ -52,6 +60,7 @@ struct MCPTool: Sendable, Hashable {
     private static func fault(of schema: ChappieJSON) -> String? {
         guard schema.object != nil else { return "Its inputSchema is not an object." }
         guard schema["type"]?.string == "object" else { return "Its inputSchema does not describe an object." }
+        guard schema.serializedBytes().count <= limits.schema else { return "Its inputSchema is longer than 64 KiB." }
         do throws(ChappieJSONSchemaError) {
             try ChappieJSONSchema(schema).check()
             return nil

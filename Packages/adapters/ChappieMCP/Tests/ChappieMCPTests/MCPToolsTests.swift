@@ -34,6 +34,20 @@ struct MCPToolsTests {
             ])
     }
 
+    /// All of it goes with each request.
+    @Test func aServerSaysSoMuchAtMost() {
+        let schema: ChappieJSON = ["type": "object"]
+        let long = String(repeating: "x", count: 100_000)
+        let (tools, skipped) = MCPTool.read(
+            [
+                ["name": "wordy", "description": .string(long), "inputSchema": schema],
+                ["name": "complex", "inputSchema": ["type": "object", "description": .string(long)]],
+            ] + (1...300).map { ["name": "tool\($0)", "inputSchema": schema] })
+        #expect(tools.count == 256 && tools[0].description.utf8.count < 9_000 && tools[0].description.hasSuffix("x…"))
+        #expect(skipped.count == 46 && skipped[0].reason == "Its inputSchema is longer than 64 KiB.")
+        #expect(skipped.last?.reason == "The list has more than 256 tools.")
+    }
+
     @Test(
         arguments: [
             ([["type": "text", "text": "one"], ["type": "text", "text": "two"]], "one\ntwo", []),

@@ -197,6 +197,18 @@ struct BadServerTests {
         await server.closed()
     }
 
+    @Test func aServerThatStartedTooLateIsNotStartedInTheNextTurn() async throws {
+        let folder = try TemporaryDirectory()
+        let server = Self.server("echo one >> '\(folder.path("starts"))'; exec sleep 1000", limit: .milliseconds(200))
+        for _ in 1...3 {
+            let (code, words) = await failure { _ = try await server.tools() }
+            #expect(code == .timedOut && words.contains("the handshake did not come within 0.2 seconds"), "\(words)")
+        }
+        #expect(try folder.read("starts") == "one\n")
+        await server.closed()
+        #expect(await failure { _ = try await server.tools() }.code == .closed)
+    }
+
     @Test(
         arguments: [
             (["/nowhere/program"], nil, "name", "there is no program /nowhere/program that may be run."),
@@ -206,7 +218,15 @@ struct BadServerTests {
             ),
             ([], nil, "name", "the command is empty."),
             (["/bin/sh"], "/nowhere", "name", "there is no folder /nowhere."),
-            (["/bin/sh"], nil, "a name", "its name must consist of 1 to 64 letters, digits, _ and -."),
+            (
+                ["/bin/sh"], nil, "a name",
+                "its name must consist of 1 to 64 letters, digits, _ and -, and not be functions."
+            ),
+            // Calls of its tools would come back as calls of tools without a server.
+            (
+                ["/bin/sh"], nil, "functions",
+                "its name must consist of 1 to 64 letters, digits, _ and -, and not be functions."
+            ),
         ] as [([String], String?, String, String)])
     func whatCantBeStartedSaysWhy(command: [String], folder: String?, name: String, words: String) async {
         let server = ChappieMCPServer(command: command, workingDirectory: folder, name: name)

@@ -70,7 +70,8 @@ import Synchronization
         for end in [alarm.reader, alarm.writer, ourInput, ourOutput, ourErrors] { end.stopBlocking() }
         state.withLock { $0.pipes = Pipes(input: ourInput, output: ourOutput, errors: ourErrors) }
         let child = try StartedChild(
-            program, input: theirInput, output: theirOutput, errors: theirErrors, endsGroup: endsGroup
+            program, input: theirInput, output: theirOutput, errors: theirErrors, endsGroup: endsGroup,
+            endsWithProgram: true
         ) { [self] code in
             state.withLock { $0.exitCode = code }
             wake()

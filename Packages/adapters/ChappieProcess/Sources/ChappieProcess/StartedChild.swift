@@ -24,16 +24,19 @@ import Synchronization
         var endsGroup: Bool
     }
     private let state: Mutex<State>
+    /// The children that a program's end must not leave behind, by their numbers.
+    private static let ending = Mutex<[pid_t: StartedChild]>([:])
 
     /// Starts the program.
     ///
     /// - Parameters:
     ///   - endsGroup: whether processes that the child leaves running are killed at its end. Default `false`.
+    ///   - endsWithProgram: whether ``endAll()`` kills it. Default `false`.
     ///   - onExit: gets its exit code, 128 and the number of the signal that ended it, or -1 when another part of this
     ///     process has reaped it.
     public init(
         _ program: ProgramInvocation, input: FileDescriptor, output: FileDescriptor, errors: FileDescriptor,
-        endsGroup: Bool = false, onExit: @escaping @Sendable (Int32) -> Void
+        endsGroup: Bool = false, endsWithProgram: Bool = false, onExit: @escaping @Sendable (Int32) -> Void
     ) throws(StartFailure) {
         var id: pid_t = 0
         let arguments = ([program.path] + program.arguments).map { strdup($0) } + [nil]
@@ -45,6 +48,7 @@ import Synchronization
         guard status == 0 else { throw StartFailure(String(cString: strerror(status))) }
         self.id = id
         state = Mutex(State(endsGroup: endsGroup))
+        if endsWithProgram { Self.ending.withLock { $0[id] = self } }
         DispatchQueue(label: "chappie.child").async { onExit(self.waitToTheEnd()) }
     }
 
@@ -58,9 +62,15 @@ import Synchronization
         }
     }
 
+    /// Kills every child that ends with the program, and its group: for a program that ends at once.
+    public static func endAll() {
+        for child in ending.withLock({ Array($0.values) }) { child.endGroup(by: SIGKILL) }
+    }
+
     private func waitToTheEnd() -> Int32 {
         var information = siginfo_t()
         while waitid(P_PID, id_t(id), &information, WEXITED | WNOWAIT) != 0, errno == EINTR {}
+        Self.ending.withLock { $0[id] = nil }
         return state.withLock { state in
             // The number still belongs to the group, because the child has not been reaped.
             if state.endsGroup { _ = killpg(id, SIGKILL) }

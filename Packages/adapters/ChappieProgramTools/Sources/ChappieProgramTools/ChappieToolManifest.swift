@@ -120,6 +120,10 @@ public struct ChappieToolManifest: Sendable, Hashable {
         for name in json["mcpServers"]?.object?.names ?? [] {
             guard let entry = document.servers[name] else { continue }
             try Self.check(name, at: "mcpServers.\(name)")
+            guard ToolName.isValidGroup(name) else {
+                throw ManifestFault(
+                    path: "mcpServers.\(name)", what: "must have another name: tools without a server have it")
+            }
             let program = try Self.invocation(entry.program, "mcpServers.\(name)", place)
             servers.append(
                 Server(

@@ -152,17 +152,23 @@ public actor ChappieClient: ChappieConversation {
 
     /// The tools of the next turn. The user is told once of a provider that fails, and the turn goes without its tools.
     private func toolsOfTurn(_ emit: (@Sendable (ChappieStreamEvent) -> Void)?) async throws -> [ChappieHostTool] {
-        var all = tools
-        for provider in toolProviders {
-            do {
-                all += try await provider.tools().map(\.fromProvider)
-            } catch {
-                try Task.checkCancellation()
-                let reason = (error as? any LocalizedError)?.errorDescription ?? "A provider of tools has failed."
-                tell(ChappieNotice(.toolsUnavailable, "\(reason) Its tools are left out."), emit)
+        // Side by side: a provider may take its time.
+        let listings = toolProviders.map { provider in Task { try await provider.tools() } }
+        return try await withTaskCancellationHandler {
+            var all = tools
+            for listing in listings {
+                do {
+                    all += try await listing.value.map(\.fromProvider)
+                } catch {
+                    try Task.checkCancellation()
+                    let reason = (error as? any LocalizedError)?.errorDescription ?? "A provider of tools has failed."
+                    tell(ChappieNotice(.toolsUnavailable, "\(reason) Its tools are left out."), emit)
+                }
             }
+            return all
+        } onCancel: {
+            for listing in listings { listing.cancel() }
         }
-        return all
     }
 
     /// The model of the next turn, if it is known without a request.
@@ -369,6 +375,10 @@ public actor ChappieClient: ChappieConversation {
             {
                 hasCompacted = true
                 guard try await compact(in: account, recorder) else { throw ChappieClientError.contextWindowExceeded }
+            } catch ChappieClientError.approvalPending(let pending) {
+                // It holds the results so far; another call of the same id is another call.
+                toolLedger.forgetResults()
+                throw ChappieClientError.approvalPending(pending)
             } catch ChappieClientError.modelUnavailable(let refusal) {
                 let explained = await explain(refusal, of: account)
                 wish.refused.insert(refusal.slug)
@@ -400,17 +410,20 @@ public actor ChappieClient: ChappieConversation {
     /// names it, or if it was guessed because the list was missing.
     private func keep(_ turn: Turn, isForOneTurn: Bool) {
         guard conversation?.id == turn.conversationID else { return }
+        // A compaction that the host made during the turn stays.
+        let isCompacted = conversation?.window != turn.conversation.window
         // Without the items that the turn's model could not read.
-        conversation = turn.conversation
+        if !isCompacted { conversation = turn.conversation }
         conversation?.append(
             turn.items, model: turn.frame.model, isForOneTurn: isForOneTurn || modelList == nil,
-            measuredTokens: turn.measuredTokens, now: clock.now)
+            measuredTokens: isCompacted ? nil : turn.measuredTokens, now: clock.now)
     }
 
     private func goOn(with pending: ChappiePendingTurn) {
         guard conversation?.id != pending.context.sessionID else { return }
         conversation = nil
         resumed = pending.context
+        toolLedger.resetApprovals()
     }
 
     /// The parts of a turn: its request, and a runner that sends it in the conversation's account alone.
@@ -455,7 +468,8 @@ public actor ChappieClient: ChappieConversation {
             tools: ToolRound(
                 toolSet: toolSet, approvalHandler: approvalHandler,
                 failureBehavior: configuration.toolFailureBehavior,
-                maximumParallelCalls: configuration.maximumParallelCalls, ledger: toolLedger, clock: clock,
+                maximumParallelCalls: configuration.maximumParallelCalls, ledger: toolLedger,
+                conversation: toolLedger.conversation, clock: clock,
                 emit: emit ?? { _ in },
                 record: recorder),
             toolLoopLimit: configuration.toolLoopLimit, items: items, round: round)

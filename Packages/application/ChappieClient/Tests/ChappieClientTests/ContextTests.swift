@@ -105,6 +105,30 @@ import Testing
         #expect(sent.count == 3 && sent[1]["content"]?[0]?["text"]?.string?.hasSuffix("They said hello.") == true)
     }
 
+    @Test func aSummaryOfTheHostsDuringATurnStays() async throws {
+        let gate = ScriptedGate()
+        let tool = ChappieHostTool(name: "wait") { _ in
+            try await gate.pass()
+            return "done"
+        }
+        let harness = ClientHarness(
+            .serverSentEvents,
+            [.answer("forgotten"), Reply(steps: [.events(items([call("wait")]))]), .answer("two"), .answer("three")],
+            tools: [tool])
+        #expect(await harness.ask("a").text == "forgotten")
+        let handle = harness.client.startStream(.user("b"))
+        for try await event in handle.events {
+            if case .toolCallRequested = event {
+                await harness.client.compactContext(summary: "They said hello.")
+                gate.open()
+            }
+        }
+        #expect(await harness.ask("c").text == "three")
+        let sent = try input(harness).map { $0.serialized() }
+        #expect(sent.contains { $0.contains("They said hello.") } && !sent.contains { $0.contains("forgotten") })
+        #expect(sent.contains { $0.contains("two") })
+    }
+
     @Test(arguments: Wire.allCases) func aConversationThatIsCompactedFiveTimesStillAnswers(wire: Wire) async throws {
         var replies: [Reply] = []
         for round in 1...5 {

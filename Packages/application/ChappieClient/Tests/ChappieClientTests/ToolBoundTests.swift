@@ -29,6 +29,23 @@ import Testing
         if output != text { #expect(output.contains("[… \(text.utf8.count - limit) bytes left out …]")) }
     }
 
+    @Test(arguments: [(1_000, 60), (3, 9 << 20)]) func soManyImagesOfAResultAreSent(count: Int, size: Int) async throws
+    {
+        let image: ChappieJSON = [
+            "type": "input_image", "image_url": .string("data:image/png;base64," + String(repeating: "A", count: size)),
+        ]
+        let tool = ChappieHostTool(name: "read") { _ in
+            .init(output: "pictures", parts: Array(repeating: image, count: count))
+        }
+        let harness = ClientHarness(.serverSentEvents, Self.answers([call("read")]), tools: [tool])
+        #expect(await harness.ask().text == "done")
+        let input = try #require(try harness.requests.last)["input"]?.array ?? []
+        let parts = try #require(input.first { $0["type"] == "function_call_output" })["output"]?.array ?? []
+        let kept = min(20, (20 << 20) / size, count)
+        #expect(parts.count == 1 + kept)
+        #expect(parts.first?["text"]?.string == "pictures\n[… \(count - kept) images or other parts left out …]")
+    }
+
     @Test func atMostEightCallsRunAtATime() async throws {
         let running = Mutex((now: 0, most: 0))
         let (full, gate) = (ScriptedGate(), ScriptedGate())
@@ -63,6 +80,44 @@ import Testing
             .serverSentEvents, Self.answers([call("read"), call("read", #"{"a":1}"#)]), tools: [tool])
         #expect(await harness.ask().error == .invalidResponse)
         #expect(runs.withLock(\.self) == 0)
+    }
+
+    /// Each waits until the other has been asked.
+    private struct Slow: ChappieToolProvider {
+        let (mine, other): (ScriptedGate, ScriptedGate)
+        let name: String
+
+        func tools() async throws -> [ChappieHostTool] {
+            mine.open()
+            try await other.pass()
+            return [ChappieHostTool(name: name) { _ in "x" }]
+        }
+    }
+
+    @Test func providersAreAskedSideBySideAndKeepTheirOrder() async throws {
+        let (first, second) = (ScriptedGate(), ScriptedGate())
+        let harness = ClientHarness(
+            .serverSentEvents, [.answer("done")],
+            providers: [
+                Slow(mine: first, other: second, name: "a"), Slow(mine: second, other: first, name: "b"),
+            ])
+        #expect(await harness.ask().text == "done")
+        let sent = try #require(try harness.requests.last).serialized()
+        let places = ["a", "b"].compactMap { sent.firstRange(of: "\"name\":\"\($0)\"")?.lowerBound }
+        #expect(places.count == 2 && places == places.sorted())
+    }
+
+    @Test func anApprovalForAllCallsHoldsInItsConversationAlone() {
+        let ledger = ToolLedger()
+        let asked = ChappieToolCall(name: "rm", callID: "a", arguments: "{}")
+        let conversation = ledger.conversation
+        ledger.reset()
+        ledger.approve(asked, in: conversation)
+        #expect(!ledger.isApproved(asked))
+        ledger.approve(asked, in: ledger.conversation)
+        #expect(ledger.isApproved(asked))
+        ledger.resetApprovals()
+        #expect(!ledger.isApproved(asked))
     }
 
     private struct Broken: LocalizedError { var errorDescription: String? { "The server is ill." } }

@@ -336,6 +336,34 @@ import Testing
         #expect(runs.withLock { $0 } == 1)
     }
 
+    @Test func aCallOfAnIDThatRanForAnEarlierPendingTurnRuns() async throws {
+        let runs = Mutex<[String]>([])
+        let tool = ChappieHostTool(name: "rm", policy: .ask) { call in
+            runs.withLock { $0.append(call.arguments) }
+            return "gone"
+        }
+        let harness = ClientHarness(
+            .serverSentEvents,
+            [
+                Reply(steps: [.events(items([call("rm", #"{"a":1}"#)]))]),
+                Reply(steps: [.events(items([call("rm", #"{"a":2}"#)], id: "resp_2"))]), .answer("done", id: "resp_3"),
+            ], tools: [tool], approval: { _ in .deferred })
+        var waiting = await harness.ask().error
+        for _ in 1...2 {
+            guard case .approvalPending(let pending)? = waiting else {
+                Issue.record("the turn did not wait: \(String(describing: waiting))")
+                return
+            }
+            do {
+                let answer = try await harness.client.resume(pending, decisions: ["call_1": .approved()])
+                #expect(answer.outputText == "done")
+            } catch {
+                waiting = error as? ChappieClientError
+            }
+        }
+        #expect(runs.withLock { $0 } == [#"{"a":1}"#, #"{"a":2}"#])
+    }
+
     @Test(arguments: Wire.allCases, [ChappieToolPolicy.automatic, .ask])
     func freeTextForAFunctionIsRefused(wire: Wire, policy: ChappieToolPolicy) async throws {
         let item: ChappieJSON = [

@@ -5,6 +5,8 @@ struct KeyInput {
     private let descriptor: CInt
     /// Readable if something other than a key needs attention.
     private let attention: CInt
+    /// Ends the input when it is readable; negative if there is none.
+    var bell: CInt = -1
     private var bytes: [UInt8] = []
     private var next = 0
     /// The keys that the editor has put here; the last in the array comes first.
@@ -50,11 +52,13 @@ struct KeyInput {
             var waited = [
                 pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0),
                 pollfd(fd: attention, events: Int16(POLLIN), revents: 0),
+                pollfd(fd: bell, events: Int16(POLLIN), revents: 0),
             ]
-            guard poll(&waited, 2, -1) > 0 else {
+            guard poll(&waited, 3, -1) > 0 else {
                 if errno == EINTR { continue }
                 return .end
             }
+            if waited[2].revents != 0 { return .end }
             var piece = [UInt8](repeating: 0, count: 4096)
             if waited[1].revents != 0, read(attention, &piece, piece.count) > 0 { return .attention }
             let count = read(descriptor, &piece, piece.count)

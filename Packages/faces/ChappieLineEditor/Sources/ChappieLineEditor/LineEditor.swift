@@ -104,9 +104,12 @@ public final class LineEditor: @unchecked Sendable {
     // MARK: Reading
 
     /// Asks the user, and waits for the answer.
-    public func read(_ prompt: Prompt) -> Entry {
+    ///
+    /// - Parameter bell: a descriptor that ends the entry when it is readable. Default: none.
+    public func read(_ prompt: Prompt, until bell: CInt = -1) -> Entry {
         lock.withLock { _ in
             self.prompt = prompt
+            input.bell = bell
             isInterrupted = false
             free(shownPrompt)
             // The editor ties a style to the character after it, so a style must not be at the end of the prompt.

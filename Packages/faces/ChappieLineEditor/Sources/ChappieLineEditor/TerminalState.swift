@@ -31,6 +31,17 @@ public enum TerminalState {
         }
     }
 
+    /// Runs `work`, during which another program may use the terminal, with the keys shown.
+    public static func showing(_ work: () -> Void) {
+        var settings = termios()
+        let isHidden =
+            original.withLock { $0 != nil } && tcgetattr(STDIN_FILENO, &settings) == 0
+            && settings.c_lflag & tcflag_t(ECHO) == 0
+        if isHidden { echo(true) }
+        work()
+        if isHidden { echo(false) }
+    }
+
     /// Restores the terminal at the program's end. Does nothing if the program has not made an editor.
     public static func restore() {
         original.withLock { original in

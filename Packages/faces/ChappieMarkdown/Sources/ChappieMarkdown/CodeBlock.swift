@@ -1,5 +1,8 @@
 /// The fenced code blocks of a Markdown text, also those inside list items.
 public enum CodeBlock {
+    /// The most list items that may begin on one line: each reads the line from its start.
+    private static let deepest = 100
+
     /// The content of the first block, with a line feed at the end of each line; `nil` without a block. A block without an
     /// end goes to the end of the text.
     public static func first(in text: String) -> String? {
@@ -11,7 +14,7 @@ public enum CodeBlock {
             guard start.kind != .blank else { continue }
             while let item = items.last, item > start.indent { items.removeLast() }
             start = LineStart(line, inside: items.last ?? 0)
-            while case .item(_, _, let content, isEmpty: false) = start.kind {
+            while items.count < deepest, case .item(_, _, let content, isEmpty: false) = start.kind {
                 items.append(content)
                 blankMarker(of: &line)
                 start = LineStart(line, inside: content)

@@ -22,4 +22,11 @@ import Testing
             "\t```\n\tindented",
         ])
     func isMissed(_ text: String) { #expect(CodeBlock.first(in: text) == nil) }
+
+    /// Each list item of a line is read from the line's start, so there is a bound.
+    @Test(arguments: [(1, true), (99, true), (101, false), (20_000, false)])
+    func aLineHasSoManyListItems(count: Int, isFound: Bool) {
+        let text = String(repeating: "+ ", count: count) + "```\nx\n```"
+        #expect((CodeBlock.first(in: text) == "x\n") == isFound)
+    }
 }

@@ -14,6 +14,8 @@ import Testing
         #expect(state.deadline == .seconds(11))
         #expect(state.expired(at: .seconds(11) - 1) == nil)
         #expect(state.expired(at: .seconds(11)) == .seconds(1))
+        // The machine slept if the loop comes seconds late: the connection is lost, and the server was not silent.
+        #expect(!state.sleptThrough(at: .seconds(16) - 1) && state.sleptThrough(at: .seconds(16)))
         let isAccepted = state.connected(hasBody: true, at: .seconds(20))
         #expect(isAccepted)
         #expect(state.deadline == .seconds(24))

@@ -21,7 +21,7 @@ struct Conversation: Sendable {
     /// The family of models that can read the compaction among the items, if it is known.
     private var compactionHash: String?
     /// Counts the compactions: each request names its window of the conversation to the backend.
-    private var window = 0
+    private(set) var window = 0
     /// Whether the backend has refused tools in a namespace, which it gets flat then.
     var hasFlatTools = false
     private let profile: ChappieEndpointProfile

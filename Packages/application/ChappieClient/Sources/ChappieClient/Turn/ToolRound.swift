@@ -10,6 +10,8 @@ struct ToolRound: Sendable {
     let failureBehavior: ChappieToolFailureBehavior
     let maximumParallelCalls: Int
     let ledger: ToolLedger
+    /// The ledger's conversation when the turn began.
+    let conversation: Int
     /// Whether the turn continues from a ``ChappiePendingTurn``: calls that ran for it before, in this process, don't
     /// run again.
     var isResumed = false
@@ -90,7 +92,7 @@ struct ToolRound: Sendable {
         let decision = if let decided { decided } else { try await answer(to: request) }
         switch decision {
         case .approved(let arguments, let scope):
-            if scope == .session { ledger.approve(call) }
+            if scope == .session { ledger.approve(call, in: conversation) }
             guard let arguments else { return .run(tool, call) }
             var edited = call
             edited.arguments = arguments.serialized()
@@ -172,7 +174,7 @@ struct ToolRound: Sendable {
         let result: ChappieToolExecutionResult
         do {
             var output = try await output(of: call, tool)
-            output.output = Self.bounded(output.output, tool.outputLimit)
+            output = Self.bounded(output, tool.outputLimit)
             result = ChappieToolExecutionResult(
                 call: call, outcome: output.isError ? .failed : .succeeded, result: output)
         } catch {
@@ -190,8 +192,27 @@ struct ToolRound: Sendable {
         return try await withDeadline(tool.timeout, clock: clock, late: late) { try await tool.handler(call) }
     }
 
-    /// The text with its middle left out if it is longer than `limit` bytes: its ends say most. A single result must not
-    /// fill the model's context window.
+    /// The most parts of a result, and the most bytes of all together.
+    private static let parts = (count: 20, bytes: 20 << 20)
+
+    /// A single result must not fill the model's context window.
+    static func bounded(_ result: ChappieToolResult, _ limit: Int) -> ChappieToolResult {
+        var result = result
+        result.output = bounded(result.output, limit)
+        var room = parts.bytes
+        let kept = result.parts.prefix(parts.count).prefix { part in
+            room -= part.serializedBytes().count
+            return room >= 0
+        }
+        let left = result.parts.count - kept.count
+        if left > 0 {
+            result.parts = Array(kept)
+            result.output += "\n[… \(left) images or other parts left out …]"
+        }
+        return result
+    }
+
+    /// The text with its middle left out if it is longer than `limit` bytes: its ends say most.
     static func bounded(_ text: String, _ limit: Int) -> String {
         guard text.utf8.count > limit else { return text }
         let note = "\n[… \(text.utf8.count - limit) bytes left out …]\n"
@@ -225,14 +246,21 @@ final class ToolLedger: Sendable {
     private struct State {
         var approved: Set<[String]> = []
         var results: [String: ChappieToolExecutionResult] = [:]
+        /// Counts the conversations.
+        var conversation = 0
     }
 
     private let state = Mutex(State())
 
+    var conversation: Int { state.withLock(\.conversation) }
+
     /// Whether the user has approved the tool for the whole session.
     func isApproved(_ call: ChappieToolCall) -> Bool { state.withLock { $0.approved.contains(Self.key(call)) } }
 
-    func approve(_ call: ChappieToolCall) { state.withLock { _ = $0.approved.insert(Self.key(call)) } }
+    /// An answer that comes after its conversation has ended is not for the next one.
+    func approve(_ call: ChappieToolCall, in conversation: Int) {
+        state.withLock { if $0.conversation == conversation { $0.approved.insert(Self.key(call)) } }
+    }
 
     /// The result of a call that ran for a pending turn. It is used again if that turn fails and is resumed once more.
     func result(of callID: String) -> ChappieToolExecutionResult? { state.withLock { $0.results[callID] } }
@@ -241,11 +269,19 @@ final class ToolLedger: Sendable {
         state.withLock { $0.results[result.call.callID] = result }
     }
 
-    /// The resumed turn has ended well, so its calls are not needed any more.
+    /// The resumed turn has ended well, or waits with its results in a pending turn of its own.
     func forgetResults() { state.withLock { $0.results = [:] } }
 
     /// Another conversation begins.
-    func reset() { state.withLock { $0 = State() } }
+    func reset() { state.withLock { $0 = State(conversation: $0.conversation + 1) } }
+
+    /// The same, but the turn that is resumed next may be one that has failed here.
+    func resetApprovals() {
+        state.withLock {
+            $0.approved = []
+            $0.conversation += 1
+        }
+    }
 
     private static func key(_ call: ChappieToolCall) -> [String] { [call.namespace ?? "", call.name] }
 }

@@ -30,7 +30,8 @@ public struct ChappieHostTool: Sendable {
     /// A call that takes longer has failed; its task is cancelled. Default 5 minutes.
     public var timeout: Duration
     /// The longest text of a result that the model gets, in bytes of UTF-8. The middle of a longer one is left out, and a
-    /// note in its place says how much. Default 64 KiB; values below 256 become 256.
+    /// note in its place says how much. Default 64 KiB; values below 256 become 256. Of images and other parts the model
+    /// gets the first 20, and 20 MiB at most.
     public var outputLimit: Int {
         didSet { outputLimit = max(outputLimit, Self.leastOutput) }
     }

@@ -54,8 +54,10 @@ extension ChappieToolCall {
         "\(shownName) \(cut(written(argumentsJSON ?? .string(arguments)), to: 200))"
     }
 
-    fileprivate var shownName: String {
-        UntrustedText.writtenOut((namespace.map { "\($0)/" } ?? "") + name)
+    /// The name, short and without line feeds: the model may invent one.
+    @_spi(ChappieInternals) public var shownName: String {
+        let name = (namespace.map { "\($0)/" } ?? "") + name
+        return UntrustedText.line(name, limit: 129) ?? cut(written(.string(name)), to: 129)
     }
 }
 

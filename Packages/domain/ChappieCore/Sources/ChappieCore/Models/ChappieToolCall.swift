@@ -36,9 +36,8 @@ public struct ChappieToolCall: Sendable, Hashable, Codable {
         guard item.isToolCall, let name = item.name, let callID = item.callID, !callID.isEmpty else { return nil }
         let isCustom = item.type == "custom_tool_call"
         let namespace = item.json["namespace"]?.string
-        // The backend uses this name for tools without a namespace.
         self.init(
-            name: name, namespace: namespace == "functions" ? nil : namespace, callID: callID,
+            name: name, namespace: namespace == ToolName.noGroup ? nil : namespace, callID: callID,
             arguments: item.json[isCustom ? "input" : "arguments"]?.string ?? "", isCustom: isCustom)
     }
 }

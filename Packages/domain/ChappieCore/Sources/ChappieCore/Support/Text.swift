@@ -25,4 +25,10 @@ extension UInt8 {
     public static func isValid(_ name: String) -> Bool {
         (1...64).contains(name.utf8.count) && name.utf8.allSatisfy { $0.isASCIIAlphanumeric || "_-".utf8.contains($0) }
     }
+
+    /// The group of the tools that have none, by the backend's name for it.
+    public static let noGroup = "functions"
+
+    /// Whether tools may have `name` as their group.
+    public static func isValidGroup(_ name: String) -> Bool { isValid(name) && name != noGroup }
 }
