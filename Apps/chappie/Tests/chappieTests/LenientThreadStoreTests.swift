@@ -30,10 +30,11 @@ private final class LimitedStore: ChappieThreadStore {
     private let limited = LimitedStore()
 
     private func append(
-        _ kind: ChappieThreadRecord.Kind, to thread: String, at position: Int, in store: LenientThreadStore
+        _ kind: ChappieThreadRecord.Kind, to thread: String, at position: Int, turn: String = "t",
+        in store: LenientThreadStore
     ) async throws {
         let record = ChappieThreadRecord(
-            position: position, kind: kind, date: Date(timeIntervalSince1970: 0), body: ["turn": "t"])
+            position: position, kind: kind, date: Date(timeIntervalSince1970: 0), body: ["turn": .string(turn)])
         let summary = ChappieThreadSummary(id: thread, createdAt: record.date)
         try await store.append([record], to: summary, at: position)
     }
@@ -68,6 +69,25 @@ private final class LimitedStore: ChappieThreadStore {
         try await append(.turnStarted, to: "two", at: 0, in: store)
         try await append(.toolsCalled, to: "two", at: 1, in: store)
         #expect(!store.keeps("two"))
+    }
+
+    @Test(arguments: [ChappieThreadRecord.Kind.turnStarted, .turnResumed])
+    func afterARefusalNoToolRunsInATurnWhoseBeginningIsKept(beginning: ChappieThreadRecord.Kind) async throws {
+        let store = LenientThreadStore(limited)
+        try await append(beginning, to: "one", at: 0, in: store)
+        try await append(.toolsStarted, to: "one", at: 1, in: store)
+        limited.isFull.withLock { $0 = true }
+        try await append(.toolFinished, to: "one", at: 2, in: store)
+        #expect(!store.keeps("one"))
+        for kind in [ChappieThreadRecord.Kind.toolsCalled, .toolsStarted] {
+            await #expect(throws: ChappieThreadStoreError.full(bytes: 2, limit: 1)) {
+                try await append(kind, to: "one", at: 3, in: store)
+            }
+        }
+        // Nothing of the next turn is kept, so that no one resumes it.
+        try await append(.turnStarted, to: "one", at: 3, turn: "next", in: store)
+        try await append(.toolsCalled, to: "one", at: 4, turn: "next", in: store)
+        #expect(try limited.records(of: "one", from: 0).count == 2)
     }
 
     @Test func whatAnotherProgramWroteIsNoReasonToKeepNothing() async throws {

@@ -85,6 +85,8 @@ final class LenientThreadStore: ChappieThreadStore {
     private let store: any ChappieThreadStore
     /// Why threads are not kept, and whether the user knows.
     private let refusals = Mutex<[String: (error: ChappieThreadStoreError, isNoted: Bool)]>([:])
+    /// The last turn of each thread whose beginning is kept: a later resume finds it.
+    private let keptTurns = Mutex<[String: String]>([:])
 
     init(_ store: any ChappieThreadStore) { self.store = store }
 
@@ -107,15 +109,19 @@ final class LenientThreadStore: ChappieThreadStore {
     func append(
         _ records: [ChappieThreadRecord], to thread: ChappieThreadSummary, at position: Int
     ) async throws(ChappieThreadStoreError) {
-        guard keeps(thread.id) else { return }
+        if let refusal = refusals.withLock({ $0[thread.id]?.error }) {
+            let turn = keptTurns.withLock { $0[thread.id] }
+            if records.contains(where: { $0.beginsTools && $0.turnID == turn }) { throw refusal }
+            return
+        }
         do throws(ChappieThreadStoreError) {
             try await store.append(records, to: thread, at: position)
+            let begun = records.last { [.turnStarted, .turnResumed].contains($0.kind) }
+            if let turn = begun?.turnID { keptTurns.withLock { $0[thread.id] = turn } }
         } catch {
             switch error {
             case .conflict, .notFound: throw error
-            // A tool may run only in a turn that is kept with this call; otherwise a later resume would run the tool
-            // again.
-            case _ where records.contains(where: { [.toolsCalled, .toolsStarted].contains($0.kind) }): throw error
+            case _ where records.contains(where: \.beginsTools): throw error
             default: giveUp(thread.id, error)
             }
         }
@@ -135,6 +141,12 @@ final class LenientThreadStore: ChappieThreadStore {
     }
 
     func delete(_ thread: String) async throws(ChappieThreadStoreError) { try await store.delete(thread) }
+}
+
+extension ChappieThreadRecord {
+    /// Whether tools run once this is kept. A tool may run in a turn that is kept with this call, or of which nothing is
+    /// kept; otherwise a later resume would run the tool again.
+    fileprivate var beginsTools: Bool { [.toolsCalled, .toolsStarted].contains(kind) }
 }
 
 /// Whether the store keeps an answer. The printer of the answer asks.
