@@ -249,7 +249,7 @@ public actor ChappieRuntime: ChappieConversation {
         if isAnother {
             use(try ChappieThread(id: known.id, records: more))
         } else if !more.isEmpty {
-            for record in more { thread?.add(record) }
+            join(more, to: known.id)
             // A new name does not change the conversation: its connection and the user's approvals stay.
             if !more.allSatisfy({ [.renamed, .archived, .unarchived].contains($0.kind) }) { isClientReady = false }
         }
@@ -300,8 +300,15 @@ public actor ChappieRuntime: ChappieConversation {
                 try await readOn(to: end)
                 continue
             }
-            if thread?.id == id { for record in records { thread?.add(record) } }
+            join(records, to: id)
             return true
+        }
+    }
+
+    /// Adds kept records to the open thread, except those that are in it because it was opened again meanwhile.
+    private func join(_ records: [ChappieThreadRecord], to id: String) {
+        for record in records where thread?.id == id && thread?.records.count == record.position {
+            thread?.add(record)
         }
     }
 

@@ -116,4 +116,39 @@ struct ThreadCareTests {
         try await deleting.value
         #expect(try await runtime.listThreads(includeArchived: true).map(\.id) == ["a"])
     }
+
+    @Test(.timeLimit(.minutes(1))) func aThreadThatIsOpenedWhileItIsRenamedHasTheNameOnce() async throws {
+        try keep("a")
+        let slow = SlowStore(store)
+        let runtime = Model(.text("The answer.")).client().runtime(store: slow)
+        try await runtime.openThread("a")
+        let renaming = Task { try await runtime.renameThread("a", to: "Renamed") }
+        await slow.kept.reached()
+        try await runtime.openThread("a")
+        slow.kept.open()
+        try await renaming.value
+        #expect(try await runtime.currentThread == store.thread("a"))
+        #expect(try await runtime.send("question") == "The answer.")
+        #expect(try await runtime.currentThread == store.thread("a"))
+    }
+}
+
+/// Keeps records at once, and says so when its gate is open.
+private struct SlowStore: ChappieThreadStore {
+    private let store: ChappieInMemoryThreadStore
+    let kept = ScriptedGate()
+
+    init(_ store: ChappieInMemoryThreadStore) { self.store = store }
+
+    func append(
+        _ records: [ChappieThreadRecord], to thread: ChappieThreadSummary, at position: Int
+    ) async throws(ChappieThreadStoreError) {
+        try store.append(records, to: thread, at: position)
+        try? await kept.pass()
+    }
+    func summaries() -> [ChappieThreadSummary] { store.summaries() }
+    func records(of thread: String, from position: Int) throws(ChappieThreadStoreError) -> [ChappieThreadRecord] {
+        try store.records(of: thread, from: position)
+    }
+    func delete(_ thread: String) { store.delete(thread) }
 }
