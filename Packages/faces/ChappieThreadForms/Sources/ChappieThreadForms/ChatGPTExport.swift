@@ -53,11 +53,13 @@ enum ChatGPTExport {
     private static func add(
         _ json: ChappieJSON, _ mapping: ChappieJSONObject, to thread: inout ForeignThread, number: Int
     ) throws(ThreadFault) {
+        // An object's own look-up is linear, and a long conversation has thousands of nodes.
+        let nodes = Dictionary(mapping.members.map { ($0.name, $0.value) }, uniquingKeysWith: { _, last in last })
         var chain: [ChappieJSON] = []
         var seen: Set<String> = []
         var next = json["current_node"]?.string
         while let id = next {
-            guard let node = mapping[id], seen.insert(id).inserted else {
+            guard let node = nodes[id], seen.insert(id).inserted else {
                 throw .conversation(number, "its current branch can't be followed")
             }
             chain.append(node["message"] ?? .null)

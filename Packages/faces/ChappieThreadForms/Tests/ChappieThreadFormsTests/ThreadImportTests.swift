@@ -3,6 +3,7 @@ import ChappieClient
 @_spi(ChappieInternals) import ChappieCore
 import ChappieRuntime
 import FoundationEssentials
+import Glibc
 import TestFixtures
 import Testing
 
@@ -301,6 +302,31 @@ import Testing
                 "message of another branch": 1, "image_asset_pointer": 1, "thoughts": 1,
                 "instruction of the program": 1,
             ])
+    }
+
+    /// In the time of this thread's own processor, which other work hardly changes: quadratic would be a hundredfold.
+    @Test func aLongConversationCostsInProportionToItsLength() throws {
+        func cost(of count: Int) throws -> Double {
+            let nodes = (1...count).map { Self.node("n\($0)", "n\($0 - 1)", "user", Self.said("a")) }
+            let text = """
+                [{"title":"Long","mapping":{"n0":{"id":"n0","parent":null,"message":null},\(nodes.joined(separator: ","))},
+                "current_node":"n\(count)","conversation_id":"long"}]
+                """
+            let bytes = Array(text.utf8)
+            let start = processorSeconds
+            #expect(try ChappieThreadImport(bytes).threads.count == 1)
+            return processorSeconds - start
+        }
+        let short = try cost(of: 1000)
+        let long = try cost(of: 10_000)
+        print("measured: a conversation of 10,000 messages costs \(long / short) times one of 1,000")
+        #expect(long < 30 * short)
+    }
+
+    private var processorSeconds: Double {
+        var time = timespec()
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
     }
 
     @Test(arguments: [
