@@ -24,11 +24,12 @@ import ChappieRuntime
     /// The file system with this number (https://man7.org/linux/man-pages/man2/statfs.2.html).
     public init(number: UInt32) { self = Self.sharedNumbers.contains(number) ? .shared : .local }
 
-    /// NFS, SMB, CIFS, SMB 2, 9p, FUSE and virtiofs, AFS (two), Coda, Ceph, Lustre, GPFS, GFS 2, OCFS 2, and the folders
-    /// that VirtualBox and VMware share.
+    /// NFS, SMB, CIFS, SMB 2, 9p, FUSE and virtiofs, AFS (two), Coda, Ceph, Lustre, GPFS, GFS 2, OCFS 2, BeeGFS, PanFS,
+    /// OrangeFS, and the folders that VirtualBox, VMware and Parallels share.
     private static let sharedNumbers: Set<UInt32> = [
         0x6969, 0x517B, 0xFF53_4D42, 0xFE53_4D42, 0x0102_1997, 0x6573_5546, 0x5346_414F, 0x6B41_4653, 0x7375_7245,
-        0x00C3_6400, 0x0BD0_0BD0, 0x4750_4653, 0x0116_1970, 0x7461_636F, 0x786F_4256, 0xBACB_ACBC,
+        0x00C3_6400, 0x0BD0_0BD0, 0x4750_4653, 0x0116_1970, 0x7461_636F, 0x1983_0326, 0xAAD7_AAEA,
+        0x2003_0528, 0x786F_4256, 0xBACB_ACBC, 0x7C7C_6673,
     ]
 
     init(of path: String) throws(StoreError) {

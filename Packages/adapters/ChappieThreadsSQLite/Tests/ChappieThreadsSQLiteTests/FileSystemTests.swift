@@ -41,7 +41,8 @@ struct FileSystemTests {
     @Test(
         arguments: [
             (0x6969, ThreadFileSystem.shared), (0xFF53_4D42, .shared), (0xFE53_4D42, .shared), (0x0102_1997, .shared),
-            (0x6573_5546, .shared), (0xEF53, .local), (0x9123_683E, .local), (0x5846_5342, .local),
+            (0x6573_5546, .shared), (0x1983_0326, .shared), (0xAAD7_AAEA, .shared), (0x2003_0528, .shared),
+            (0x7C7C_6673, .shared), (0xEF53, .local), (0x9123_683E, .local), (0x5846_5342, .local),
             (0x0102_1994, .local), (0x794C_7630, .local),
         ] as [(UInt32, ThreadFileSystem)])
     func theNumberOfAFileSystemTellsItsKind(_ number: UInt32, _ kind: ThreadFileSystem) {
