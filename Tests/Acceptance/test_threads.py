@@ -239,7 +239,15 @@ def test_one_damaged_row_costs_one_thread(person, tmp_path):
     ask(person, "x", "-c", status=BAD_DATA, says="is damaged")
     saved = person.run("threads", "salvage", "--json", str(tmp_path / "saved")).events[0]["threads"]
     assert {thread["id"]: thread["lost"] for thread in saved} == {thread["id"]: 0 for thread in (first, damaged, third)}
+    found = person.run("threads", "search", "--json", "first", status=None)
+    assert found.status == 0 and [hit["thread"]["id"] for hit in found.events[0]["hits"]] == [first["id"]]
+    found = person.run("threads", "search", "--json", "one", status=None)
+    assert found.status == BAD_DATA and len(found.events[0]["problems"]) == 1
+    assert {hit["thread"]["id"] for hit in found.events[0]["hits"]} == {first["id"], third["id"]}
     person.run("threads", "delete", "--force", damaged["id"][-8:])
+    # Behind the damaged row, another one may have been put back to an earlier state.
+    person.run("threads", "list", status=BAD_DATA, says="because a damaged one was deleted")
+    person.run("threads", "verify", "--repair")
     assert [thread["id"] for thread in listed(person)] == [first["id"], third["id"]]
     person.run("threads", "import", str(tmp_path / "saved" / f"{damaged['id']}.json"))
     assert person.run("threads", "verify").output == "Everything is whole.\n"

@@ -61,7 +61,8 @@ extension Threads {
             commandName: "salvage", abstract: "Write what can be read of damaged threads into files.",
             discussion: """
                 A file for each thread, ID.json, which import takes; not encrypted, for you alone. No file is replaced: \
-                a name that is taken gets a number. The store stays as it is: delete the damaged threads afterwards. \
+                a name that is taken gets a number. The store stays as it is: delete the damaged threads afterwards, and \
+                accept the others (threads verify --repair) if that is asked for. \
                 With --json: {"threads":[{"id":…,"file":…,"records":…,"lost":…},…]}.
                 """)
 

@@ -61,7 +61,7 @@ struct Threads: ParsableCommand {
                 var json: ChappieJSONObject = ["threads": .array(shown.map(\.json))]
                 if !problems.isEmpty { json["problems"] = .array(problems.map { .string($0) }) }
                 program.console.json(.object(json))
-                return try Self.check(problems)
+                return try Threads.check(problems)
             }
             var table = Table(["Thread", "Changed", "Turns", "Model", "Name"])
             for thread in shown {
@@ -76,11 +76,7 @@ struct Threads: ParsableCommand {
             if shown.count < threads.count {
                 program.console.note("… and \(threads.count - shown.count) more: --limit.")
             }
-            try Self.check(problems)
-        }
-
-        private static func check(_ problems: [String]) throws {
-            if !problems.isEmpty { throw ExitCode(ExitStatus.badData.rawValue) }
+            try Threads.check(problems)
         }
     }
 
@@ -113,7 +109,8 @@ struct Threads: ParsableCommand {
             discussion: """
                 What you said, the model answered, and tools were given and gave. Case and accents don't matter, and the last \
                 word may be the beginning of one. Words that follow one another: '"like these"'. Archived threads are found \
-                too. With --json: {"hits":[{"thread":{…},"excerpt":…,"date":…},…]}.
+                too. Damage on the way is named after the hits (exit status 65). With --json: \
+                {"hits":[{"thread":{…},"excerpt":…,"date":…},…]}, and "problems":[…] if there are any.
                 """)
 
         @OptionGroup var options: GlobalOptions
@@ -136,7 +133,10 @@ struct Threads: ParsableCommand {
                 words.joined(separator: " "), since: try since.map { try DateArgument.parse($0, now: Date()) },
                 model: model,
                 limit: limit)
-            let hits = try await Threads.store(program).search(query)
+            let found = try await Threads.store(program).readableHits(query)
+            let hits = found.hits
+            let problems = found.problems.map { $0.errorDescription ?? "\($0)" }
+            defer { for problem in problems { program.console.note("chappie: \(problem)") } }
             guard !options.json else {
                 let list = hits.map { hit -> ChappieJSON in
                     [
@@ -144,13 +144,17 @@ struct Threads: ParsableCommand {
                         "date": .string(hit.date.formatted(.iso8601)),
                     ]
                 }
-                return program.console.json(["hits": .array(list)])
+                var json: ChappieJSONObject = ["hits": .array(list)]
+                if !problems.isEmpty { json["problems"] = .array(problems.map { .string($0) }) }
+                program.console.json(.object(json))
+                return try Threads.check(problems)
             }
             for hit in hits {
                 program.console.line("\(hit.thread.shortID)  \(hit.date.localMinute)  \(hit.thread.shownName)")
                 program.console.line("    \(hit.excerpt.terminalLine(limit: 200))")
             }
             if hits.isEmpty { program.console.note("Nothing was found.") }
+            try Threads.check(problems)
         }
     }
 
@@ -279,6 +283,10 @@ struct Threads: ParsableCommand {
     }
 
     // MARK: Shared by the commands
+
+    static func check(_ problems: [String]) throws {
+        if !problems.isEmpty { throw ExitCode(ExitStatus.badData.rawValue) }
+    }
 
     static func read(_ name: String?, from store: ChappieFileThreadStore) async throws -> ChappieThread {
         try await store.thread(store.thread(named: name).id)

@@ -215,8 +215,19 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
         openTurns.withLock { $0.close(thread) }
     }
 
+    /// The hits that can be read, see ``readableHits(_:)``.
+    ///
+    /// - Throws: `damaged` if there are none and something could not be read.
     public func search(_ query: ChappieThreadQuery) async throws(ChappieThreadStoreError) -> [ChappieThreadHit] {
-        guard let facts = try await opened() else { return [] }
+        let found = try await readableHits(query)
+        if found.hits.isEmpty, let problem = found.problems.first { throw problem }
+        return found.hits
+    }
+
+    /// The threads in which all words of the query occur, best first, and the damage that was met: the words may occur in
+    /// what could not be read.
+    public func readableHits(_ query: ChappieThreadQuery) async throws(ChappieThreadStoreError) -> ChappieReadableHits {
+        guard let facts = try await opened() else { return ChappieReadableHits() }
         return try await perform(facts) { database, protection throws(StoreError) in
             try database.search(query, protection)
         }

@@ -60,7 +60,12 @@ extension ThreadDatabase {
         in entry: Entry, _ protection: ThreadProtection
     ) throws(StoreError) -> ChappieThreadSummary {
         guard let summary = try summary(in: entry, as: entry.id, protection) else {
-            throw .damaged(thread: entry.id, "its entry was changed, or belongs to another thread or length")
+            throw .damaged(
+                thread: entry.id,
+                """
+                its entry was changed, or belongs to another thread or length; while it is there, an older state of another \
+                thread is not noticed
+                """)
         }
         return summary
     }
@@ -113,6 +118,7 @@ extension ThreadDatabase {
                 do throws(StoreError) {
                     try check(entries, against: known, protection)
                 } catch {
+                    guard case .damaged = error else { throw error }
                     found.problems.append(error)
                 }
             }

@@ -9,31 +9,38 @@ extension ThreadDatabase {
         of thread: String, from position: Int, _ protection: ThreadProtection
     ) throws(StoreError) -> [ChappieThreadRecord] {
         try database.snapshot { () throws(StoreError) in
-            _ = try state(protection)
-            guard let entry = try entry(of: thread) else {
-                try searchForLost(thread, protection)
-                throw .notFound(thread: thread)
-            }
-            _ = try checkedSummary(in: entry, protection)
-            let start = min(max(position, 0), entry.count)
-            var records: [ChappieThreadRecord] = []
-            try database.each(
-                "SELECT id, kind, date, key, body FROM records WHERE id BETWEEN ? AND ? ORDER BY id",
-                [.integer(entry.first | start), .integer(entry.last)]
-            ) { row throws(StoreError) in
-                let next = start + records.count
-                guard next < entry.count, row.integer(0) == entry.first | next else {
-                    throw .damaged(thread: thread, "its record \(next) is missing")
-                }
-                records.append(try record(at: next, of: thread, in: row, protection))
-                return true
-            }
-            guard start + records.count == entry.count else {
-                throw .damaged(
-                    thread: thread, "it has \(start + records.count) records, but \(entry.count) were stored")
-            }
-            return records
+            try recordsInside(thread, from: position, protection).records
         }
+    }
+
+    /// The same within a transaction, with the thread's entry.
+    func recordsInside(
+        _ thread: String, from position: Int, _ protection: ThreadProtection
+    ) throws(StoreError) -> (entry: Entry, records: [ChappieThreadRecord]) {
+        _ = try state(protection)
+        guard let entry = try entry(of: thread) else {
+            try searchForLost(thread, protection)
+            throw .notFound(thread: thread)
+        }
+        _ = try checkedSummary(in: entry, protection)
+        let start = min(max(position, 0), entry.count)
+        var records: [ChappieThreadRecord] = []
+        try database.each(
+            "SELECT id, kind, date, key, body FROM records WHERE id BETWEEN ? AND ? ORDER BY id",
+            [.integer(entry.first | start), .integer(entry.last)]
+        ) { row throws(StoreError) in
+            let next = start + records.count
+            guard next < entry.count, row.integer(0) == entry.first | next else {
+                throw .damaged(thread: thread, "its record \(next) is missing")
+            }
+            records.append(try record(at: next, of: thread, in: row, protection))
+            return true
+        }
+        guard start + records.count == entry.count else {
+            throw .damaged(
+                thread: thread, "it has \(start + records.count) records, but \(entry.count) were stored")
+        }
+        return (entry, records)
     }
 
     /// The record with this id; `nil` when it is missing.
@@ -177,17 +184,13 @@ extension ThreadDatabase {
                 throw .damaged(thread: thread, "its place is another thread's")
             }
             let ids = (SQLiteValue.integer(entry.first), SQLiteValue.integer(entry.last))
-            let isWhole = try summary(in: entry, as: thread, protection) != nil
             try database.run("DELETE FROM record_words WHERE id BETWEEN ? AND ?", ids.0, ids.1)
             try database.run("DELETE FROM records WHERE id BETWEEN ? AND ?", ids.0, ids.1)
             try database.run("DELETE FROM threads WHERE number = ?", .integer(entry.number))
             state.threads &-= 1
-            // The part that a damaged row had in the sum is not known.
-            if isWhole {
-                state.sum &-= try tag(of: entry, ThreadProtection.RowTags(protection))
-            } else {
-                state.sum = try sum(of: entries(), protection)
-            }
+            // The sum does not fit from then on if the row was damaged since it was written: another row that was put back
+            // to an earlier state would not be noticed otherwise.
+            state.sum &-= try tag(of: entry, ThreadProtection.RowTags(protection))
             try setState(state, protection)
             return true
         }

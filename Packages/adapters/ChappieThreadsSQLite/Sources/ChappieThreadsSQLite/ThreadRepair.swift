@@ -22,6 +22,14 @@ public struct ChappieReadableThreads: Sendable {
     public internal(set) var problems: [ChappieThreadStoreError] = []
 }
 
+/// The hits of a search, and what is wrong with the records that could not be read.
+public struct ChappieReadableHits: Sendable {
+    /// The hits, best first.
+    public internal(set) var hits: [ChappieThreadHit] = []
+    /// The damage on the way to them; each problem names its thread if it is known.
+    public internal(set) var problems: [ChappieThreadStoreError] = []
+}
+
 extension ThreadDatabase {
     // MARK: A new key
 
@@ -140,37 +148,41 @@ extension ThreadDatabase {
             let words = try database.rows("PRAGMA integrity_check(20)", read: { $0.text(0) })
             for word in words where word != "ok" { problems.append(.damaged(thread: nil, "SQLite says: \(word)")) }
         }
-        var entries: [Entry] = []
-        var isWhole = true
-        let lastChange = try lastChange(protection)
-        try note { () throws(StoreError) in try Self.check(state(protection), against: lastChange) }
-        try note { () throws(StoreError) in
-            entries = try self.entries()
-            let state = try state(protection)
-            for entry in entries where try summary(in: entry, as: entry.id, protection) == nil { isWhole = false }
-            // A row that is damaged does not fit the sum, and is named below.
-            if isWhole || entries.count != state.threads { try check(entries, against: state, protection) }
-        }
-        for entry in entries {
+        let listed = try readableSummaries(protection)
+        problems += listed.problems
+        for thread in listed.threads {
             try note { () throws(StoreError) in
-                for record in try records(of: entry.id, from: 0, protection) {
-                    guard let text = record.searchableText else { continue }
-                    let id = entry.first | record.position
-                    let found = try database.rows(
-                        "SELECT key, body FROM record_words WHERE id = ?", .integer(id),
-                        read: { (key: $0.integer(0), body: $0.bytes(1)) }
-                    ).first
-                    let context = ThreadProtection.Context.words(database: facts.id, record: id)
-                    let known = try found.flatMap { found throws(StoreError) in
-                        try protection.open(found.body, with: found.key, for: context)
-                    }
-                    guard known == ThreadWordList(of: text).bytes else {
-                        throw .damaged(thread: entry.id, "a search would not find its record \(record.position)")
+                // Other processes work on: each thread is looked at in one state, and may be deleted before.
+                try database.snapshot { () throws(StoreError) in
+                    do throws(StoreError) {
+                        try checkInside(thread.id, protection)
+                    } catch .notFound {
+                        return
                     }
                 }
             }
         }
         return problems
+    }
+
+    /// Reads a thread within a transaction, and checks that a search finds it.
+    private func checkInside(_ thread: String, _ protection: ThreadProtection) throws(StoreError) {
+        let (entry, records) = try recordsInside(thread, from: 0, protection)
+        for record in records {
+            guard let text = record.searchableText else { continue }
+            let id = entry.first | record.position
+            let found = try database.rows(
+                "SELECT key, body FROM record_words WHERE id = ?", .integer(id),
+                read: { (key: $0.integer(0), body: $0.bytes(1)) }
+            ).first
+            let context = ThreadProtection.Context.words(database: facts.id, record: id)
+            let known = try found.flatMap { found throws(StoreError) in
+                try protection.open(found.body, with: found.key, for: context)
+            }
+            guard known == ThreadWordList(of: text).bytes else {
+                throw .damaged(thread: thread, "a search would not find its record \(record.position)")
+            }
+        }
     }
 
     /// The ids of all threads that can be reached.

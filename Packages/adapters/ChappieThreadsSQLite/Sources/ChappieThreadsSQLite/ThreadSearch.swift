@@ -71,32 +71,41 @@ extension ThreadDatabase {
             "INSERT OR REPLACE INTO record_words VALUES (?, ?, ?)", .integer(id), .integer(key), .bytes(sealed))
     }
 
-    /// The records whose words fit come first that have the fewest of them, of these the newest.
-    func search(_ query: ChappieThreadQuery, _ protection: ThreadProtection) throws(StoreError) -> [ChappieThreadHit] {
+    /// The records whose words fit come first that have the fewest of them, of these the newest. Damage on the way to
+    /// them is passed over, and named.
+    func search(_ query: ChappieThreadQuery, _ protection: ThreadProtection) throws(StoreError) -> ChappieReadableHits {
         let words = ChappieThreadWords(query: query.text)
-        guard query.limit > 0, !words.words.isEmpty else { return [] }
+        var found = ChappieReadableHits()
+        guard query.limit > 0, !words.words.isEmpty else { return found }
         return try database.snapshot { () throws(StoreError) in
             _ = try state(protection)
-            var hits: [ChappieThreadHit] = []
-            // The threads that were looked at; `nil` for a thread that gave a hit already, or is excluded by the query.
+            // The threads that were looked at; `nil` for a thread that gave a hit already, is excluded by the query or has
+            // a damaged entry.
             var threads: [Int: ChappieThreadSummary?] = [:]
             // Only sizes and ids are kept: bodies are read one by one until there are enough hits.
             for id in try candidates(words, protection) {
                 let number = id >> 32
-                if threads[number] == nil {
-                    threads.updateValue(try candidate(number, for: query, protection), forKey: number)
+                do throws(StoreError) {
+                    if threads[number] == nil {
+                        threads.updateValue(nil, forKey: number)
+                        threads.updateValue(try candidate(number, for: query, protection), forKey: number)
+                    }
+                    guard case .some(.some(let thread)) = threads[number] else { continue }
+                    guard let record = try record(id, of: thread.id, protection) else {
+                        throw .damaged(thread: thread.id, "the search leads to a record that is not there")
+                    }
+                    guard let text = record.searchableText, words.occur(in: text),
+                        record.date >= query.since ?? record.date
+                    else { continue }
+                    found.hits.append(ChappieThreadHit(record, of: thread, words))
+                    threads.updateValue(nil, forKey: number)
+                    if found.hits.count == query.limit { break }
+                } catch {
+                    guard case .damaged = error else { throw error }
+                    found.problems.append(error)
                 }
-                guard case .some(.some(let thread)) = threads[number] else { continue }
-                guard let record = try record(id, of: thread.id, protection) else {
-                    throw .damaged(thread: thread.id, "the search leads to a record that is not there")
-                }
-                guard let text = record.searchableText, words.occur(in: text), record.date >= query.since ?? record.date
-                else { continue }
-                hits.append(ChappieThreadHit(record, of: thread, words))
-                threads.updateValue(nil, forKey: number)
-                if hits.count == query.limit { break }
             }
-            return hits
+            return found
         }
     }
 

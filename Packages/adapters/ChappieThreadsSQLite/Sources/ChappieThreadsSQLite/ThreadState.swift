@@ -123,8 +123,8 @@ extension ThreadDatabase {
             throw .damaged(
                 thread: nil,
                 """
-                one is older than it was, or was deleted and is back, although each is whole by itself; restore a backup, or \
-                accept them as they are by a repair
+                one is older than it was, or was deleted and is back, although each is whole by itself, or this is not known \
+                because a damaged one was deleted; restore a backup, or accept them as they are by a repair
                 """)
         }
     }

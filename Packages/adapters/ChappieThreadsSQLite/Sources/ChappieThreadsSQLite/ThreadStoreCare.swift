@@ -66,7 +66,8 @@ extension ChappieFileThreadStore {
         try await salvaging { database, _ in database.salvageableThreads() } ?? []
     }
 
-    /// The readable parts of a damaged thread. Deleting the thread afterwards makes the rest of the store whole.
+    /// The readable parts of a damaged thread. Delete the thread afterwards, and accept the others by ``rebuildIndex()``:
+    /// while its entry is damaged, an older state of another thread is not noticed.
     public func salvage(_ thread: String) async throws(ChappieThreadStoreError) -> ChappieSalvagedThread {
         let salvaged = try await salvaging { database, protection throws(StoreError) in
             try database.salvage(thread, protection)

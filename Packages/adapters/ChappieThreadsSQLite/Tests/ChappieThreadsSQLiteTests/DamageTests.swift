@@ -155,8 +155,85 @@ struct DamageTests {
         await refusal("damaged(thread: Optional(\"a\")") { _ = try await store.summaries() }
         try await store.delete("a")
         #expect(try await store.words(of: "b") == ["other"])
+        try await store.rebuildIndex()
         #expect(try await store.verify().isEmpty)
         await refusal("notFound") { _ = try await store.salvage("a") }
+    }
+
+    @Test(arguments: everyProtection) func anOlderThreadDoesNotHideBehindADamagedOneThatIsDeleted(
+        _ protection: FileProtection
+    ) async throws {
+        let place = try Place()
+        for thread in ["rolled back", "damaged"] { try await place.store(protection).say(["first"], in: thread) }
+        let raw = try RawDatabase(place.database)
+        try raw.run("CREATE TEMP TABLE old AS SELECT * FROM threads WHERE id = 'rolled back'")
+        try await place.store(protection).say(["second"], in: "rolled back", from: 1)
+        try raw.run(
+            """
+            INSERT OR REPLACE INTO threads SELECT * FROM old;
+            DELETE FROM records WHERE id = 1 << 32 | 1;
+            DELETE FROM record_words WHERE id = 1 << 32 | 1;
+            UPDATE threads SET summary = zeroblob(50) WHERE id = 'damaged'
+            """)
+        let store = place.store(protection)
+        let problems = try await store.verify()
+        #expect(problems.count == 1 && "\(problems)".contains("an older state of another"))
+        try await store.delete("damaged")
+        for _ in 0..<2 {
+            #expect("\(try await store.verify())".contains("one is older than it was"))
+            #expect(try await store.readableThreads().problems.count == 1)
+            // It is noticed also after the next change.
+            try await store.say(["new"], in: "new", from: (try? await store.records(of: "new", from: 0).count) ?? 0)
+        }
+        try await store.rebuildIndex()
+        #expect(try await store.verify().isEmpty)
+    }
+
+    @Test(arguments: everyProtection) func aDamagedRecordDoesNotTakeTheSearch(_ protection: FileProtection) async throws
+    {
+        let place = try Place()
+        for thread in ["a", "b", "c"] {
+            try await place.store(protection).say(["an elephant and a \(thread)", "a giraffe"], in: thread)
+        }
+        // The words of another record lead to it, too.
+        try RawDatabase(place.database).run(
+            """
+            UPDATE records SET body = zeroblob(50) WHERE id = 1 << 32;
+            DELETE FROM records WHERE id = 2 << 32 | 1;
+            UPDATE threads SET summary = zeroblob(50) WHERE id = 'c'
+            """)
+        let store = place.store(protection)
+        let found = try await store.readableHits(ChappieThreadQuery("elephant"))
+        #expect(found.hits.map(\.thread.id) == ["b"] && found.problems.count == 2)
+        #expect(try await store.search(ChappieThreadQuery("elephant")) == found.hits)
+        #expect(try await store.search(ChappieThreadQuery("giraffe")).map(\.thread.id) == ["a"])
+        // Damage does not look like absence.
+        await refusal("damaged") { _ = try await store.search(ChappieThreadQuery("\"and a c\"")) }
+    }
+
+    /// A thread is deleted and begun again, and others grow, all the time.
+    @Test func aCheckBesideAWriterFindsNoDamage() async throws {
+        let place = try Place()
+        try await place.store().say(["first"], in: "stays")
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask {
+                let writer = place.store()
+                var count = 1
+                while !Task.isCancelled {
+                    try await writer.say(["more"], in: "stays", from: count)
+                    try await writer.say(["short", "lived"], in: "goes")
+                    try await writer.delete("goes")
+                    count += 1
+                }
+            }
+            let store = place.store()
+            for _ in 0..<(isLong ? 2000 : 60) {
+                let problems = try await store.verify()
+                #expect(problems.isEmpty, "\(problems)")
+            }
+            group.cancelAll()
+        }
+        #expect(try await place.store().verify().isEmpty)
     }
 
     @Test(arguments: everyProtection) func theIndexIsMadeAnew(_ protection: FileProtection) async throws {
