@@ -152,4 +152,4 @@ def test_a_job_that_a_script_shields_from_ctrl_c_goes_on(user):
         process.stdout.read(1)
         process.send_signal(signal.SIGINT)
         answer = process.communicate(timeout=60 * PATIENCE)[0]
-    assert process.returncode == 0 and len(answer.split()) == 20_000, answer[-200:]
+    assert process.returncode == 0 and len(answer) > 80_000, answer[-200:]
