@@ -13,6 +13,7 @@ import pexpect
 import pytest
 
 from conftest import BAD_DATA, SIGN_IN_NEEDED, UNAVAILABLE, USAGE, USAGE_LIMIT
+from counterparts import PATIENCE
 from november import COMMENTARY, LITE_HEADER, November, Refused
 from test_ask import PIXEL, write
 from test_chat import Terminal
@@ -506,6 +507,25 @@ def test_no_token_is_renewed_before_its_time(form, november, signed_in):
     service = november(lifetime=240, earliest_refresh=int(later) if form == "number" else text)
     person = signed_in(service)
     assert person.ask("reply: x").output == "x\n" and service.count("POST /oauth/token") == 1
+
+
+def test_tokens_that_could_not_be_stored_are_stored_before_the_program_ends(november, signed_in, passphrase):
+    service = november(lifetime=60)
+    person = signed_in(service, CHAPPIE_CREDENTIAL_STORE="file", **passphrase("a phrase"))
+    folder = pathlib.Path(person.environment["XDG_DATA_HOME"]) / "chappie/credentials"
+    service.lifetime, exchange = 864_000, service.exchange
+
+    def spoiling(*request):
+        folder.chmod(0o777)  # The program refuses a folder that others may change.
+        return exchange(*request)
+
+    service.exchange = spoiling
+    with person.start("ask", "--ephemeral", "--transport", "sse", "reply: x") as process:
+        assert any("until the renewed sign-in is stored" in line for line in process.stderr), "it ended at once"
+        folder.chmod(0o700)
+        output, errors = process.communicate(timeout=60 * PATIENCE)
+    assert process.returncode and "other users" in errors, (process.returncode, output, errors)
+    assert person.ask("reply: y").output == "y\n" and service.count("POST /oauth/token") == 2
 
 
 def test_a_page_in_the_place_of_an_answer(person, service, transport):

@@ -67,7 +67,7 @@ public struct FileCredentialLock: CredentialLock {
     /// Keeps the note in a file beside the lock file, and replaces it as a whole.
     public func setNote(_ note: [UInt8]?, for slot: CredentialSlot) {
         guard let path = try? path(of: slot, "signed-out") else { return }
-        if let note { _ = PrivateFile.replace(path, with: note) } else { unlink(path) }
+        if let note { _ = PrivateFile.replace(path, with: note) } else { PrivateFile.remove(path) }
     }
 
     /// Reads the file that ``setNote(_:for:)`` wrote.

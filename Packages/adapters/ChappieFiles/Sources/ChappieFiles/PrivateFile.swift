@@ -35,6 +35,11 @@ import ChappieCore
         return true
     }
 
+    /// Removes the file at `path`, if there is one, so that it does not come back after a power cut.
+    public static func remove(_ path: String) {
+        if unlink(path) == 0 { makeNameDurable(path) }
+    }
+
     /// The name must be durable as well: an export may be the only copy from now on.
     fileprivate static func makeNameDurable(_ path: String) {
         let folder = open(folder(of: path), O_RDONLY | O_CLOEXEC)

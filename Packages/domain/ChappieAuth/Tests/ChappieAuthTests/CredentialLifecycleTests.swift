@@ -470,6 +470,20 @@ import Testing
         story.on(.storeChanged(nil), "forget tombstone", "signed out 9 []", "unlock 2")
     }
 
+    /// Another account may have signed in since the credential was read.
+    @Test(arguments: [CredentialStoreError.wrongPassphrase("w"), .denied("d"), .noPassphrase("n")])
+    func aSignOutDeletesNothingUnreadOnceACredentialWasKnown(_ denial: CredentialStoreError) {
+        var story = Story.signedIn()
+        story.on(.storeMayHaveChanged)
+        story.on(.asked(.token, 1), "read")
+        story.on(.storeRead(.failure(denial)), "answer 1 rt_1")
+        story.on(.signedOut(revoking: true, 9), "lock 3")
+        story.on(.lockAnswered(3, nil), "read")
+        var denied = story
+        denied.on(.storeRead(.failure(denial)), "tombstone", "signed out 9 store [rt_1]", "unlock 3")
+        story.on(.storeRead(stored(9, account: "account-9")), "forget tombstone", "signed out 9 [rt_1]", "unlock 3")
+    }
+
     /// A sign-out that the store has refused.
     private func refusedSignOut(revoking: Bool = true) -> Story {
         var story = Story.signedIn()
@@ -562,6 +576,43 @@ import Testing
         story.on(.lockAnswered(2, nil), "read")
         story.on(.storeRead(stored(7)), "forget tombstone", "read")
         story.on(.storeRead(stored(7)), "answer 1 rt_7", "unlock 2")
+    }
+
+    /// A tombstone may come back: from a folder that was restored, or of a process that was killed before it removed it.
+    @Test func aTombstoneThatIsOlderThanTheSignInOfItsAccountIsForgotten() throws {
+        let tombstone = Tombstone(at: start, revokes: true, [credential(1)])
+        let later = credential(1).imported(at: start.addingTimeInterval(60))
+        let answer = try #require(try? tokens(2).get())
+        // A renewal is no sign-in: what was renewed after the sign-out is signed out, too.
+        for (isLater, found) in [
+            (true, later), (true, later.refreshed(with: answer, at: start.addingTimeInterval(120))),
+            (false, credential(1).imported(at: start).refreshed(with: answer, at: start.addingTimeInterval(120))),
+        ] {
+            var story = Story()
+            story.on(.asked(.account, 1), "read")
+            let actions = story.actions(.storeRead(.success(.init(credential: found, tombstone: tombstone))))
+            let name = found.refreshToken?.text ?? ""
+            #expect(actions == (isLater ? ["forget tombstone", "answer 1 \(name)"] : ["lock 2"]))
+        }
+        // The clock was ahead at the sign-in.
+        #expect(Tombstone(at: start, revokes: true, [later]).means(later))
+    }
+
+    @Test func aSignOutElsewhereIsObeyedThoughTheStoreCanNotBeRead() {
+        for (serial, account, isObeyed) in [(1, nil as String?, true), (9, "account-9", false)] {
+            var story = Story.signedIn()
+            let tombstone = Tombstone(at: start, revokes: true, [credential(serial, account: account)])
+            story.on(.storeMayHaveChanged)
+            story.on(.asked(.token, 1), "read")
+            if isObeyed {
+                story.on(.storeRead(.failure(locked), tombstone: tombstone), "lock 3")
+                #expect(story.lifecycle.snapshot.status == .signedOut)
+                story.on(.lockAnswered(3, nil), "read")
+                story.on(.storeRead(.failure(locked), tombstone: tombstone), "answer 1 missing", "unlock 3")
+            } else {
+                story.on(.storeRead(.failure(locked), tombstone: tombstone), "answer 1 rt_1")
+            }
+        }
     }
 
     @Test func aTombstoneComesBackAsItWas() throws {
@@ -710,6 +761,55 @@ import Testing
         story.on(.revocationEnded)
         story.on(.tokensRefreshed(2, tokens(2)), "revoke rt_2")
         story.on(.revocationEnded, "answer 8 settled")
+    }
+
+    /// They are lost with the process, and the old refresh token is used up.
+    @Test func aProcessThatEndsWaitsForAStoreThatRefusedItsTokens() {
+        var story = Story.asking()
+        story.on(.tokensRefreshed(2, tokens(2)), "save rt_2")
+        story.on(.storeChanged(locked), "answer 1 store", "unlock 2")
+        story.on(.settlingAsked(8), "patience 8", "lock 3")
+        story.on(.lockAnswered(3, nil), "read")
+        story.on(.storeRead(stored(1, endingIn: -1)), "save rt_2")
+        story.on(.storeChanged(locked), "unlock 3")
+        story.on(.patienceEnded(8), "patience 8", "lock 4")
+        story.on(.lockAnswered(4, nil), "read")
+        story.on(.storeRead(stored(1, endingIn: -1)), "save rt_2")
+        story.on(.storeChanged(nil), "unlock 4", "answer 8 settled")
+        // The process was about to end before the server answered.
+        story = .asking()
+        story.on(.settlingAsked(8))
+        story.on(.tokensRefreshed(2, tokens(2)), "save rt_2")
+        story.on(.storeChanged(locked), "answer 1 store", "patience 8", "read")
+        story.on(.storeRead(stored(1, endingIn: -1)), "save rt_2")
+        story.on(.storeChanged(nil), "unlock 2", "answer 8 settled")
+    }
+
+    @Test func aProcessThatEndsWaitsForTheStoreNeitherForeverNorAgainstTheUser() {
+        for isDenied in [true, false] {
+            var story = Story.asking()
+            story.on(.tokensRefreshed(2, tokens(2)), "save rt_2")
+            story.on(.storeChanged(locked), "answer 1 store", "unlock 2")
+            story.on(.settlingAsked(8), "patience 8", "lock 3")
+            story.on(.lockAnswered(3, nil), "read")
+            if !isDenied { story.elapsed = .seconds(20) }
+            story.on(
+                .storeRead(.failure(isDenied ? .denied("d") : locked)), "unlock 3", "answer 8 settled")
+        }
+    }
+
+    @Test func aReadThatEndsAfterSettlingBeginsNoRenewal() {
+        for (end, expected) in [(-1.0, "answer 1 store"), (200, "answer 1 rt_1"), (7200, "answer 1 rt_1")] {
+            var story = Story()
+            story.on(.asked(.token, 1), "read")
+            story.on(.settlingAsked(8), "answer 8 settled")
+            #expect(
+                story.actions(.storeRead(stored(1, endingIn: end))).filter { $0 != "patience 1" } == [expected])
+        }
+        // The process lives on.
+        var story = Story.signedIn(endingIn: -1)
+        story.on(.settlingAsked(8), "answer 8 settled")
+        story.on(.asked(.token, 1), "lock 2")
     }
 
     // MARK: Two processes

@@ -159,6 +159,24 @@ import Testing
         #expect(stand.storedText?.contains("rt_seeded_2") == true)
     }
 
+    /// An app may drop its session and its client when a request fails.
+    @Test func tokensThatCouldNotBeSavedKeepTheirManager() async throws {
+        let stand = due(.tokens(renewed))
+        stand.store.fail(.save, with: .locked("l"), times: 1)
+        weak let kept = try await managerWithoutAStore(stand)
+        await kept?.settle()
+        #expect(stand.storedText?.contains("rt_seeded_2") == true)
+        #expect(stand.service.count(Service.token) == 1)
+        while kept != nil { await Task.yield() }
+    }
+
+    /// A manager whose new tokens have been refused.
+    private func managerWithoutAStore(_ stand: Harness) async throws -> CredentialManager {
+        let manager = stand.otherManager()
+        await #expect(throws: ChappieAuthError.self) { _ = try await manager.exportCredential() }
+        return manager
+    }
+
     @Test(arguments: ["", #"{"version":1,"tokens":{"access_token":"a\r\nb: c"}}"#, "\u{0}\u{1}"])
     func aDocumentThatCanNotBeReadIsReportedAndCanBeDeleted(_ document: String) async throws {
         let stand = Harness(nil)
@@ -234,7 +252,59 @@ import Testing
         #expect(stand.bearers.suffix(2) == [newcomer.accessToken, person(endingIn: 7200, serial: 3).accessToken])
     }
 
+    /// Notes and marks in memory.
+    private final class NotesInMemory: CredentialLock {
+        private let state = Mutex((note: [UInt8]?.none, marks: UInt8(0)))
+
+        func acquire(_ slot: CredentialSlot, within limit: Duration) -> CredentialLockHold { CredentialLockHold {} }
+        func setNote(_ note: [UInt8]?, for slot: CredentialSlot) { state.withLock { $0.note = note } }
+        func note(for slot: CredentialSlot) -> [UInt8]? { state.withLock { $0.note } }
+        func changeMark(for slot: CredentialSlot) -> [UInt8]? { state.withLock { [$0.marks] } }
+
+        func announceChange(of slot: CredentialSlot) -> [UInt8]? {
+            state.withLock { state in
+                state.marks += 1
+                return [state.marks]
+            }
+        }
+    }
+
+    @Test func aSignOutElsewhereDuringARenewalShowsBeforeTheNextRequest() async throws {
+        let gate = ScriptedGate()
+        let stand = due(.tokens(renewed).after(gate))
+        let lock = NotesInMemory()
+        let here = stand.otherManager(lock)
+        let elsewhere = stand.otherManager(lock)
+        let renewing = Task { _ = try await here.exportCredential() }
+        await gate.reached()
+        stand.store.fail(.delete, with: .locked("l"), times: 1)
+        await #expect(throws: CredentialStoreError.self) { try await elsewhere.signOut() }
+        gate.open()
+        _ = await renewing.result
+        let transport = MiddlewareTransport(stand.service.transport, middleware: [here.authorization])
+        await #expect(throws: ChappieAuthError.missingCredential) {
+            _ = try await transport.send(Service.backendRequest)
+        }
+        #expect(stand.service.count(Service.backend) == 0)
+        #expect(stand.store[stand.slot] == nil)
+    }
+
     // MARK: Signing out
+
+    @MainActor
+    @Test func aSessionThatDoesNotWaitForItsStoreWaitsForItsSignOut() async throws {
+        let stand = due(.ok, endingIn: 7200)
+        let gate = ScriptedGate()
+        let session = ChappieAuthSession(credentials: stand.manager, loadDeadline: .zero)
+        stand.store.wait(at: gate, before: .delete)
+        Task.detached {
+            await gate.reached()
+            gate.open()
+        }
+        session.signOut()
+        #expect(stand.store[stand.slot] == nil)
+        await session.finishPendingWork()
+    }
 
     @Test func aSignOutThatTheStoreRefusedIsMadeUpForWithoutAnyNotes() async throws {
         let stand = due(.ok, endingIn: 7200)

@@ -18,6 +18,15 @@ import Testing
         #expect(credential.accountID == "acc")
     }
 
+    @Test func aRenewalLeavesTheTimeOfTheSignIn() throws {
+        let answer = try TokenAnswer(IssuerAnswer(status: 200, body: Array(#"{"refresh_token":"r2"}"#.utf8)))
+        let later = now.addingTimeInterval(60)
+        let known = try read(#"{"version":1,"tokens":{"access_token":"a"},"last_refresh":"2026-11-20T12:00:00Z"}"#)
+        let renewed = try read(known.refreshed(with: answer, at: later).serialized().text)
+        #expect(renewed.beganAt == now && renewed.lastRefresh == later)
+        #expect(try read(renewed.imported(at: later).serialized().text).beganAt == later)
+    }
+
     @Test func aDocumentOfAnotherClientIsForeign() throws {
         let endpoints = ChappieEndpoints.chatGPT
         var other = endpoints

@@ -91,6 +91,20 @@ import Testing
         }
     }
 
+    /// The old refresh token is used up by then.
+    @Test func aMemberInANewFormCostsNoNewRefreshToken() throws {
+        let old = try Credential(serialized: Self.seed.credential, for: CredentialOrigin(Service.endpoints))
+        for name in ["id_token", "access_token", "earliest_refresh_at", "expires_in"] {
+            for value in [7, ["value": "x"], "two words"] as [ChappieJSON] {
+                var object = try #require(Self.tokens.object)
+                object[name] = value
+                let new = old.refreshed(with: try TokenAnswer(Self.answer(200, .object(object))), at: start)
+                #expect(new.refreshToken?.text == "rt.1.x", "\(name): \(value)")
+                #expect(new.accessToken == old.accessToken && new.idToken == old.idToken)
+            }
+        }
+    }
+
     /// Only the token endpoint's own word about the token ends a sign-in, whatever else is in the answer.
     @Test(
         arguments: [

@@ -42,6 +42,8 @@ struct Credential: Sendable {
     private(set) var accountID: String?
     /// The time when the tokens were last obtained, by the wall clock.
     private(set) var lastRefresh: Date?
+    /// The time when the user signed in, or imported the sign-in here, by the wall clock. A renewal leaves it.
+    private var signedIn: Date?
     /// The server wants no renewal before this time, by the wall clock, while the access token is still valid.
     private(set) var earliestRefresh: Date?
     /// The way in which the sign-in was obtained: ``ChappieGrant/rawValue``, or a word of a later version.
@@ -67,6 +69,7 @@ struct Credential: Sendable {
         self.accessToken = accessToken
         self.refreshToken = refreshToken
         lastRefresh = now
+        signedIn = now
         earliestRefresh = answer.earliestRefresh
         self.grant = grant.rawValue
         self.origin = origin
@@ -81,9 +84,20 @@ struct Credential: Sendable {
         new.idToken = answer.idToken ?? idToken
         new.accessToken = answer.accessToken ?? accessToken
         new.refreshToken = answer.refreshToken ?? refreshToken
+        new.signedIn = beganAt
         new.lastRefresh = now
         new.earliestRefresh = answer.earliestRefresh
         new.readClaims()
+        return new
+    }
+
+    /// The time when the sign-in began on this machine, as far as it is known.
+    var beganAt: Date? { signedIn ?? lastRefresh }
+
+    /// The same credential, imported at `now`.
+    func imported(at now: Date) -> Credential {
+        var new = self
+        new.signedIn = now
         return new
     }
 
@@ -147,7 +161,8 @@ extension Credential {
     private static let documentVersion = 1
     private static let maximumDocumentSize = 1 << 20
     private static let knownMembers: Set = [
-        "version", "grant", "issuer", "backend", "client_id", "tokens", "last_refresh", "earliest_refresh",
+        "version", "grant", "issuer", "backend", "client_id", "tokens", "signed_in", "last_refresh",
+        "earliest_refresh",
     ]
     private static let knownTokenMembers: Set = ["id_token", "access_token", "refresh_token", "account_id"]
 
@@ -164,6 +179,7 @@ extension Credential {
         document["backend"] = .string(origin.backend)
         if origin.client != CredentialOrigin.chatGPT.client { document["client_id"] = .string(origin.client) }
         document["tokens"] = .object(ChappieJSONObject(members: tokens.members + unknownTokenMembers.members))
+        document["signed_in"] = signedIn.map { .string($0.ISO8601Format()) }
         document["last_refresh"] = lastRefresh.map { .string($0.ISO8601Format()) }
         document["earliest_refresh"] = earliestRefresh.map { .string($0.ISO8601Format()) }
         let whole = ChappieJSONObject(members: document.members + unknownMembers.members)
@@ -199,6 +215,7 @@ extension Credential {
         idToken = Secret(token: tokens["id_token"]?.string)
         refreshToken = Secret(token: tokens["refresh_token"]?.string)
         accountID = UntrustedText.token(tokens["account_id"]?.string, limit: 256)
+        signedIn = document["signed_in"]?.string.flatMap(HTTPDate.rfc3339)
         lastRefresh = document["last_refresh"]?.string.flatMap(HTTPDate.rfc3339)
         earliestRefresh = document["earliest_refresh"]?.string.flatMap(HTTPDate.rfc3339)
         grant = UntrustedText.token(document["grant"]?.string, limit: 64)

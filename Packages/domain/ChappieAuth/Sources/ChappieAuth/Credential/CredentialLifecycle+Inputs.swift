@@ -97,7 +97,8 @@ extension CredentialLifecycle {
         case signInCancelled(Waiter)
         case settlingAsked(Waiter)
         case lockAnswered(JobID, CredentialStoreError?)
-        case storeRead(Result<Stored, CredentialStoreError>)
+        /// `tombstone`: the one beside a store that could not be read.
+        case storeRead(Result<Stored, CredentialStoreError>, tombstone: Tombstone? = nil)
         /// The store can save, or reports the reason why it can't.
         case storePrepared(CredentialStoreError?)
         /// The credential has been saved or deleted, or the store failed.

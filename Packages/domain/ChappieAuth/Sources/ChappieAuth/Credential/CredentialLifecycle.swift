@@ -135,6 +135,10 @@ struct CredentialLifecycle: Sendable {
     /// A token that has just come from the server is used for this long even if it has expired by this machine's clock:
     /// in that case the clock is wrong.
     static let newTokenTrust = Duration.seconds(30)
+    /// New tokens that the store has refused are lost when the process ends. It therefore waits this long, and the store
+    /// is asked again after each pause.
+    static let unsavedPatience = Duration.seconds(20)
+    static let unsavedRetry = Duration.seconds(1)
 
     private(set) var snapshot = CredentialSnapshot()
     private var phase = Phase.unknown {
@@ -160,8 +164,14 @@ struct CredentialLifecycle: Sendable {
     /// Credentials that were being renewed when the user signed out. The tokens in the answers are revoked.
     private var lateTokens: [JobID: Credential] = [:]
     private var revocations = 0
-    private var settling: [Waiter] = []
+    /// Callers that wait until the process may end. Tokens that could not be saved are saved for them until a time, with
+    /// pauses between the attempts.
+    private var settling: [(waiter: Waiter, savesUntil: Duration, isPausing: Bool)] = []
+    /// Whether the process is about to end: from ``Input/settlingAsked(_:)`` until the next caller asks.
+    private var isEnding = false
 
+    /// Whether the only copy of new tokens is in this value.
+    var hasUnsavedTokens: Bool { held?.replaces != nil }
     private var held: Held? { if case .held(let held) = phase { held } else { nil } }
 
     // MARK: Inputs
@@ -170,7 +180,9 @@ struct CredentialLifecycle: Sendable {
     mutating func handle(_ input: Input, at moment: Timestamp) -> [Action] {
         self.moment = moment
         switch input {
-        case .asked(let need, let waiter): serve(waiter, need)
+        case .asked(let need, let waiter):
+            isEnding = false
+            serve(waiter, need)
         case .backendAnswered(let generation, let refusal):
             changeHeld { held in
                 if held.generation == generation { held.refusal = refusal }
@@ -189,13 +201,14 @@ struct CredentialLifecycle: Sendable {
         case .signInCancelled(let waiter):
             if let index = signIns.firstIndex(where: { $0.waiter == waiter }) { signIns[index].isCancelled = true }
         case .settlingAsked(let waiter):
-            settling.append(waiter)
+            settling.append((waiter, moment.elapsed + Self.unsavedPatience, false))
             // The process may end as soon as it has the answer, in the middle of a renewal that begins only then.
-            if case .renewal = job?.kind, case .locking = job?.step {
+            isEnding = true
+            if case .renewal = job?.kind, case .locking = job?.step, !hasUnsavedTokens {
                 endRenewal(.failure(.credentialStoreUnavailable(.cancelled)))
             }
         case .lockAnswered(let id, let error): lockAnswered(id, error)
-        case .storeRead(let result): storeRead(result)
+        case .storeRead(let result, let tombstone): storeRead(result, tombstone)
         case .storePrepared(let error): storePrepared(error)
         case .storeChanged(let error): storeChanged(error)
         case .tokensRefreshed(let id, let result): tokensRefreshed(id, result)
@@ -217,8 +230,12 @@ struct CredentialLifecycle: Sendable {
         guard isIdle, signOut?.waiters.isEmpty ?? true, signIns.isEmpty, revocations == 0, lateTokens.isEmpty else {
             return
         }
-        for waiter in settling { actions.append(.answer(waiter, .success(.settled))) }
-        settling = []
+        // A user who has just refused access is not asked again.
+        let isSaving = hasUnsavedTokens && !isAccessDenied
+        for (waiter, savesUntil, _) in settling where !isSaving || moment.elapsed >= savesUntil {
+            actions.append(.answer(waiter, .success(.settled)))
+        }
+        settling.removeAll { !isSaving || moment.elapsed >= $0.savesUntil }
     }
 
     private mutating func updateSnapshot() {
@@ -285,12 +302,20 @@ struct CredentialLifecycle: Sendable {
         }
     }
 
+    /// Queues a renewal for the waiter. A process that is about to end begins none: its answer would be lost.
     private mutating func renew(_ held: Held, _ need: Need, for waiter: Waiter, isEarly: Bool = false) {
+        if isEnding {
+            if isEarly { return answer(waiter, with: held) }
+            return refuse(waiter, .credentialStoreUnavailable(.cancelled))
+        }
         if renewal == nil { renewal = Renewal(generation: held.generation, need: need) }
         renewal?.waiters.append((waiter, isEarly))
     }
 
     private mutating func patienceEnded(_ waiter: Waiter) {
+        if let index = settling.firstIndex(where: { $0.waiter == waiter }) {
+            return settling[index].isPausing = false
+        }
         guard let renewal, let index = renewal.waiters.firstIndex(where: { $0.waiter == waiter }) else { return }
         self.renewal?.waiters.remove(at: index)
         if let held, held.generation == renewal.generation {
@@ -312,8 +337,12 @@ struct CredentialLifecycle: Sendable {
             begin(.signIn, waitingForLock: Self.changeLockPatience)
         } else if renewal != nil {
             begin(.renewal, waitingForLock: Self.renewalLockPatience)
-        } else if !callers.isEmpty, let held, held.replaces != nil {
+        } else if let held, held.replaces != nil, !callers.isEmpty || settling.contains(where: { !$0.isPausing }) {
             // Some tokens could not be saved before; this renewal saves them.
+            for index in settling.indices where !settling[index].isPausing {
+                settling[index].isPausing = true
+                actions.append(.startPatience(settling[index].waiter, Self.unsavedRetry))
+            }
             renewal = Renewal(generation: held.generation, need: .account)
             begin(.renewal, waitingForLock: Self.renewalLockPatience)
         } else if !callers.isEmpty {
@@ -343,8 +372,9 @@ struct CredentialLifecycle: Sendable {
     }
 
     private mutating func firstStep() {
-        // A user who has just refused access is not asked for it again, since deleting needs no access.
-        if case .signOut = job?.kind, isAccessDenied, signOut?.isRepeated == false {
+        // A user who has just refused access is not asked for it again, since deleting needs no access. But if this
+        // process has known the credential, another one may have signed in since.
+        if case .signOut = job?.kind, isAccessDenied, lastGeneration == 0, signOut?.isRepeated == false {
             delete(nil)
         } else {
             read(.reading)
@@ -382,14 +412,14 @@ struct CredentialLifecycle: Sendable {
         }
     }
 
-    private mutating func storeRead(_ result: Result<Stored, CredentialStoreError>) {
+    private mutating func storeRead(_ result: Result<Stored, CredentialStoreError>, _ tombstone: Tombstone?) {
         isAccessDenied =
             switch result {
             case .failure(.denied), .failure(.noPassphrase), .failure(.wrongPassphrase): true
             default: false
             }
         switch (job?.kind, job?.step) {
-        case (.load, _): loaded(result)
+        case (.load, _): loaded(result, tombstone)
         case (.renewal, .doubting(let failure)): doubted(failure, try? result.get().credentialInForce)
         case (.renewal, let step): readForRenewal(result.map(\.credentialInForce), step)
         case (.signOut, _): readForSignOut(result)
@@ -422,13 +452,16 @@ struct CredentialLifecycle: Sendable {
 
     // MARK: Loading
 
-    private mutating func loaded(_ result: Result<Stored, CredentialStoreError>) {
+    /// - Parameter tombstone: The one beside a store that could not be read.
+    private mutating func loaded(_ result: Result<Stored, CredentialStoreError>, _ tombstone: Tombstone?) {
         isStale = false
         // The user has signed out meanwhile; the sign-out answers the callers.
         guard signOut == nil else { return job = nil }
         let stored: Stored
         switch result {
         case .failure(let error):
+            // Another process has signed out.
+            if let tombstone, let held, tombstone.means(held.credential) { return obey(tombstone) }
             // The credential in use is good enough while the store can't be read.
             switch phase {
             case .held, .mismatched: return end(.success(()))
@@ -440,10 +473,7 @@ struct CredentialLifecycle: Sendable {
         }
         if let tombstone = stored.tombstone {
             if stored.credential != nil, stored.credentialInForce == nil {
-                // An earlier process signed out, and the store did not carry it out in time.
-                signOut = SignOut(tombstone: tombstone, isRepeated: true)
-                phase = .absent()
-                return job = nil
+                return obey(tombstone)
             }
             actions.append(.keepTombstone(nil))
         }
@@ -465,6 +495,13 @@ struct CredentialLifecycle: Sendable {
             phase = .absent()
             end(.failure(.missingCredential))
         }
+    }
+
+    /// An earlier process signed out, and the store did not carry it out in time.
+    private mutating func obey(_ tombstone: Tombstone) {
+        signOut = SignOut(tombstone: tombstone, isRepeated: true)
+        phase = .absent()
+        job = nil
     }
 
     /// Takes `credential` into use: it is the store's.
@@ -662,8 +699,13 @@ struct CredentialLifecycle: Sendable {
         switch result {
         case .success(let stored):
             guard let credential = stored.credential else { break }
-            let isKnown = !signOut.tombstone.accounts.isEmpty || signOut.isRepeated
-            if signOut.isRepeated && stored.tombstone == nil || isKnown && !signOut.tombstone.means(credential) {
+            // Whether it is another sign-in. Another process may have renewed the credential while this one waited for
+            // the lock.
+            let isOther =
+                signOut.isRepeated
+                ? stored.tombstone == nil || !signOut.tombstone.means(credential)
+                : !signOut.tombstone.concerns(credential)
+            if isOther {
                 // The slot has a later sign-in: the sign-out has nothing left to do, and the callers may use it.
                 endSignOut(nil)
                 return job = nil
@@ -682,6 +724,8 @@ struct CredentialLifecycle: Sendable {
                 endSignOut(error)
                 return end(.failure(.missingCredential))
             }
+            // Unread, it may be a later sign-in.
+            if isAccessDenied, lastGeneration > 0 { return deletedForSignOut(error) }
         }
         delete(nil)
     }

@@ -27,6 +27,8 @@ public final class CredentialManager: Sendable {
         var lastWaiter = 0
         var waiting: [Int: (promise: Promise<CredentialLifecycle.Answer>, timer: Task<Void, Never>?)] = [:]
         var holds: [Int: CredentialLockHold] = [:]
+        /// The manager itself, while it has the only copy of new tokens.
+        var keeper: CredentialManager?
     }
 
     /// - Parameters:
@@ -253,7 +255,9 @@ public final class CredentialManager: Sendable {
     /// - Throws: ``CredentialStoreError``: `.corrupt` if `document` is not from `chappie auth export`, `.foreign` if
     ///   it is for another issuer or backend.
     public func importCredential(_ document: Secret) async throws(CredentialStoreError) -> ChappieAccountInfo {
-        let credential = try Credential(serialized: document, for: origin)
+        let credential = try Credential(serialized: document, for: origin).imported(at: clock.now)
+        // The store may ask the user: not while other processes wait for the lock.
+        try await store.prepareToSave(in: slot)
         let work = Task { try await adopt(credential, after: nil) }
         do {
             try await work.value
@@ -299,6 +303,7 @@ public final class CredentialManager: Sendable {
             let actions = state.lifecycle.handle(input, at: moment)
             // Set under the lock, so that watchers see the changes in the right order.
             status.set(state.lifecycle.snapshot)
+            state.keeper = state.lifecycle.hasUnsavedTokens ? self : nil
             for case .keepTombstone(let tombstone) in actions { notes.tombstoneChanged(to: tombstone) }
             return actions
         }
@@ -335,7 +340,7 @@ public final class CredentialManager: Sendable {
                 }
                 return .lockAnswered(job, failure)
             }
-        case .readStore: start { [self] in .storeRead(await read()) }
+        case .readStore: start { [self] in await read() }
         case .prepareToSave:
             let logger = logger.withLock { $0 }
             start { [self] in
@@ -395,17 +400,22 @@ public final class CredentialManager: Sendable {
         }
     }
 
-    private func read() async -> Result<CredentialLifecycle.Stored, CredentialStoreError> {
+    private func read() async -> CredentialLifecycle.Input {
+        let noted: (mark: [UInt8]?, tombstone: Tombstone?)
         do throws(CredentialStoreError) {
-            let (mark, tombstone) = try await notes.read()
+            noted = try await notes.read()
+        } catch {
+            return .storeRead(.failure(error))
+        }
+        do throws(CredentialStoreError) {
             let document = try await store.load(slot)
             let credential = try document.map { document throws(CredentialStoreError) in
                 try Credential(serialized: document, for: origin)
             }
-            notes.storeWasRead(after: mark)
-            return .success(.init(credential: credential, tombstone: tombstone))
+            notes.storeWasRead(after: noted.mark)
+            return .storeRead(.success(.init(credential: credential, tombstone: noted.tombstone)))
         } catch {
-            return .failure(error)
+            return .storeRead(.failure(error), tombstone: noted.tombstone)
         }
     }
 

@@ -75,7 +75,9 @@ final class CredentialNotes: Sendable {
     }
 
     private func announce() {
+        // The new mark covers another process's: the store has to be read for that one, too.
+        let coversAnother = lock.changeMark(for: slot) != knownMark.withLock(\.self)
         guard let mark = lock.announceChange(of: slot) else { return }
-        knownMark.withLock { $0 = mark }
+        knownMark.withLock { $0 = coversAnother ? nil : mark }
     }
 }

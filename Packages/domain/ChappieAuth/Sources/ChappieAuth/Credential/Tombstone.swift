@@ -2,8 +2,8 @@
 
 /// A sign-out that outlives the process, because the store did not carry it out in time.
 struct Tombstone: Sendable {
-    /// The time when the user signed out, by the wall clock.
-    let at: Date
+    /// The time when the user signed out, by the wall clock; not before the sign-ins that were signed out.
+    private(set) var at: Date
     /// Whether the credential is to be revoked at the server; `false` if another machine uses it after an export.
     let revokes: Bool
     /// The accounts that were signed out; empty if the store could not be read either.
@@ -16,14 +16,18 @@ struct Tombstone: Sendable {
     }
 
     mutating func add(_ credential: Credential) {
+        // One of the two times may have been read from a wrong clock.
+        at = max(at, credential.beganAt ?? at)
         accounts.append(ChappieAccountInfo(userID: credential.info.userID, accountID: credential.info.accountID))
     }
 
-    /// Whether `stored` is the credential that the user signed out of, and not a later sign-in.
-    func means(_ stored: Credential) -> Bool {
-        guard accounts.isEmpty else { return accounts.contains { $0.isSameAccount(as: stored.info) } }
-        return stored.lastRefresh.map { $0 <= at } ?? true
+    /// Whether `stored` is of an account that the user signed out of, or may be if the accounts are not known.
+    func concerns(_ stored: Credential) -> Bool {
+        accounts.isEmpty || accounts.contains { $0.isSameAccount(as: stored.info) }
     }
+
+    /// Whether `stored` is the credential that the user signed out of, and not a later sign-in of the same account.
+    func means(_ stored: Credential) -> Bool { concerns(stored) && stored.beganAt.map { $0 <= at } ?? true }
 
     /// `nil` if the document is not a tombstone; it then has no effect.
     init?(serialized document: [UInt8]) {
@@ -44,8 +48,8 @@ struct Tombstone: Sendable {
             members["user_id"] = account.userID.map { .string($0) }
             return .object(members)
         }
-        // Rounded up to the next second: a sign-in in the same second counts as earlier.
-        let at = at.addingTimeInterval(1).ISO8601Format()
+        // Rounded up to a whole second: a sign-in in the same second counts as earlier.
+        let at = Date(timeIntervalSince1970: at.timeIntervalSince1970.rounded(.up)).ISO8601Format()
         let members: [(String, ChappieJSON)] = [
             ("signed_out_at", .string(at)), ("revokes", .bool(revokes)), ("accounts", .array(accounts)),
         ]

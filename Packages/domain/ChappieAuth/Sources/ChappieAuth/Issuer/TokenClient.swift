@@ -93,20 +93,25 @@ struct TokenAnswer: Sendable {
     let earliestRefresh: Date?
 
     /// - Throws: ``ChappieAuthError/invalidResponse`` if the answer is not a JSON object with at least one token, or if
-    ///   a token could not travel in a header.
+    ///   a token could not travel in a header. Beside a usable refresh token, another unusable token counts as missing.
     init(_ answer: IssuerAnswer) throws(ChappieAuthError) {
         guard let object = answer.object else { throw .invalidResponse }
-        idToken = try Self.token("id_token", in: object)
-        accessToken = try Self.token("access_token", in: object)
         refreshToken = try Self.token("refresh_token", in: object)
+        // The old refresh token is used up: no other member in a new form may cost the new one.
+        let mayBeUnusable = refreshToken != nil
+        idToken = try Self.token("id_token", in: object, mayBeUnusable: mayBeUnusable)
+        accessToken = try Self.token("access_token", in: object, mayBeUnusable: mayBeUnusable)
         let earliest = object["earliest_refresh_at"]
         earliestRefresh = PeerNumber.date(earliest?.double) ?? earliest?.string.flatMap(HTTPDate.rfc3339)
         guard idToken != nil || accessToken != nil || refreshToken != nil else { throw .invalidResponse }
     }
 
-    private static func token(_ name: String, in object: ChappieJSONObject) throws(ChappieAuthError) -> Secret? {
+    private static func token(
+        _ name: String, in object: ChappieJSONObject, mayBeUnusable: Bool = false
+    ) throws(ChappieAuthError) -> Secret? {
         guard let value = object[name], !value.isNull, value != "" else { return nil }
-        guard let token = Secret(token: value.string) else { throw .invalidResponse }
+        let token = Secret(token: value.string)
+        guard token != nil || mayBeUnusable else { throw .invalidResponse }
         return token
     }
 }

@@ -27,7 +27,7 @@ public final class ChappieAuthSession {
     /// The running sign-in.
     private var attempt: Attempt?
     private var newestAttempt: Attempt?
-    /// The time for which the main thread waits for the store, at the start and at a sign-out.
+    /// The time for which the main thread waits for the store at a sign-out.
     private let storeDeadline: Duration
 
     /// One attempt to sign in.
@@ -53,6 +53,8 @@ public final class ChappieAuthSession {
         }
     }
 
+    private static let signOutDeadline = Duration.seconds(6)
+
     /// The state that follows from the credential alone. ``state`` differs from it during a sign-in.
     private var credentialState = ChappieAuthState.signedOut
     private var appliedSequence = -1
@@ -76,7 +78,7 @@ public final class ChappieAuthSession {
     ///   - credentials: The manager of the credential slot, shared with its clients.
     ///   - notifier: Asks the user to come back once the account is linked. Default none.
     ///   - loadDeadline: Default 6 s, a little over the deadline of the keyring adapters themselves. Zero does not
-    ///     wait.
+    ///     wait here, and ``signOut()`` then waits for 6 s.
     public convenience init(
         credentials: CredentialManager, notifier: (any Notifier)? = nil, loadDeadline: Duration = .seconds(6)
     ) {
@@ -97,14 +99,15 @@ public final class ChappieAuthSession {
     public convenience init(loading credentials: CredentialManager, notifier: (any Notifier)? = nil) async throws {
         _ = try? await credentials.ask(.account)
         try Task.checkCancellation()
-        self.init(credentials, notifier, credentials.status.value, deadline: .seconds(6))
+        self.init(credentials, notifier, credentials.status.value, deadline: Self.signOutDeadline)
     }
 
     private init(
         _ credentials: CredentialManager, _ notifier: (any Notifier)?, _ first: CredentialSnapshot, deadline: Duration
     ) {
         manager = credentials
-        storeDeadline = deadline
+        // A sign-out has to be durable, if only as a mark, when it returns.
+        storeDeadline = deadline > .zero ? deadline : Self.signOutDeadline
         self.notifier = notifier
         apply(first)
         // The stream starts with the current snapshot, so no change in between is missed.
