@@ -47,7 +47,7 @@ def test_a_sign_in_that_could_not_be_stored_is_not_begun(simulate, user):
         assert status == 0 and "in the encrypted file" in text, (status, text)
 
 
-def test_a_passphrase_is_typed_unseen(simulate, user):
+def test_a_passphrase_is_typed_unseen(simulate, user, tmp_path):
     user = user(simulate(), CHAPPIE_CREDENTIAL_STORE="file", TERM="xterm")
     new, again, old = "New passphrase", "Repeat the passphrase", "Passphrase for"
     typed = [(new, "a phrase\n"), (again, "another\n"), (new, "a phrase\n"), (again, "a phrase\n")]
@@ -57,14 +57,32 @@ def test_a_passphrase_is_typed_unseen(simulate, user):
     asked = text[:text.rindex(again)]
     assert "enter this code" in text and "enter this code" not in asked and "Waiting" not in asked, f"not asked first: {text}"
     assert "a phrase" not in text and "another" not in text, f"what was typed shows: {text}"
+    copy = str(tmp_path / "copy")
+    assert user.converse("auth", "export", copy, answers=[(old, "a phrase\n")])[0] == 0
     for words, phrase, wanted, says in (
         (["ask", QUESTION], "a phrase\n", 0, "That is"), (["ask", QUESTION], "wrong\n", UNAVAILABLE, "does not open"),
         (["ask", QUESTION], "\x03", INTERRUPTED, ""), (["login", "--no-browser"], "\x03", INTERRUPTED, ""),
+        (["accounts", "remove", user.account], "\x03", INTERRUPTED, ""), (["auth", "import", copy], "\x03", INTERRUPTED, ""),
         (["logout"], "\n", 0, "could not be read"),
     ):
         status, text = user.converse(*words, answers=[(old, phrase)])
         assert status == wanted and says in text and text.count(old) == 1, (words, status, text)
     assert "You were not signed in" in user.converse("logout")[1]
+
+
+def test_removing_an_account_says_what_it_did(simulate, signed_in, passphrase):
+    simulator = simulate(pollInterval=0, rules=[{"match": {"path": "/oauth/revoke", "to": 1}, "effect": {"status": 500}}])
+    user = signed_in(simulator)
+    user.run("accounts", "remove", user.account + "x", status=USAGE, says="has signed in here")
+    refused = user.run("accounts", "remove", user.account)
+    assert refused.output == f"Removed {user.account}.\n" and "revoking it at the service failed" in refused.errors, refused
+    user.sign_in()
+    elsewhere = user.having(CHAPPIE_CREDENTIAL_STORE="file", **passphrase("a phrase"))
+    outcome = elsewhere.run("accounts", "remove", user.account)
+    assert "no sign-in" in outcome.errors and "encrypted file" in outcome.errors, outcome
+    user.ask()
+    assert user.run("accounts", "remove", user.account, "--json").events == [{"removed": user.account, "revoked": True}]
+    user.ask(status=SIGN_IN_NEEDED)
 
 
 def test_imports_that_would_be_lost_or_that_others_could_have_read_are_refused(simulate, signed_in, tmp_path):

@@ -55,7 +55,7 @@ struct Accounts: ParsableCommand {
     struct Remove: ProgramCommand {
         static let configuration = CommandConfiguration(
             commandName: "remove", abstract: "Sign an account out and forget its name.",
-            discussion: "With --json: {\"removed\":…}.")
+            discussion: "With --json: {\"removed\":…,\"revoked\":true|false}.")
 
         @OptionGroup var given: GlobalOptions
 
@@ -70,9 +70,22 @@ struct Accounts: ParsableCommand {
 
         func run(in program: Program) async throws {
             try Accounts.refuseSimulation(program)
-            try await program.credentials.signOut()
-            try await UserSettings.change(program.environment) { $0.remove(name, of: program.settings.issuer) }
-            program.say(["removed": .string(name)], "Removed \(name).")
+            let issuer = program.settings.issuer
+            let isListed = try UserSettings(environment: program.environment).accounts(of: issuer).names.contains(name)
+            let session = try await program.session()
+            if !isListed, await session.isKnownToBeSignedOut { throw UserSettings.unknown(name) }
+            let outcome = try await SignedOut(session)
+            try await UserSettings.change(program.environment) { $0.remove(name, of: issuer) }
+            program.say(["removed": .string(name), "revoked": .bool(outcome.isRevoked)], "Removed \(name).")
+            guard !options.json else { return }
+            if let failure = outcome.revocationFailure {
+                program.console.note(SignedOut.sentence(about: failure))
+            } else if !outcome.isRevoked {
+                program.console.note(
+                    outcome.wasReadable
+                        ? "chappie: no sign-in of \(name) was stored \(program.place), so none was revoked"
+                        : "chappie: the stored sign-in could not be read, so it was not revoked at the service")
+            }
         }
     }
 }

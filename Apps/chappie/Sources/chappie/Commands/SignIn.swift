@@ -196,33 +196,52 @@ struct Logout: ProgramCommand {
     @OptionGroup var options: GlobalOptions
 
     func run(in program: Program) async throws {
-        let session = try await program.session()
-        // A credential that can't be read may still be there: deleting it is what the user asked for.
-        let isReadable = await session.lastStoreError == nil
-        let wasSignedIn = await session.accountInfo != nil
-        var failure: (any Error)?
-        if isReadable, wasSignedIn {
-            do {
-                try await session.signOutAndRevoke()
-            } catch {
-                failure = error
-            }
-        } else {
-            try await program.credentials.signOut()
-        }
-        if failure != nil, let storeError = await session.lastStoreError { throw storeError }
-        let outcome =
-            isReadable
-            ? wasSignedIn ? "Signed out." : "You were not signed in."
-            : "The stored credential was removed. It could not be read, so it was not revoked at the service."
+        let outcome = try await SignedOut(program.session())
         program.say(
             [
-                "signed_out": true, "revoked": .bool(isReadable && wasSignedIn && failure == nil),
-                "was_signed_in": isReadable ? .bool(wasSignedIn) : .null,
-            ], outcome)
-        guard let failure, !options.json else { return }
-        program.console.note(
-            "chappie: the credential is deleted here, but revoking it at the service failed: "
-                + CommandLineError(failure).message)
+                "signed_out": true, "revoked": .bool(outcome.isRevoked),
+                "was_signed_in": outcome.wasReadable ? .bool(outcome.wasSignedIn) : .null,
+            ],
+            outcome.wasReadable
+                ? outcome.wasSignedIn ? "Signed out." : "You were not signed in."
+                : "The stored credential was removed. It could not be read, so it was not revoked at the service.")
+        guard let failure = outcome.revocationFailure, !options.json else { return }
+        program.console.note(SignedOut.sentence(about: failure))
     }
+}
+
+/// The outcome of a sign-out in which the credential was deleted.
+struct SignedOut {
+    /// Whether the credential could be read before.
+    let wasReadable: Bool
+    let wasSignedIn: Bool
+    /// The service's reason for not revoking the credential, or that of the way to it.
+    private(set) var revocationFailure: (any Error)?
+
+    var isRevoked: Bool { wasReadable && wasSignedIn && revocationFailure == nil }
+
+    /// Signs out. A credential that can't be read may still be there: deleting it is what the user asked for.
+    ///
+    /// - Throws: The store's error if the credential could not be deleted.
+    @MainActor
+    init(_ session: ChappieAuthSession) async throws {
+        wasReadable = session.lastStoreError == nil
+        wasSignedIn = session.accountInfo != nil
+        do {
+            try await session.signOutAndRevoke()
+        } catch {
+            if let storeError = session.lastStoreError { throw storeError }
+            revocationFailure = error
+        }
+    }
+
+    static func sentence(about failure: any Error) -> String {
+        "chappie: the credential is deleted here, but revoking it at the service failed: "
+            + CommandLineError(failure).message
+    }
+}
+
+extension ChappieAuthSession {
+    /// Whether the store was read and is empty.
+    var isKnownToBeSignedOut: Bool { accountInfo == nil && lastStoreError == nil }
 }

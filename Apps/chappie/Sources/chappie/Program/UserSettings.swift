@@ -68,11 +68,16 @@ struct UserSettings: Equatable {
     /// - Throws: ``CommandLineError`` when the account has not signed in.
     mutating func use(_ account: String, of issuer: String?) throws {
         guard accounts(of: issuer).names.contains(account) else {
-            throw CommandLineError.usage(
-                "No account \"\(account)\" has signed in here.",
-                suggestion: "Run `chappie login --account \(account)`, or see `chappie accounts list`.")
+            throw Self.unknown(account)
         }
         accounts[issuer]?.current = account
+    }
+
+    /// The error about a name that is not in the list.
+    static func unknown(_ account: String) -> CommandLineError {
+        .usage(
+            "No account \"\(account)\" has signed in here.",
+            suggestion: "Run `chappie login --account \(account)`, or see `chappie accounts list`.")
     }
 
     mutating func remove(_ account: String, of issuer: String?) {
