@@ -48,6 +48,26 @@ struct SearchTests {
         #expect(try await store.search(ChappieThreadQuery("secretplatypus")).isEmpty)
     }
 
+    @Test func canonicallyEqualTextIsFoundHoweverItIsWritten() async throws {
+        let store = try Place().store()
+        // Composed and decomposed: Korean, kana, Hebrew; the singleton of an ideograph.
+        let pairs = [
+            ("\u{D55C}\u{AE00}", "\u{1112}\u{1161}\u{11AB}\u{1100}\u{1173}\u{11AF}"),
+            ("\u{304C}\u{3071}", "\u{304B}\u{3099}\u{306F}\u{309A}"), ("\u{FB2E}x", "\u{5D0}\u{5B7}x"),
+            ("\u{8C48}", "\u{F900}"),
+        ]
+        for (number, pair) in pairs.enumerated() {
+            try await store.say([pair.0], in: "composed \(number)")
+            try await store.say([pair.1], in: "decomposed \(number)")
+        }
+        for (number, pair) in pairs.enumerated() {
+            for query in [pair.0, pair.1] {
+                let found = try await store.search(ChappieThreadQuery(query)).map(\.thread.id)
+                #expect(Set(found) == ["composed \(number)", "decomposed \(number)"])
+            }
+        }
+    }
+
     /// Two messages with the same words, and one with others, look alike but for their size.
     @Test func theIndexDoesNotTellWhichRecordsShareWords() async throws {
         let place = try Place()

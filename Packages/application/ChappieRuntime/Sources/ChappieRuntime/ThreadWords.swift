@@ -1,4 +1,5 @@
 import ChappieCore
+@_spi(_Unicode) import Swift
 
 /// Text as a search sees it: words of letters and digits, without case and accents. A store that has an index of its own
 /// cuts texts and queries by this, so that every store finds the same.
@@ -101,11 +102,12 @@ public struct ChappieThreadWords: Sendable, Hashable {
             }
     }
 
-    /// A character without case and accent, cut if it has more accents than any script.
+    /// A character without case and accent, cut if it has more accents than any script. Canonically equal ones give the
+    /// same bytes (https://www.unicode.org/reports/tr15/): file names of some systems have Korean and kana in parts.
     private static func folded(_ character: Character) -> String {
         let lower = character.lowercased()
         guard lower.count == 1, let base = bases[Character(lower)] else {
-            return String(String.UnicodeScalarView(lower.unicodeScalars.prefix(16)))
+            return String(String.UnicodeScalarView(lower._nfc.prefix(16)))
         }
         return String(base)
     }
