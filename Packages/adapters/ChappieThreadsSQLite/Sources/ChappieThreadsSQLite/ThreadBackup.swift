@@ -25,18 +25,23 @@ extension ChappieFileThreadStore {
     ///   - passphrase: 1 byte or more. Whoever restores needs it.
     /// - Throws: ``ChappieThreadStoreError``; `unavailable` if nothing is stored yet.
     public func backup(to path: String, passphrase: Secret) async throws(ChappieThreadStoreError) {
-        let key = try await keyOfBackup()
-        let draft = "\(path).\(UUID().uuidString.lowercased()).draft"
-        do throws(StoreError) {
-            try await copyDatabase(to: draft, key, path, passphrase)
-        } catch {
-            for end in ["", "-journal"] { unlink(draft + end) }
-            throw error
+        var tries = 3
+        while true {
+            let key = try await keyOfBackup()
+            let draft = "\(path).\(UUID().uuidString.lowercased()).draft"
+            do throws(StoreError) {
+                return try await copyDatabase(to: draft, key, path, passphrase)
+            } catch {
+                for end in ["", "-journal"] { unlink(draft + end) }
+                // Another process may have changed the key since it was read.
+                tries -= 1
+                guard case .wrongKey = error, tries > 0 else { throw error }
+            }
         }
     }
 
     private func copyDatabase(
-        to draft: String, _ key: (id: String, secret: Secret?), _ path: String, _ passphrase: Secret
+        to draft: String, _ key: KeyOfBackup, _ path: String, _ passphrase: Secret
     ) async throws(StoreError) {
         try await withDatabase { database throws(StoreError) in
             let descriptor = open(draft, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
@@ -48,14 +53,19 @@ extension ChappieFileThreadStore {
                     try PassphraseSeal(for: Self.purpose(key.id), in: path).seal(secret, under: passphrase)
                 }
             }
-            try Self.write(database, sealed, to: draft)
+            try Self.write(database, key.protection, sealed, to: draft)
             guard moveDurably(draft, to: path) else { throw .system("\(path) can't be written") }
         }
     }
 
-    private static func write(_ database: Database, _ key: [UInt8], to path: String) throws(StoreError) {
+    private static func write(
+        _ database: Database, _ protection: ThreadProtection, _ key: [UInt8], to path: String
+    ) throws(StoreError) {
         let copy = try Database(path)
         try database.copy(into: copy)
+        guard protection.knows(try copy.integer("SELECT key FROM store")) else {
+            throw .wrongKey("they are encrypted with another key than the stored one")
+        }
         // One file, without a log beside it.
         try copy.run("PRAGMA locking_mode = EXCLUSIVE")
         guard try copy.text("PRAGMA journal_mode = DELETE") == "delete" else {

@@ -36,6 +36,8 @@ final class ThreadDatabase {
     static let form = 2
     /// The form of this file; an older one until ``upgrade(_:)``.
     var form: Int
+    /// Whether other processes wait as long as this is open.
+    private(set) var isAlone = false
 
     static let wordsTable =
         "CREATE TABLE record_words (id INTEGER PRIMARY KEY, key INTEGER NOT NULL, body BLOB NOT NULL)"
@@ -132,21 +134,42 @@ final class ThreadDatabase {
     /// Whether the file was removed from its folder, or replaced there.
     var hasMoved: Bool { database.hasMoved }
 
-    /// The store in `folder`, for salvage: a file that is shorter than its header says is opened all the same.
-    convenience init?(salvaging folder: ThreadFolder) throws(StoreError) {
-        guard let file = try folder.existing() else { return nil }
-        try file.run("PRAGMA writable_schema = ON")
-        try file.run("PRAGMA query_only = ON")
-        if try folder.fileSystem() == .shared { try file.run("PRAGMA locking_mode = EXCLUSIVE") }
-        // The journal stays as it is.
-        try self.init(file, in: folder, on: .local)
+    /// The store in `folder`; `nil` if there is none.
+    static func opened(in folder: ThreadFolder) throws(StoreError) -> ThreadDatabase? {
+        try withOrWithoutRoom { isAlone throws(StoreError) in
+            guard let file = try folder.existing() else { return nil }
+            if isAlone { try file.run("PRAGMA locking_mode = EXCLUSIVE") }
+            return try ThreadDatabase(file, in: folder, on: isAlone ? .local : folder.fileSystem())
+        }
     }
 
-    /// The facts about the store in `folder`, also on a disk that is too full for the index of a log. Other processes wait.
-    static func facts(aloneIn folder: ThreadFolder) throws(StoreError) -> Facts? {
-        guard let file = try folder.existing() else { return nil }
-        try file.run("PRAGMA locking_mode = EXCLUSIVE")
-        return try ThreadDatabase(file, in: folder, on: .local)?.facts
+    /// The store in `folder`, for salvage: a file that is shorter than its header says is opened all the same.
+    static func salvaging(_ folder: ThreadFolder) throws(StoreError) -> ThreadDatabase? {
+        try withOrWithoutRoom { isAlone throws(StoreError) in
+            guard let file = try folder.existing() else { return nil }
+            try file.run("PRAGMA writable_schema = ON")
+            try file.run("PRAGMA query_only = ON")
+            let isShared = try folder.fileSystem() == .shared
+            if isAlone || isShared { try file.run("PRAGMA locking_mode = EXCLUSIVE") }
+            // The journal stays as it is.
+            return try ThreadDatabase(file, in: folder, on: .local)
+        }
+    }
+
+    /// Opens a database. If the disk has no room for the index of its log, which other processes would share, the database
+    /// is opened alone: that index is in this process's memory then.
+    private static func withOrWithoutRoom(
+        _ open: (_ isAlone: Bool) throws(StoreError) -> ThreadDatabase?
+    ) throws(StoreError) -> ThreadDatabase? {
+        do throws(StoreError) {
+            return try open(false)
+        } catch {
+            guard case .unavailable = error, case .success(let alone) = Result(catching: { try open(true) }) else {
+                throw error
+            }
+            alone?.isAlone = true
+            return alone
+        }
     }
 
     /// Makes an empty store, in one step, unless there is one.

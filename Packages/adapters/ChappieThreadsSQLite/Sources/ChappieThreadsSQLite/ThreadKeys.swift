@@ -44,7 +44,7 @@ struct ThreadKeys: Sendable {
         return secret
     }
 
-    private func sealers(in secret: Secret) async throws(StoreError) -> [RecordSealer] {
+    func sealers(in secret: Secret) async throws(StoreError) -> [RecordSealer] {
         let json = secret.withBytes { try? ChappieJSON(parsing: Array($0)) }
         if let version = json?["version"]?.int, version > 1 { throw .tooNew(found: version, known: 1) }
         var sealers: [RecordSealer] = []

@@ -105,7 +105,8 @@ extension ThreadDatabase {
     /// - Parameter start: The id to begin at; 0 at first.
     /// - Returns: The id at which to continue; `nil` at the end.
     func fillIndex(from start: Int, _ protection: ThreadProtection) throws(StoreError) -> Int? {
-        try database.transaction { () throws(StoreError) in
+        try upgrade(protection)
+        return try database.transaction { () throws(StoreError) in
             _ = try state(protection)
             let next = try database.rows(
                 "SELECT id, length(body) FROM records WHERE id >= ? ORDER BY id LIMIT 256", .integer(start),
@@ -135,6 +136,7 @@ extension ThreadDatabase {
 
     /// Everything that is wrong.
     func problems(_ protection: ThreadProtection) throws(StoreError) -> [StoreError] {
+        try upgrade(protection)
         var problems: [StoreError] = []
         func note(_ body: () throws(StoreError) -> Void) throws(StoreError) {
             do throws(StoreError) {

@@ -62,6 +62,7 @@ extension ThreadDatabase {
     func change<Output>(
         _ protection: ThreadProtection, _ body: () throws(StoreError) -> Output
     ) throws(StoreError) -> Output {
+        try upgrade(protection)
         changed = nil
         let output = try database.transaction(body)
         if let changed {
@@ -140,6 +141,19 @@ extension ThreadDatabase {
             try database.transaction { () throws(StoreError) in try upgradeInside(protection) }
             form = Self.form
             giveRoomBack()
+        }
+    }
+
+    /// The same, unless a disk without room or another process prevents it: threads of the older form can be read. A call
+    /// that needs the present form fails for the reason.
+    func tryToUpgrade(_ protection: ThreadProtection) throws(StoreError) {
+        do throws(StoreError) {
+            try upgrade(protection)
+        } catch {
+            switch error {
+            case .busy, .unavailable: return
+            default: throw error
+            }
         }
     }
 

@@ -81,22 +81,34 @@ extension ChappieFileThreadStore {
         _ work: @escaping @Sendable (ThreadDatabase, ThreadProtection) throws(StoreError) -> Output
     ) async throws(StoreError) -> Output? {
         let folder = try folder.get()
-        let facts = try await onDisk { _ throws(StoreError) in try ThreadDatabase(salvaging: folder)?.facts }
+        let facts = try await onDisk { _ throws(StoreError) in try ThreadDatabase.salvaging(folder)?.facts }
         guard let facts else { return nil }
         try checkPolicy(facts)
         let protection = facts.isSealed ? try await protection(facts, isLatest: true) : .plain
         return try await onDisk { _ throws(StoreError) in
-            guard let database = try ThreadDatabase(salvaging: folder) else { return nil }
+            guard let database = try ThreadDatabase.salvaging(folder) else { return nil }
             return try work(database, protection)
         }
     }
 
     // MARK: Backups
 
-    /// The store's id and its keys as they are stored; no keys for plain text.
-    func keyOfBackup() async throws(StoreError) -> (id: String, secret: Secret?) {
+    /// The key that a backup gets.
+    struct KeyOfBackup: Sendable {
+        /// The store's id.
+        let id: String
+        /// The keys as they are stored; `nil` for plain text.
+        let secret: Secret?
+        let protection: ThreadProtection
+    }
+
+    func keyOfBackup() async throws(StoreError) -> KeyOfBackup {
         guard let facts = try await opened() else { throw .unavailable("there are none yet") }
-        return (facts.id, facts.isSealed ? try await keys(of: facts.id).secret() : nil)
+        guard facts.isSealed else { return KeyOfBackup(id: facts.id, secret: nil, protection: .plain) }
+        let keys = keys(of: facts.id)
+        let secret = try await keys.secret()
+        let protection = ThreadProtection(sealers: try await keys.sealers(in: secret), isLatest: true)
+        return KeyOfBackup(id: facts.id, secret: secret, protection: protection)
     }
 
     /// Runs `work` with the open database, which needs no key.

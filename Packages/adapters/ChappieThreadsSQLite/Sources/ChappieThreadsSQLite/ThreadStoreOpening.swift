@@ -17,9 +17,7 @@ extension ChappieFileThreadStore {
             if database?.hasMoved ?? false { database = nil }
             if let database {
                 try checkPolicy(database.facts)
-            } else if let file = try folder.existing(),
-                let found = try ThreadDatabase(file, in: folder, on: folder.fileSystem())
-            {
+            } else if let found = try ThreadDatabase.opened(in: folder) {
                 try checkPolicy(found.facts)
                 // A failure to write the tag, such as a full disk, must not prevent reading threads.
                 try? folder.exclude(storagePolicy.isExcludedFromBackup)
@@ -65,7 +63,7 @@ extension ChappieFileThreadStore {
         } catch {
             // The key stays if something may be sealed with it.
             let isUsed = try? await onDisk { _ throws(StoreError) in
-                try ThreadDatabase.facts(aloneIn: folder) == new
+                try ThreadDatabase.opened(in: folder)?.facts == new
             }
             if new.isSealed, isUsed == false { await keys.delete() }
             throw error
@@ -114,12 +112,13 @@ extension ChappieFileThreadStore {
         _ facts: ThreadDatabase.Facts, _ protection: ThreadProtection,
         _ work: @escaping @Sendable (ThreadDatabase, ThreadProtection) throws(StoreError) -> Output
     ) async throws(StoreError) -> Output {
-        try await onDisk { database throws(StoreError) in
-            guard let database, database.facts == facts else {
+        try await onDisk { opened throws(StoreError) in
+            guard let database = opened, database.facts == facts else {
                 throw .unavailable("their folder was removed or replaced")
             }
+            defer { if database.isAlone { opened = nil } }
             // Sizes are read without the key.
-            if protection.isSealed == facts.isSealed { try database.upgrade(protection) }
+            if protection.isSealed == facts.isSealed { try database.tryToUpgrade(protection) }
             return try work(database, protection)
         }
     }

@@ -50,6 +50,24 @@ struct BackupTests {
         #expect(try await store.words(of: "one") == ["first", "since"])
     }
 
+    @Test func aBackupBesideANewKeyHasTheKeyThatOpensIt() async throws {
+        let (here, there) = (try Place(), try Place())
+        try await here.store().say(["first"], in: "one")
+        let file = here.folder.path("all.backup")
+        let keys = RotatingAfterLoad(here.keys) { try? await here.store().rotateKey() }
+        let store = ChappieFileThreadStore(directory: here.directory, keys: keys)
+        try await store.backup(to: file, passphrase: phrase)
+        #expect(await keys.loads == 2)
+        #expect(try Files.names(in: here.folder.path).filter { $0.hasPrefix("all.backup") } == ["all.backup"])
+        #expect(try await there.store().restore(from: file, passphrase: phrase).threads == [.added: ["one"]])
+        // A key that opens nothing makes no backup.
+        let slot = try await here.slot
+        let other = try Place()
+        try await other.store().say(["first"], in: "one")
+        here.keys[slot] = other.keys[try await other.slot]
+        await refusal("wrongKey") { try await here.store().backup(to: file, passphrase: phrase) }
+    }
+
     @Test func whatIsNoBackupOrHasAnotherPassphraseIsRefused() async throws {
         let place = try Place()
         let store = place.store()
@@ -71,4 +89,29 @@ struct BackupTests {
         #expect(try await store.words(of: "one") == ["first"])
         #expect(try Files.names(in: place.directory).allSatisfy { !$0.hasPrefix("restoring") })
     }
+}
+
+/// Has another key from its first load on than the one that it returned.
+private actor RotatingAfterLoad: CredentialStore {
+    private let store: InMemoryCredentialStore
+    private let rotate: @Sendable () async -> Void
+    private(set) var loads = 0
+
+    init(_ store: InMemoryCredentialStore, rotate: @escaping @Sendable () async -> Void) {
+        self.store = store
+        self.rotate = rotate
+    }
+
+    func load(_ slot: CredentialSlot) async throws(CredentialStoreError) -> Secret? {
+        let secret = try await store.load(slot)
+        loads += 1
+        if loads == 1 { await rotate() }
+        return secret
+    }
+
+    func save(_ secret: Secret, in slot: CredentialSlot) async throws(CredentialStoreError) {
+        try await store.save(secret, in: slot)
+    }
+
+    func delete(_ slot: CredentialSlot) async throws(CredentialStoreError) { try await store.delete(slot) }
 }

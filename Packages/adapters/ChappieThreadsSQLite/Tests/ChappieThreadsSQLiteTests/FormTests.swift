@@ -112,6 +112,18 @@ struct FormTests {
         print("measured: kill -9 while the form changes, \(protection): left were forms \(forms.sorted())")
     }
 
+    /// As on a disk without room.
+    @Test func whatCannotBeBroughtForwardNowIsRead() async throws {
+        let old = try Old(.complete)
+        let other = try RawDatabase(old.database)
+        try other.run("BEGIN IMMEDIATE")
+        let store = try old.store()
+        #expect(try await store.words(of: "ann").count == 3)
+        try other.run("COMMIT")
+        #expect(try old.form == "1")
+        try await old.expectWhole()
+    }
+
     @Test func severalProcessesThatMeetTheFirstFormMakeOneOfIt() async throws {
         let old = try Old(.complete)
         let stores = try (0..<6).map { _ in try old.store() }
