@@ -374,6 +374,24 @@ def test_what_earlier_versions_kept_moves_once_and_is_said(person):
     assert ask(person, "reply: goes on", "-c").output == "goes on\n" and listed(person)[0]["turns"] == 2
 
 
+def test_threads_of_an_older_version_beside_newer_ones_are_imported(person):
+    ask(person, "reply: older")
+    thread = listed(person)
+    [place] = person.folder.glob("threads/com.chappie.cli/*")
+    origin = f"{person.environment['CHAPPIE_ISSUER']} {person.environment['CHAPPIE_ISSUER']}"
+    former = person.folder / f"threads-{fnv1a(person.account, origin):016x}"
+    place.rename(person.folder / "aside")
+    ask(person, "reply: newer")
+    (person.folder / "aside").rename(former)
+    told = person.run("threads", "list", "--json")
+    assert [found["preview"] for found in told.events[0]["threads"]] == ["reply: newer"]
+    assert f"chappie threads import {former} brings them here" in told.errors
+    taken = person.run("threads", "import", "--json", str(former)).events[0]
+    assert taken["imported"] == [thread[0]["id"]]
+    assert [found["preview"] for found in listed(person)] == ["reply: newer", "reply: older"]
+    assert person.run("threads", "import", str(former)).output == "Imported: 0. There already: 1.\n"
+
+
 FULL = """cp -a "$0" "$0.aside" && mount -t tmpfs -o size=1m,mode=700 none "$0" && cp -a "$0.aside"/. "$0" || exit 1
           head -c 1m /dev/zero >"$0/filler" 2>/dev/null
           truncate -s "-$1" "$0/filler"
@@ -396,6 +414,22 @@ def test_with_a_full_disk_questions_are_answered_and_not_kept(room, simulate, us
     assert (process.returncode, output) == (0, "answered\n"), errors
     assert errors.count("this conversation is not kept") == 1, errors
     assert [thread["preview"] for thread in listed(person)] == ["reply: kept"]
+
+
+def test_with_a_full_disk_threads_are_read(simulate, user, passphrase, tmp_path):
+    own = ["unshare", "--map-root-user", "--mount"]
+    if subprocess.run([*own, "true"], capture_output=True).returncode:
+        pytest.skip("this system lets no one have mounts of their own")
+    person = user(simulate(pollInterval=0), CHAPPIE_CREDENTIAL_STORE="file", **passphrase("a phrase")).sign_in()
+    ask(person, "reply: kept")
+    [folder] = pathlib.Path(person.environment["XDG_STATE_HOME"]).glob("chappie/threads/com.chappie.cli/*")
+    for command in (["list"], ["show"], ["export"], ["search", "kept"], ["verify"], ["salvage", str(tmp_path / "saved")],
+                    ["export", "-o", str(tmp_path / "out.json")]):
+        with person.start("threads", *command, prefix=[*own, "sh", "-c", FULL, str(folder), "0"]) as process:
+            output, errors = process.communicate(timeout=60 * PATIENCE)
+        assert process.returncode == 0, (command, errors)
+        assert "kept" in output + errors or command[0] in ("verify", "salvage") or "-o" in command, (command, output)
+    assert "kept" in (tmp_path / "out.json").read_text() and list((tmp_path / "saved").iterdir())
 
 
 def test_what_cannot_be_kept_is_answered_all_the_same(person):

@@ -226,8 +226,8 @@ struct Threads: ParsableCommand {
             commandName: "import", abstract: "Import exported threads, or threads of other programs.",
             discussion: """
                 Takes what export gives as json or jsonl, session files of the Codex CLI (rollout-….jsonl), folders of \
-                these (~/.codex/sessions), the log database of llm (logs.db), and conversations.json of ChatGPT's own \
-                export. File by file: what is kept stays kept if a later file can't be read. A thread that is there \
+                these (~/.codex/sessions), the log database of llm (logs.db), conversations.json of ChatGPT's own export, \
+                and the folder of an older version's threads. File by file: what is kept stays kept if a later file can't be read. A thread that is there \
                 already gets what was said in the other program since; if it was continued here, it stays as it is. \
                 With --json: {"imported":[…],"updated":[…],"present":[…],"left_out":{…}}.
                 """)
@@ -242,6 +242,10 @@ struct Threads: ParsableCommand {
             var report = ImportReport()
             defer { report.say(program) }
             for path in files {
+                if let former = try program.formerThreads(at: path) {
+                    try await report.keep(threadsOf: former, in: store)
+                    continue
+                }
                 for file in ChappieThreadImport.files(at: path) {
                     do {
                         try await report.keep(try ChappieThreadImport(path: file), in: store)

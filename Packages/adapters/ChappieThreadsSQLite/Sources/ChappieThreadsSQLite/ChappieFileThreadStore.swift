@@ -133,6 +133,17 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
         return (ChappieFileThreadStore(place, storagePolicy, limits, keys), outcome)
     }
 
+    /// The store in a former folder of the owner, or in a copy of the owner's, to read it. Its key is the owner's, or is
+    /// where all programs once kept theirs.
+    @_spi(ChappieInternals) public static func former(
+        in directory: String, owner: CredentialSlot, storagePolicy: ChappieFileThreadStoreStoragePolicy,
+        keys: any CredentialStore
+    ) throws(ChappieThreadStoreError) -> ChappieFileThreadStore {
+        let owner = try ThreadsOwner(owner, hasFormerKeys: true)
+        return ChappieFileThreadStore(
+            ThreadPlace(directory: directory, owner: owner), storagePolicy, .init(maximumBytes: .max), keys)
+    }
+
     /// Opens the database, or makes it and its key, so that a program can say early that nothing will be kept.
     ///
     /// - Throws: ``ChappieThreadStoreError``, as the first append would.

@@ -57,8 +57,9 @@ struct ThreadPlace {
     /// Whether the program chose the folder or the owner, and not its first runtime.
     let isNamed: Bool
 
-    init(directory: String, on fileSystem: ThreadFileSystem? = nil) {
-        owner = nil
+    /// - Parameter owner: `nil` if the keys are where all programs keep those of named folders.
+    init(directory: String, on fileSystem: ThreadFileSystem? = nil, owner: ThreadsOwner? = nil) {
+        self.owner = owner
         isNamed = true
         folder = Result { () throws(StoreError) in try ThreadFolder(directory, on: fileSystem) }
     }
