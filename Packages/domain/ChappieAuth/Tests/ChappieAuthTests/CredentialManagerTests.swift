@@ -1,5 +1,5 @@
 @_spi(ChappieInternals) import ChappieAuth
-import ChappieCore
+@_spi(ChappieInternals) import ChappieCore
 import ChappieFiles
 import ChappieTesting
 import Foundation
@@ -374,6 +374,34 @@ import Testing
         }
 
         func note(for slot: CredentialSlot) -> [UInt8]? { kept.withLock(\.self) }
+    }
+
+    /// Notes on a disk that does not answer, until the gate opens.
+    private final class StalledNotes: CredentialLock {
+        let gate = DispatchSemaphore(value: 0)
+        let isReleased = Promise<Void>()
+
+        func acquire(_ slot: CredentialSlot, within limit: Duration) -> CredentialLockHold {
+            CredentialLockHold { [isReleased] in isReleased.fulfil(.success(())) }
+        }
+
+        func setNote(_ note: [UInt8]?, for slot: CredentialSlot) {
+            gate.wait()
+            gate.signal()
+        }
+    }
+
+    @Test(.timeLimit(.minutes(1))) func aDiskThatDoesNotAnswerDelaysASignOutForAWhile() async throws {
+        let stand = due(.ok, endingIn: 7200)
+        let lock = StalledNotes()
+        let manager = stand.otherManager(lock)
+        let signingOut = Task { try await manager.signOut() }
+        await stand.clock.waitForSleepers(count: 1)
+        #expect(stand.store[stand.slot] == nil)
+        stand.clock.advance(by: .seconds(10))
+        try await signingOut.value
+        try await lock.isReleased.value()
+        lock.gate.signal()
     }
 
     @Test func lossesOfTheCredentialAreToldOnceEach() async throws {

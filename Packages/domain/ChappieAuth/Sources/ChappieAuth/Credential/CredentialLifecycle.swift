@@ -135,8 +135,8 @@ struct CredentialLifecycle: Sendable {
     /// A token that has just come from the server is used for this long even if it has expired by this machine's clock:
     /// in that case the clock is wrong.
     static let newTokenTrust = Duration.seconds(30)
-    /// New tokens that the store has refused are lost when the process ends. It therefore waits this long, and the store
-    /// is asked again after each pause.
+    /// New tokens that the store has refused are lost when the process ends. It therefore waits this long, and the
+    /// store is asked again after each pause.
     static let unsavedPatience = Duration.seconds(20)
     static let unsavedRetry = Duration.seconds(1)
 
@@ -164,8 +164,8 @@ struct CredentialLifecycle: Sendable {
     /// Credentials that were being renewed when the user signed out. The tokens in the answers are revoked.
     private var lateTokens: [JobID: Credential] = [:]
     private var revocations = 0
-    /// Callers that wait until the process may end. Tokens that could not be saved are saved for them until a time, with
-    /// pauses between the attempts.
+    /// Callers that wait until the process may end. Tokens that could not be saved are saved for them until a time,
+    /// with pauses between the attempts.
     private var settling: [(waiter: Waiter, savesUntil: Duration, isPausing: Bool)] = []
     /// Whether the process is about to end: from ``Input/settlingAsked(_:)`` until the next caller asks.
     private var isEnding = false

@@ -51,7 +51,7 @@ public final class CredentialManager: Sendable {
             issuer: endpoints.credentialIssuer)
         self.store = store
         self.lock = lock
-        notes = CredentialNotes(of: self.slot, beside: lock)
+        notes = CredentialNotes(of: self.slot, beside: lock, clock: clock)
         self.logger = Mutex(logger)
         self.endpoints = endpoints
         self.clock = clock
@@ -309,7 +309,7 @@ public final class CredentialManager: Sendable {
         }
         let changesNote = actions.contains { if case .keepTombstone = $0 { true } else { false } }
         guard changesNote else { return actions.forEach(perform) }
-        // The callers learn of a sign-out once its note is durable.
+        // The callers learn of a sign-out once its note is durable, or can't be.
         notes.carryOut { [self] in actions.forEach(perform) }
     }
 

@@ -1,3 +1,4 @@
+@_spi(ChappieInternals) import ChappieCore
 import Synchronization
 
 /// The manager's notes beside the lock, for other processes and later ones: the tombstone of a sign-out that the store
@@ -5,10 +6,11 @@ import Synchronization
 ///
 /// They are on a disk that may not answer, so a thread of their own reads and writes them.
 final class CredentialNotes: Sendable {
-    private static let deadline = Duration.seconds(10)
+    static let deadline = Duration.seconds(10)
 
     private let lock: any CredentialLock
     private let slot: CredentialSlot
+    private let clock: any ChappieClock
     private let worker = StoreWorker(label: "chappie.credential-notes")
     /// The last change of the tombstone that has not been carried out.
     private let change = Mutex<Tombstone??>(nil)
@@ -17,9 +19,10 @@ final class CredentialNotes: Sendable {
     /// The lock's mark when the store was last read or changed here.
     private let knownMark = Mutex<[UInt8]?>(nil)
 
-    init(of slot: CredentialSlot, beside lock: any CredentialLock) {
+    init(of slot: CredentialSlot, beside lock: any CredentialLock, clock: any ChappieClock) {
         self.slot = slot
         self.lock = lock
+        self.clock = clock
     }
 
     /// The mark and the tombstone, before the store is read.
@@ -46,10 +49,16 @@ final class CredentialNotes: Sendable {
     /// Notes that the tombstone has changed. ``carryOut(_:)`` follows; the last of several changes counts.
     func tombstoneChanged(to tombstone: Tombstone?) { change.withLock { $0 = .some(tombstone) } }
 
-    /// Keeps the changed tombstone, and then calls `next`.
+    /// Keeps the changed tombstone, and then calls `next`. A disk that does not answer delays it until the deadline.
     func carryOut(_ next: @escaping @Sendable () -> Void) {
+        let isKept = Promise<Void>()
         worker.enqueue { [self] in
             _ = tombstone()
+            isKept.fulfil(.success(()))
+        }
+        Task.detached { [clock] in
+            let late = CredentialStoreError.timedOut(Self.deadline)
+            try? await withDeadline(Self.deadline, clock: clock, late: late) { try await isKept.value() }
             next()
         }
     }
