@@ -204,17 +204,17 @@ extension ThreadDatabase {
         guard let entry = reachableEntries().first(where: { $0.id == thread }) else {
             throw .notFound(thread: thread)
         }
-        let isEndKnown = (try? summary(in: entry, as: thread, protection)) != nil
-        let ids =
-            isEndKnown
-            ? (0..<entry.count).map { entry.first | $0 }
-            : reachable("SELECT id FROM records WHERE id BETWEEN \(entry.first) AND \(entry.last) ORDER BY id") { _ in
-                ()
-            }
-            .map(\.key)
+        let between = "BETWEEN \(entry.first) AND \(entry.last)"
+        let reached = reachable("SELECT id FROM records WHERE id \(between) ORDER BY id") { _ in () }.map(\.key)
+        // A file may come from anybody, and claim more records than any file has.
+        let mostLost = 1 << 20
+        let isEndKnown =
+            (try? summary(in: entry, as: thread, protection)) != nil && entry.count - reached.count < mostLost
+        let ids = isEndKnown ? (0..<entry.count).map { entry.first | $0 } : reached
         let records = ids.compactMap { id in try? record(id, of: thread, protection) }
         let end = isEndKnown ? entry.count : (records.last?.position ?? -1) + 1
-        let lost = Set(0..<end).subtracting(records.map(\.position)).sorted()
+        let lost =
+            end - records.count < mostLost ? Set(0..<end).subtracting(records.map(\.position)).sorted() : []
         return ChappieSalvagedThread(id: thread, records: records, lost: lost, isEndUnknown: !isEndKnown)
     }
 

@@ -23,9 +23,12 @@ extension ThreadDatabase {
             func number(at start: Int) -> Int { bytes[start..<start + 8].reversed().reduce(0) { $0 << 8 | Int($1) } }
             guard bytes.count == (form == 1 ? 8 : 48) else { return nil }
             threads = number(at: 0)
-            guard form > 1 else { return }
-            changes = number(at: 8)
-            sum = SIMD4(littleEndian: bytes[16...])
+            if form > 1 {
+                changes = number(at: 8)
+                sum = SIMD4(littleEndian: bytes[16...])
+            }
+            // A backup may come from anybody.
+            guard threads >= 0, changes >= 0 else { return nil }
         }
 
         func bytes(form: Int) -> [UInt8] {
@@ -167,7 +170,11 @@ extension ThreadDatabase {
         for entry in entries {
             try unlessDamaged { () throws(StoreError) in
                 _ = try checkedSummary(in: entry, protection)
-                for position in 0..<entry.count { try renewWords(of: entry.first | position, in: entry, protection) }
+                // The count may be wrong, and larger than any file.
+                let ids = try database.rows(
+                    "SELECT id FROM records WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?", .integer(entry.first),
+                    .integer(entry.last), .integer(entry.count), read: { $0.integer(0) })
+                for id in ids { try renewWords(of: id, in: entry, protection) }
             }
         }
         // A table that is damaged may refuse to go; nothing reads it again.
