@@ -7,22 +7,31 @@ import ChappieThreadsSQLite
 struct ImportReport {
     private var updates = ThreadUpdates()
     private var leftOut: [String: Int] = [:]
+    /// The numbers of records of the threads that were there before the import.
+    private let counts: [String: Int]
+
+    init(into store: ChappieFileThreadStore) async throws {
+        let threads = try await store.readableThreads().threads
+        counts = Dictionary(threads.map { ($0.id, $0.recordCount) }) { first, _ in first }
+    }
 
     /// Keeps the threads of one file.
     ///
-    /// - Throws: `full` before anything of the file is kept, if its new threads have more bytes than there is room.
+    /// - Throws: `full` before anything of the file is kept, if its new records have more bytes than there is room;
+    ///   `CancellationError` between two threads.
     mutating func keep(_ read: ChappieThreadImport, in store: ChappieFileThreadStore) async throws {
         let usage = try await store.usage()
         if let limit = usage.limit {
-            var bytes = 0
-            for thread in read.threads where try await store.summary(of: thread.id) == nil {
-                bytes += thread.records.reduce(0) { $0 + $1.body.serializedBytes().count }
-            }
-            guard usage.bytes + bytes <= limit else {
-                throw ChappieThreadStoreError.full(bytes: usage.bytes + bytes, limit: limit)
+            let records = read.threads.flatMap { $0.records.dropFirst(counts[$0.id] ?? 0) }
+            let bytes = usage.bytes + records.reduce(0) { $0 + $1.body.serializedBytes().count }
+            guard records.isEmpty || bytes <= limit else {
+                throw ChappieThreadStoreError.full(bytes: bytes, limit: limit)
             }
         }
-        for thread in read.threads { updates.threads[try await store.update(thread), default: []].append(thread.id) }
+        for thread in read.threads {
+            try Task.checkCancellation()
+            updates.threads[try await store.update(thread), default: []].append(thread.id)
+        }
         leftOut.merge(read.leftOut, uniquingKeysWith: +)
     }
 

@@ -239,7 +239,7 @@ struct Threads: ParsableCommand {
 
         func run(in program: Program) async throws {
             let store = try Threads.store(program)
-            var report = ImportReport()
+            var report = try await ImportReport(into: store)
             defer { report.say(program) }
             for path in files {
                 if let former = try program.formerThreads(at: path) {
@@ -247,6 +247,7 @@ struct Threads: ParsableCommand {
                     continue
                 }
                 for file in ChappieThreadImport.files(at: path) {
+                    try Task.checkCancellation()
                     do {
                         try await report.keep(try ChappieThreadImport(path: file), in: store)
                     } catch let error as ChappieThreadImportError where file != path {

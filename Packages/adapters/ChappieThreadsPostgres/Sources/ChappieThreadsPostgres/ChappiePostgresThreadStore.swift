@@ -186,32 +186,50 @@ public final class ChappiePostgresThreadStore: ChappieThreadStore {
     public func append(
         _ records: [ChappieThreadRecord], to thread: ChappieThreadSummary, at position: Int
     ) async throws(ChappieThreadStoreError) {
+        try await write(records, to: thread, at: position, expecting: position)
+    }
+
+    public func replace(
+        _ records: [ChappieThreadRecord], of thread: ChappieThreadSummary, expecting count: Int
+    ) async throws(ChappieThreadStoreError) {
+        try await write(records, to: thread, at: 0, expecting: count)
+    }
+
+    /// Writes records at the thread's end, or all of them anew.
+    private func write(
+        _ records: [ChappieThreadRecord], to thread: ChappieThreadSummary, at position: Int, expecting end: Int
+    ) async throws(ChappieThreadStoreError) {
         let key = UUID()
         let (writes, bytes) = try schema.writes(of: records, to: thread, at: position, key)
         try await perform { [schema, options] connection, isRepeated throws(PostgresFailure) in
             // The first statements read everything, under the lock of the thread's row.
-            var looks = [schema.lock(thread.id)]
+            var looks = [schema.lock(thread.id), schema.count(of: thread.id)]
             // This makes a row to lock: of two calls that begin the same thread, one waits here for the other.
-            if position == 0 { looks.insert(schema.row(for: thread.id), at: 0) }
+            if end == 0 { looks.insert(schema.row(for: thread.id), at: 0) }
             if options.limit != nil { looks.append(schema.usage) }
             var results = try schema.begin(looks, on: connection)
-            if position == 0 { results.removeFirst() }
+            if end == 0 { results.removeFirst() }
             let row = results.removeFirst()
+            let isMissing = results.removeFirst().rows.isEmpty
+            // Another process has deleted or replaced the row that a statement found.
+            guard !row.rows.isEmpty || end > 0 && isMissing else { throw .contended }
             let actual = row.rows.isEmpty ? 0 : row.integer(0, 0)
-            guard actual == position else {
+            guard actual == end else {
                 let own = schema.record(of: thread.id, at: position, by: key)
                 let isOwn = isRepeated ? try !connection.run([own], within: schema.patience)[0].rows.isEmpty : false
                 try schema.rollBack(on: connection)
                 guard !isOwn else { return }
-                throw .answer(.conflict(thread: thread.id, expected: position, actual: actual))
+                throw .answer(.conflict(thread: thread.id, expected: end, actual: actual))
             }
-            // Another process has deleted the row after the insertion found it.
-            guard !row.rows.isEmpty else { throw .contended }
-            if let limit = options.limit, let held = results.first?.integer(0, 2), held + bytes > limit {
+            let isReplaced = position < end
+            let replaced = isReplaced ? row.integer(0, 1) : 0
+            if let limit = options.limit, let held = results.first?.integer(0, 2), held - replaced + bytes > limit {
                 try schema.rollBack(on: connection)
-                throw .answer(.full(bytes: held + bytes, limit: limit))
+                throw .answer(.full(bytes: held - replaced + bytes, limit: limit))
             }
-            try schema.commit(writes, on: connection)
+            // Records and words go with the row.
+            let removal = isReplaced ? [schema.deletion(of: thread.id), schema.row(for: thread.id)] : []
+            try schema.commit(removal + writes, on: connection)
         }
     }
 

@@ -92,10 +92,11 @@ extension PostgresSchema {
             """, [.text(tenant), .text(thread)])
     }
 
-    /// Locks the row of a thread, and returns the thread's length.
+    /// Locks the row of a thread, and returns the number of the thread's records and of their bytes.
     func lock(_ thread: String) -> PostgresStatement {
-        let count = self.count(of: thread)
-        return PostgresStatement(count.text + " FOR UPDATE", count.values)
+        PostgresStatement(
+            "SELECT record_count, bytes FROM \(prefix)threads WHERE tenant = $1 AND id = $2 FOR UPDATE",
+            [.text(tenant), .text(thread)])
     }
 
     /// Returns a row if this call of append wrote the record at `position`.

@@ -186,6 +186,19 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
     public func append(
         _ records: [ChappieThreadRecord], to thread: ChappieThreadSummary, at position: Int
     ) async throws(ChappieThreadStoreError) {
+        try await write(records, to: thread, at: position, expecting: position)
+    }
+
+    public func replace(
+        _ records: [ChappieThreadRecord], of thread: ChappieThreadSummary, expecting count: Int
+    ) async throws(ChappieThreadStoreError) {
+        try await write(records, to: thread, at: 0, expecting: count)
+    }
+
+    /// Writes records from `position` on; those from there to the `expected` end are replaced.
+    private func write(
+        _ records: [ChappieThreadRecord], to thread: ChappieThreadSummary, at position: Int, expecting end: Int
+    ) async throws(ChappieThreadStoreError) {
         precondition(
             !records.isEmpty && position >= 0 && position + records.count < 1 << 31
                 && records.map(\.position) == Array(position..<position + records.count),
@@ -197,7 +210,8 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
             while true {
                 do throws(StoreError) {
                     return try await perform(facts, in: thread.id) { [self] database, protection throws(StoreError) in
-                        try database.append(records, to: thread, at: position, limit: limits.maximumBytes, protection)
+                        try database.write(
+                            records, to: thread, at: position, expecting: end, limit: limits.maximumBytes, protection)
                         holdKeys(protection.sealers, for: records, of: thread.id)
                     }
                 } catch .busy(let patience) {

@@ -66,19 +66,25 @@ extension ThreadDatabase {
             body: body)
     }
 
-    func append(
-        _ records: [ChappieThreadRecord], to thread: ChappieThreadSummary, at position: Int, limit: Int,
-        _ protection: ThreadProtection
+    /// Writes records from `position` on, in the place of those from there to the thread's `expected` end.
+    func write(
+        _ records: [ChappieThreadRecord], to thread: ChappieThreadSummary, at position: Int, expecting expected: Int,
+        limit: Int, _ protection: ThreadProtection
     ) throws(StoreError) {
+        // A conflict needs neither the slow work nor room.
+        let place = try database.snapshot { () throws(StoreError) in
+            let key = try state(protection).key
+            let known = try entry(of: thread.id)
+            if let known { _ = try checkedSummary(in: known, protection) }
+            try Self.check(known?.count ?? 0, of: thread.id, expecting: expected)
+            return (key: key, number: try number(for: thread.id))
+        }
         // The slow work is done before other processes have to wait.
         var bodies: [[UInt8]] = []
         for record in records { bodies.append(try record.storedBody()) }
         for date in [thread.createdAt, thread.updatedAt] { _ = try Self.milliseconds(of: date) }
         let size = bodies.reduce(0) { $0 + $1.count }
         guard size <= limit else { throw .full(bytes: size, limit: limit) }
-        let place = try database.snapshot { () throws(StoreError) in
-            (key: try state(protection).key, number: try number(for: thread.id))
-        }
         var rows = try sealed(records, bodies, into: place.number, of: thread.id, place.key, protection)
         let lastChange = try lastChange(protection)
         try change(protection) { () throws(StoreError) in
@@ -87,8 +93,7 @@ extension ThreadDatabase {
             let key = state.key
             let known = try entry(of: thread.id)
             if let known { _ = try checkedSummary(in: known, protection) }
-            let actual = known?.count ?? 0
-            guard actual == position else { throw .conflict(thread: thread.id, expected: position, actual: actual) }
+            try Self.check(known?.count ?? 0, of: thread.id, expecting: expected)
             // Another process may have begun a thread, or changed the key, since then.
             let number = try number(for: thread.id)
             if key != place.key || number != place.number {
@@ -104,6 +109,7 @@ extension ThreadDatabase {
                 ON CONFLICT (number) DO UPDATE SET count = excluded.count, key = excluded.key, summary = excluded.summary
                 """,
                 .integer(number), .text(thread.id), .integer(count), .integer(key), .bytes(entry.summary))
+            if position < expected { try deleteRecords(from: entry.first | position, to: entry.last) }
             for row in rows { try insert(row) }
             let tags = ThreadProtection.RowTags(protection)
             if let known { state.sum &-= try tag(of: known, tags) } else { state.threads &+= 1 }
@@ -112,6 +118,15 @@ extension ThreadDatabase {
             let bytes = try bytesUsed()
             guard bytes <= limit else { throw .full(bytes: bytes, limit: limit) }
         }
+    }
+
+    private static func check(_ count: Int, of thread: String, expecting expected: Int) throws(StoreError) {
+        guard count == expected else { throw .conflict(thread: thread, expected: expected, actual: count) }
+    }
+
+    private func deleteRecords(from first: Int, to last: Int) throws(StoreError) {
+        try database.run("DELETE FROM record_words WHERE id BETWEEN ? AND ?", .integer(first), .integer(last))
+        try database.run("DELETE FROM records WHERE id BETWEEN ? AND ?", .integer(first), .integer(last))
     }
 
     /// The number of a thread, or the one that it would get.
@@ -183,9 +198,7 @@ extension ThreadDatabase {
             {
                 throw .damaged(thread: thread, "its place is another thread's")
             }
-            let ids = (SQLiteValue.integer(entry.first), SQLiteValue.integer(entry.last))
-            try database.run("DELETE FROM record_words WHERE id BETWEEN ? AND ?", ids.0, ids.1)
-            try database.run("DELETE FROM records WHERE id BETWEEN ? AND ?", ids.0, ids.1)
+            try deleteRecords(from: entry.first, to: entry.last)
             try database.run("DELETE FROM threads WHERE number = ?", .integer(entry.number))
             state.threads &-= 1
             // The sum does not fit from then on if the row was damaged since it was written: another row that was put back

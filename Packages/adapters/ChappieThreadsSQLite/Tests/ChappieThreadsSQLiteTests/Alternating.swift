@@ -30,6 +30,11 @@ final class Alternating: ChappieThreadStore {
     ) async throws(ChappieThreadStoreError) {
         try await next.append(records, to: thread, at: position)
     }
+    func replace(
+        _ records: [ChappieThreadRecord], of thread: ChappieThreadSummary, expecting count: Int
+    ) async throws(ChappieThreadStoreError) {
+        try await next.replace(records, of: thread, expecting: count)
+    }
     func delete(_ thread: String) async throws(ChappieThreadStoreError) { try await next.delete(thread) }
     func search(_ query: ChappieThreadQuery) async throws(ChappieThreadStoreError) -> [ChappieThreadHit] {
         try await next.search(query)

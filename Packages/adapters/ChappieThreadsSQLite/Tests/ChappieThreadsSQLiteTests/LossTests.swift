@@ -76,6 +76,30 @@ struct LossTests {
         withExtendedLifetime(folder) {}
     }
 
+    /// A session that was imported in the middle of a turn has grown beyond the limit.
+    @Test(arguments: everyProtection) func anUpdateForWhichThereIsNoRoomLeavesTheThread(
+        _ protection: FileProtection
+    ) async throws {
+        let place = try Place()
+        let store = place.store(protection, limits: .init(maximumBytes: 200_000))
+        func thread(_ answer: String) throws -> ChappieThread {
+            let item: ChappieJSON = [
+                "type": "message", "role": "assistant", "content": [["type": "output_text", "text": .string(answer)]],
+            ]
+            let end = ChappieThreadRecord(
+                position: 1, kind: .turnFinished, date: Date(timeIntervalSince1970: 1_790_000_001),
+                body: ["turn": "turn-0", "items": answer.isEmpty ? [] : [item]])
+            return try ChappieThread(id: "one", records: [said("question"), end])
+        }
+        let earlier = try thread("")
+        #expect(try await store.update(earlier) == .added)
+        await refusal("full") { try await store.update(thread(String(repeating: "long ", count: 50_000))) }
+        #expect(try await store.thread("one") == earlier)
+        #expect(try await store.update(thread("elephant")) == .continued)
+        #expect(try await store.search(ChappieThreadQuery("elephant")).map(\.thread.id) == ["one"])
+        #expect(try await store.verify().isEmpty)
+    }
+
     @Test func anOlderCopyOfTheDatabaseIsNoticed() async throws {
         let place = try Place()
         try await place.store().say(["first"], in: "one")

@@ -20,14 +20,26 @@ public final class ChappieInMemoryThreadStore: ChappieThreadStore {
     public func append(
         _ records: [ChappieThreadRecord], to thread: ChappieThreadSummary, at position: Int
     ) throws(ChappieThreadStoreError) {
+        try write(thread, expecting: position) { $0 += records }
+    }
+
+    public func replace(
+        _ records: [ChappieThreadRecord], of thread: ChappieThreadSummary, expecting count: Int
+    ) throws(ChappieThreadStoreError) {
+        try write(thread, expecting: count) { $0 = records }
+    }
+
+    private func write(
+        _ thread: ChappieThreadSummary, expecting expected: Int, _ change: (inout [ChappieThreadRecord]) -> Void
+    ) throws(ChappieThreadStoreError) {
         let actual = threads.withLock { threads in
             let count = threads[thread.id]?.records.count ?? 0
-            guard count == position else { return count }
+            guard count == expected else { return count }
             threads[thread.id, default: (thread, [])].summary = thread
-            threads[thread.id, default: (thread, [])].records += records
+            change(&threads[thread.id, default: (thread, [])].records)
             return count
         }
-        guard actual == position else { throw .conflict(thread: thread.id, expected: position, actual: actual) }
+        guard actual == expected else { throw .conflict(thread: thread.id, expected: expected, actual: actual) }
     }
 
     public func delete(_ thread: String) { threads.withLock { $0[thread] = nil } }

@@ -48,6 +48,14 @@ public struct ChappieRedactingThreadStore: ChappieThreadStore {
         try await store.append(redacted, to: summary, at: position)
     }
 
+    public func replace(
+        _ records: [ChappieThreadRecord], of thread: ChappieThreadSummary, expecting count: Int
+    ) async throws(ChappieThreadStoreError) {
+        let redacted = records.map(redact)
+        let summary = ChappieThreadSummary(id: thread.id, records: redacted) ?? thread
+        try await store.replace(redacted, of: summary, expecting: count)
+    }
+
     public func summaries() async throws(ChappieThreadStoreError) -> [ChappieThreadSummary] {
         try await store.summaries()
     }

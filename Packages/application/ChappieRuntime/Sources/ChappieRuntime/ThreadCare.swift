@@ -79,12 +79,16 @@ extension ChappieThreadStore {
     /// The thread that is there stays as it is if it was continued here. A turn that was under way at the earlier import
     /// is replaced by the whole one.
     ///
-    /// - Throws: ``ChappieThreadStoreError``.
+    /// - Throws: ``ChappieThreadStoreError``; the thread that is there stays as it was then. It is
+    ///   ``ChappieThreadStoreError/conflict(thread:expected:actual:)`` if another process writes to it meanwhile.
     @discardableResult
     public func update(_ thread: ChappieThread) async throws(ChappieThreadStoreError) -> ChappieThreadUpdate {
-        guard let kept = try await summary(of: thread.id) else {
+        // A store looks everywhere for a thread that it doesn't find, and says at once that it has one.
+        do throws(ChappieThreadStoreError) {
             try await `import`(thread)
             return .added
+        } catch {
+            guard case .conflict = error else { throw error }
         }
         let old = try await records(of: thread.id, from: 0)
         let same = zip(old, thread.records).prefix { $0.kind == $1.kind && $0.body == $1.body }.count
@@ -93,12 +97,8 @@ extension ChappieThreadStore {
             try await append(Array(thread.records[same...]), to: thread.summary, at: same)
             return .continued
         }
-        guard same == old.count - 1, kept.recordCount == old.count, thread.records[same].continues(old[same]) else {
-            return .diverged
-        }
-        // An append at the beginning is refused while the older one is there.
-        try await delete(thread.id)
-        try await `import`(thread)
+        guard same == old.count - 1, thread.records[same].continues(old[same]) else { return .diverged }
+        try await replace(thread.records, of: thread.summary, expecting: old.count)
         return .continued
     }
 

@@ -56,6 +56,18 @@ public protocol ChappieThreadStore: Sendable {
     /// Removes a thread; a missing thread is not an error.
     func delete(_ thread: String) async throws(ChappieThreadStoreError)
 
+    /// Replaces all records of a thread and its summary in one step: if the call fails, the thread is as it was.
+    ///
+    /// - Parameters:
+    ///   - records: their positions follow from 0. Never empty.
+    ///   - thread: the summary after these records.
+    ///   - count: how many records the thread is expected to have.
+    /// - Throws: ``ChappieThreadStoreError/conflict(thread:expected:actual:)`` if the thread has another number of
+    ///   records. Default: always ``ChappieThreadStoreError/unavailable(_:)``.
+    func replace(
+        _ records: [ChappieThreadRecord], of thread: ChappieThreadSummary, expecting count: Int
+    ) async throws(ChappieThreadStoreError)
+
     /// The summary of one thread; `nil` if the thread is missing. Default: looks through ``summaries()``.
     func summary(of thread: String) async throws(ChappieThreadStoreError) -> ChappieThreadSummary?
 
@@ -157,6 +169,13 @@ public struct ChappieThreadStoreUsage: Sendable, Hashable, Codable {
 extension ChappieThreadStore {
     /// This store.
     public func placed(for owner: CredentialSlot) -> any ChappieThreadStore { self }
+
+    /// Changes nothing.
+    public func replace(
+        _ records: [ChappieThreadRecord], of thread: ChappieThreadSummary, expecting count: Int
+    ) async throws(ChappieThreadStoreError) {
+        throw .unavailable("this store can't replace the thread \(thread.id)")
+    }
 
     /// Looks through all summaries.
     public func summary(of thread: String) async throws(ChappieThreadStoreError) -> ChappieThreadSummary? {

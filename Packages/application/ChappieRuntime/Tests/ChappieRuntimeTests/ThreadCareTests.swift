@@ -70,6 +70,46 @@ struct ThreadCareTests {
         }
     }
 
+    /// A session that was imported in the middle of a turn, and again later.
+    @Test func anUpdateThatFailsLeavesTheThreadThatIsThere() async throws {
+        let start = Date(timeIntervalSince1970: 1_790_000_000)
+        func thread(_ items: [ChappieJSON]) throws -> ChappieThread {
+            try ChappieThread(
+                id: "a",
+                records: [
+                    ChappieThreadRecord(position: 0, kind: .turnStarted, date: start, body: ["turn": "a"]),
+                    ChappieThreadRecord(
+                        position: 1, kind: .turnFinished, date: start, body: ["turn": "a", "items": .array(items)]),
+                ])
+        }
+        let (earlier, later) = (try thread([1]), try thread([1, 2]))
+        let faulty = FaultyStore(failingAt: nil)
+        #expect(try await faulty.update(earlier) == .added)
+        await #expect(throws: ChappieThreadStoreError.self) { try await faulty.update(later) }
+        #expect(try await faulty.thread("a") == earlier)
+        #expect(try await store.update(earlier) == .added)
+        #expect(try await store.update(later) == .continued)
+        #expect(try await store.thread("a") == later)
+        // A store of redacted threads redacts the replacement, too.
+        let redacting = ChappieRedactingThreadStore(wrapping: store) { _ in "‹gone›" }
+        let summary = ChappieThreadSummary(id: "a", createdAt: start)
+        let words: ChappieJSON = ["turn": "a", "error": "words"]
+        let record = ChappieThreadRecord(position: 0, kind: .turnFailed, date: start, body: words)
+        try await redacting.replace([record], of: summary, expecting: 2)
+        #expect(try await store.thread("a").records.map { $0.body["error"]?.string } == ["‹gone›"])
+    }
+
+    /// A store may have to look everywhere for a thread that it lacks: many new threads would cost their number squared.
+    @Test func aNewThreadIsAddedWithoutASearchForIt() async throws {
+        try keep("a")
+        let calls = CallsOfStore()
+        for id in ["b", "c"] {
+            let thread = try ChappieThread(id: id, records: store.records(of: "a", from: 0))
+            #expect(try await calls.update(thread) == .added)
+        }
+        #expect(calls.names.withLock(\.self) == ["append", "append"])
+    }
+
     // MARK: While a turn runs
 
     @Test func aToolMayCareForThreadsInItsOwnTurn() async throws {
@@ -151,4 +191,31 @@ private struct SlowStore: ChappieThreadStore {
         try store.records(of: thread, from: position)
     }
     func delete(_ thread: String) { store.delete(thread) }
+}
+
+/// Passes on, and notes the calls.
+private final class CallsOfStore: ChappieThreadStore {
+    let names = Mutex<[String]>([])
+    private let store = ChappieInMemoryThreadStore()
+
+    private func note(_ name: String) { names.withLock { $0.append(name) } }
+
+    func append(
+        _ records: [ChappieThreadRecord], to thread: ChappieThreadSummary, at position: Int
+    ) throws(ChappieThreadStoreError) {
+        note("append")
+        try store.append(records, to: thread, at: position)
+    }
+    func summaries() -> [ChappieThreadSummary] {
+        note("summaries")
+        return store.summaries()
+    }
+    func records(of thread: String, from position: Int) throws(ChappieThreadStoreError) -> [ChappieThreadRecord] {
+        note("records")
+        return try store.records(of: thread, from: position)
+    }
+    func delete(_ thread: String) {
+        note("delete")
+        store.delete(thread)
+    }
 }

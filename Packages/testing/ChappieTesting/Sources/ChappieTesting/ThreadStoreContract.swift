@@ -141,6 +141,37 @@ public enum ThreadStoreContract {
             try await expect([said("new", at: 0)], in: one, of: store)
             try await expect([said("stays", at: 0)], in: two, of: store)
         },
+        Case(name: "a thread is replaced whole, or stays as it was") { store in
+            let old = [said("old elephant", at: 0), said("old end", at: 1)]
+            try await append(old, to: one, of: store)
+            try await append([said("stays", at: 0)], to: two, of: store)
+            func replace(_ new: [ChappieThreadRecord], expecting count: Int) async throws {
+                let summary = ChappieThreadSummary(id: one, records: new) ?? .init(id: one, createdAt: start)
+                try await store.replace(new, of: summary, expecting: count)
+            }
+            let new = [said("new giraffe", at: 0), said("longer end", at: 1), said("more", at: 2)]
+            do { try await replace(new, expecting: 2) } catch ChappieThreadStoreError.unavailable {
+                // A store without this requirement changes nothing.
+                return try await expect(old, in: one, of: store)
+            }
+            for count in [0, 2, 4] {
+                try await expectConflict(at: count, actual: 3) {
+                    try await replace([said("wrong", at: 0)], expecting: count)
+                }
+            }
+            try await expect(new, in: one, of: store)
+            try await expect([said("stays", at: 0)], in: two, of: store)
+            let summary = try await store.summary(of: one)
+            try require(
+                summary == ChappieThreadSummary(id: one, records: new), "It has another summary: \(summary as Any).")
+            let gone = try await store.search(ChappieThreadQuery("elephant")).map(\.thread.id)
+            try require(!gone.contains(one), "Words of the thread that was replaced are found.")
+            let found = try await store.search(ChappieThreadQuery("longer")).map(\.thread.id)
+            try require(found.contains(one), "Words of the new thread are not found.")
+            try await append([said("and on", at: 3)], to: one, of: store)
+            try await replace([said("short", at: 0)], expecting: 4)
+            try await expect([said("short", at: 0)], in: one, of: store)
+        },
         Case(name: "a search finds words in any order, case and accent, the beginning of the last one, and phrases") {
             store in
             try await append(
