@@ -289,6 +289,7 @@ let package = Package(
                 "ChappieMarkdown",
                 "ChappieProcess",
                 "ChappieRuntime",
+                "ChappieThreadForms", "ChappieThreadsSQLite",
                 "ChappieSDK", "CQRencode", argumentParser,
             ],
             path: "Apps/chappie/Tests/chappieTests"),

@@ -351,6 +351,27 @@ def test_a_backup_is_restored_by_another_user_and_everything_is_exported(simulat
         [path.stem for path in files]
 
 
+def test_a_damaged_record_costs_one_thread_of_a_backup_and_of_an_export(person, simulate, signed_in, tmp_path):
+    second = signed_in(simulate())
+    for word in ("nightingale", "wren", "owl"):
+        ask(person, f"reply: the {word}")
+    damaged = next(thread["id"] for thread in listed(person) if "wren" in thread["preview"])
+    with contextlib.closing(sqlite3.connect(database_of(person))) as connection, connection:
+        [number] = connection.execute("SELECT number FROM threads WHERE id = ?", [damaged]).fetchone()
+        connection.execute("UPDATE records SET date = date + 1 WHERE id = ?", [number << 32])
+    exported = person.run("threads", "export", "--all", status=BAD_DATA, says=damaged)
+    assert len(exported.output.splitlines()) == 2 and damaged not in exported.output
+    person.run("threads", "export", "--all", "-o", str(tmp_path / "out"), status=BAD_DATA, says="2 threads are in")
+    assert len(list((tmp_path / "out").iterdir())) == 2
+    phrase, file = tmp_path / "phrase", tmp_path / "all.backup"
+    phrase.write_text("correct horse\n")
+    phrase.chmod(0o600)
+    person.run("threads", "backup", "--passphrase-file", str(phrase), str(file))
+    restored = second.run("threads", "restore", "--json", "--passphrase-file", str(phrase), str(file), status=BAD_DATA).events[0]
+    assert len(restored["imported"]) == 2 and len(restored["problems"]) == 1 and damaged in restored["problems"][0]
+    assert sorted(thread["preview"] for thread in listed(second)) == ["reply: the nightingale", "reply: the owl"]
+
+
 def fnv1a(*parts):
     digest = 0xCBF29CE484222325
     for byte in "\0".join(parts).encode():

@@ -40,6 +40,7 @@ struct ImportReport {
         let found = try await former.readableThreads()
         for _ in found.problems { leaveOut("damaged thread") }
         for summary in found.threads {
+            try Task.checkCancellation()
             let thread: ChappieThread
             do throws(ChappieThreadStoreError) {
                 thread = try await former.thread(summary.id)

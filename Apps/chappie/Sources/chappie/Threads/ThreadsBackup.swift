@@ -4,7 +4,7 @@ import ChappieCore
 import ChappieCrypto
 import ChappieRuntime
 import ChappieSDK
-import ChappieThreadsSQLite
+@_spi(ChappieInternals) import ChappieThreadsSQLite
 
 // Copies of all threads, with their key.
 extension Threads {
@@ -48,12 +48,23 @@ extension Threads {
         func run(in program: Program) async throws {
             let store = try Threads.store(program)
             let passphrase = try await passphraseOptions.passphrase(for: .opening(file))
-            let restored = try await store.restore(from: file, passphrase: passphrase)
+            var restored = ChappieRestoredThreads()
+            do {
+                try await store.restore(from: file, passphrase: passphrase, noting: &restored)
+            } catch {
+                // The threads that are restored stay so.
+                if !restored.threads.isEmpty || !restored.problems.isEmpty { Self.say(restored, program) }
+                throw error
+            }
+            Self.say(restored, program)
+            if !restored.problems.isEmpty { throw ExitCode(ExitStatus.badData.rawValue) }
+        }
+
+        private static func say(_ restored: ChappieRestoredThreads, _ program: Program) {
             let problems = restored.problems.map { $0.errorDescription ?? "\($0)" }
             ThreadUpdates(threads: restored.threads).say(
                 program, "Restored", more: [("problems", .array(problems.map { .string($0) }))])
             for problem in problems { program.console.note("chappie: \(problem)") }
-            if !problems.isEmpty { throw ExitCode(ExitStatus.badData.rawValue) }
         }
     }
 }

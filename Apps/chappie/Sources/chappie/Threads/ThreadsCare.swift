@@ -1,6 +1,6 @@
 import ArgumentParser
 @_spi(ChappieInternals) import ChappieFiles
-import ChappieRuntime
+@_spi(ChappieInternals) import ChappieRuntime
 import ChappieSDK
 import ChappieThreadsSQLite
 import FoundationEssentials
@@ -104,8 +104,7 @@ extension Threads {
         /// - Returns: Its name in the folder.
         static func write(_ records: [ChappieThreadRecord], of id: String, into folder: String) throws -> String {
             // The id may be damaged, too: it names a file here, and import does not take every id.
-            let isPlain = id.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "-") }
-            let isUsable = isPlain && (1...128).contains(id.utf8.count)
+            let isUsable = ChappieThread.canHaveID(id)
             let thread = try ChappieThread(id: isUsable ? id : UUID().uuidString.lowercased(), records: records)
             let text = Array((thread.json.serialized() + "\n").utf8)
             let stem = isUsable ? id : "damaged-id"

@@ -205,19 +205,34 @@ struct Threads: ParsableCommand {
                 throw CommandLineError.usage("\(folder) can't be created: \(String(cString: strerror(errno))).")
             }
             let found = try await store.readableThreads()
+            var problems = found.problems
+            var count = 0
+            defer {
+                if let folder { program.console.note("\(count) threads are in \(folder), not encrypted.") }
+                for problem in problems {
+                    program.console.note("chappie: \(problem.errorDescription ?? "\(problem)")")
+                }
+            }
             for summary in found.threads.latestFirst(includeArchived: true) {
-                let text = format.text(of: try await store.thread(summary.id))
-                guard let folder else {
-                    program.console.write(text)
+                try Task.checkCancellation()
+                let thread: ChappieThread
+                do {
+                    thread = try await store.thread(summary.id)
+                } catch {
+                    guard error.concernsOneThread else { throw error }
+                    problems.append(error)
                     continue
                 }
-                try await OutputFile("\(folder)/\(summary.id).\(format.fileExtension)", isPrivate: true).write(text)
+                let text = format.text(of: thread)
+                if let folder {
+                    let name = ChappieThread.canHaveID(thread.id) ? thread.id : "unusual-id-\(count + 1)"
+                    try await OutputFile("\(folder)/\(name).\(format.fileExtension)", isPrivate: true).write(text)
+                } else {
+                    program.console.write(text)
+                }
+                count += 1
             }
-            if let folder { program.console.note("\(found.threads.count) threads are in \(folder), not encrypted.") }
-            for problem in found.problems {
-                program.console.note("chappie: \(problem.errorDescription ?? "\(problem)")")
-            }
-            if !found.problems.isEmpty { throw ExitCode(ExitStatus.badData.rawValue) }
+            if !problems.isEmpty { throw ExitCode(ExitStatus.badData.rawValue) }
         }
     }
 

@@ -1,6 +1,6 @@
 public import ChappieAuth
 @_spi(ChappieInternals) import ChappieCrypto
-public import ChappieRuntime
+@_spi(ChappieInternals) public import ChappieRuntime
 @_spi(ChappieInternals) import ChappieSQLite
 import FoundationEssentials
 
@@ -15,7 +15,8 @@ import FoundationEssentials
 // A backup is one file: the database as it was at one moment, and in a table of its own the key, under a passphrase.
 extension ChappieFileThreadStore {
     /// Writes all threads and their key into one file for this user alone, while other processes go on. A file that is
-    /// there is replaced once the new one is on the disk.
+    /// there is replaced once the new one is on the disk. If the store is on the file system of a network, other processes
+    /// can read meanwhile, but not write.
     ///
     /// The key is sealed with scrypt and AES-256-GCM: the file without the passphrase tells as much as the store's own
     /// without the keyring. With `fileProtection: .none` there is no key, and the file is plain text.
@@ -28,6 +29,8 @@ extension ChappieFileThreadStore {
         var tries = 3
         while true {
             let key = try await keyOfBackup()
+            let lock = try folder.get().holdCopies(for: path)
+            defer { if let lock { close(lock) } }
             let draft = "\(path).\(UUID().uuidString.lowercased()).draft"
             do throws(StoreError) {
                 return try await copyDatabase(to: draft, key, path, passphrase)
@@ -79,18 +82,38 @@ extension ChappieFileThreadStore {
     }
 
     /// Adds the threads of a backup to this store. A thread that is there gets what it lacks; if both were continued, it
-    /// stays as it is. If this store's key is gone and the backup has it, the key is stored again first.
+    /// stays as it is. A damaged thread is left out. If this store's key is gone and the backup has it, the key is stored
+    /// again first.
     ///
     /// An interrupted call loses nothing, and the next one finishes it.
     ///
-    /// - Throws: `locked` for another passphrase; `damaged` for a file that is no backup.
+    /// - Throws: `locked` for another passphrase; `damaged` for a file that is no backup; `unsafeFile` for a backup of
+    ///   plain text, which opens under any passphrase, if this store is encrypted; `unavailable` if the task is cancelled.
     public func restore(from path: String, passphrase: Secret) async throws(ChappieThreadStoreError)
         -> ChappieRestoredThreads
     {
-        let folder = try folderOfRestoring()
+        var restored = ChappieRestoredThreads()
+        try await restore(from: path, passphrase: passphrase, noting: &restored)
+        return restored
+    }
+
+    /// The same. If it ends early, `restored` has what was done until then.
+    @_spi(ChappieInternals) public func restore(
+        from path: String, passphrase: Secret, noting restored: inout ChappieRestoredThreads
+    ) async throws(ChappieThreadStoreError) {
+        let place = try self.folder.get()
+        try place.make()
+        let lock = place.holdCopies()
+        defer { if let lock { close(lock) } }
+        let folder = try place.forRestoring()
         defer { try? FileManager.default.removeItem(atPath: folder.path) }
         let (id, secret) = try await onOwnQueue { () throws(StoreError) in
             try Self.unpack(path, into: folder, passphrase)
+        }
+        guard secret != nil || storagePolicy.fileProtection == .none else {
+            throw .unsafeFile(
+                "\(path) holds threads as plain text, and encryption was asked for",
+                remedy: "Restore it with fileProtection .none into another folder, export its threads and import them.")
         }
         let keys = BackupKeys(secret: secret)
         let backup = ChappieFileThreadStore(
@@ -99,12 +122,21 @@ extension ChappieFileThreadStore {
             limits: .init(maximumBytes: .max), keys: keys)
         let found = try await backup.readableThreads()
         try await takeBackKey(id, keys)
-        var restored = ChappieRestoredThreads(problems: found.problems)
+        restored.problems = found.problems
         for thread in found.threads {
-            let update = try await update(try await backup.thread(thread.id))
-            restored.threads[update, default: []].append(thread.id)
+            guard !Task.isCancelled else { throw .cancelled }
+            guard ChappieThread.canHaveID(thread.id) else {
+                restored.problems.append(.damaged(thread: nil, "one of them has an id that no thread can have"))
+                continue
+            }
+            do throws(StoreError) {
+                let update = try await update(try await backup.thread(thread.id))
+                restored.threads[update, default: []].append(thread.id)
+            } catch {
+                guard error.concernsOneThread else { throw error }
+                restored.problems.append(error)
+            }
         }
-        return restored
     }
 
     /// Copies the backup, and opens its key; `nil` for plain text.

@@ -5,6 +5,7 @@ import ChappieAuth
 @_spi(ChappieInternals) import ChappieFiles
 import ChappieRuntime
 @_spi(ChappieInternals) import ChappieSQLite
+import FoundationEssentials
 
 #if canImport(Glibc)
     import Glibc
@@ -123,6 +124,49 @@ struct ThreadFolder: Sendable {
         return try await body()
     }
 
+    /// A folder for a copy of a backup, for this user alone.
+    func forRestoring() throws(StoreError) -> ThreadFolder {
+        try ThreadFolder("\(path)/\(Self.restoring)\(UUID().uuidString.lowercased())")
+    }
+
+    private static let restoring = "restoring-"
+    private var copies: String { path + "/copies.lock" }
+
+    /// Says to other processes that this one makes a copy, until the descriptor is closed; `nil` if the folder takes no
+    /// file. Copies that processes left because they were killed are removed first.
+    ///
+    /// - Parameter backup: the file that is to be written, whose drafts are copies as well.
+    func holdCopies(for backup: String? = nil) -> CInt? {
+        removeAbandonedCopies()
+        if let backup { removeAbandonedDrafts(of: backup) }
+        guard let descriptor = try? lockFile(copies) else { return nil }
+        while flock(descriptor, LOCK_SH) != 0, errno == EINTR {}
+        return descriptor
+    }
+
+    /// Removes copies for restoring that processes left because they were killed.
+    func removeAbandonedCopies() { remove(from: path) { $0.hasPrefix(Self.restoring) } }
+
+    private func removeAbandonedDrafts(of backup: String) {
+        let parts = backup.split(separator: "/", omittingEmptySubsequences: false)
+        let folder = backup.contains("/") ? parts.dropLast().joined(separator: "/") + "/" : "."
+        let start = (parts.last ?? "") + "."
+        remove(from: folder) { name in
+            let ends = [".draft", ".draft-journal"].filter { name.hasPrefix(start) && name.hasSuffix($0) }
+            return ends.contains { UUID(uuidString: String(name.dropFirst(start.count).dropLast($0.count))) != nil }
+        }
+    }
+
+    /// Removes copies, unless a process makes one now.
+    private func remove(from folder: String, _ isCopy: (String) -> Bool) {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+        let found = names.filter(isCopy)
+        guard !found.isEmpty, let descriptor = try? lockFile(copies) else { return }
+        defer { close(descriptor) }
+        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else { return }
+        for name in found { try? FileManager.default.removeItem(atPath: "\(folder)/\(name)") }
+    }
+
     private func lockFile(_ path: String) throws(StoreError) -> CInt {
         let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
         guard descriptor >= 0 else { throw .system("\(path) can't be opened") }
@@ -181,6 +225,8 @@ struct ThreadFolder: Sendable {
 }
 
 extension ChappieThreadStoreError {
+    static let cancelled = Self.unavailable("the task was cancelled")
+
     /// `/a/file can't be opened: Permission denied`.
     static func system(_ words: String) -> Self { .unavailable("\(words): \(String(cString: strerror(errno)))") }
 }

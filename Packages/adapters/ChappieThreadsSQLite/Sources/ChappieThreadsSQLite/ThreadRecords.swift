@@ -208,6 +208,8 @@ extension ThreadDatabase {
             return true
         }
         if isGone { giveRoomBack() }
+        // A copy has the thread as well.
+        folder.removeAbandonedCopies()
     }
 
     /// The entry of the thread, also if its row has an id that the index of ids does not have.

@@ -27,6 +27,7 @@ extension ChappieFileThreadStore {
             let protection = ThreadProtection(sealers: sealers, isLatest: true)
             var next: Int? = 0
             while let start = next {
+                guard !Task.isCancelled else { throw .cancelled }
                 next = try await perform(facts, protection) { database, protection throws(StoreError) in
                     try database.reseal(from: start, protection)
                 }
@@ -55,6 +56,7 @@ extension ChappieFileThreadStore {
         try await perform(facts) { database, protection throws(StoreError) in try database.clearIndex(protection) }
         var next: Int? = 0
         while let start = next {
+            guard !Task.isCancelled else { throw .cancelled }
             next = try await perform(facts) { database, protection throws(StoreError) in
                 try database.fillIndex(from: start, protection)
             }
@@ -126,18 +128,31 @@ extension ChappieFileThreadStore {
         try await onDisk { _ throws(StoreError) in try work() }
     }
 
-    /// A folder for a copy, in this store's own, where files are for this user alone.
-    func folderOfRestoring() throws(StoreError) -> ThreadFolder {
-        try ThreadFolder(folder.get().path + "/restoring-\(UUID().uuidString.lowercased())")
-    }
-
-    /// Stores the key of this store again if it is gone and a backup of this very store has it.
+    /// Stores the key of this store again if it is gone, or is another one, and a backup of this very store has it.
     func takeBackKey(_ id: String, _ backup: some CredentialStore) async throws(StoreError) {
         guard let facts = try await opened(), facts.isSealed, facts.id == id else { return }
         do throws(StoreError) {
-            _ = try await keys(of: id).load()
-        } catch .wrongKey {
-            try await keys(of: id).save(ThreadKeys(of: id, in: backup, owner: nil).load())
+            return try await check(keys(of: id).load(), of: facts)
+        } catch {
+            guard case .wrongKey = error else { throw error }
+        }
+        let sealers = try await ThreadKeys(of: id, in: backup, owner: nil).load()
+        do throws(StoreError) {
+            // The backup may be older than the key.
+            try await check(sealers, of: facts)
+        } catch {
+            guard case .wrongKey = error else { throw error }
+            return
+        }
+        try await keys(of: id).save(sealers)
+        keptKeys.withLock { $0 = nil }
+    }
+
+    /// - Throws: `wrongKey` if these are not the store's keys.
+    private func check(_ sealers: [RecordSealer], of facts: ThreadDatabase.Facts) async throws(StoreError) {
+        let protection = ThreadProtection(sealers: sealers, isLatest: true)
+        _ = try await perform(facts, protection) { database, protection throws(StoreError) in
+            try database.state(protection)
         }
     }
 }

@@ -3,6 +3,7 @@ import ChappieRuntime
 import ChappieTesting
 import ChappieThreadsSQLite
 import Foundation
+import Glibc
 import TestFixtures
 import Testing
 
@@ -66,6 +67,110 @@ struct BackupTests {
         try await other.store().say(["first"], in: "one")
         here.keys[slot] = other.keys[try await other.slot]
         await refusal("wrongKey") { try await here.store().backup(to: file, passphrase: phrase) }
+    }
+
+    /// Another key is in the keyring after it, or none.
+    @Test(arguments: [false, true]) func theRightBackupBringsTheKeyBackAfterAnOlderOne(isKeyStored: Bool) async throws {
+        let place = try Place()
+        let store = place.store()
+        try await store.say(["first"], in: "one")
+        let (older, right) = (place.folder.path("older.backup"), place.folder.path("right.backup"))
+        try await store.backup(to: older, passphrase: phrase)
+        let slot = try await place.slot
+        let former = place.keys[slot]
+        try await store.rotateKey()
+        try await store.backup(to: right, passphrase: phrase)
+        let keyring = InMemoryCredentialStore()
+        if isKeyStored { keyring[slot] = former }
+        let opened = ChappieFileThreadStore(directory: place.directory, keys: keyring)
+        await refusal("wrongKey") { _ = try await opened.restore(from: older, passphrase: phrase) }
+        #expect(try await opened.restore(from: right, passphrase: phrase).threads == [.unchanged: ["one"]])
+        #expect(try await opened.words(of: "one") == ["first"])
+    }
+
+    @Test(arguments: [FileProtection.complete, .none])
+    func aDamagedOrUnusableThreadOfABackupCostsNoOther(_ protection: FileProtection) async throws {
+        let (here, there) = (try Place(), try Place())
+        let store = here.store(protection)
+        for id in ["one", "two", "three", "../four", "\u{1b}[31m"] { try await store.say(["words"], in: id) }
+        let file = here.folder.path("all.backup")
+        try await store.backup(to: file, passphrase: phrase)
+        let raw = try RawDatabase(file)
+        try raw.run("UPDATE records SET date = date + 1 WHERE id >> 32 = 2")
+        let other = there.store(protection)
+        let restored = try await other.restore(from: file, passphrase: phrase)
+        #expect(Set(restored.threads[.added] ?? []) == ["one", "three"] && restored.threads.count == 1)
+        #expect(restored.problems.count == 3)
+        #expect(restored.problems.contains { if case .damaged("two", _) = $0 { true } else { false } })
+        #expect(try await Set(other.summaries().map(\.id)) == ["one", "three"])
+    }
+
+    @Test func anEncryptedStoreTakesNoBackupOfPlainText() async throws {
+        let (here, there) = (try Place(), try Place())
+        try await here.store(.none).say(["planted"], in: "one")
+        let file = here.folder.path("all.backup")
+        try await here.store(.none).backup(to: file, passphrase: phrase)
+        await refusal("unsafeFile", saying: "plain text") {
+            _ = try await there.store().restore(from: file, passphrase: phrase)
+        }
+        #expect(try await there.store().summaries().isEmpty)
+    }
+
+    @Test func theCopiesOfProcessesThatWereKilledAreRemoved() async throws {
+        let place = try Place()
+        let store = place.store()
+        try await store.say(["first"], in: "one")
+        let file = place.folder.path("all.backup")
+        let other = place.folder.path("all.backup.mine.draft")
+        try Files.write([1], to: other)
+        func leaveCopies() throws -> [String] {
+            let folder = place.directory + "/restoring-\(UUID().uuidString.lowercased())"
+            try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+            try Files.write([1], to: folder + "/threads.db")
+            let draft = "\(file).\(UUID().uuidString.lowercased()).draft"
+            for end in ["", "-journal"] { try Files.write([1], to: draft + end) }
+            return [folder, draft, draft + "-journal"]
+        }
+        let isThere = { FileManager.default.fileExists(atPath: $0) }
+        let killed = try leaveCopies()
+        try await store.backup(to: file, passphrase: phrase)
+        #expect(!killed.contains(where: isThere) && isThere(other) && isThere(file))
+        // A copy that is being made stays.
+        let running = try leaveCopies()
+        let descriptor = open(place.directory + "/copies.lock", O_RDWR | O_CLOEXEC)
+        #expect(flock(descriptor, LOCK_SH) == 0)
+        try await store.delete("one")
+        #expect(running.allSatisfy(isThere))
+        // A program that another test starts at this moment may share the descriptor.
+        #expect(flock(descriptor, LOCK_UN) == 0)
+        close(descriptor)
+        try await store.delete("two")
+        #expect(running.map(isThere) == [false, true, true])
+        _ = try await store.restore(from: file, passphrase: phrase)
+        #expect(try Files.names(in: place.directory).allSatisfy { !$0.hasPrefix("restoring") })
+    }
+
+    @Test func aCancelledCallSaysWhatIsDoneAndLeavesNoCopy() async throws {
+        let (here, there) = (try Place(), try Place())
+        try await here.store().say(["first"], in: "one")
+        let file = here.folder.path("all.backup")
+        try await here.store().backup(to: file, passphrase: phrase)
+        let calls: [@Sendable () async throws -> Void] = [
+            { _ = try await there.store().restore(from: file, passphrase: Secret("correct horse")) },
+            { try await here.store().rotateKey() }, { try await here.store().rebuildIndex() },
+        ]
+        for call in calls {
+            let task = Task {
+                withUnsafeCurrentTask { $0?.cancel() }
+                try await call()
+            }
+            await refusal("unavailable", saying: "cancelled") { try await task.value }
+        }
+        #expect(try await there.store().summaries().isEmpty)
+        #expect(try Files.names(in: there.directory).allSatisfy { !$0.hasPrefix("restoring") })
+        try await here.store().rotateKey()
+        try await here.store().rebuildIndex()
+        #expect(try await here.store().verify().isEmpty)
     }
 
     @Test func whatIsNoBackupOrHasAnotherPassphraseIsRefused() async throws {

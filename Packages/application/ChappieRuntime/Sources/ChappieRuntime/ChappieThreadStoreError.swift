@@ -25,6 +25,17 @@ public enum ChappieThreadStoreError: Error, Sendable, Hashable {
     case unavailable(String)
 }
 
+extension ChappieThreadStoreError {
+    /// Whether other threads can be read and written all the same.
+    @_spi(ChappieInternals) public var concernsOneThread: Bool {
+        switch self {
+        case .notFound, .conflict: true
+        case .damaged(let thread, _): thread != nil
+        default: false
+        }
+    }
+}
+
 extension ChappieThreadStoreError: ChappieError {
     /// A sentence for the user.
     public var errorDescription: String? {

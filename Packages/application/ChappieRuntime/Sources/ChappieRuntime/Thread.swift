@@ -32,6 +32,17 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
     /// The id; the backend gets it as well.
     public var id: String { summary.id }
 
+    /// Whether a thread from elsewhere may have this id, which names files and is shown on terminals.
+    @_spi(ChappieInternals) public static func canHaveID(_ id: String) -> Bool {
+        let allowed = { (byte: UInt8) in
+            switch Unicode.Scalar(byte) {
+            case "a"..."z", "A"..."Z", "0"..."9", "-": true
+            default: false
+            }
+        }
+        return (1...100).contains(id.utf8.count) && id.utf8.allSatisfy(allowed)
+    }
+
     /// A thread without records.
     public init(id: String, createdAt: Date, model: String = "") {
         summary = ChappieThreadSummary(id: id, model: model, createdAt: createdAt)

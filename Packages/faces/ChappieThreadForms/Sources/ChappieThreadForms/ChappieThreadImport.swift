@@ -142,7 +142,7 @@ public struct ChappieThreadImport: Sendable {
         }
         guard ForeignThread(id: thread.id) != nil else { throw .name }
         guard !thread.records.isEmpty else { throw .empty }
-        return thread
+        return try ForeignThread.checked(thread)
     }
 }
 
@@ -192,6 +192,7 @@ struct ThreadFault: Error, Equatable {
         "It is neither a thread that chappie exported, nor a session of the Codex CLI, nor a log of llm, nor ChatGPT's conversations.json.",
         .unknownForm)
     static let name = ThreadFault("The thread has an id that no thread can have.")
+    static let tooDeep = ThreadFault("One of the records is nested too deep to be kept.")
     static let empty = ThreadFault("The thread has no records.")
     static func line(_ number: Int, _ reason: String) -> ThreadFault {
         ThreadFault("Line \(number) is damaged: \(reason).")

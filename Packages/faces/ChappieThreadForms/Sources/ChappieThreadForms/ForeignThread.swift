@@ -1,5 +1,5 @@
 @_spi(ChappieInternals) import ChappieCore
-import ChappieRuntime
+@_spi(ChappieInternals) import ChappieRuntime
 import FoundationEssentials
 
 /// Makes a thread of another program's data, with the records that the runtime would have written.
@@ -35,13 +35,7 @@ struct ForeignThread {
 
     /// - Returns: `nil` for an id that a thread can't have.
     init?(id: String) {
-        let allowed = { (byte: UInt8) in
-            switch Unicode.Scalar(byte) {
-            case "a"..."z", "A"..."Z", "0"..."9", "-": true
-            default: false
-            }
-        }
-        guard !id.isEmpty, id.utf8.count <= 100, id.utf8.allSatisfy(allowed) else { return nil }
+        guard ChappieThread.canHaveID(id) else { return nil }
         self.id = id
     }
 
@@ -110,11 +104,21 @@ struct ForeignThread {
     }
 
     func thread() throws(ThreadFault) -> ChappieThread {
+        let thread: ChappieThread
         do {
-            return try ChappieThread(id: id, records: records)
+            thread = try ChappieThread(id: id, records: records)
         } catch {
             throw ThreadFault(error)
         }
+        return try Self.checked(thread)
+    }
+
+    /// The thread, if a store can keep it.
+    static func checked(_ thread: ChappieThread) throws(ThreadFault) -> ChappieThread {
+        for record in thread.records {
+            guard (try? record.storedBody()) != nil else { throw .tooDeep }
+        }
+        return thread
     }
 
     var isEmpty: Bool { records.isEmpty }

@@ -339,6 +339,21 @@ import Testing
         #expect(error?.reason.contains(sentence) == true, "\(error?.reason ?? "")")
     }
 
+    // MARK: What cannot be kept
+
+    @Test func aSessionThatIsNestedTooDeepIsNamedAndCostsNoOther() throws {
+        let deep = String(repeating: "[", count: 249) + String(repeating: "]", count: 249)
+        let item = #"{"type":"function_call_output","call_id":"c1","output":\#(deep)}"#
+        let said = session.map { $0.contains("function_call_output") ? line(14, "response_item", item) : $0 }
+        let path = folder.path + "/rollout-2.jsonl"
+        try Data(lines(said)).write(to: URL(filePath: path))
+        try Data(lines(session)).write(to: URL(filePath: folder.path + "/rollout-3.jsonl"))
+        let error = #expect(throws: ChappieThreadImportError.self) { try ChappieThreadImport(path: path) }
+        #expect(error?.path == path && error?.reason.contains("too deep") == true, "\(error?.reason ?? "")")
+        let all = try ChappieThreadImport.all(at: folder.path)
+        #expect(all.map(\.threads.count) == [0, 1] && all.first?.leftOut == ["unreadable file \(path)": 1])
+    }
+
     // MARK: What has grown since
 
     @Test func aSessionThatHasGrownIsBroughtUpToDate() async throws {
