@@ -304,7 +304,7 @@ import Testing
             ])
     }
 
-    /// In the time of this thread's own processor, which other work hardly changes: quadratic would be a hundredfold.
+    /// In the time of this thread's own processor, which other work hardly changes.
     @Test func aLongConversationCostsInProportionToItsLength() throws {
         func cost(of count: Int) throws -> Double {
             let nodes = (1...count).map { Self.node("n\($0)", "n\($0 - 1)", "user", Self.said("a")) }
@@ -318,9 +318,9 @@ import Testing
             return processorSeconds - start
         }
         let short = try cost(of: 1000)
-        let long = try cost(of: 10_000)
-        print("measured: a conversation of 10,000 messages costs \(long / short) times one of 1,000")
-        #expect(long < 30 * short)
+        let long = try cost(of: 30_000)
+        print("measured: a conversation of 30,000 messages costs \(long / short) times one of 1,000")
+        #expect(long < 90 * short)
     }
 
     private var processorSeconds: Double {
