@@ -63,6 +63,10 @@ extension ThreadDatabase {
             let next = try database.rows(
                 "SELECT id, length(body) FROM records WHERE id >= ? AND key <> ? ORDER BY id LIMIT 256",
                 .integer(start), .integer(key), read: { (id: $0.integer(0), size: $0.integer(1)) })
+            // A damaged tree may lead back; the old key stays then.
+            guard next.allSatisfy({ $0.id >= start }) else {
+                throw .damaged(thread: nil, "the records are out of order")
+            }
             var room = 8 << 20
             for (id, size) in next {
                 room -= size
@@ -110,7 +114,10 @@ extension ThreadDatabase {
             _ = try state(protection)
             let next = try database.rows(
                 "SELECT id, length(body) FROM records WHERE id >= ? ORDER BY id LIMIT 256", .integer(start),
-                read: { (id: $0.integer(0), size: $0.integer(1)) })
+                read: { (id: $0.integer(0), size: $0.integer(1)) }
+            )
+            // A damaged tree may lead back, and the steps would never end.
+            .filter { $0.id >= start }
             var room = 8 << 20
             for (id, size) in next {
                 room -= size
