@@ -1,12 +1,12 @@
 # The parts of Scripts/test: source it after common.sh and setup.sh.
 # shellcheck shell=bash
 
-# Builds everything, with the tests. Continuous integration does without debug information, since backtraces are off, and
-# without the index of an editor, which costs a fifth of the build: `swift build` on a contributor's machine makes both, and
-# other options would have all of it compiled anew.
+# Builds everything, with the tests. Continuous integration does without debug information, since backtraces
+# are off: `swift build` on a contributor's machine makes it, and other options would have all of it compiled anew.
+# The index of editors has the tests, so that SwiftPM needs it, but not the system's modules.
 build() {
     local options=()
-    [ -z "${CI:-}" ] || options=(-debug-info-format none --disable-index-store)
+    [ -z "${CI:-}" ] || options=(-debug-info-format none -Xswiftc -index-ignore-system-modules)
     attempt "Building" swift build --package-path "$root" --build-tests "${options[@]}" --explicit-target-dependency-import-check error
 }
 

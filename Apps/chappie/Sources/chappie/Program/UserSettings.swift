@@ -43,14 +43,19 @@ struct UserSettings: Equatable {
 
     /// Changes the file, and keeps what other processes change at the same time.
     ///
+    /// - Parameter limit: how long it waits for other processes. The change is then made all the same: one of them may
+    ///   be stopped.
     /// - Throws: ``CommandLineError``; errors of `change`, and then the file is unchanged; `CancellationError`.
-    static func change(_ environment: ProgramEnvironment, _ change: (inout UserSettings) throws -> Void) async throws {
+    static func change(
+        _ environment: ProgramEnvironment, within limit: Duration = .seconds(5),
+        _ change: (inout UserSettings) throws -> Void
+    ) async throws {
         guard let path = path(environment) else {
             throw CommandLineError.usage("There is no home directory for the settings.", suggestion: "Set HOME.")
         }
-        // The change is made without the lock if there can be none, or if a stopped process holds it.
+        // The change is made without the lock if there can be none.
         let slot = CredentialSlot(service: "settings", account: path)
-        let hold = try? await environment.lock.acquire(slot, within: .seconds(5))
+        let hold = try? await environment.lock.acquire(slot, within: limit)
         try Task.checkCancellation()
         let kept = try UserSettings(environment: environment)
         var settings = kept
