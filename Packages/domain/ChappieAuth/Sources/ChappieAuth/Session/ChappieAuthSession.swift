@@ -82,9 +82,18 @@ public final class ChappieAuthSession {
     public convenience init(
         credentials: CredentialManager, notifier: (any Notifier)? = nil, loadDeadline: Duration = .seconds(6)
     ) {
+        self.init(credentials, notifier, loadDeadline: loadDeadline, signOutDeadline: Self.signOutDeadline)
+    }
+
+    /// The same with another deadline for ``signOut()`` if `loadDeadline` is zero.
+    @_spi(ChappieInternals) public convenience init(
+        _ credentials: CredentialManager, _ notifier: (any Notifier)? = nil, loadDeadline: Duration,
+        signOutDeadline: Duration
+    ) {
         _ = blocking(within: loadDeadline) { _ = try? await credentials.ask(.account) }
         let first = credentials.status.value
-        self.init(credentials, notifier, first, deadline: loadDeadline)
+        // A sign-out has to be durable, if only as a mark, when it returns.
+        self.init(credentials, notifier, first, deadline: loadDeadline > .zero ? loadDeadline : signOutDeadline)
         if first.status == .unknown {
             credentialState = .failed(
                 "The credential store has not answered within \(loadDeadline.words).")
@@ -106,8 +115,7 @@ public final class ChappieAuthSession {
         _ credentials: CredentialManager, _ notifier: (any Notifier)?, _ first: CredentialSnapshot, deadline: Duration
     ) {
         manager = credentials
-        // A sign-out has to be durable, if only as a mark, when it returns.
-        storeDeadline = deadline > .zero ? deadline : Self.signOutDeadline
+        storeDeadline = deadline
         self.notifier = notifier
         apply(first)
         // The stream starts with the current snapshot, so no change in between is missed.
