@@ -43,7 +43,7 @@ import Testing
         both.threads += try export("one", turns: 4).threads
         await #expect(throws: ChappieThreadStoreError.self) { try await again.keep(both, in: store) }
         #expect(try await store.summaries().map(\.id) == ["one"])
-        // What is there already needs no room.
+        // Records that the store has already need no room.
         let full = self.store(130_000)
         var unchanged = try await ImportReport(into: full)
         try await unchanged.keep(export("one"), in: full)

@@ -242,8 +242,9 @@ struct Threads: ParsableCommand {
             discussion: """
                 Takes what export gives as json or jsonl, session files of the Codex CLI (rollout-….jsonl), folders of \
                 these (~/.codex/sessions), the log database of llm (logs.db), conversations.json of ChatGPT's own export, \
-                and the folder of an older version's threads. File by file: what is kept stays kept if a later file can't be read. A thread that is there \
-                already gets what was said in the other program since; if it was continued here, it stays as it is. \
+                and the folder of an older version's threads. File by file: what is kept stays kept if a later file can't \
+                be read. A thread that is there already gets what was said in the other program since; if it was \
+                continued here, it stays as it is. \
                 With --json: {"imported":[…],"updated":[…],"present":[…],"left_out":{…}}.
                 """)
 

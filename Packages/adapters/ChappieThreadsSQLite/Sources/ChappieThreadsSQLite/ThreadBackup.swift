@@ -87,7 +87,7 @@ extension ChappieFileThreadStore {
     ///
     /// An interrupted call loses nothing, and the next one finishes it.
     ///
-    /// - Throws: `locked` for another passphrase; `damaged` for a file that is no backup; `unsafeFile` for a backup of
+    /// - Throws: `locked` for another passphrase; `damaged` if the file is not a backup; `unsafeFile` for a backup of
     ///   plain text, which opens under any passphrase, if this store is encrypted; `unavailable` if the task is cancelled.
     public func restore(from path: String, passphrase: Secret) async throws(ChappieThreadStoreError)
         -> ChappieRestoredThreads

@@ -129,7 +129,7 @@ extension ThreadDatabase {
         try database.run("DELETE FROM records WHERE id BETWEEN ? AND ?", .integer(first), .integer(last))
     }
 
-    /// The number of a thread, or the one that it would get.
+    /// The thread's number, or the next free number for a new thread.
     private func number(for thread: String) throws(StoreError) -> Int {
         if let known = try entry(of: thread) { return known.number }
         return try database.integer("SELECT coalesce(max(number), 0) + 1 FROM threads")

@@ -70,7 +70,7 @@ extension ThreadDatabase {
         let output = try database.transaction(body)
         if let changed {
             let note = withUnsafeBytes(of: changed.changes.littleEndian, Array.init)
-            // What was kept is no error any more.
+            // The database has kept the change, so the caller gets no error if the note fails.
             let sealed = try? protection.seal(note, with: changed.key, for: .note(database: facts.id))
             if let sealed { folder.noteChange(sealed) }
         }

@@ -196,7 +196,7 @@ struct BackupTests {
     }
 }
 
-/// Has another key from its first load on than the one that it returned.
+/// Replaces its key after the first load.
 private actor RotatingAfterLoad: CredentialStore {
     private let store: InMemoryCredentialStore
     private let rotate: @Sendable () async -> Void

@@ -305,7 +305,7 @@ public actor ChappieRuntime: ChappieConversation {
         }
     }
 
-    /// Adds kept records to the open thread, except those that are in it because it was opened again meanwhile.
+    /// Adds kept records to the open thread. If the thread was opened again meanwhile, it has them already.
     private func join(_ records: [ChappieThreadRecord], to id: String) {
         for record in records where thread?.id == id && thread?.records.count == record.position {
             thread?.add(record)

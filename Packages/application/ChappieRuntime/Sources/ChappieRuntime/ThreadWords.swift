@@ -1,5 +1,9 @@
 import ChappieCore
-@_spi(_Unicode) import Swift
+
+#if !canImport(Darwin)
+    // Canonical composition. Apple's SDKs leave this SPI out; there it comes from Foundation, by way of ChappieCore.
+    @_spi(_Unicode) import Swift
+#endif
 
 /// Text as a search sees it: words of letters and digits, without case and accents. A store that has an index of its own
 /// cuts texts and queries by this, so that every store finds the same.
@@ -107,7 +111,12 @@ public struct ChappieThreadWords: Sendable, Hashable {
     private static func folded(_ character: Character) -> String {
         let lower = character.lowercased()
         guard lower.count == 1, let base = bases[Character(lower)] else {
-            return String(String.UnicodeScalarView(lower._nfc.prefix(16)))
+            #if canImport(Darwin)
+                let composed = lower.precomposedStringWithCanonicalMapping.unicodeScalars
+            #else
+                let composed = lower._nfc
+            #endif
+            return String(String.UnicodeScalarView(composed.prefix(16)))
         }
         return String(base)
     }

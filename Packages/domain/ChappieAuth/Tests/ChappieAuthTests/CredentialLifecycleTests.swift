@@ -583,7 +583,7 @@ import Testing
         let tombstone = Tombstone(at: start, revokes: true, [credential(1)])
         let later = credential(1).imported(at: start.addingTimeInterval(60))
         let answer = try #require(try? tokens(2).get())
-        // A renewal is no sign-in: what was renewed after the sign-out is signed out, too.
+        // The sign-out covers a sign-in that another process renewed after it.
         for (isLater, found) in [
             (true, later), (true, later.refreshed(with: answer, at: start.addingTimeInterval(120))),
             (false, credential(1).imported(at: start).refreshed(with: answer, at: start.addingTimeInterval(120))),

@@ -150,7 +150,9 @@ public enum ThreadStoreContract {
                 try await store.replace(new, of: summary, expecting: count)
             }
             let new = [said("new giraffe", at: 0), said("longer end", at: 1), said("more", at: 2)]
-            do { try await replace(new, expecting: 2) } catch ChappieThreadStoreError.unavailable {
+            do {
+                try await replace(new, expecting: 2)
+            } catch ChappieThreadStoreError.unavailable {
                 // A store without this requirement changes nothing.
                 return try await expect(old, in: one, of: store)
             }

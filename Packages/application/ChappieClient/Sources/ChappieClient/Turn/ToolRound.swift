@@ -198,7 +198,6 @@ struct ToolRound: Sendable {
     /// A single result must not fill the model's context window.
     static func bounded(_ result: ChappieToolResult, _ limit: Int) -> ChappieToolResult {
         var result = result
-        result.output = bounded(result.output, limit)
         var room = parts.bytes
         let kept = result.parts.prefix(parts.count).prefix { part in
             room -= part.serializedBytes().count
@@ -209,6 +208,7 @@ struct ToolRound: Sendable {
             result.parts = Array(kept)
             result.output += "\n[… \(left) images or other parts left out …]"
         }
+        result.output = bounded(result.output, limit)
         return result
     }
 
@@ -275,7 +275,7 @@ final class ToolLedger: Sendable {
     /// Another conversation begins.
     func reset() { state.withLock { $0 = State(conversation: $0.conversation + 1) } }
 
-    /// The same, but the turn that is resumed next may be one that has failed here.
+    /// Another conversation begins, but the results stay: the caller may resume a turn that failed here.
     func resetApprovals() {
         state.withLock {
             $0.approved = []

@@ -69,7 +69,7 @@ struct IssuerClient: Sendable {
 }
 
 extension ChappieAuthError {
-    /// The reason why there is no answer.
+    /// Turns the failure of an exchange into the public error.
     init(_ reason: any Error) {
         switch reason {
         case is CancellationError: self = .cancelledSignIn
