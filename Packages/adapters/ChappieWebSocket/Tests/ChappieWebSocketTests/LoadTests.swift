@@ -20,9 +20,7 @@ extension OverTheWire {
             for _ in 0..<count { frames += frame }
             let everything = frames
             let server = try ScriptedWebSocketServer.start { .upgrade($0, then: [.send(everything)]) }
-            // A connection that waits for its receiver doesn't run into the liveness deadline.
-            let transport = makeTransport(deadlines: ChappieDeadlines(liveness: .seconds(1)))
-            let connection = try await transport.connection(server.url())
+            let connection = try await makeTransport().connection(server.url())
             #expect(try await eventually { server.record.bytesWritten > 1 << 20 })
             let written = try #require(try await settled(for: .milliseconds(1200)) { server.record.bytesWritten })
             // 4 MiB here; the rest is in the two socket buffers, which the kernel lets grow to several MiB.
