@@ -73,6 +73,7 @@ let package = Package(
         .library(name: "ChappieHTTP", targets: ["ChappieHTTP"]),
         .library(name: "ChappieWebSocket", targets: ["ChappieWebSocket"]),
         .library(name: "ChappieKeychainLinux", targets: ["ChappieKeychainLinux"]),
+        .library(name: "ChappieKeychainApple", targets: ["ChappieKeychainApple"]),
         .library(name: "ChappieCrypto", targets: ["ChappieCrypto"]),
         .library(name: "ChappieDesktopLinux", targets: ["ChappieDesktopLinux"]),
         .library(name: "ChappieMCP", targets: ["ChappieMCP"]),
@@ -107,6 +108,7 @@ let package = Package(
         module("adapters/ChappieWebSocket", ["ChappieCore", "ChappieCurl", "CZlib", httpTypes]),
         module("adapters/ChappieKeychainLinux/CSecret", []),
         module("adapters/ChappieKeychainLinux", ["ChappieCore", "ChappieAuth", "CSecret"]),
+        module("adapters/ChappieKeychainApple", ["ChappieCore", "ChappieAuth"]),
         module("adapters/ChappieCrypto/COpenSSL", []),
         module("adapters/ChappieCrypto", ["ChappieCore", "ChappieAuth", "ChappieFiles", "COpenSSL"]),
         module("adapters/ChappieSQLite/CSQLite", []),
@@ -158,8 +160,8 @@ let package = Package(
         module(
             "testing/ChappieTesting",
             [
-                "ChappieCore", "ChappieAuth", "ChappieClient", "ChappieRuntime", "ChappieSimulator",
-                "ChappieSimulatorServer", httpTypes,
+                "ChappieCore", "ChappieAuth", "ChappieClient", "ChappieRuntime", "ChappieKeychainApple",
+                "ChappieSimulator", "ChappieSimulatorServer", httpTypes,
             ]),
         module("testing/ChappieTesting/ChappieSDKTesting", ["ChappieTesting", "ChappieSimulatorServer"]),
         // Test support (no product: for our own tests)
@@ -258,10 +260,12 @@ let package = Package(
             ["ChappieCore", "ChappieClient", "ChappieRuntime", "ChappieMarkdown", "TestFixtures", "CSQLite"]),
         tests(of: "faces/ChappieLineEditor"),
         tests(of: "adapters/ChappieKeychainLinux", ["ChappieCore", "ChappieAuth", "ChappieTesting", "TestFixtures"]),
+        tests(of: "adapters/ChappieKeychainApple", ["ChappieAuth", "ChappieTesting"]),
         tests(
             of: "adapters/ChappieThreadsSQLite",
             [
-                "ChappieCore", "ChappieAuth", "ChappieRuntime", "ChappieCrypto", "ChappieTesting", "TestFixtures",
+                "ChappieCore", "ChappieAuth", "ChappieRuntime", "ChappieFiles", "ChappieCrypto", "ChappieTesting",
+                "TestFixtures",
                 "CSQLite", "ThreadStoreWriter",
             ]),
         tests(of: "adapters/ChappieCrypto", ["ChappieAuth", "ChappieTesting", "TestFixtures", "FileStoreWriter"]),

@@ -1,4 +1,4 @@
-"""The SwiftUI face, compiled without a Mac: swiftui.py check|count
+"""What is Apple's alone, compiled without a Mac: swiftui.py check|count
 
 check   builds Tests/SwiftUICheck, which has hand-written declarations in the place of Apple's modules, compiles its call forms
         and the README's in other language modes and the face over AppKit, then plants mistakes: each has to be an error where
@@ -18,12 +18,14 @@ import tempfile
 
 PACKAGE = pathlib.Path(__file__).resolve().parents[2] / "Tests/SwiftUICheck"
 BUILD = PACKAGE / ".build/debug"
-OURS, FORMS = "ChappieSignInUI", "Forms"
+OURS, FORMS, FILES, KEYCHAIN = "ChappieSignInUI", "Forms", "ChappieFiles", "ChappieKeychainApple"
 STRICT = [word for name in ("ExistentialAny", "InternalImportsByDefault", "MemberImportVisibility", "NonisolatedNonsendingByDefault")
           for word in ("-enable-upcoming-feature", name)]
-OPTIONS = {OURS: ["-swift-version", "6", "-D", "CHAPPIE_FULL_FOUNDATION", "-warnings-as-errors", *STRICT],
-           FORMS: ["-swift-version", "6", "-warnings-as-errors"]}
+OPTIONS = {FORMS: ["-swift-version", "6", "-warnings-as-errors"]}
+OPTIONS |= {module: ["-swift-version", "6", "-D", "CHAPPIE_FULL_FOUNDATION", "-warnings-as-errors", *STRICT]
+            for module in (OURS, FILES, KEYCHAIN)}
 VIEW, SHEET, DESKTOP = "SwiftUI/ChappieSignIn.swift", "SwiftUI/SignInSheet.swift", "SwiftUI/AppleDesktop.swift"
+FOLDERS, SECURITY = "UserFolders.swift", "SecItemCalls+Security.swift"
 
 # (module, file, what stands there, what is planted, the error's words, where the error stands if not in what is planted)
 MISTAKES = [
@@ -55,6 +57,20 @@ MISTAKES = [
     (OURS, DESKTOP, "throw DesktopError(\"There is no window to open the page from.\")", "throw CancellationError()", "cannot be converted to error type"),
     (OURS, DESKTOP, "try await center.add(request)", "Task.detached { try await center.add(request) }; try await center.add(request)", "risks causing data races"),
     (OURS, DESKTOP, "UIPasteboard.general.string = text", "UIPasteboard.general.text = text", "has no member 'text'"),
+    # In the keychain's adapter and the folders beside it.
+    (KEYCHAIN, SECURITY, "SecItemAdd(item as CFDictionary, nil)", "SecItemAdd(item as CFDictionary)", "missing argument"),
+    (KEYCHAIN, SECURITY, "kSecUseDataProtectionKeychain", "kSecUseDataProtection", "cannot find 'kSecUseDataProtection'"),
+    (KEYCHAIN, SECURITY, "case .whenUnlockedThisDeviceOnly: kSecAttrAccessibleWhenUnlockedThisDeviceOnly",
+     "case .whenUnlockedThisDeviceOnly: kSecAttrAccessibleAlwaysThisDeviceOnly", "cannot find 'kSecAttrAccessibleAlwaysThisDeviceOnly'"),
+    (KEYCHAIN, SECURITY, "SecItemCopyMatching(search as CFDictionary, &found)", "SecItemCopyMatching(search as CFDictionary, found)",
+     "cannot convert|passing"),
+    (KEYCHAIN, SECURITY, "(found as? Data).map { Secret(Array($0)) }", "(found as Data).map { Secret(Array($0)) }", "is not convertible|cannot convert"),
+    (KEYCHAIN, SECURITY, "KeychainStatus(rawValue: SecItemDelete(query.dictionary as CFDictionary))",
+     "SecItemDelete(query.dictionary as CFDictionary)", "cannot convert"),
+    (FILES, FOLDERS, "    import Security\n", "", "containerURL", "files.containerURL("),
+    (FILES, FOLDERS, "isExcludedFromBackup = isExcludedFromBackup", "isExcludedFromBackups = isExcludedFromBackup", "has no member 'isExcludedFromBackups'"),
+    (FILES, FOLDERS, "            var folder = URL(", "            let folder = URL(", "mutating member", "folder.setResourceValues(values)"),
+    (FILES, FOLDERS, "[.protectionKey: type]", "[.fileProtection: type]", "has no member 'fileProtection'"),
     # In what an app writes.
     # A trailing closure that makes no view is taken for `onDeviceCode`: a warning, and an error where warnings are errors.
     (FORMS, "Forms.swift", "{ ChappieSignInLabel($0).bold() }", "{ title in title }", "is unused"),
@@ -174,7 +190,7 @@ def check():
         answers = {name: pool.submit(compile, *what) for name, what in whole.items()}
         text = ours[DESKTOP].replace("forType: .string", "forType: .text")
         on_a_mac = pool.submit(compile, OURS, ours | {DESKTOP: text}, OPTIONS[OURS], mac)
-        by_module = [[mistake for mistake in MISTAKES if mistake[0] == module] for module in (OURS, FORMS)]
+        by_module = [[mistake for mistake in MISTAKES if mistake[0] == module] for module in OPTIONS]
         hidden = [problem for found in pool.map(missed, by_module) for problem in found]
         problems = [f"{name}: {answer.result()}" for name, answer in answers.items() if answer.result()]
         if not any("'text'" in error for _, _, error in on_a_mac.result()):

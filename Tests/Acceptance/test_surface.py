@@ -13,7 +13,7 @@ from tree import manifest
 pytestmark = pytest.mark.packages
 REEXPORTED = ["ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient"]
 LIBRARIES = REEXPORTED + ["ChappieSDK", "ChappieCurl", "ChappieHTTP", "ChappieWebSocket", "ChappieCrypto",
-                          "ChappieKeychainLinux", "ChappieDesktopLinux", "ChappieSignInUI"]
+                          "ChappieKeychainLinux", "ChappieKeychainApple", "ChappieDesktopLinux", "ChappieSignInUI"]
 # Warns where a secret is put into text.
 # `stream(…).text` exists for streams of our own events alone.
 ALLOWED = {"DefaultStringInterpolation.appendInterpolation(_:)", "AsyncSequence.text"}

@@ -29,12 +29,17 @@ let package = Package(
         .target(name: "AppKit", swiftSettings: apple),
         .target(name: "UserNotifications", swiftSettings: apple),
         .target(name: "Accessibility", swiftSettings: apple),
+        .target(name: "Security", swiftSettings: apple),
         // Links to the packages' own sources.
-        .target(name: "ChappieCore", dependencies: [httpTypes], swiftSettings: settings),
+        .target(name: "ChappieCore", dependencies: ["Security", httpTypes], swiftSettings: settings),
         .target(name: "ChappieJSONSchema", dependencies: ["ChappieCore"], swiftSettings: settings),
         .target(
             name: "ChappieAuth", dependencies: ["ChappieCore", "Combine", httpTypes, logging], swiftSettings: settings),
-        .target(name: "ChappieFiles", dependencies: ["ChappieCore", "ChappieAuth"], swiftSettings: settings),
+        .target(
+            name: "ChappieFiles", dependencies: ["ChappieCore", "ChappieAuth", "Security"], swiftSettings: settings),
+        .target(
+            name: "ChappieKeychainApple", dependencies: ["ChappieCore", "ChappieAuth", "Security"],
+            swiftSettings: settings),
         .target(
             name: "ChappieClient",
             dependencies: ["ChappieCore", "ChappieJSONSchema", "ChappieAuth", "Combine", httpTypes, logging],

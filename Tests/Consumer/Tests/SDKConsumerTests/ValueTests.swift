@@ -12,7 +12,7 @@ private func survives<Value: Codable & Hashable & Sendable>(_ value: Value) thro
     @Test func everyParameterHasItsDefault() {
         let configuration = ChappieConfiguration()
         #expect(configuration.keychainService == "com.chappie.sdk" && configuration.keychainAccount == "default")
-        #expect(configuration.keychainAccessGroup == nil)
+        #expect(configuration.keychainAccessGroup == nil && configuration.appGroup == nil)
         #expect(configuration.keychainAccessibility == .whenUnlockedThisDeviceOnly)
         #expect(configuration.model == nil)
         #expect(configuration.harness == .default && configuration.toolLoopLimit == 16)
@@ -26,6 +26,7 @@ private func survives<Value: Codable & Hashable & Sendable>(_ value: Value) thro
         let configurations = [
             ChappieConfiguration(), ChappieConfiguration(keychainService: "com.example.app"),
             ChappieConfiguration(keychainAccount: "user-1"), ChappieConfiguration(keychainAccessGroup: "TEAMID.shared"),
+            ChappieConfiguration(appGroup: "group.com.example"),
             ChappieConfiguration(keychainAccessibility: .afterFirstUnlockThisDeviceOnly),
             ChappieConfiguration(model: "gpt-6.1-sol"), ChappieConfiguration(harness: "Be brief."),
             ChappieConfiguration(harness: .none), ChappieConfiguration(harness: ChappieHarnessSamples.writing),

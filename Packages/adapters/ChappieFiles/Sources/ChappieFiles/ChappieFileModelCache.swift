@@ -9,14 +9,13 @@ public struct ChappieFileModelCache: ChappieModelCache {
     /// - Parameter directory: absolute; if it is missing, it is made when the first list is saved.
     public init(directory: String) { self.directory = directory }
 
-    /// Files in `$XDG_CACHE_HOME/chappie`, or in `~/.cache/chappie`; `nil` without a home directory.
+    /// Files in `$XDG_CACHE_HOME/chappie`, or in `~/.cache/chappie`; `nil` without a home directory. On Apple's
+    /// platforms they are in the program's own folder for caches.
     ///
     /// - Parameter variable: looks up a variable of the environment.
     public init?(environment variable: (String) -> String?) {
-        // Relative paths are to be ignored (XDG Base Directory Specification).
-        let named = variable("XDG_CACHE_HOME").flatMap { $0.hasPrefix("/") ? $0 : nil }
-        guard let parent = named ?? variable("HOME").map({ $0 + "/.cache" }), parent.hasPrefix("/") else { return nil }
-        self.init(directory: parent + "/chappie")
+        guard let directory = (try? UserFolders.ofPlatform(variable))?.cache else { return nil }
+        self.init(directory: directory)
     }
 
     /// Reads the file, of at most 17 MiB.

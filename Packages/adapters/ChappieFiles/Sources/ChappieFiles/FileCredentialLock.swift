@@ -116,12 +116,34 @@ public struct FileCredentialLock: CredentialLock {
 
 extension FileCredentialLock {
     /// The lock in the folder that all programs of this user share: `$XDG_STATE_HOME/chappie/locks`, or
-    /// `~/.local/state/chappie/locks` if that variable is not set.
+    /// `~/.local/state/chappie/locks` if that variable is not set. On Apple's platforms the folder is the program's own.
     ///
     /// - Parameter variable: looks up a variable of the process.
     public static func userDefault(_ variable: (String) -> String?) -> FileCredentialLock {
-        let home = variable("HOME").flatMap { $0.isEmpty ? nil : $0 + "/.local/state" }
-        let state = variable("XDG_STATE_HOME").flatMap { $0.hasPrefix("/") ? $0 : nil } ?? home
-        return FileCredentialLock(directory: state.map { $0 + "/chappie/locks" })
+        (try? sharing(accessGroup: nil, appGroup: nil, variable)) ?? FileCredentialLock(directory: nil)
+    }
+
+    /// The lock of a credential in the keychain: in Application Support of this program, or of the app group of the
+    /// programs that share the credential. On Linux it is the same as ``userDefault(_:)``.
+    ///
+    /// - Parameters:
+    ///   - accessGroup: The configuration's `keychainAccessGroup`.
+    ///   - appGroup: The configuration's `appGroup`. It may be left out if the access group begins with `group.`: it is
+    ///     then taken for an app group.
+    ///   - variable: Looks up a variable of the process.
+    /// - Throws: ``CredentialStoreError/noSharedFolder(_:)`` if an access group is named and no app group, or if this
+    ///   program can't use the app group's folder.
+    public static func sharing(
+        accessGroup: String?, appGroup: String?, _ variable: (String) -> String?
+    ) throws(CredentialStoreError) -> FileCredentialLock {
+        let locks = try UserFolders.ofPlatform(accessGroup: accessGroup, appGroup: appGroup, variable).locks
+        #if canImport(Security)
+            if let locks {
+                PrivateFile.makeFolder(of: locks + "/")
+                // A renewal in the background needs the lock. A note in a restored backup could end a later sign-in.
+                FolderCare.apply(.completeUntilFirstUserAuthentication, isExcludedFromBackup: true, to: locks)
+            }
+        #endif
+        return FileCredentialLock(directory: locks)
     }
 }

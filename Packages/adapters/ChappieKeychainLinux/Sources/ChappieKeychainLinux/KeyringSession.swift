@@ -109,7 +109,7 @@ struct KeyringSession {
     private func create(_ value: OpaquePointer, in slot: CredentialSlot) throws {
         let collection = try defaultCollectionForNewItems()
         let properties: [String: BusArgument] = [
-            Self.interface + "Item.Label": .text(CredentialItem.label(of: slot)),
+            Self.interface + "Item.Label": .text(slot.label),
             Self.interface + "Item.Attributes": .texts(CredentialItem.attributes(of: slot)),
         ]
         let arguments: [BusArgument] = [.properties(properties), .value(try encoded(value)), .bool(false)]
@@ -276,11 +276,6 @@ enum CredentialItem {
         return attributes
     }
 
-    /// The name of the item in a keyring program.
-    static func label(of slot: CredentialSlot) -> String {
-        "Chappie credential for \(slot.account) (\(slot.service)\(slot.issuer.map { ", \($0)" } ?? ""))"
-    }
-
     /// The kind of a secret's bytes.
     ///
     /// KeePassXC relies on this: it keeps JSON as the text of a password, which loses every byte that is not text, and
@@ -294,12 +289,5 @@ enum CredentialItem {
         let isInvalid = transcode(
             secret.makeIterator(), from: UTF8.self, to: UTF32.self, stoppingOnError: true, into: { _ in })
         return isInvalid ? binary : "application/json"
-    }
-
-    /// C strings end at the first NUL: two different slots could become one.
-    static func check(_ slot: CredentialSlot) throws(CredentialStoreError) {
-        guard !attributes(of: slot).values.contains(where: { $0.utf8.contains(0) }) else {
-            throw .failed("the names of a credential's slot can't contain a NUL character")
-        }
     }
 }

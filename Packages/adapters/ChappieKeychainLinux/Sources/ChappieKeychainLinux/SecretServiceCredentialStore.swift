@@ -121,7 +121,7 @@ public struct SecretServiceCredentialStore: CredentialStore {
         for slot: CredentialSlot, within deadline: Duration,
         _ work: @escaping @Sendable (KeyringSession) throws -> Output
     ) async throws(CredentialStoreError) -> Output {
-        try CredentialItem.check(slot)
+        try slot.checkNames()
         let environment = ProcessInfo.processInfo.environment
         let address = if let busAddress { busAddress } else { try BusAddress.session(environment) }
         let limits = KeyringLimits(work: deadline, prompt: promptDeadline)

@@ -76,7 +76,8 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
     /// Threads of one user of one app, also without a runtime.
     ///
     /// The folder is `$XDG_STATE_HOME/chappie/threads/SERVICE/DIGEST` (without that variable: `~/.local/state/chappie/…`);
-    /// the digest is one of the whole slot. No other app and no other user of the app has it.
+    /// the digest is one of the whole slot. No other app and no other user of the app has it. On Apple's platforms it is
+    /// `PROGRAM/Chappie/threads/SERVICE/DIGEST` in Application Support.
     ///
     /// - Parameters:
     ///   - owner: The slot of the user's credential (`ChappieConfiguration.credentialSlot`).

@@ -86,7 +86,7 @@ struct ThreadFolder: Sendable {
     /// Makes the folder if it is missing, and runs `body` under a lock against other processes; `body` may make the
     /// database.
     func preparing<Output>(
-        isExcludedFromBackup: Bool, _ body: (Database) throws(StoreError) -> Output
+        by policy: ChappieFileThreadStoreStoragePolicy, _ body: (Database) throws(StoreError) -> Output
     ) throws(StoreError) -> Output {
         try make()
         let descriptor = try lockFile(lock)
@@ -94,7 +94,7 @@ struct ThreadFolder: Sendable {
         while flock(descriptor, LOCK_EX) != 0 {
             guard errno == EINTR else { throw .system("\(lock) can't be locked") }
         }
-        try exclude(isExcludedFromBackup)
+        try follow(policy)
         _ = try hasDatabase()
         return try body(Database(database, modeOf: lock))
     }
@@ -180,6 +180,12 @@ struct ThreadFolder: Sendable {
             for end in ["-wal", "-shm", "-journal"] { _ = try PrivateFolder.hasFile(database + end) }
             return try PrivateFolder.hasFile(database)
         }
+    }
+
+    /// Lets backups pass the folder over if the policy says so, and protects the files that are made from now on.
+    func follow(_ policy: ChappieFileThreadStoreStoragePolicy) throws(StoreError) {
+        FolderCare.apply(policy.folderProtection, isExcludedFromBackup: policy.isExcludedFromBackup, to: path)
+        try exclude(policy.isExcludedFromBackup)
     }
 
     /// Asks backup programs to pass the folder over, or takes that back: the tag (https://bford.info/cachedir/) and the

@@ -20,7 +20,7 @@ extension ChappieFileThreadStore {
             } else if let found = try ThreadDatabase.opened(in: folder) {
                 try checkPolicy(found.facts)
                 // A failure to write the tag, such as a full disk, must not prevent reading threads.
-                try? folder.exclude(storagePolicy.isExcludedFromBackup)
+                try? folder.follow(storagePolicy)
                 database = found
             }
             return database?.facts
@@ -37,7 +37,7 @@ extension ChappieFileThreadStore {
         if new.isSealed {
             // A folder that can't be used must not leave a key behind.
             let there = try await onDisk { database throws(StoreError) in
-                database = try folder.preparing(isExcludedFromBackup: policy.isExcludedFromBackup) {
+                database = try folder.preparing(by: policy) {
                     file throws(StoreError) in try ThreadDatabase(file, in: folder, on: folder.fileSystem())
                 }
                 return database?.facts
@@ -53,7 +53,7 @@ extension ChappieFileThreadStore {
         let facts: ThreadDatabase.Facts
         do throws(StoreError) {
             facts = try await onDisk { [protection] database throws(StoreError) in
-                let made = try folder.preparing(isExcludedFromBackup: policy.isExcludedFromBackup) {
+                let made = try folder.preparing(by: policy) {
                     file throws(StoreError) in
                     try ThreadDatabase.make(new, in: file, folder, protection: protection)
                 }

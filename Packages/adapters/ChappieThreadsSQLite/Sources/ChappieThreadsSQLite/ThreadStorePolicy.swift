@@ -1,4 +1,9 @@
+@_spi(ChappieInternals) import ChappieFiles
+
 /// How a file thread store protects what it stores.
+///
+/// On Apple's platforms the system protects the files as well, by the class in each case. `complete` is
+/// `completeUnlessOpen` there: otherwise a turn could not keep its answer once the screen was locked.
 public struct ChappieFileThreadStoreStoragePolicy: Sendable, Hashable, Codable {
     /// When the threads can be read.
     public enum FileProtection: String, Sendable, Hashable, Codable {
@@ -23,6 +28,15 @@ public struct ChappieFileThreadStoreStoragePolicy: Sendable, Hashable, Codable {
     public init(fileProtection: FileProtection = .complete, isExcludedFromBackup: Bool = true) {
         self.fileProtection = fileProtection
         self.isExcludedFromBackup = isExcludedFromBackup
+    }
+
+    /// The class of the files on Apple's platforms. Records are encrypted besides, unless the case is `.none`.
+    var folderProtection: FolderProtection {
+        switch fileProtection {
+        case .complete: .completeUnlessOpen
+        case .completeUntilFirstUserAuthentication: .completeUntilFirstUserAuthentication
+        case .none: .none
+        }
     }
 }
 

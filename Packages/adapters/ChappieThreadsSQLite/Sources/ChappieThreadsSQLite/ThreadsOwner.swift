@@ -1,5 +1,6 @@
 import ChappieAuth
 @_spi(ChappieInternals) import ChappieCrypto
+@_spi(ChappieInternals) import ChappieFiles
 import ChappieRuntime
 import FoundationEssentials
 
@@ -22,14 +23,13 @@ struct ThreadsOwner: Sendable, Hashable {
         }
     }
 
-    /// `$XDG_STATE_HOME/chappie/threads/SERVICE/DIGEST`, or the same in `~/.local/state`. A relative path in the variable
-    /// is ignored, as the XDG Base Directory Specification says.
+    /// `$XDG_STATE_HOME/chappie/threads/SERVICE/DIGEST`, or the same in `~/.local/state`. On Apple's platforms it is in
+    /// the program's own Application Support, also if programs share the credential.
     func directory(in environment: [String: String]) throws(StoreError) -> String {
-        let home = environment["HOME"].flatMap { $0.hasPrefix("/") ? $0 + "/.local/state" : nil }
-        guard let state = environment["XDG_STATE_HOME"].flatMap({ $0.hasPrefix("/") ? $0 : nil }) ?? home else {
+        guard let state = (try? UserFolders.ofPlatform { environment[$0] })?.state else {
             throw .unavailable("there is no home directory for them")
         }
-        return "\(state)/chappie/threads/\(folderOfService)/\(digest)"
+        return "\(state)/threads/\(folderOfService)/\(digest)"
     }
 
     /// The digest covers the service, so services without a name for a folder can share one.

@@ -1,11 +1,13 @@
 import CSQLite
+@_spi(ChappieInternals) import ChappieFiles
 import ChappieRuntime
 import ChappieTesting
-import ChappieThreadsSQLite
 import Foundation
 import Glibc
 import TestFixtures
 import Testing
+
+@testable import ChappieThreadsSQLite
 
 /// Folder and files: whose they are, what form they have, how much they hold.
 struct FolderTests {
@@ -64,6 +66,16 @@ struct FolderTests {
         }
         await refusal("locked") { _ = try await store(.none, isExcluded: false).summaries() }
         #expect(try isLeftOutOfBackups(place.directory), "a store that is refused changes nothing")
+    }
+
+    /// With `complete` a turn keeps its answer although the screen is locked meanwhile: its files stay open.
+    @Test(
+        arguments: [
+            (.complete, .completeUnlessOpen),
+            (.completeUntilFirstUserAuthentication, .completeUntilFirstUserAuthentication), (.none, .none),
+        ] as [(FileProtection, FolderProtection)])
+    func applesPlatformsProtectTheFilesByThePolicy(_ policy: FileProtection, _ folder: FolderProtection) {
+        #expect(ChappieFileThreadStoreStoragePolicy(fileProtection: policy).folderProtection == folder)
     }
 
     @Test func readingMakesNothing() async throws {

@@ -132,3 +132,29 @@ import Testing
         #expect(credential.freshness(at: now) == expected)
     }
 }
+
+@Suite struct CredentialStoreErrorTests {
+    private static let errors: [CredentialStoreError] = [
+        .absent("a"), .locked("a"), .denied("a"), .timedOut(.seconds(1)), .corrupt("a"), .notVerified,
+        .busy(.seconds(1)), .wrongPassphrase("a"), .noPassphrase("a"), .unsafeFile("a", remedy: "b"), .foreign("a"),
+        .noSharedFolder("a"), .failed("a"),
+    ]
+
+    @Test(arguments: errors)
+    func everyErrorIsASentenceWithANextStep(_ error: CredentialStoreError) {
+        #expect(error.errorDescription?.hasSuffix(".") == true && error.recoverySuggestion?.isEmpty == false)
+    }
+
+    @Test(arguments: errors)
+    func onApplesPlatformsTheWordsFitTheKeychain(_ error: CredentialStoreError) {
+        let words = [error.sentence(onApple: true), error.adviceOnApple ?? ""].joined()
+        #expect(!words.contains("keyring") && !words.contains("desktop") && !words.contains("gnome"))
+        switch error {
+        case .absent, .locked, .denied:
+            #expect(error.sentence(onApple: true).contains("keychain") && error.adviceOnApple != nil)
+            #expect(error.errorDescription?.contains("keyring") == true)
+        case .timedOut, .notVerified, .failed: #expect(error.adviceOnApple != nil)
+        default: #expect(error.sentence(onApple: true) == error.errorDescription && error.adviceOnApple == nil)
+        }
+    }
+}

@@ -34,6 +34,7 @@ import Testing
             ChappieConfiguration(
                 keychainAccount: "one", network: ChappieNetworkPolicy(deadlines: ChappieDeadlines(idle: .seconds(600)))),
             ChappieConfiguration(keychainAccount: "one", keychainAccessibility: .afterFirstUnlockThisDeviceOnly),
+            ChappieConfiguration(keychainAccount: "one", appGroup: "group.com.example"),
             ChappieConfiguration(
                 keychainAccount: "one",
                 endpoints: ChappieEndpoints(issuer: issuer, backend: backend, registration: named)),

@@ -8,7 +8,14 @@ public struct ChappieConfiguration: Sendable, Hashable, Codable {
     /// The host app's user: each gets a credential of their own. Default `default`.
     public var keychainAccount: String
     /// Shares the credential between programs. Linux stores it as an attribute and does not enforce it. Default `nil`.
+    ///
+    /// On Apple's platforms these programs also need a folder in common, for the lock that lets one of them at a time
+    /// renew the tokens: see ``appGroup``.
     public var keychainAccessGroup: String?
+    /// The app group of the programs that share the credential, on Apple's platforms. Its folder holds their lock.
+    /// Default `nil`: the access group, if its name begins with `group.`. Any other access group needs an app group:
+    /// without one the credential is not touched (`CredentialStoreError.noSharedFolder`).
+    public var appGroup: String?
     /// When the stored credential can be read. Default: only while this device is unlocked.
     public var keychainAccessibility: ChappieKeychainAccessibility
     /// The model's slug; a model that the account's list lacks is requested all the same. Default `nil`: the best model
@@ -39,7 +46,7 @@ public struct ChappieConfiguration: Sendable, Hashable, Codable {
     /// Every parameter has the default of its property.
     public init(
         keychainService: String = "com.chappie.sdk", keychainAccount: String = "default",
-        keychainAccessGroup: String? = nil,
+        keychainAccessGroup: String? = nil, appGroup: String? = nil,
         keychainAccessibility: ChappieKeychainAccessibility = .whenUnlockedThisDeviceOnly,
         model: String? = nil, harness: ChappieHarness = .default,
         rateLimitBackoff: ChappieRateLimitBackoffPolicy = .default,
@@ -51,6 +58,7 @@ public struct ChappieConfiguration: Sendable, Hashable, Codable {
         self.keychainService = keychainService
         self.keychainAccount = keychainAccount
         self.keychainAccessGroup = keychainAccessGroup
+        self.appGroup = appGroup
         self.keychainAccessibility = keychainAccessibility
         self.model = model
         self.harness = harness

@@ -6,7 +6,8 @@ public struct CredentialSlot: Sendable, Hashable, Codable {
     public let service: String
     /// The user of the host app. Default `default`.
     public let account: String
-    /// Lets several programs share one item. Linux stores it as an attribute and does not enforce it.
+    /// Lets several programs share one item. Apple's systems enforce it. Linux stores it as an attribute and does not
+    /// enforce it.
     public let accessGroup: String?
     /// Names the issuer, the backend and the OAuth client of the credential; `nil` for the default ones. A store must
     /// separate slots that differ only in this.
@@ -23,6 +24,18 @@ public struct CredentialSlot: Sendable, Hashable, Codable {
         self.issuer = issuer
     }
 
+    /// The name of the slot's item in a keyring program.
+    @_spi(ChappieInternals) public var label: String {
+        "Chappie credential for \(account) (\(service)\(issuer.map { ", \($0)" } ?? ""))"
+    }
+
+    /// Refuses a NUL character. C strings end at the first one, so two different slots could become one.
+    @_spi(ChappieInternals) public func checkNames() throws(CredentialStoreError) {
+        guard ![service, account, accessGroup ?? "", issuer ?? ""].contains(where: { $0.utf8.contains(0) }) else {
+            throw .failed("the names of a credential's slot can't contain a NUL character")
+        }
+    }
+
     /// A digest of the names, for the name of a lock. If two slots have the same digest they share a lock, which does no
     /// harm.
     @_spi(ChappieInternals) public var digest: String {
@@ -32,8 +45,8 @@ public struct CredentialSlot: Sendable, Hashable, Codable {
 
 /// The conditions for reading a stored credential.
 ///
-/// On Linux both require that the keyring's collection is unlocked. The first also requires that the login session is
-/// not locked, if there is one.
+/// Apple's systems enforce them, for storing too. On Linux both require that the keyring's collection is unlocked. The
+/// first also requires that the login session is not locked, if there is one.
 public enum ChappieKeychainAccessibility: String, Sendable, Hashable, Codable {
     /// Only while the device is unlocked; never moves to another device. The default.
     case whenUnlockedThisDeviceOnly
@@ -108,17 +121,34 @@ public enum CredentialStoreError: Error, Sendable, Hashable {
     /// The stored credential is from another issuer, or for another backend, than this program is set up for. The
     /// string names them. The credential is unchanged.
     case foreign(String)
+    /// Programs share the credential, and there is no folder that all of them can use for its lock; the string has the
+    /// reason. On Apple's platforms alone.
+    case noSharedFolder(String)
     /// Any other failure, in the store's own words.
     case failed(String)
 }
 
 extension CredentialStoreError: ChappieError {
     /// A sentence for the user.
-    public var errorDescription: String? {
-        switch self {
-        case .absent(let detail): "No keyring is available: \(detail)."
-        case .locked(let detail): "The keyring is locked: \(detail)."
-        case .denied(let detail): "The keyring refused access: \(detail)."
+    public var errorDescription: String? { sentence(onApple: Self.isOnApple) }
+
+    /// The user's next step.
+    public var recoverySuggestion: String? {
+        Self.isOnApple ? adviceOnApple ?? advice : advice
+    }
+
+    #if canImport(Security)
+        private static let isOnApple = true
+    #else
+        private static let isOnApple = false
+    #endif
+
+    func sentence(onApple: Bool) -> String {
+        let keyring = onApple ? "keychain" : "keyring"
+        return switch self {
+        case .absent(let detail): "No \(keyring) is available: \(detail)."
+        case .locked(let detail): "The \(keyring) is locked: \(detail)."
+        case .denied(let detail): "The \(keyring) refused access: \(detail)."
         case .timedOut(let limit): "The credential store did not answer within \(limit.components.seconds) s."
         case .corrupt(let detail): "The stored credential can't be read: \(detail)."
         case .notVerified: "The credential store accepted the credential but gave back something else."
@@ -128,12 +158,12 @@ extension CredentialStoreError: ChappieError {
         case .noPassphrase(let detail): "There is no passphrase for the encrypted credential file: \(detail)."
         case .unsafeFile(let reason, _): "This is not safe to use: \(reason)."
         case .foreign(let detail): "The stored credential belongs to another service: \(detail)."
+        case .noSharedFolder(let detail): "The programs that share this credential have no folder in common: \(detail)."
         case .failed(let detail): "The credential store failed: \(detail)."
         }
     }
 
-    /// The user's next step.
-    public var recoverySuggestion: String? {
+    private var advice: String {
         switch self {
         case .absent:
             """
@@ -159,8 +189,32 @@ extension CredentialStoreError: ChappieError {
         case .unsafeFile(_, let remedy): remedy
         case .foreign:
             "It was left alone. Check the configured addresses, or use another account name for this service."
+        case .noSharedFolder:
+            """
+            Name an app group in the configuration (`appGroup:`), and add it to the App Groups capability of every \
+            program that shares the credential.
+            """
         case .notVerified, .failed:
             "Check the keyring service, or the disk on which the credential is stored, and try again."
+        }
+    }
+    /// The next step on Apple's platforms, if it is another one than on Linux.
+    var adviceOnApple: String? {
+        switch self {
+        case .absent:
+            """
+            Log in to the device. A program without a user's session needs another store: give the session and the \
+            client `store: .memory` or a `CredentialStore` of its own.
+            """
+        case .locked: "Unlock the device and try again."
+        case .denied:
+            """
+            Allow the program to use the keychain if the system asks. If an entitlement is missing, add the access \
+            group under Keychain Sharing in the target's capabilities, and sign the program again.
+            """
+        case .timedOut: "Look for an unanswered question of the system or a disk that doesn't answer, and try again."
+        case .notVerified, .failed: "Try again. If the problem stays, restart the device."
+        default: nil
         }
     }
 }

@@ -1,0 +1,86 @@
+import ChappieAuth
+import Testing
+
+@_spi(ChappieInternals) @testable import ChappieFiles
+
+/// Where a user's programs keep their files.
+struct UserFoldersTests {
+    // MARK: Linux
+
+    @Test(
+        arguments: [
+            ([:], nil, nil),
+            (["HOME": "/home/a"], "/home/a/.local/state/chappie", "/home/a/.cache/chappie"),
+            (["XDG_STATE_HOME": "/s", "XDG_CACHE_HOME": "/c"], "/s/chappie", "/c/chappie"),
+            (["HOME": "/home/a", "XDG_STATE_HOME": "/s"], "/s/chappie", "/home/a/.cache/chappie"),
+            // Relative paths are to be ignored.
+            (
+                ["HOME": "/home/a", "XDG_STATE_HOME": "s", "XDG_CACHE_HOME": ""], "/home/a/.local/state/chappie",
+                "/home/a/.cache/chappie"
+            ),
+            (["HOME": ""], nil, nil), (["HOME": "home"], nil, nil),
+        ] as [([String: String], String?, String?)])
+    func theEnvironmentSaysWhereLinuxKeepsThem(_ environment: [String: String], _ state: String?, _ cache: String?) {
+        let folders = UserFolders { environment[$0] }
+        #expect(folders.state == state && folders.cache == cache && folders.locks == state.map { $0 + "/locks" })
+    }
+
+    /// One folder serves all of the user's programs, so none has to be named.
+    @Test func onLinuxASharedCredentialNeedsNoAppGroup() throws {
+        let environment = ["HOME": "/home/a"]
+        let folders = try UserFolders.ofPlatform(accessGroup: "TEAM.shared") { environment[$0] }
+        #expect(folders == UserFolders { environment[$0] })
+        _ = try FileCredentialLock.sharing(accessGroup: "TEAM.shared", appGroup: nil) { environment[$0] }
+    }
+
+    // MARK: Apple's platforms
+
+    /// A system on which this program is in the app groups `group.team` and `TEAM.old`.
+    private func folders(accessGroup: String? = nil, appGroup: String? = nil) throws(CredentialStoreError)
+        -> UserFolders
+    {
+        let system = UserFolders.AppleSystem(state: "/support/com.example.app/Chappie", cache: "/caches/Chappie") {
+            group in
+            ["group.team", "TEAM.old"].contains(group) ? "/groups/" + group : nil
+        }
+        return try UserFolders(on: system, accessGroup: accessGroup, appGroup: appGroup)
+    }
+
+    @Test func aCredentialOfOneProgramIsInItsOwnApplicationSupport() throws {
+        let folders = try folders()
+        #expect(folders.state == "/support/com.example.app/Chappie" && folders.cache == "/caches/Chappie")
+        #expect(folders.locks == "/support/com.example.app/Chappie/locks")
+    }
+
+    @Test(
+        arguments: [
+            ("TEAM.shared", "group.team", "group.team"), ("TEAM.shared", "TEAM.old", "TEAM.old"),
+            // An access group of the keychain that is an app group, too.
+            ("group.team", nil, "group.team"), ("group.team", "TEAM.old", "TEAM.old"),
+            // The programs' first access group may be one that they share.
+            (nil, "group.team", "group.team"),
+        ] as [(String?, String?, String)])
+    func aSharedCredentialIsInTheAppGroupsFolder(_ accessGroup: String?, _ appGroup: String?, _ group: String) throws {
+        let folders = try folders(accessGroup: accessGroup, appGroup: appGroup)
+        #expect(folders.state == "/groups/\(group)/Library/Application Support/Chappie")
+        #expect(folders.cache == "/groups/\(group)/Library/Caches/Chappie")
+    }
+
+    @Test(
+        arguments: [
+            ("TEAM.shared", nil, "the access group TEAM.shared is shared, and no app group is named"),
+            ("", nil, "the access group  is shared, and no app group is named"),
+            ("TEAM.shared", "group.other", "this program can't use the folder of the app group group.other"),
+            ("group.other", nil, "this program can't use the folder of the app group group.other"),
+            (nil, "group.other", "this program can't use the folder of the app group group.other"),
+        ] as [(String?, String?, String)])
+    func aSharedCredentialWithoutAFolderInCommonIsAnError(
+        _ accessGroup: String?, _ appGroup: String?, _ words: String
+    ) {
+        let error = #expect(throws: CredentialStoreError.noSharedFolder(words)) {
+            try folders(accessGroup: accessGroup, appGroup: appGroup)
+        }
+        #expect(error?.errorDescription?.contains(words) == true)
+        #expect(error?.recoverySuggestion?.contains("`appGroup:`") == true)
+    }
+}

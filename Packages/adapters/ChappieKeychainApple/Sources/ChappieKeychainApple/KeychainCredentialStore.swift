@@ -1,0 +1,141 @@
+@_spi(ChappieInternals) public import ChappieAuth
+
+/// Credentials in the keychain of an Apple device: a generic password for each slot, in the data protection keychain.
+///
+/// ```swift
+/// let store = KeychainCredentialStore()
+/// try await store.save(Secret(json), in: CredentialSlot(account: "work"))
+/// ```
+///
+/// An item never leaves its device: it is not iCloud's, and a backup does not bring it to another device. It may outlive
+/// the removal of its program. Programs share it if they have its access group. Each save gives the item the store's accessibility. With
+/// ``ChappieKeychainAccessibility/whenUnlockedThisDeviceOnly`` the system also refuses to *store* while the device is
+/// locked; ``prepareToSave(in:)`` finds that out before a refresh token is used up.
+///
+/// The system's calls block, so they run on the store's own thread, one after the other. A call whose task is cancelled
+/// throws ``CredentialStoreError/failed(_:)`` at once. The store does not order the changes of two processes:
+/// ``CredentialLock`` does.
+///
+/// A Mac's data protection keychain is for programs that are signed with an application identifier.
+/// <https://developer.apple.com/documentation/technotes/tn3137-on-mac-keychains>
+public struct KeychainCredentialStore: CredentialStore {
+    /// The most bytes of a secret.
+    static let limit = 1 << 20
+
+    private let accessibility: ChappieKeychainAccessibility
+    private let deadline: Duration
+    private let calls: SecItemCalls
+    private let worker = StoreWorker(label: "chappie.keychain")
+
+    /// A store over these calls, for tests. On Apple's platforms ``init(accessibility:deadline:)`` takes the system's.
+    ///
+    /// - Parameters:
+    ///   - accessibility: When a credential can be read. Default
+    ///     ``ChappieKeychainAccessibility/whenUnlockedThisDeviceOnly``.
+    ///   - deadline: The limit for all steps of a call together. Must be positive. Default 10 seconds.
+    ///   - calls: The keychain.
+    public init(
+        accessibility: ChappieKeychainAccessibility = .whenUnlockedThisDeviceOnly,
+        deadline: Duration = .seconds(10), calls: SecItemCalls
+    ) {
+        precondition(deadline > .zero, "A keychain call needs a deadline above zero.")
+        self.accessibility = accessibility
+        self.deadline = deadline
+        self.calls = calls
+    }
+
+    /// The secret in `slot`; `nil` if there is no item for it.
+    ///
+    /// - Throws: `absent`, `locked`, `denied`, `timedOut`, `corrupt` or `failed`.
+    public func load(_ slot: CredentialSlot) async throws(CredentialStoreError) -> Secret? {
+        let query = try KeychainQuery(slot)
+        return try await worker.perform(within: deadline) { _ throws(CredentialStoreError) in try value(of: query) }
+    }
+
+    /// Makes sure that a save can succeed: the keychain answers, and the system lets the program store an item that
+    /// exists. It gives that item the store's accessibility and leaves its secret as it is.
+    ///
+    /// - Throws: `absent`, `locked`, `denied`, `timedOut` or `failed`.
+    public func prepareToSave(in slot: CredentialSlot) async throws(CredentialStoreError) {
+        let query = try KeychainQuery(slot)
+        let attributes = attributes(of: slot, value: nil)
+        try await worker.perform(within: deadline) { _ throws(CredentialStoreError) in
+            try check(calls.update(query, attributes), query, allowing: [.itemNotFound, .decode])
+        }
+    }
+
+    /// Replaces the secret in `slot`, 1 MiB at most, and reads it back. Replaces a corrupt item as well.
+    ///
+    /// - Throws: `absent`, `locked`, `denied`, `timedOut`, `notVerified` or `failed`. After `timedOut` and after a
+    ///   cancellation the system may still carry out a call that has begun.
+    public func save(_ secret: Secret, in slot: CredentialSlot) async throws(CredentialStoreError) {
+        let query = try KeychainQuery(slot)
+        guard secret.count <= Self.limit else {
+            throw .failed("a secret of \(secret.count) bytes is longer than the limit of \(Self.limit) bytes")
+        }
+        let attributes = attributes(of: slot, value: secret)
+        try await worker.perform(within: deadline) { _ throws(CredentialStoreError) in
+            try check(write(attributes, to: query), query)
+            guard try value(of: query) == secret else { throw .notVerified }
+        }
+    }
+
+    /// Removes the secret in `slot`; an empty slot is not an error.
+    ///
+    /// - Throws: `absent`, `locked`, `denied`, `timedOut` or `failed`.
+    public func delete(_ slot: CredentialSlot) async throws(CredentialStoreError) {
+        let query = try KeychainQuery(slot)
+        try await worker.perform(within: deadline) { _ throws(CredentialStoreError) in
+            try check(calls.delete(query), query, allowing: [.itemNotFound])
+        }
+    }
+
+    // MARK: Steps, which block
+
+    /// Changes the item, or adds it. Another process may add it meanwhile: the slot never has a second item.
+    private func write(_ attributes: KeychainAttributes, to query: KeychainQuery) -> KeychainStatus {
+        let status = calls.update(query, attributes)
+        if status == .decode { _ = calls.delete(query) }
+        guard [.itemNotFound, .decode].contains(status) else { return status }
+        let added = calls.add(query, attributes)
+        return added == .duplicateItem ? calls.update(query, attributes) : added
+    }
+
+    /// The bytes may come from another program of the access group.
+    private func value(of query: KeychainQuery) throws(CredentialStoreError) -> Secret? {
+        let (status, value) = calls.copyMatching(query)
+        guard status != .itemNotFound else { return nil }
+        try check(status, query)
+        guard let value else { throw .corrupt("the keychain's item for it has no value") }
+        guard value.count <= Self.limit else { throw .corrupt("the keychain's item is larger than any credential") }
+        return value
+    }
+
+    private func attributes(of slot: CredentialSlot, value: Secret?) -> KeychainAttributes {
+        KeychainAttributes(label: slot.label, accessibility: accessibility, value: value)
+    }
+
+    /// - Throws: the reason why a call failed, unless it succeeded or its status is allowed.
+    private func check(
+        _ status: KeychainStatus, _ query: KeychainQuery, allowing allowed: Set<KeychainStatus> = []
+    ) throws(CredentialStoreError) {
+        guard !allowed.contains(status) else { return }
+        switch status {
+        case .success: return
+        case .interactionNotAllowed, .inDarkWake:
+            throw .locked(
+                accessibility == .whenUnlockedThisDeviceOnly
+                    ? "the device is locked" : "the device has not been unlocked since it was started")
+        case .missingEntitlement:
+            throw .denied(
+                query.accessGroup.map { "this program has no entitlement for the access group \($0)" }
+                    ?? "this program is not signed with an entitlement for the keychain")
+        case .userCanceled: throw .denied("the user cancelled the system's question")
+        case .authFailed: throw .denied("the system could not verify the user")
+        case .notAvailable: throw .absent("the system has none for this session")
+        case .decode: throw .corrupt("the keychain can't decode its item")
+        case .itemNotFound: throw .failed("another program removed the item while it was being stored")
+        default: throw .failed("the keychain answered with status \(status.rawValue)")
+        }
+    }
+}

@@ -1,0 +1,77 @@
+#if canImport(Security)
+    public import ChappieAuth
+    import ChappieCore
+    import Security
+
+    // No machine of the project has run this file: it is compiled against declarations that are written by hand.
+
+    extension SecItemCalls {
+        /// The keychain of this device.
+        public static let system = SecItemCalls(
+            add: { query, attributes in
+                let item = query.dictionary.merging(attributes.dictionary) { name, _ in name }
+                return KeychainStatus(rawValue: SecItemAdd(item as CFDictionary, nil))
+            },
+            update: { query, attributes in
+                let changes = attributes.dictionary as CFDictionary
+                return KeychainStatus(rawValue: SecItemUpdate(query.dictionary as CFDictionary, changes))
+            },
+            copyMatching: { query in
+                var search = query.dictionary
+                search[kSecReturnData as String] = true
+                search[kSecMatchLimit as String] = kSecMatchLimitOne
+                var found: CFTypeRef?
+                let status = SecItemCopyMatching(search as CFDictionary, &found)
+                return (KeychainStatus(rawValue: status), (found as? Data).map { Secret(Array($0)) })
+            },
+            delete: { query in KeychainStatus(rawValue: SecItemDelete(query.dictionary as CFDictionary)) })
+    }
+
+    extension KeychainCredentialStore {
+        /// A store over the keychain of this device.
+        ///
+        /// - Parameters:
+        ///   - accessibility: When a credential can be read. Default
+        ///     ``ChappieKeychainAccessibility/whenUnlockedThisDeviceOnly``.
+        ///   - deadline: The limit for all steps of a call together. Must be positive. Default 10 seconds.
+        public init(
+            accessibility: ChappieKeychainAccessibility = .whenUnlockedThisDeviceOnly, deadline: Duration = .seconds(10)
+        ) { self.init(accessibility: accessibility, deadline: deadline, calls: .system) }
+    }
+
+    extension KeychainQuery {
+        /// Finds items of this device alone, and none of a Mac's keychain files.
+        fileprivate var dictionary: [String: Any] {
+            var dictionary: [String: Any] = [
+                kSecClass as String: kSecClassGenericPassword,
+                kSecUseDataProtectionKeychain as String: true,
+                kSecAttrSynchronizable as String: false,
+                kSecAttrService as String: service,
+                kSecAttrAccount as String: account,
+            ]
+            if let accessGroup { dictionary[kSecAttrAccessGroup as String] = accessGroup }
+            return dictionary
+        }
+    }
+
+    extension KeychainAttributes {
+        fileprivate var dictionary: [String: Any] {
+            var dictionary: [String: Any] = [
+                kSecAttrLabel as String: label,
+                kSecAttrAccessible as String: accessibility.constant,
+            ]
+            // Security keeps a copy of these bytes, which is not wiped.
+            if let value { dictionary[kSecValueData as String] = value.withBytes { Data($0) } }
+            return dictionary
+        }
+    }
+
+    extension ChappieKeychainAccessibility {
+        fileprivate var constant: CFString {
+            switch self {
+            case .whenUnlockedThisDeviceOnly: kSecAttrAccessibleWhenUnlockedThisDeviceOnly
+            case .afterFirstUnlockThisDeviceOnly: kSecAttrAccessibleAfterFirstUnlockThisDeviceOnly
+            }
+        }
+    }
+#endif

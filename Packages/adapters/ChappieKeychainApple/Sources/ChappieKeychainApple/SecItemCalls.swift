@@ -1,0 +1,111 @@
+@_spi(ChappieInternals) public import ChappieAuth
+
+/// The four calls of Apple's keychain that a ``KeychainCredentialStore`` makes.
+///
+/// `SecItemCalls.system` is the keychain of the device, on Apple's platforms. In tests `InMemoryKeychain` of
+/// ChappieTesting takes its place. The calls block.
+///
+/// <https://developer.apple.com/documentation/security/keychain-items>
+public struct SecItemCalls: Sendable {
+    /// `SecItemAdd`: adds the item, unless there is one with the same names.
+    public var add: @Sendable (KeychainQuery, KeychainAttributes) -> KeychainStatus
+    /// `SecItemUpdate`: changes every item that is found.
+    public var update: @Sendable (KeychainQuery, KeychainAttributes) -> KeychainStatus
+    /// `SecItemCopyMatching`: the value of one item that is found.
+    public var copyMatching: @Sendable (KeychainQuery) -> (status: KeychainStatus, value: Secret?)
+    /// `SecItemDelete`: removes every item that is found.
+    public var delete: @Sendable (KeychainQuery) -> KeychainStatus
+
+    /// Other calls than the system's.
+    public init(
+        add: @escaping @Sendable (KeychainQuery, KeychainAttributes) -> KeychainStatus,
+        update: @escaping @Sendable (KeychainQuery, KeychainAttributes) -> KeychainStatus,
+        copyMatching: @escaping @Sendable (KeychainQuery) -> (status: KeychainStatus, value: Secret?),
+        delete: @escaping @Sendable (KeychainQuery) -> KeychainStatus
+    ) {
+        self.add = add
+        self.update = update
+        self.copyMatching = copyMatching
+        self.delete = delete
+    }
+}
+
+/// The names of a generic password in the data protection keychain of this device, which is never iCloud's.
+///
+/// The service, the account and the access group are the item's key: no keychain has two items with the same three.
+public struct KeychainQuery: Sendable, Hashable {
+    /// `kSecAttrService`.
+    public let service: String
+    /// `kSecAttrAccount`.
+    public let account: String
+    /// `kSecAttrAccessGroup`. With `nil` an item is added to the program's first group, and looked for in all of them.
+    public let accessGroup: String?
+
+    /// The item of `slot`.
+    ///
+    /// An item has no key for the issuer, and a search without a group finds the items of every group. So the service
+    /// holds both: `com.chappie.sdk|issuer=…|group=…`, in which `%` and `|` of a name are escaped.
+    ///
+    /// - Throws: ``CredentialStoreError/failed(_:)`` if a name contains a NUL character.
+    init(_ slot: CredentialSlot) throws(CredentialStoreError) {
+        try slot.checkNames()
+        let issuer = slot.issuer.map { "|issuer=" + Self.escaped($0) } ?? ""
+        let group = slot.accessGroup.map { "|group=" + Self.escaped($0) } ?? ""
+        service = Self.escaped(slot.service) + issuer + group
+        account = slot.account
+        accessGroup = slot.accessGroup
+    }
+
+    /// Escapes scalars and not characters: a mark that follows `|` would make another character of it.
+    private static func escaped(_ name: String) -> String {
+        name.unicodeScalars.map { scalar in
+            switch scalar {
+            case "%": "%25"
+            case "|": "%7C"
+            default: String(scalar)
+            }
+        }.joined()
+    }
+}
+
+/// What a call stores with an item.
+public struct KeychainAttributes: Sendable, Equatable {
+    /// `kSecAttrLabel`: the item's name in Keychain Access.
+    public let label: String
+    /// `kSecAttrAccessible`.
+    public let accessibility: ChappieKeychainAccessibility
+    /// `kSecValueData`; `nil` leaves an item's value as it is.
+    public let value: Secret?
+}
+
+/// A result code of Apple's Security framework (`OSStatus`).
+///
+/// <https://developer.apple.com/documentation/security/security-framework-result-codes>
+public struct KeychainStatus: RawRepresentable, Sendable, Hashable {
+    /// Apple's number.
+    public let rawValue: Int32
+
+    /// The status with this number.
+    public init(rawValue: Int32) { self.rawValue = rawValue }
+
+    /// `errSecSuccess`.
+    public static let success = Self(rawValue: 0)
+    /// `errSecUserCanceled`.
+    public static let userCanceled = Self(rawValue: -128)
+    /// `errSecNotAvailable`: no keychain is available.
+    public static let notAvailable = Self(rawValue: -25_291)
+    /// `errSecAuthFailed`.
+    public static let authFailed = Self(rawValue: -25_293)
+    /// `errSecDuplicateItem`.
+    public static let duplicateItem = Self(rawValue: -25_299)
+    /// `errSecItemNotFound`.
+    public static let itemNotFound = Self(rawValue: -25_300)
+    /// `errSecInteractionNotAllowed`: the device is locked.
+    public static let interactionNotAllowed = Self(rawValue: -25_308)
+    /// `errSecInDarkWake`: the Mac works with its screen off, and can't ask.
+    public static let inDarkWake = Self(rawValue: -25_320)
+    /// `errSecDecode`.
+    public static let decode = Self(rawValue: -26_275)
+    /// `errSecMissingEntitlement`.
+    public static let missingEntitlement = Self(rawValue: -34_018)
+}
