@@ -1,8 +1,7 @@
 public import ChappieAuth
+import ChappieCore
 import ChappieCrypto
 import ChappieFiles
-import ChappieKeychainLinux
-import FoundationEssentials
 import Synchronization
 
 /// The place in which ``Chappie`` stores credentials: ``keyring`` unless the program chooses another place.
@@ -93,7 +92,7 @@ public struct ChappieCredentialStorage: Sendable {
     @_spi(ChappieInternals) public func store(_ accessibility: ChappieKeychainAccessibility) -> any CredentialStore {
         switch place {
         case .keyring(let unlocking):
-            SecretServiceCredentialStore(unlocking: unlocking.ofService, accessibility: accessibility)
+            PlatformAdapters.keyring(unlocking, accessibility)
         case .memory: Self.sharedMemory
         case .encryptedFile(.success(let store), _): store
         case .encryptedFile(.failure(let error), _): NoStore(reason: error)
@@ -105,13 +104,10 @@ public struct ChappieCredentialStorage: Sendable {
     /// credential may have state folders of their own.
     var lock: any CredentialLock {
         let files = FileCredentialLock.userDefault { ProcessInfo.processInfo.environment[$0] }
-        switch place {
-        case .memory: return NoCredentialLock()
-        case .keyring: return SecretServiceCredentialStore().lock(files)
-        case .encryptedFile(.success(let store), _): return store.lock
-        case .custom(let store as SecretServiceCredentialStore, _): return store.lock(files)
-        case .custom(let store as EncryptedFileCredentialStore, _): return store.lock
-        case .encryptedFile(.failure, _), .custom: return files
+        return
+            if case .memory = place
+        { NoCredentialLock() } else {
+            PlatformAdapters.lock(of: store(.afterFirstUnlockThisDeviceOnly), files)
         }
     }
 
@@ -149,10 +145,11 @@ public struct ChappieCredentialStorage: Sendable {
 
 /// Whether the desktop may ask the user to unlock the keyring.
 public struct ChappieKeyringUnlocking: Sendable, Hashable {
-    fileprivate let ofService: SecretServiceCredentialStore.Unlocking
+    /// The time that the user has, `nil` if there is no question.
+    let limit: Duration?
 
     /// A locked keyring is an error at once (`locked`): for programs that run unattended.
-    public static let never = Self(ofService: .never)
+    public static let never = Self(limit: nil)
 
     /// The desktop's own dialogue may ask, and the user has a minute.
     public static let promptAllowed = Self.promptAllowed(within: .seconds(60))
@@ -160,7 +157,7 @@ public struct ChappieKeyringUnlocking: Sendable, Hashable {
     /// The desktop's own dialogue may ask, and the user has this time, which must be positive. A dialogue that is
     /// dismissed is `denied`, and one that is not answered `timedOut`.
     public static func promptAllowed(within limit: Duration) -> Self {
-        Self(ofService: .promptAllowed(deadline: limit))
+        Self(limit: limit)
     }
 }
 

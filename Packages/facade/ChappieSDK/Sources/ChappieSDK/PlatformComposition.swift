@@ -1,21 +1,21 @@
 @_spi(ChappieInternals) import ChappieAuth
 import ChappieClient
 import ChappieCore
-import ChappieCurl
-import ChappieDesktopLinux
 import ChappieFiles
-import ChappieHTTP
-import ChappieWebSocket
-import FoundationEssentials
 import Logging
 import Synchronization
+
+struct Transports: Sendable {
+    let http: any HTTPTransport
+    /// Without one, answers come as server-sent events alone.
+    let webSocket: (any WebSocketTransport)?
+}
 
 /// The adapters of this platform, made once per process and shared.
 final class PlatformComposition: Sendable {
     static let shared = PlatformComposition()
 
-    private let networks = Mutex<[ChappieNetworkPolicy: (http: CurlHTTPTransport, webSocket: CurlWebSocketTransport)]>(
-        [:])
+    private let networks = Mutex<[ChappieNetworkPolicy: Transports]>([:])
     private let managers = Mutex<[ManagerKey: WeakManager]>([:])
 
     /// The key of a manager. A sign-out has to reach every session and client of the credential, whatever else their
@@ -31,20 +31,14 @@ final class PlatformComposition: Sendable {
         weak var manager: CredentialManager?
     }
 
-    #if os(Linux)
-        let notifier: (any Notifier)? = DBusNotifier()
-    #else
-        /// The sign-in button has its own notifier.
-        let notifier: (any Notifier)? = nil
-    #endif
+    let notifier = PlatformAdapters.notifier
     let modelCache = ChappieFileModelCache { ProcessInfo.processInfo.environment[$0] }
 
-    /// Both transports of a network policy, which share one thread.
-    func transports(for policy: ChappieNetworkPolicy) -> (http: CurlHTTPTransport, webSocket: CurlWebSocketTransport) {
+    /// The transports of a network policy.
+    func transports(for policy: ChappieNetworkPolicy) -> Transports {
         networks.withLock { networks in
             if let known = networks[policy] { return known }
-            let network = CurlNetwork(policy: policy)
-            let new = (CurlHTTPTransport(network: network), CurlWebSocketTransport(network: network))
+            let new = PlatformAdapters.transports(for: policy)
             networks[policy] = new
             return new
         }
