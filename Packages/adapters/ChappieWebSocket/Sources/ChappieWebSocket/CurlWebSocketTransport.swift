@@ -64,24 +64,12 @@ public final class CurlWebSocketTransport: WebSocketTransport {
     ///   as soon as the task is cancelled. No status code is an error.
     public func open(_ url: URL, headerFields: HTTPFields) async throws -> WebSocketOpening {
         let route = try network.route(to: url, for: .webSocket)
-        let session: WebSocketSession
-        do throws(WebSocketError) {
-            let handshake = try WebSocketHandshake(
-                target: CurlRoute.originForm(of: url), authority: route.origin.label, headerFields: headerFields,
-                offersCompression: offersCompression, nonce: .random(in: .min ... .max))
-            session = WebSocketSession(
-                handshake, host: route.origin.label, deadlines: network.policy.deadlines, startedAt: LoopClock.now,
-                nextMaskingKey: { .random(in: .min ... .max) })
-        } catch {
-            throw error.error(at: .configuration, host: route.origin.label)
-        }
-        let driver = WebSocketDriver(session, on: route, network: network)
-        switch try await driver.open() {
-        case .opened(let fields, _): return .opened(CurlWebSocketConnection(driver), headerFields: fields)
-        case .refused(let head, let body):
-            return .refused(
-                HTTPExchangeResponse(
-                    status: head.status, headerFields: head.headerFields, body: HTTPBody(bytes: body)))
-        }
+        let session = try WebSocketSession(
+            opening: url, at: route.origin, headerFields: headerFields, offersCompression: offersCompression,
+            deadlines: network.policy.deadlines)
+        try Task.checkCancellation()
+        let shared = SharedWebSocketSession(session)
+        try CurlWebSocketMover(shared, on: route, network: network).start()
+        return try await shared.opening().opening(of: shared)
     }
 }

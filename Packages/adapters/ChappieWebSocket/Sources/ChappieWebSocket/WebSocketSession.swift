@@ -1,5 +1,7 @@
 @_spi(ChappieInternals) import ChappieCore
 @_spi(ChappieInternals) import ChappieCurl
+import FoundationEssentials
+import HTTPTypes
 
 /// One WebSocket from the first attempt to its end: the handshake, messages in both directions, closing; the next
 /// deadline, and when to read.
@@ -100,6 +102,25 @@ struct WebSocketSession {
         liveness = deadlines.liveness.nanoseconds
         since = now
         self.nextMaskingKey = nextMaskingKey
+    }
+
+    /// The session of an attempt to open `url` that begins now.
+    ///
+    /// - Throws: ``ChappieTransportError`` with stage `.configuration`.
+    init(
+        opening url: URL, at origin: Origin, headerFields: HTTPFields, offersCompression: Bool,
+        deadlines: ChappieDeadlines
+    ) throws(ChappieTransportError) {
+        do throws(WebSocketError) {
+            let handshake = try WebSocketHandshake(
+                target: CurlRoute.originForm(of: url), authority: origin.label, headerFields: headerFields,
+                offersCompression: offersCompression, nonce: .random(in: .min ... .max))
+            self.init(
+                handshake, host: origin.label, deadlines: deadlines, startedAt: LoopClock.now,
+                nextMaskingKey: { .random(in: .min ... .max) })
+        } catch {
+            throw error.error(at: .configuration, host: origin.label)
+        }
     }
 
     // MARK: The loop's questions
@@ -229,7 +250,12 @@ struct WebSocketSession {
     mutating func nothingToRead() { if isWriteBroken { connectionEnded() } }
 
     /// The socket took that many bytes. If it was blocked before, that is a sign of life.
-    mutating func wrote(_ count: Int, at now: Int) { if outbox.took(count) { heard(at: now) } }
+    ///
+    /// - Parameter wasBlocked: `nil` if the outbox knows.
+    mutating func wrote(_ count: Int, at now: Int, wasBlocked: Bool? = nil) {
+        let hadBlocked = outbox.took(count)
+        if wasBlocked ?? hadBlocked { heard(at: now) }
+    }
 
     mutating func writingBroke() {
         isWriteBroken = true
