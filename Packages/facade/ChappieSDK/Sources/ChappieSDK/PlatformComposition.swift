@@ -5,10 +5,16 @@ import ChappieFiles
 import Logging
 import Synchronization
 
-struct Transports: Sendable {
+/// The transports of one network policy.
+final class Transports: Sendable {
     let http: any HTTPTransport
     /// Without one, answers come as server-sent events alone.
     let webSocket: (any WebSocketTransport)?
+
+    init(http: any HTTPTransport, webSocket: (any WebSocketTransport)?) {
+        self.http = http
+        self.webSocket = webSocket
+    }
 }
 
 /// The adapters of this platform, made once per process and shared.

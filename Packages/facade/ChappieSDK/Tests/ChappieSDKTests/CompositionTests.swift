@@ -18,7 +18,7 @@ import Testing
         ] {
             #expect(composition.credentials(for: first) !== composition.credentials(for: other))
             #expect(composition.credentials(for: other).slot.account == other.keychainAccount)
-            let networks = [first, other].map { composition.transports(for: $0.network).http }
+            let networks = [first, other].map { composition.transports(for: $0.network) }
             #expect(networks[0] === networks[1])
         }
     }
