@@ -29,6 +29,9 @@ func module(_ place: String, _ dependencies: [Target.Dependency]) -> Target {
         path: "Packages/\(parts.prefix(2).joined(separator: "/"))/Sources/\(name)")
 }
 
+// Apple's platforms have libraries of their own for this.
+let onLinux = TargetDependencyCondition.when(platforms: [.linux])
+
 // Where there is SwiftUI, ChappieSDK brings the sign-in button. A program on Linux that wants its model asks for the module.
 let applePlatforms: [Platform] = [.macOS, .macCatalyst, .iOS]
 
@@ -110,7 +113,9 @@ let package = Package(
         module("adapters/ChappieKeychainLinux", ["ChappieCore", "ChappieAuth", "CSecret"]),
         module("adapters/ChappieKeychainApple", ["ChappieCore", "ChappieAuth"]),
         module("adapters/ChappieCrypto/COpenSSL", []),
-        module("adapters/ChappieCrypto", ["ChappieCore", "ChappieAuth", "ChappieFiles", "COpenSSL"]),
+        module(
+            "adapters/ChappieCrypto",
+            ["ChappieCore", "ChappieAuth", "ChappieFiles", .byName(name: "COpenSSL", condition: onLinux)]),
         module("adapters/ChappieSQLite/CSQLite", []),
         module("adapters/ChappieSQLite", ["CSQLite"]),
         module(

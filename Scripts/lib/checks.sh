@@ -32,6 +32,18 @@ shim_matches_headers() {
         "$package/Checks/secret-declarations.c"
 }
 
+# Compiling swift-crypto takes two minutes of a processor: the tests run if what they test has changed since it last passed, and in
+# the long form. The digest that a success leaves behind belongs into the commit.
+apple_crypto_opens_what_openssl_sealed() {
+    local package=$root/Tests/AppleCrypto digest
+    digest=$(our_files 'Packages/adapters/ChappieCrypto/*.swift' 'Packages/adapters/ChappieCrypto/*.h' 'Tests/AppleCrypto/*.swift' |
+        LC_ALL=C sort | xargs cat | sha256sum)
+    [ "$digest" != "$(cat "$package/passed.sha256" 2>/dev/null)" ] || [ -n "${CHAPPIE_LONG_TESTS:-}" ] || return 0
+    swift build --package-path "$package" --build-tests -debug-info-format none -Xswiftc -index-ignore-system-modules &&
+        "$package/.build/debug/apple-cryptoPackageTests.xctest" --testing-library swift-testing &&
+        printf '%s\n' "$digest" >"$package/passed.sha256"
+}
+
 # Bounded runs of libFuzzer, the one in Swift's toolchain. SwiftPM knows the address sanitizer; the fuzzer's instrumentation
 # needs lld, because gold stumbles over it.
 fuzz_everything() {

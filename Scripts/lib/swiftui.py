@@ -18,14 +18,14 @@ import tempfile
 
 PACKAGE = pathlib.Path(__file__).resolve().parents[2] / "Tests/SwiftUICheck"
 BUILD = PACKAGE / ".build/debug"
-OURS, FORMS, FILES, KEYCHAIN = "ChappieSignInUI", "Forms", "ChappieFiles", "ChappieKeychainApple"
+OURS, FORMS, FILES, KEYCHAIN, CRYPTO = "ChappieSignInUI", "Forms", "ChappieFiles", "ChappieKeychainApple", "ChappieCrypto"
 STRICT = [word for name in ("ExistentialAny", "InternalImportsByDefault", "MemberImportVisibility", "NonisolatedNonsendingByDefault")
           for word in ("-enable-upcoming-feature", name)]
 OPTIONS = {FORMS: ["-swift-version", "6", "-warnings-as-errors"]}
 OPTIONS |= {module: ["-swift-version", "6", "-D", "CHAPPIE_FULL_FOUNDATION", "-warnings-as-errors", *STRICT]
-            for module in (OURS, FILES, KEYCHAIN)}
+            for module in (OURS, FILES, KEYCHAIN, CRYPTO)}
 VIEW, SHEET, DESKTOP = "SwiftUI/ChappieSignIn.swift", "SwiftUI/SignInSheet.swift", "SwiftUI/AppleDesktop.swift"
-FOLDERS, SECURITY = "UserFolders.swift", "SecItemCalls+Security.swift"
+FOLDERS, SECURITY, CRYPTOKIT = "UserFolders.swift", "SecItemCalls+Security.swift", "CryptoLibrary+CryptoKit.swift"
 
 # (module, file, what stands there, what is planted, the error's words, where the error stands if not in what is planted)
 MISTAKES = [
@@ -91,6 +91,11 @@ MISTAKES = [
     (FORMS, "Forms.swift", "onDeviceCode: { code = $0 }", "onDeviceCode: { code = $0; try await Task.sleep(for: .seconds(1)) }", "async"),
     (FORMS, "Forms.swift", ".buttonStyle(.borderedProminent)", ".buttonStyle(BorderedStyle())", "cannot find 'BorderedStyle'"),
     (FORMS, "Observer.swift", "import Combine\n", "", "cannot find type 'AnyCancellable'", "func observe(_ session"),
+    # In the code over CryptoKit.
+    (CRYPTO, CRYPTOKIT, "let nonce = try AES.GCM.Nonce(", "let nonce = AES.GCM.Nonce(", "not marked with 'try'"),
+    (CRYPTO, CRYPTOKIT, "try? AES.GCM.open(", "try? AES.GCM.decrypt(", "has no member 'decrypt'"),
+    (CRYPTO, CRYPTOKIT, "hash.update(data: message)", "start.update(data: message)", "immutable"),
+    (CRYPTO, "Scrypt.swift", "HMAC<SHA256>.authenticationCode(", "HMAC<SHA3_512>.authenticationCode(", "cannot find type 'SHA3_512'"),
 ]
 
 

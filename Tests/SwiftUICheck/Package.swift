@@ -30,6 +30,7 @@ let package = Package(
         .target(name: "UserNotifications", swiftSettings: apple),
         .target(name: "Accessibility", swiftSettings: apple),
         .target(name: "Security", swiftSettings: apple),
+        .target(name: "CryptoKit", swiftSettings: apple),
         // Links to the packages' own sources.
         .target(name: "ChappieCore", dependencies: ["Security", httpTypes], swiftSettings: settings),
         .target(name: "ChappieJSONSchema", dependencies: ["ChappieCore"], swiftSettings: settings),
@@ -43,6 +44,21 @@ let package = Package(
         .target(
             name: "ChappieClient",
             dependencies: ["ChappieCore", "ChappieJSONSchema", "ChappieAuth", "Combine", httpTypes, logging],
+            swiftSettings: settings),
+        .target(
+            name: "ChappieRuntime", dependencies: ["ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient"],
+            swiftSettings: settings),
+        .target(
+            name: "ChappieCrypto", dependencies: ["ChappieCore", "ChappieAuth", "ChappieFiles", "CryptoKit"],
+            swiftSettings: settings),
+        .target(name: "CSQLite"),
+        .target(name: "ChappieSQLite", dependencies: ["CSQLite"], swiftSettings: settings),
+        .target(
+            name: "ChappieThreadsSQLite",
+            dependencies: [
+                "ChappieCore", "ChappieAuth", "ChappieRuntime", "ChappieFiles", "ChappieCrypto", "ChappieSQLite",
+                "CSQLite",
+            ],
             swiftSettings: settings),
         .target(
             name: "ChappieSignInUI",

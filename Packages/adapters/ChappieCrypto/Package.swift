@@ -1,5 +1,5 @@
 // swift-tools-version: 6.2
-// Adapter: CredentialStore in encrypted files, over libcrypto.
+// Adapter: CredentialStore in encrypted files, over libcrypto, and over CryptoKit on Apple's platforms.
 import PackageDescription
 
 let package = Package(
@@ -19,7 +19,7 @@ let package = Package(
                 "ChappieCore",
                 "ChappieAuth",
                 "ChappieFiles",
-                "COpenSSL",
+                .byName(name: "COpenSSL", condition: .when(platforms: [.linux])),
             ]),
         .executableTarget(
             name: "FileStoreWriter",

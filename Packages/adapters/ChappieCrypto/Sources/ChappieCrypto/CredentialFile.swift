@@ -28,10 +28,10 @@ struct CredentialFile: Equatable {
     /// The longest secret, in bytes.
     static let secretLimit = 1 << 20
     /// The longest file, in bytes.
-    static let limit = headerCount + secretLimit + Libcrypto.tagCount + Libcrypto.digestCount
+    static let limit = headerCount + secretLimit + CryptoLibrary.tagCount + CryptoLibrary.digestCount
     static let magic = Array("CHAPCRED".utf8)
     private static let version = 1
-    private static let headerCount = magic.count + 6 + saltCount + checkCount + Libcrypto.nonceCount + 4
+    private static let headerCount = magic.count + 6 + saltCount + checkCount + CryptoLibrary.nonceCount + 4
 
     let parameters: ScryptParameters
     let salt: [UInt8]
@@ -55,7 +55,7 @@ struct CredentialFile: Equatable {
 
     func bytes() throws(CredentialStoreError) -> [UInt8] {
         let content = header(ciphertextCount: ciphertext.count) + ciphertext + tag
-        return content + (try Libcrypto.digest(of: content))
+        return content + (try CryptoLibrary.digest(of: content))
     }
 }
 
@@ -66,9 +66,9 @@ extension CredentialFile {
             throw .corrupt("\(path) is not an encrypted credential file, or its beginning is lost")
         }
         guard bytes.count <= Self.limit else { throw .corrupt("\(path) is longer than any credential file") }
-        let content = bytes.dropLast(Libcrypto.digestCount)
-        let checksum = bytes.suffix(Libcrypto.digestCount)
-        guard content.count > Self.magic.count, try Libcrypto.digest(of: content) == Array(checksum) else {
+        let content = bytes.dropLast(CryptoLibrary.digestCount)
+        let checksum = bytes.suffix(CryptoLibrary.digestCount)
+        guard content.count > Self.magic.count, try CryptoLibrary.digest(of: content) == Array(checksum) else {
             throw .corrupt("\(path) is damaged or cut off: its checksum is wrong")
         }
         var rest = content.dropFirst(Self.magic.count)
@@ -77,9 +77,9 @@ extension CredentialFile {
         }
         guard let costExponent = rest.takeNumber(1), let blockSize = rest.takeNumber(2),
             let parallelism = rest.takeNumber(2), let salt = rest.take(Self.saltCount),
-            let check = rest.take(Self.checkCount), let nonce = rest.take(Libcrypto.nonceCount),
+            let check = rest.take(Self.checkCount), let nonce = rest.take(CryptoLibrary.nonceCount),
             let count = rest.takeNumber(4), let ciphertext = rest.take(count),
-            let tag = rest.take(Libcrypto.tagCount), rest.isEmpty
+            let tag = rest.take(CryptoLibrary.tagCount), rest.isEmpty
         else { throw .corrupt("\(path) does not have the form of a credential file") }
         let parameters = ScryptParameters(costExponent: costExponent, blockSize: blockSize, parallelism: parallelism)
         guard let parameters else {

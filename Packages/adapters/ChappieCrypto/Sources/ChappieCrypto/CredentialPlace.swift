@@ -135,7 +135,7 @@ struct CredentialPlace: Sendable {
     /// another process may take it for a leftover, and lock or remove it; then this process makes another file.
     private func makeDraft(in folder: borrowing OpenFile) throws(CredentialStoreError) -> OpenFile {
         for _ in 0..<8 {
-            let name = "." + CredentialSlot.hexadecimal(try Libcrypto.randomBytes(16)) + ".writing"
+            let name = "." + CredentialSlot.hexadecimal(try CryptoLibrary.randomBytes(16)) + ".writing"
             let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW
             guard let file = OpenFile(name, in: folder.number, at: directory, flags: flags, mode: 0o600) else {
                 throw .system("no file can be made in \(directory)")
@@ -179,7 +179,7 @@ extension CredentialSlot {
         }
         bytes.append(accessGroup == nil ? 0 : 1)
         bytes += (accessGroup ?? "").utf8
-        return try Libcrypto.digest(of: bytes)
+        return try CryptoLibrary.digest(of: bytes)
     }
 
     fileprivate static func hexadecimal(_ bytes: [UInt8]) -> String {

@@ -13,13 +13,14 @@ final class CredentialSealer: Sendable {
         let check: [UInt8]
 
         init(_ passphrase: Secret, salt: [UInt8], parameters: ScryptParameters) throws(CredentialStoreError) {
-            var derived = try Libcrypto.scrypt(
-                Libcrypto.keyCount + CredentialFile.checkCount, from: passphrase, salt: salt, parameters: parameters)
-            defer { Libcrypto.wipe(&derived) }
+            var derived = try CryptoLibrary.scrypt(
+                CryptoLibrary.keyCount + CredentialFile.checkCount, from: passphrase, salt: salt, parameters: parameters
+            )
+            defer { CryptoLibrary.wipe(&derived) }
             self.passphrase = passphrase
             self.salt = salt
             self.parameters = parameters
-            encryption = Secret(Array(derived.prefix(Libcrypto.keyCount)))
+            encryption = Secret(Array(derived.prefix(CryptoLibrary.keyCount)))
             check = Array(derived.suffix(CredentialFile.checkCount))
         }
     }
@@ -37,7 +38,7 @@ final class CredentialSealer: Sendable {
         _ file: CredentialFile, at place: CredentialPlace, passphrase: Secret
     ) throws(CredentialStoreError) -> Secret {
         let key = try key(of: file, at: place, passphrase: passphrase)
-        let secret = try Libcrypto.decrypt(
+        let secret = try CryptoLibrary.decrypt(
             file.ciphertext, tag: file.tag, key: key.encryption, nonce: file.nonce,
             authenticating: file.header(ciphertextCount: file.ciphertext.count) + place.digest)
         guard let secret else {
@@ -68,12 +69,12 @@ final class CredentialSealer: Sendable {
                 last
             } else {
                 try key(
-                    for: passphrase, salt: Libcrypto.randomBytes(CredentialFile.saltCount), parameters: parameters)
+                    for: passphrase, salt: CryptoLibrary.randomBytes(CredentialFile.saltCount), parameters: parameters)
             }
         var file = CredentialFile(
             parameters: key.parameters, salt: key.salt, check: key.check,
-            nonce: try Libcrypto.randomBytes(Libcrypto.nonceCount))
-        (file.ciphertext, file.tag) = try Libcrypto.encrypt(
+            nonce: try CryptoLibrary.randomBytes(CryptoLibrary.nonceCount))
+        (file.ciphertext, file.tag) = try CryptoLibrary.encrypt(
             secret, key: key.encryption, nonce: file.nonce,
             authenticating: file.header(ciphertextCount: secret.count) + place.digest)
         return file

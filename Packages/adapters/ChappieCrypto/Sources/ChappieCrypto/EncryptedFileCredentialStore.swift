@@ -1,7 +1,6 @@
 @_spi(ChappieInternals) public import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
-import ChappieFiles
-import FoundationEssentials
+@_spi(ChappieInternals) import ChappieFiles
 import Synchronization
 
 /// Credentials in encrypted files, for machines without a keyring: one file for each slot, AES-256-GCM, the key made
@@ -41,8 +40,9 @@ public final class EncryptedFileCredentialStore: CredentialStore {
 
     /// - Parameters:
     ///   - directory: An absolute path. Default: `$XDG_DATA_HOME/chappie/credentials`, or
-    ///     `~/.local/share/chappie/credentials` without that variable. Made for this user alone, with the folders above
-    ///     it, at the first save.
+    ///     `~/.local/share/chappie/credentials` without that variable; on Apple's platforms, `credentials` in the
+    ///     program's own folder of Application Support. Made for this user alone, with the folders above it, at the
+    ///     first save.
     ///   - passphrase: Asked when the passphrase is first needed. The store keeps the answer, in a ``Secret``, as long
     ///     as it lives. All slots of a store share it.
     ///   - parameters: For new files, and for files with weaker parameters at their next save. A file is read with the
@@ -72,9 +72,13 @@ public final class EncryptedFileCredentialStore: CredentialStore {
     /// Credentials are data in the terms of the XDG Base Directory Specification, since they must last: users publish
     /// their configuration with their dot files, and clear state and cache. Relative paths are invalid and ignored.
     static func directory(in environment: [String: String]) -> String? {
-        if let data = environment["XDG_DATA_HOME"], data.hasPrefix("/") { return data + "/chappie/credentials" }
-        guard let home = environment["HOME"], home.hasPrefix("/") else { return nil }
-        return home + "/.local/share/chappie/credentials"
+        #if canImport(Security)
+            return try? UserFolders.ofPlatform { environment[$0] }.state.map { $0 + "/credentials" }
+        #else
+            if let data = environment["XDG_DATA_HOME"], data.hasPrefix("/") { return data + "/chappie/credentials" }
+            guard let home = environment["HOME"], home.hasPrefix("/") else { return nil }
+            return home + "/.local/share/chappie/credentials"
+        #endif
     }
 
     /// The secret in `slot`; `nil` if its file is missing; then no passphrase is needed.
@@ -147,7 +151,7 @@ public final class EncryptedFileCredentialStore: CredentialStore {
 
     /// The path of the file for `slot`, which need not exist. The file's name does not reveal the account.
     ///
-    /// - Throws: ``CredentialStoreError/failed(_:)`` if libcrypto can't be used.
+    /// - Throws: ``CredentialStoreError/failed(_:)`` if the crypto library fails.
     public func path(of slot: CredentialSlot) throws(CredentialStoreError) -> String {
         try CredentialPlace(slot, in: directory).path
     }

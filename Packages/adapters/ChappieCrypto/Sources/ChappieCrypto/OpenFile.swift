@@ -144,7 +144,7 @@ struct OpenFile: ~Copyable {
             let count = read(number, &chunk, chunk.count)
             if count == 0 { break }
             if count > 0 { bytes += chunk[..<count] } else if errno != EINTR { throw .system("\(path) can't be read") }
-            Libcrypto.wipe(&chunk)
+            CryptoLibrary.wipe(&chunk)
         }
         return bytes
     }
@@ -158,7 +158,7 @@ struct OpenFile: ~Copyable {
         }
         try check(file.status(), for: purpose, path: path)
         var bytes = try file.readAll(limit: limit)
-        defer { Libcrypto.wipe(&bytes) }
+        defer { CryptoLibrary.wipe(&bytes) }
         guard bytes.count <= limit else { throw .noPassphrase("\(path) holds more than \(limit) bytes") }
         // Editors and `echo` leave a line break at the end.
         var line = bytes[...]

@@ -1,5 +1,5 @@
 @_spi(ChappieInternals) public import ChappieAuth
-import FoundationEssentials
+import ChappieCore
 
 /// A source of the passphrase of an ``EncryptedFileCredentialStore``: a file, systemd, a terminal.
 ///

@@ -31,7 +31,7 @@ struct FormatTests {
 
     /// With a checksum that fits: a change on purpose.
     private static func withChecksum(_ content: [UInt8]) throws -> [UInt8] {
-        try content + Libcrypto.digest(of: content)
+        try content + CryptoLibrary.digest(of: content)
     }
 
     @Test(arguments: [
@@ -43,7 +43,7 @@ struct FormatTests {
         (74, [0, 0, 0, 0x11], "the form"), (74, [0, 0, 0, 0], "the form"), (0, [0], "not an encrypted credential file"),
     ])
     func aHeaderThatIsNotOursIsCorruptBeforeAnythingIsDerived(offset: Int, bytes: [UInt8], words: String) async throws {
-        var content = Array(Self.foreign.dropLast(Libcrypto.digestCount))
+        var content = Array(Self.foreign.dropLast(CryptoLibrary.digestCount))
         content.replaceSubrange(offset..<(offset + bytes.count), with: bytes)
         let forged = try Self.withChecksum(content)
         let error = await refusal("corrupt", saying: words) { _ = try CredentialFile(forged, path: "/some/file") }
@@ -65,7 +65,7 @@ struct FormatTests {
         let sealer = CredentialSealer(parameters: .cheap)
         let place = try CredentialPlace(.mine, in: "/d")
         let whole = try sealer.seal(Secret("a credential"), for: place, replacing: nil, passphrase: Secret("p")).bytes()
-        let content = Array(whole.dropLast(Libcrypto.digestCount))
+        let content = Array(whole.dropLast(CryptoLibrary.digestCount))
         var kinds: [String: Int] = [:]
         for (offset, bit) in content.indices.flatMap({ offset in (0..<8).map { (offset, $0) } }) {
             var forged = content

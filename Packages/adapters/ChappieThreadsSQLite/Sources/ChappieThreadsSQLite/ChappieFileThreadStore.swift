@@ -3,7 +3,6 @@ public import ChappieAuth
 @_spi(ChappieInternals) import ChappieCrypto
 public import ChappieRuntime
 import Dispatch
-import FoundationEssentials
 import Synchronization
 
 /// Keeps threads in a file of this machine: an SQLite database, encrypted unless plain text is asked for.

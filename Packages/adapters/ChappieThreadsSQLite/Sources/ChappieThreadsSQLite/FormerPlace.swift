@@ -1,6 +1,6 @@
+import ChappieCore
 import ChappieRuntime
 @_spi(ChappieInternals) import ChappieSQLite
-import FoundationEssentials
 
 #if canImport(Glibc)
     import Glibc

@@ -1,8 +1,8 @@
 public import ChappieAuth
+import ChappieCore
 @_spi(ChappieInternals) import ChappieCrypto
 @_spi(ChappieInternals) public import ChappieRuntime
 @_spi(ChappieInternals) import ChappieSQLite
-import FoundationEssentials
 
 #if canImport(Glibc)
     import Glibc
@@ -181,7 +181,7 @@ extension ChappieFileThreadStore {
         } catch .corrupt(let words) {
             throw .damaged(thread: nil, words)
         } catch {
-            throw .unavailable(error.errorDescription ?? "libcrypto failed")
+            throw .unavailable(error.errorDescription ?? "the crypto library failed")
         }
     }
 }

@@ -5,7 +5,6 @@ import ChappieAuth
 @_spi(ChappieInternals) import ChappieFiles
 import ChappieRuntime
 @_spi(ChappieInternals) import ChappieSQLite
-import FoundationEssentials
 
 #if canImport(Glibc)
     import Glibc

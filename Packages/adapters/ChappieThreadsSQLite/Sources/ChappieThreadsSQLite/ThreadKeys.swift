@@ -70,7 +70,7 @@ struct ThreadKeys: Sendable {
         do throws(CredentialStoreError) {
             return try RecordSealer()
         } catch {
-            throw .unavailable(error.errorDescription ?? "libcrypto failed")
+            throw .unavailable(error.errorDescription ?? "the crypto library failed")
         }
     }
 

@@ -127,13 +127,13 @@ extension SIMD4<UInt64> {
     var littleEndianBytes: [UInt8] { (0..<32).map { UInt8(truncatingIfNeeded: self[$0 / 8] >> ($0 % 8 * 8)) } }
 }
 
-/// libcrypto fails for lack of memory alone.
+/// The crypto library fails for lack of memory alone.
 private func cryptographic<Output>(
     _ body: () throws(CredentialStoreError) -> Output
 ) throws(StoreError) -> Output {
     do throws(CredentialStoreError) {
         return try body()
     } catch {
-        throw .unavailable(error.errorDescription ?? "libcrypto failed")
+        throw .unavailable(error.errorDescription ?? "the crypto library failed")
     }
 }

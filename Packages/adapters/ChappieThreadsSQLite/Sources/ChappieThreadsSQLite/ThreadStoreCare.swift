@@ -3,7 +3,6 @@ import ChappieAuth
 @_spi(ChappieInternals) import ChappieCrypto
 public import ChappieRuntime
 @_spi(ChappieInternals) import ChappieSQLite
-import FoundationEssentials
 import Synchronization
 
 // Keys, checks and salvage of a file thread store, and what its backups need of it.

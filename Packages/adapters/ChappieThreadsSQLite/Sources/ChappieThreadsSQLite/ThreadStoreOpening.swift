@@ -3,7 +3,6 @@ import ChappieAuth
 @_spi(ChappieInternals) import ChappieCrypto
 import ChappieRuntime
 import Dispatch
-import FoundationEssentials
 import Synchronization
 
 // How a file thread store finds or makes its database and key, and runs work with them.

@@ -1,8 +1,8 @@
 import ChappieAuth
+import ChappieCore
 @_spi(ChappieInternals) import ChappieCrypto
 @_spi(ChappieInternals) import ChappieFiles
 import ChappieRuntime
-import FoundationEssentials
 
 /// The user of a host app, to whom threads belong: their folder and the slot of their key follow from it.
 struct ThreadsOwner: Sendable, Hashable {
@@ -19,7 +19,7 @@ struct ThreadsOwner: Sendable, Hashable {
         do throws(CredentialStoreError) {
             digest = String(try slot.sha256Digest().prefix(32))
         } catch {
-            throw .unavailable(error.errorDescription ?? "libcrypto failed")
+            throw .unavailable(error.errorDescription ?? "the crypto library failed")
         }
     }
 

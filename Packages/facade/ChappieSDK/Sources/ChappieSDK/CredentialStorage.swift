@@ -47,7 +47,8 @@ public struct ChappieCredentialStorage: Sendable {
     /// - Parameters:
     ///   - passphrase: the source of the passphrase, which the store asks when it first needs the passphrase.
     ///   - directory: an absolute path. Default: `$XDG_DATA_HOME/chappie/credentials`, or
-    ///     `~/.local/share/chappie/credentials`, which the program `chappie` uses too.
+    ///     `~/.local/share/chappie/credentials`, which the program `chappie` uses too; on Apple's platforms,
+    ///     `credentials` in the program's own folder of Application Support.
     public static func encryptedFile(
         passphrase: ChappiePassphrase, directory: String? = nil
     ) -> ChappieCredentialStorage {

@@ -4,7 +4,7 @@ import Testing
 @testable import ChappieCrypto
 
 /// Published test vectors, through our own wrappers.
-struct LibcryptoTests {
+struct CryptoLibraryTests {
     /// RFC 7914, section 12: the first three; the fourth takes 1 GiB, which no file may.
     @Test(arguments: [
         (
@@ -30,7 +30,8 @@ struct LibcryptoTests {
         ),
     ])
     func scryptIsThatOfRFC7914(passphrase: String, salt: String, parameters: ScryptParameters, key: String) throws {
-        let derived = try Libcrypto.scrypt(64, from: Secret(passphrase), salt: Array(salt.utf8), parameters: parameters)
+        let derived = try CryptoLibrary.scrypt(
+            64, from: Secret(passphrase), salt: Array(salt.utf8), parameters: parameters)
         #expect(derived == bytes(hex: key))
     }
 
@@ -66,14 +67,14 @@ struct LibcryptoTests {
     func encryptionIsThatOfThePublishedCases(index: Int) throws {
         let it = Self.cases[index]
         let (key, nonce, header) = (Secret(bytes(hex: it.key)), bytes(hex: it.nonce), bytes(hex: it.header))
-        let sealed = try Libcrypto.encrypt(
+        let sealed = try CryptoLibrary.encrypt(
             Secret(bytes(hex: it.plaintext)), key: key, nonce: nonce, authenticating: header)
         #expect(sealed.ciphertext == bytes(hex: it.ciphertext))
         #expect(sealed.tag == bytes(hex: it.tag))
-        let opened = try Libcrypto.decrypt(
+        let opened = try CryptoLibrary.decrypt(
             sealed.ciphertext, tag: sealed.tag, key: key, nonce: nonce, authenticating: header)
         #expect(opened == Secret(bytes(hex: it.plaintext)))
-        let forged = try Libcrypto.decrypt(
+        let forged = try CryptoLibrary.decrypt(
             sealed.ciphertext, tag: sealed.tag, key: key, nonce: nonce, authenticating: header + [0])
         #expect(forged == nil)
     }
@@ -81,7 +82,7 @@ struct LibcryptoTests {
     /// FIPS 180-4's example.
     @Test func theDigestIsSHA256() throws {
         let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-        #expect(try Libcrypto.digest(of: "abc".utf8) == bytes(hex: expected))
+        #expect(try CryptoLibrary.digest(of: "abc".utf8) == bytes(hex: expected))
     }
 
     // MARK: scrypt's parameters, and keys

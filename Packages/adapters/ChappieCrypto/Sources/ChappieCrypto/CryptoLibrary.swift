@@ -1,35 +1,30 @@
-import COpenSSL
 import ChappieAuth
 
-/// The functions of libcrypto that encrypted files need. Each throws `failed` if libcrypto fails, which happens for
-/// lack of memory. None leaves an error of ours in the thread's queue for the next user of the library.
-enum Libcrypto {
+/// The functions that encrypted files need, over the platform's crypto library: CryptoKit on Apple's platforms,
+/// libcrypto elsewhere. Each opens what the other sealed. Each function throws `failed` if the library fails, which
+/// happens for lack of memory.
+enum CryptoLibrary {
     static let digestCount = 32
     static let keyCount = 32
     static let nonceCount = 12
     static let tagCount = 16
 
-    /// Initialised without a clean-up at exit: a thread may still derive a key when the program ends.
-    static let isReady = chappie_openssl_init() == 1
+    enum Direction { case decrypting, encrypting }
 
     private static func demand(_ isDone: Bool, _ words: String) throws(CredentialStoreError) {
-        guard !isDone else { return }
-        ERR_clear_error()
-        throw .failed("libcrypto \(words)")
+        guard isDone else { throw .failed("\(name) \(words)") }
     }
 
     static func randomBytes(_ count: Int) throws(CredentialStoreError) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: count)
-        try demand(isReady && RAND_bytes(&bytes, CInt(count)) == 1, "can't provide random bytes")
+        try demand(fillRandomly(&bytes), "can't provide random bytes")
         return bytes
     }
 
     /// SHA-256 (FIPS 180-4).
     static func digest(of bytes: some Collection<UInt8>) throws(CredentialStoreError) -> [UInt8] {
-        let input = Array(bytes)
         var digest = [UInt8](repeating: 0, count: digestCount)
-        let isDone = isReady && EVP_Digest(input, input.count, &digest, nil, EVP_sha256(), nil) == 1
-        try demand(isDone, "can't compute a SHA-256 digest")
+        try demand(hash(Array(bytes), into: &digest), "can't compute a SHA-256 digest")
         return digest
     }
 
@@ -38,17 +33,7 @@ enum Libcrypto {
         _ count: Int, from passphrase: Secret, salt: [UInt8], parameters: ScryptParameters
     ) throws(CredentialStoreError) -> [UInt8] {
         var derived = [UInt8](repeating: 0, count: count)
-        let isDone = passphrase.withBytes { passphrase in
-            // With a null passphrase, libcrypto would only check the parameters.
-            withUnsafeBytes(of: 0 as UInt8) { nothing in
-                isReady
-                    && EVP_PBE_scrypt(
-                        (UnsafeRawPointer(passphrase.baseAddress) ?? nothing.baseAddress)?
-                            .assumingMemoryBound(to: CChar.self), passphrase.count, salt, salt.count,
-                        UInt64(parameters.cost), UInt64(parameters.blockSize), UInt64(parameters.parallelism),
-                        UInt64(parameters.workspace), &derived, count) == 1
-            }
-        }
+        let isDone = stretch(passphrase, salt, parameters, into: &derived)
         if !isDone { wipe(&derived) }
         try demand(isDone, "can't derive the key, which takes \(parameters.memory >> 20) MiB of memory")
         return derived
@@ -79,9 +64,7 @@ enum Libcrypto {
             run(.decrypting, $0, into: &plaintext, key, nonce, header, &tag)
         }
         try demand(isRight != nil, "can't decrypt")
-        if isRight == true { return Secret(plaintext) }
-        ERR_clear_error()
-        return nil
+        return isRight == true ? Secret(plaintext) : nil
     }
 
     /// Encrypts `plaintext` like `encrypt` and returns the nonce, the ciphertext and the tag as one array.
@@ -113,38 +96,9 @@ enum Libcrypto {
         if isRight == true { return plaintext }
         wipe(&plaintext)
         try demand(isRight != nil, "can't decrypt")
-        ERR_clear_error()
         return nil
     }
 
-    private enum Direction: CInt { case decrypting, encrypting }
-
-    /// Whether the tag is right; `nil` if libcrypto failed.
-    private static func run(
-        _ direction: Direction, _ input: UnsafeBufferPointer<UInt8>, into output: inout [UInt8], _ key: Secret,
-        _ nonce: [UInt8], _ header: [UInt8], _ tag: inout [UInt8]
-    ) -> Bool? {
-        guard isReady, let context = EVP_CIPHER_CTX_new() else { return nil }
-        defer { EVP_CIPHER_CTX_free(context) }
-        let hasKey = key.withBytes {
-            EVP_CipherInit_ex(context, EVP_aes_256_gcm(), nil, $0.baseAddress, nonce, direction.rawValue) == 1
-        }
-        var written: CInt = 0
-        guard hasKey,
-            direction == .encrypting
-                || EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, CInt(tagCount), &tag) == 1,
-            EVP_CipherUpdate(context, nil, &written, header, CInt(header.count)) == 1,
-            input.isEmpty || EVP_CipherUpdate(context, &output, &written, input.baseAddress, CInt(input.count)) == 1
-        else { return nil }
-        // GCM is a stream: its end adds no bytes, and checks the tag.
-        var rest = [UInt8](repeating: 0, count: tagCount)
-        let isRight = EVP_CipherFinal_ex(context, &rest, &written) == 1
-        guard direction == .encrypting else { return isRight }
-        return isRight && EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, CInt(tagCount), &tag) == 1
-    }
-
     /// Overwrites `bytes`, which must have no other owner, with zeros.
-    static func wipe(_ bytes: inout [UInt8]) {
-        bytes.withUnsafeMutableBytes { OPENSSL_cleanse($0.baseAddress, $0.count) }
-    }
+    static func wipe(_ bytes: inout [UInt8]) { bytes.withUnsafeMutableBytes { wipe($0) } }
 }

@@ -1,0 +1,1 @@
+../../../../Packages/adapters/ChappieCrypto/Tests/ChappieCryptoTests/DamageTests.swift
