@@ -1,4 +1,5 @@
 public import ChappieAuth
+import ChappieClient
 import ChappieCore
 import ChappieCrypto
 import ChappieFiles
@@ -101,14 +102,34 @@ public struct ChappieCredentialStorage: Sendable {
         }
     }
 
-    /// The lock that keeps other processes out of the place. It is where the credential is: processes that share a
-    /// credential may have state folders of their own.
-    var lock: any CredentialLock {
-        let files = FileCredentialLock.userDefault { ProcessInfo.processInfo.environment[$0] }
-        return
-            if case .memory = place
-        { NoCredentialLock() } else {
-            PlatformAdapters.lock(of: store(.afterFirstUnlockThisDeviceOnly), files)
+    /// The store, and the lock that keeps other processes out of the place. The lock is where the credential is:
+    /// processes that share a credential may have state folders of their own. If programs share the keychain's credential
+    /// and have no folder in common, every call of the store throws that.
+    ///
+    /// - Parameter files: Makes the lock in files of a credential that programs share.
+    func storeAndLock(
+        for configuration: ChappieConfiguration,
+        files: (ChappieConfiguration) throws(CredentialStoreError) -> FileCredentialLock = sharedLock
+    ) -> (store: any CredentialStore, lock: any CredentialLock) {
+        let store = store(configuration.keychainAccessibility)
+        do throws(CredentialStoreError) {
+            switch place {
+            case .memory: return (store, NoCredentialLock())
+            case .keyring: return (store, PlatformAdapters.lock(of: store, try files(configuration)))
+            case .encryptedFile, .custom:
+                let own = FileCredentialLock.userDefault { ProcessInfo.processInfo.environment[$0] }
+                return (store, PlatformAdapters.lock(of: store, own))
+            }
+        } catch {
+            return (NoStore(reason: error), NoCredentialLock())
+        }
+    }
+
+    private static func sharedLock(
+        _ configuration: ChappieConfiguration
+    ) throws(CredentialStoreError) -> FileCredentialLock {
+        try .sharing(accessGroup: configuration.keychainAccessGroup, appGroup: configuration.appGroup) {
+            ProcessInfo.processInfo.environment[$0]
         }
     }
 

@@ -59,10 +59,10 @@ final class PlatformComposition: Sendable {
         let key = ManagerKey(slot: slot, store: storage.identity)
         let manager = managers.withLock { managers in
             if let manager = managers[key]?.manager { return manager }
+            let (store, lock) = storage.storeAndLock(for: configuration)
             let manager = CredentialManager(
-                slot: slot, store: storage.store(configuration.keychainAccessibility),
-                transport: transports(for: configuration.network).http, endpoints: configuration.endpoints,
-                lock: storage.lock)
+                slot: slot, store: store, transport: transports(for: configuration.network).http,
+                endpoints: configuration.endpoints, lock: lock)
             managers = managers.filter { $0.value.manager != nil }
             managers[key] = WeakManager(manager: manager)
             return manager
