@@ -49,6 +49,8 @@
                 var message = salt
                 message.append(number, count: 4)
                 bytes += HMAC<SHA256>.authenticationCode(for: message, using: key)
+                // The second time the salt is what the work has made, as secret as the key.
+                CryptoLibrary.wipe(&message)
                 number += 1
             }
             bytes.removeLast(bytes.count - count)
