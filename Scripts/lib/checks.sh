@@ -32,7 +32,7 @@ shim_matches_headers() {
         "$package/Checks/secret-declarations.c"
 }
 
-# Compiling swift-crypto takes two minutes of a processor: the tests run if what they test has changed since it last passed, and in
+# Compiling swift-crypto takes three minutes of a processor: the tests run if what they test has changed since it last passed, and in
 # the long form. The digest that a success leaves behind belongs into the commit.
 apple_crypto_opens_what_openssl_sealed() {
     local package=$root/Tests/AppleCrypto digest
