@@ -74,6 +74,7 @@ let package = Package(
         .library(name: "ChappieThreadsSQLite", targets: ["ChappieThreadsSQLite"]),
         .library(name: "ChappieFiles", targets: ["ChappieFiles"]),
         .library(name: "ChappieHTTP", targets: ["ChappieHTTP"]),
+        .library(name: "ChappieURLSession", targets: ["ChappieURLSession"]),
         .library(name: "ChappieWebSocket", targets: ["ChappieWebSocket"]),
         .library(name: "ChappieKeychainLinux", targets: ["ChappieKeychainLinux"]),
         .library(name: "ChappieKeychainApple", targets: ["ChappieKeychainApple"]),
@@ -106,8 +107,9 @@ let package = Package(
         module("adapters/ChappieCurl/CCurl", []),
         module("adapters/CZstd", []),
         module("adapters/CZlib", []),
-        module("adapters/ChappieCurl", ["ChappieCore", "CCurl", heap, httpTypes]),
+        module("adapters/ChappieCurl", ["ChappieCore", "CCurl", heap]),
         module("adapters/ChappieHTTP", ["ChappieCore", "ChappieCurl", "CZstd", httpTypes]),
+        module("adapters/ChappieURLSession", ["ChappieCore", "ChappieFiles", httpTypes]),
         module("adapters/ChappieWebSocket", ["ChappieCore", "ChappieCurl", "CZlib", httpTypes]),
         module("adapters/ChappieKeychainLinux/CSecret", []),
         module("adapters/ChappieKeychainLinux", ["ChappieCore", "ChappieAuth", "CSecret"]),
@@ -235,12 +237,17 @@ let package = Package(
         tests(
             of: "adapters/ChappieCurl",
             [
-                "ChappieCore", "CCurl", "ChappieHTTP", "ChappieWebSocket", "ChappieTesting", "ChappieSimulatorServer",
-                "TestFixtures", "ExitWhileConnecting", httpTypes,
+                "ChappieCore", "CCurl", "ChappieHTTP", "ChappieURLSession", "ChappieWebSocket", "ChappieTesting",
+                "ChappieSimulatorServer", "TestFixtures", "ExitWhileConnecting", httpTypes,
             ]),
         tests(
             of: "adapters/ChappieHTTP",
-            ["ChappieCore", "ChappieTesting", "ChappieSimulatorServer", "TestFixtures", "CZstd", httpTypes]),
+            [
+                "ChappieCore", "ChappieURLSession", "ChappieTesting", "ChappieSimulatorServer", "TestFixtures",
+                "CZstd", httpTypes,
+            ]),
+        tests(
+            of: "adapters/ChappieURLSession", ["ChappieCore", "ChappieSimulatorServer", "TestFixtures", httpTypes]),
         tests(
             of: "adapters/ChappieWebSocket",
             ["ChappieCore", "ChappieTesting", "ChappieSimulatorServer", "TestFixtures", "CZlib", httpTypes]),

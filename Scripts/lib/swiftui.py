@@ -19,13 +19,15 @@ import tempfile
 PACKAGE = pathlib.Path(__file__).resolve().parents[2] / "Tests/SwiftUICheck"
 BUILD = PACKAGE / ".build/debug"
 OURS, FORMS, FILES, KEYCHAIN, CRYPTO = "ChappieSignInUI", "Forms", "ChappieFiles", "ChappieKeychainApple", "ChappieCrypto"
+SESSION = "ChappieURLSession"
 STRICT = [word for name in ("ExistentialAny", "InternalImportsByDefault", "MemberImportVisibility", "NonisolatedNonsendingByDefault")
           for word in ("-enable-upcoming-feature", name)]
 OPTIONS = {FORMS: ["-swift-version", "6", "-warnings-as-errors"]}
 OPTIONS |= {module: ["-swift-version", "6", "-D", "CHAPPIE_FULL_FOUNDATION", "-warnings-as-errors", *STRICT]
-            for module in (OURS, FILES, KEYCHAIN, CRYPTO)}
+            for module in (OURS, FILES, KEYCHAIN, CRYPTO, SESSION)}
 VIEW, SHEET, DESKTOP = "SwiftUI/ChappieSignIn.swift", "SwiftUI/SignInSheet.swift", "SwiftUI/AppleDesktop.swift"
 FOLDERS, SECURITY, CRYPTOKIT = "UserFolders.swift", "SecItemCalls+Security.swift", "CryptoLibrary+CryptoKit.swift"
+SETTINGS, POOL = "SessionSettings+Apple.swift", "SessionPool.swift"
 
 # (module, file, what stands there, what is planted, the error's words, where the error stands if not in what is planted)
 MISTAKES = [
@@ -71,6 +73,17 @@ MISTAKES = [
     (FILES, FOLDERS, "isExcludedFromBackup = isExcludedFromBackup", "isExcludedFromBackups = isExcludedFromBackup", "has no member 'isExcludedFromBackups'"),
     (FILES, FOLDERS, "            var folder = URL(", "            let folder = URL(", "mutating member", "folder.setResourceValues(values)"),
     (FILES, FOLDERS, "[.protectionKey: type]", "[.fileProtection: type]", "has no member 'fileProtection'"),
+    # In the transport over URLSession.
+    (SESSION, SETTINGS, "SecTrustEvaluateWithError(trust, nil)", "SecTrustEvaluate(trust, nil)", "cannot find 'SecTrustEvaluate'"),
+    (SESSION, SETTINGS, "guard let trust = challenge.protectionSpace.serverTrust", "guard let trust = challenge.protectionSpace.trust",
+     "has no member 'trust'"),
+    (SESSION, SETTINGS, "? .TLSv13 : .TLSv12", "? .tls13 : .tls12", "has no member 'tls1[23]'"),
+    (SESSION, SETTINGS, "configuration.proxyConfigurations = [setting]", "configuration.proxyConfigurations = setting", "cannot assign value"),
+    (SESSION, SETTINGS, "NWEndpoint.Port(rawValue: UInt16(proxy.port)) else", "NWEndpoint.Port(rawValue: proxy.port) else", "cannot convert"),
+    (SESSION, SETTINGS, "        default:\n", "        case \"socks4\":\n", "switch must be exhaustive", "switch proxy.scheme {"),
+    (SESSION, SETTINGS, "func hold() { suspend() }", "func pause() { suspend() }", "does not conform to protocol 'SessionTask'",
+     "extension URLSessionTask: SessionTask {"),
+    (SESSION, POOL, "settings.answer(to: challenge)", "settings.answer(challenge)", "missing argument label"),
     # In what an app writes.
     # A trailing closure that makes no view is taken for `onDeviceCode`: a warning, and an error where warnings are errors.
     (FORMS, "Forms.swift", "{ ChappieSignInLabel($0).bold() }", "{ title in title }", "is unused"),

@@ -30,11 +30,11 @@ C_LIBRARY = {"Glibc", "Musl", "Darwin", "Bionic", "Android"}
 # These also build on Apple platforms. One file chooses between FoundationEssentials and Foundation for them all.
 APPLE_IDIOM = {"ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", "ChappieSignInUI", "ChappieFiles",
                "ChappieKeychainApple", "ChappieRuntime", "ChappieCrypto", "ChappieSQLite", "ChappieThreadsSQLite"}
-APPLE = {"Accessibility", "AppKit", "Combine", "CryptoKit", "Security", "SwiftUI", "UIKit", "UserNotifications"}
+APPLE = {"Accessibility", "AppKit", "Combine", "CryptoKit", "Network", "Security", "SwiftUI", "UIKit", "UserNotifications"}
 LINUX = re.compile(r"\b(?:st_[amc]tim|CLOCK_BOOTTIME|O_PATH|O_TMPFILE|accept4|pipe2|dup3|epoll_\w+|eventfd|inotify_\w+|getrandom"
                    r"|memfd_create|prctl|renameat2|signalfd|timerfd_\w+|program_invocation_\w+)\b")
 FOUNDATION = "Packages/domain/ChappieCore/Sources/ChappieCore/Support/Foundation.swift"
-TOOLCHAIN = EVERYWHERE - {"HTTPTypes"} | C_LIBRARY | {"Testing"}
+TOOLCHAIN = EVERYWHERE - {"HTTPTypes"} | C_LIBRARY | {"Testing", "Foundation", "FoundationNetworking"}
 # Products that the root names otherwise than the package, and those of packages that the root does not have.
 RENAMED = {"ChappieTesting": "ChappieSDKTesting", "ChappieCurl": "", "ChappieProcess": "", "ChappieMarkdown": "",
            "ChappieLineEditor": "", "ChappieSQLite": ""}
@@ -152,7 +152,7 @@ def layers():
                     continue
                 if name in APPLE_IDIOM and imported in ("Foundation", "FoundationEssentials"):
                     problems.append(f"{place}: imports {imported}; `import ChappieCore` brings it ({FOUNDATION})")
-                elif imported == "Foundation":
+                elif imported == "Foundation" and imported not in rows[name]:
                     problems.append(f"{place}: imports Foundation; libraries import FoundationEssentials")
                 elif imported not in allowed:
                     problems.append(f"{place}: the table doesn't let {name} import {imported}")

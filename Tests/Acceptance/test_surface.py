@@ -12,8 +12,9 @@ from tree import manifest
 
 pytestmark = pytest.mark.packages
 REEXPORTED = ["ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient"]
-LIBRARIES = REEXPORTED + ["ChappieSDK", "ChappieCurl", "ChappieHTTP", "ChappieWebSocket", "ChappieCrypto",
-                          "ChappieKeychainLinux", "ChappieKeychainApple", "ChappieDesktopLinux", "ChappieSignInUI"]
+LIBRARIES = REEXPORTED + ["ChappieSDK", "ChappieCurl", "ChappieHTTP", "ChappieURLSession", "ChappieWebSocket",
+                          "ChappieCrypto", "ChappieKeychainLinux", "ChappieKeychainApple", "ChappieDesktopLinux",
+                          "ChappieSignInUI"]
 # Warns where a secret is put into text.
 # `stream(…).text` exists for streams of our own events alone.
 ALLOWED = {"DefaultStringInterpolation.appendInterpolation(_:)", "AsyncSequence.text"}

@@ -31,6 +31,7 @@ let package = Package(
         .target(name: "Accessibility", swiftSettings: apple),
         .target(name: "Security", swiftSettings: apple),
         .target(name: "CryptoKit", swiftSettings: apple),
+        .target(name: "Network", swiftSettings: apple),
         // Links to the packages' own sources.
         .target(name: "ChappieCore", dependencies: ["Security", httpTypes], swiftSettings: settings),
         .target(name: "ChappieJSONSchema", dependencies: ["ChappieCore"], swiftSettings: settings),
@@ -41,6 +42,9 @@ let package = Package(
         .target(
             name: "ChappieKeychainApple", dependencies: ["ChappieCore", "ChappieAuth", "Security"],
             swiftSettings: settings),
+        .target(
+            name: "ChappieURLSession",
+            dependencies: ["ChappieCore", "ChappieFiles", "Security", "Network", httpTypes], swiftSettings: settings),
         .target(
             name: "ChappieClient",
             dependencies: ["ChappieCore", "ChappieJSONSchema", "ChappieAuth", "Combine", httpTypes, logging],

@@ -9,7 +9,6 @@ let package = Package(
     dependencies: [
         .package(path: "../../domain/ChappieCore"),
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
-        .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
     ],
     targets: [
         .target(name: "CCurl"),
@@ -19,7 +18,6 @@ let package = Package(
                 "ChappieCore",
                 "CCurl",
                 .product(name: "HeapModule", package: "swift-collections"),
-                .product(name: "HTTPTypes", package: "swift-http-types"),
             ]),
     ],
     swiftLanguageModes: [.v6],

@@ -67,37 +67,21 @@ import CCurl
     /// - Parameter allowance: The duration that the stage was given; `nil` if curl applied its own limit.
     public func timeOut(allowance: Duration?) -> ChappieTransportError {
         let isHandshake = hadConnection && route.origin.scheme == .https && route.proxy == nil
-        let (stage, missing): (ChappieTransportError.Stage, String) =
-            switch stage {
-            case .configuration, .connect, .tls: isHandshake ? (.tls, "no TLS handshake") : (.connect, "no connection")
-            case .request: (.request, "it accepted no more of the request")
-            case .responseHead: (.responseHead, "no response head")
-            case .firstByte: (.firstByte, "no byte of the body")
-            case .responseBody: (.responseBody, "nothing more")
-            case .message: (.message, "no message")
-            case .liveness: (.liveness, "not even an answer to a ping")
-            }
-        return failure(.timedOut, stage, missing + (allowance.map { " within \($0.words)" } ?? " in time"))
+        return .timedOut(
+            at: isBeforeRequest ? (isHandshake ? .tls : .connect) : stage, host: route.origin.label, after: allowance)
     }
 
     /// The connection broke, or ended too soon.
     public var lost: ChappieTransportError {
-        let (stage, what): (ChappieTransportError.Stage, String) =
-            switch stage {
-            case .configuration, .connect, .tls:
-                (hadConnection ? .tls : .connect, "the connection broke before the request")
-            case .request: (.request, "the connection broke before the request was out")
-            case .responseHead: (.responseHead, "the connection closed before the answer began")
-            case .firstByte, .responseBody: (.responseBody, "the connection closed before the answer was whole")
-            case .message, .liveness: (.message, "the connection broke without a close frame")
-            }
-        return failure(.connectionLost, stage, what)
+        .lost(at: isBeforeRequest ? (hadConnection ? .tls : .connect) : stage, host: route.origin.label)
     }
 
     /// The server broke a rule; `rule` is the clause that names it.
     public func violation(_ rule: String) -> ChappieTransportError {
-        failure(.protocolViolation, stage == .firstByte ? .responseBody : stage, rule)
+        .violation(rule, at: stage, host: route.origin.label)
     }
+
+    private var isBeforeRequest: Bool { [.configuration, .connect, .tls].contains(stage) }
 
     private func failure(
         _ code: ChappieTransportError.Code, _ stage: ChappieTransportError.Stage, _ reason: String

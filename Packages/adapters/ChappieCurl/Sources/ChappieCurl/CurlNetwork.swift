@@ -43,7 +43,7 @@ public final class CurlNetwork: Sendable {
     /// - Throws: ``ChappieTransportError`` with stage `.configuration` if the URL, the proxy setting or the extra CA
     ///   file can't be used.
     @_spi(ChappieInternals) public func route(
-        to url: URL, for application: CurlRoute.Application
+        to url: URL, for application: Origin.Application
     ) throws(ChappieTransportError) -> CurlRoute {
         let environment = try environment.withLock { known throws(ChappieTransportError) in
             if let known { return known }
@@ -51,7 +51,7 @@ public final class CurlNetwork: Sendable {
             known = read
             return read
         }
-        let origin = try CurlRoute.origin(of: url, for: application)
+        let origin = try Origin(of: url, for: application)
         return CurlRoute(
             origin: origin, proxy: try ProxySelection(policy.proxy, for: origin, environment: environment.variables),
             trust: environment.trust, minimumTLS: policy.minimumTLS)

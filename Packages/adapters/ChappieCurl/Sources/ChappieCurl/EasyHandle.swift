@@ -106,7 +106,7 @@ import CCurl
     /// Sets every option of an exchange, whose events go to `transfer`.
     ///
     /// - Parameters:
-    ///   - url: In the form of ``CurlRoute/target(of:)``.
+    ///   - url: In the form of ``Origin/target(of:)``.
     ///   - headerLines: In curl's notation: `Name: value`, `Name;` for an empty value, `Name:` to suppress a field that
     ///     curl would add.
     ///   - bodyBytes: `nil` for no body, which differs from an empty body (`content-length: 0`).
@@ -181,7 +181,7 @@ import CCurl
     /// to understand.
     public func connect(_ route: CurlRoute, deadline: Duration) {
         follow(route, connectDeadline: deadline)
-        set(CURLOPT_URL, route.target(of: nil))
+        set(CURLOPT_URL, route.origin.target(of: nil))
         set(CURLOPT_CONNECT_ONLY, true)
         set(CURLOPT_HTTPPROXYTUNNEL, true)
         // Such a connection carries HTTP/1.1 only, and the server must not be offered HTTP/2.

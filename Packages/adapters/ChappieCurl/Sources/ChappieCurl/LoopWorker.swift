@@ -1,4 +1,5 @@
 import CCurl
+@_spi(ChappieInternals) import ChappieCore
 import HeapModule
 
 /// A member on the loop's thread.

@@ -1,4 +1,5 @@
 import CCurl
+@_spi(ChappieInternals) import ChappieCore
 
 /// A multi handle, driven by curl's socket interface (curl_multi_socket_action). Stays on the loop's thread.
 ///

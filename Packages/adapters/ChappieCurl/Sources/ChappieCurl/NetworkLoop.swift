@@ -1,25 +1,6 @@
 @_spi(ChappieInternals) public import ChappieCore
 import Synchronization
 
-/// The clock of loops and deadlines. It is never set back, and it runs while the machine sleeps.
-@_spi(ChappieInternals) public enum LoopClock {
-    private static let start = ContinuousClock.now
-
-    /// Nanoseconds since an arbitrary start in this process. They are whole numbers, since deadlines are compared
-    /// several times for each packet.
-    public static var now: Int { (ContinuousClock.now - start).nanoseconds }
-}
-
-extension Duration {
-    /// The nanoseconds, bounded to some 290 years.
-    @_spi(ChappieInternals) public var nanoseconds: Int {
-        let (seconds, attoseconds) = components
-        let (whole, overflow) = Int(seconds).multipliedReportingOverflow(by: 1_000_000_000)
-        guard !overflow, abs(whole) < .max / 2 else { return seconds < 0 ? .min / 2 : .max / 2 }
-        return whole + Int(attoseconds / 1_000_000_000)
-    }
-}
-
 /// A member of a ``NetworkLoop``: one easy handle and its owner. Either curl performs it as an HTTP transfer (see
 /// ``NetworkTransfer``), or curl only opens a connection (resolving, proxy, TLS), which the owner then reads and writes
 /// through ``EasyHandle/receive(into:)`` and ``EasyHandle/send(_:)``.
@@ -173,13 +154,5 @@ extension Duration {
         }
         worker.end()
         for member in stranded { member.loopStopped() }
-    }
-}
-
-extension ChappieTransportError {
-    /// The adapter itself can't work, whatever the peer does.
-    @_spi(ChappieInternals) public static func unavailable(_ reason: String, host: String = "") -> ChappieTransportError
-    {
-        ChappieTransportError(.unavailable, stage: .configuration, host: host, reason: reason)
     }
 }

@@ -10,7 +10,7 @@ import Testing
         _ result: CURLcode, text: String = "", proxy: ChappieNetworkPolicy.Proxy = .none,
         socksCode: CURLproxycode = CURLPX_OK
     ) throws -> CurlFailure {
-        let origin = try CurlRoute.origin(of: #require(URL(string: "https://example.com")), for: .http)
+        let origin = try Origin(of: #require(URL(string: "https://example.com")), for: .http)
         let route = CurlRoute(origin: origin, proxy: try ProxySelection(proxy, for: origin, environment: [:]))
         return CurlFailure(result: result, stage: .connect, route: route, text: text, socksCode: socksCode)
     }

@@ -71,7 +71,7 @@ extension OverTheWire {
 
         /// The kernel ends a connection whose peer acknowledges nothing for half a minute; by itself it tries for a
         /// quarter of an hour.
-        @Test(arguments: Adapter.allCases)
+        @Test(arguments: Adapter.overCurl)
         func theKernelIsToldHowLongToWaitForAnAcknowledgement(_ adapter: Adapter) async throws {
             let limits = Mutex<[CUnsignedInt]>([])
             let server = try RawServer { client in limits.withLock { $0 += acknowledgementLimits(ofPeerOf: client) } }

@@ -8,7 +8,7 @@ import Testing
 
 extension OverTheWire {
     @Suite(.counterparts) struct ProxyTests {
-        @Test(arguments: Adapter.allCases) func reachesAServerThroughATunnel(_ adapter: Adapter) async throws {
+        @Test(arguments: Adapter.overCurl) func reachesAServerThroughATunnel(_ adapter: Adapter) async throws {
             let there = try Counterparts.current
             let policy = ChappieNetworkPolicy.test(
                 proxy: .url("http://someone:s3cret@127.0.0.1:\(there.proxy)"), extraCAFile: there.authority)
@@ -42,7 +42,7 @@ extension OverTheWire {
             await origin.stop()
         }
 
-        @Test(arguments: Adapter.allCases) func namesTheProxyThatWantsOtherCredentials(_ adapter: Adapter) async throws
+        @Test(arguments: Adapter.overCurl) func namesTheProxyThatWantsOtherCredentials(_ adapter: Adapter) async throws
         {
             let there = try Counterparts.current
             let error = try await failure(of: adapter, through: "http://someone:wrong@127.0.0.1:\(there.proxy)")
@@ -52,7 +52,7 @@ extension OverTheWire {
             #expect(!error.localizedDescription.contains("wrong"))
         }
 
-        @Test(arguments: Adapter.allCases) func goesRoundTheProxyWhereTheExclusionsSay(_ adapter: Adapter) async throws
+        @Test(arguments: Adapter.overCurl) func goesRoundTheProxyWhereTheExclusionsSay(_ adapter: Adapter) async throws
         {
             let there = try Counterparts.current
             let policy = ChappieNetworkPolicy.test(
@@ -63,7 +63,7 @@ extension OverTheWire {
             #expect(try !there.proxyLog.contains("CONNECT localhost:\(there.good)"))
         }
 
-        @Test(arguments: Adapter.allCases) func aSocksProxyResolvesTheName(_ adapter: Adapter) async throws {
+        @Test(arguments: Adapter.overCurl) func aSocksProxyResolvesTheName(_ adapter: Adapter) async throws {
             let there = try Counterparts.current
             let asked = Mutex<[String]>([])
             let proxy = try RawServer.socksProxy { name in asked.withLock { $0.append(name) } }
@@ -74,7 +74,7 @@ extension OverTheWire {
             #expect(asked.withLock { $0 } == ["localhost"])
         }
 
-        @Test(arguments: Adapter.allCases) func namesAProxyThatIsNotThere(_ adapter: Adapter) async throws {
+        @Test(arguments: Adapter.overCurl) func namesAProxyThatIsNotThere(_ adapter: Adapter) async throws {
             let missing = try await failure(of: adapter, through: "http://a:secret@127.0.0.1:1")
             #expect(missing.code == .proxyFailed)
             #expect(missing.reason == "the proxy 127.0.0.1:1 can't be reached: connection refused")
@@ -83,7 +83,7 @@ extension OverTheWire {
             #expect(!unknown.localizedDescription.contains("secret"))
         }
 
-        @Test(arguments: Adapter.allCases) func aProxysRefusalIsNoAnswerOfTheServer(_ adapter: Adapter) async throws {
+        @Test(arguments: Adapter.overCurl) func aProxysRefusalIsNoAnswerOfTheServer(_ adapter: Adapter) async throws {
             for (status, words) in [(403, "refused with status 403"), (407, "wants other credentials (status 407)")] {
                 let proxy = try await ScriptedServer.start { _ in
                     .response(status: status, headers: [("proxy-authenticate", "Basic realm=\"here\"")])
@@ -104,7 +104,7 @@ extension OverTheWire {
             await proxy.stop()
         }
 
-        @Test(arguments: Adapter.allCases)
+        @Test(arguments: Adapter.overCurl)
         func aProxyThatNeverAnswersRunsIntoTheConnectDeadline(_ adapter: Adapter) async throws {
             let listener = try await SilentListener(backlog: 8, filled: false)
             defer { listener.close() }
@@ -113,6 +113,16 @@ extension OverTheWire {
                 deadlines: ChappieDeadlines(connect: .milliseconds(300)))
             #expect(error.code == .timedOut)
             #expect(error.stage == .connect)
+        }
+
+        /// A proxy that is not used must not be passed over in silence.
+        @Test func foundationNetworkingCanNotBeGivenAProxy() async throws {
+            let error = try await transportError {
+                _ = try await Adapter.urlSession.exchange(
+                    with: Adapter.urlSession.url(port: 1), under: .test(proxy: .url("http://127.0.0.1:1")))
+            }
+            #expect(error.code == .unavailable && error.stage == .configuration)
+            #expect(error.reason == "FoundationNetworking can't use a proxy that is not in the environment")
         }
 
         private func failure(

@@ -18,7 +18,7 @@ extension OverTheWire {
                     _ = try await adapter.exchange(with: adapter.url(port: server.port), under: .test())
                 }
                 #expect(error.code == .connectionLost, "\(error.reason)")
-                #expect(error.stage == .tls)
+                #expect(error.stage == (adapter == .urlSession ? .connect : .tls))
                 #expect(error.host == "127.0.0.1:\(server.port)")
             }
         }
@@ -30,11 +30,12 @@ extension OverTheWire {
                     _ = try await adapter.exchange(with: adapter.url(port: server.port), under: .test())
                 }
                 #expect(error.code == .tlsFailed)
-                #expect(error.reason.contains(words), "\(error.reason)")
+                let shown = adapter == .urlSession ? "the handshake failed" : words
+                #expect(error.reason.contains(shown), "\(error.reason)")
             }
         }
 
-        @Test(arguments: Adapter.allCases) func speaksThroughTLS(_ adapter: Adapter) async throws {
+        @Test(arguments: Adapter.overCurl) func speaksThroughTLS(_ adapter: Adapter) async throws {
             let there = try Counterparts.current
             for host in ["127.0.0.1", "localhost"] {
                 let answer = try await adapter.exchange(
@@ -43,7 +44,7 @@ extension OverTheWire {
             }
         }
 
-        @Test(arguments: Adapter.allCases) func namesWhatIsWrongWithACertificate(_ adapter: Adapter) async throws {
+        @Test(arguments: Adapter.overCurl) func namesWhatIsWrongWithACertificate(_ adapter: Adapter) async throws {
             let there = try Counterparts.current
             let cases = [
                 (there.otherHost, "127.0.0.1"), (there.expired, "expired"), (there.selfSigned, "self-signed"),
@@ -58,7 +59,7 @@ extension OverTheWire {
             #expect(unnamed.reason.contains("unable to get local issuer certificate"))
         }
 
-        @Test(arguments: Adapter.allCases) func refusesOldTLSAndNoTLS(_ adapter: Adapter) async throws {
+        @Test(arguments: Adapter.overCurl) func refusesOldTLSAndNoTLS(_ adapter: Adapter) async throws {
             let there = try Counterparts.current
             let old = try await refusal(of: adapter, port: there.oldTLS, trusting: there.authority)
             #expect(old.code == .tlsFailed)
@@ -67,8 +68,24 @@ extension OverTheWire {
             #expect(plain.code == .tlsFailed)
         }
 
+        @Test func foundationNetworkingTrustsTheSystemsAuthoritiesAlone() async throws {
+            let there = try Counterparts.current
+            for port in [there.good, there.otherHost, there.expired, there.selfSigned] {
+                let error = try await refusal(of: .urlSession, port: port, trusting: nil)
+                #expect(error.code == .certificateRejected)
+            }
+            let plain = try await refusal(of: .urlSession, port: there.plain, trusting: nil)
+            #expect(plain.code == .tlsFailed)
+            let error = try await transportError {
+                _ = try await Adapter.urlSession.exchange(
+                    with: Adapter.urlSession.url(port: there.good), under: .test(extraCAFile: there.authority))
+            }
+            #expect(error.code == .unavailable)
+            #expect(error.reason == "FoundationNetworking can't trust another authority")
+        }
+
         /// The system's bundle stays in force beside the extra file: this connection needs it.
-        @Test(arguments: Adapter.allCases)
+        @Test(arguments: Adapter.overCurl)
         func anExtraAuthorityVouchesForItsOwnCertificatesOnly(_ adapter: Adapter) async throws {
             let there = try Counterparts.current
             let policy = ChappieNetworkPolicy.test(extraCAFile: there.selfSignedCertificate)

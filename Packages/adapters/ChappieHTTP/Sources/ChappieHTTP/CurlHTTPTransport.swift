@@ -1,4 +1,4 @@
-public import ChappieCore
+@_spi(ChappieInternals) public import ChappieCore
 @_spi(ChappieInternals) public import ChappieCurl
 public import FoundationEssentials
 import HTTPTypes
@@ -50,20 +50,11 @@ public final class CurlHTTPTransport: HTTPTransport {
     /// - Throws: ``ChappieTransportError``; `CancellationError` as soon as the task is cancelled, in any phase of the
     ///   exchange. No status code is an error.
     public func send(_ request: HTTPExchangeRequest) async throws -> HTTPExchangeResponse {
-        var request = request
-        var followed = 0
-        while true {
+        try await RedirectRule.follow(request) { request in
             let transfer = HTTPTransfer(try plan(request), loop: network.loop)
             let head = try await transfer.start()
             let body = HTTPBody(next: { try await transfer.nextChunk() }, cancel: { transfer.cancel() })
-            let next = try RedirectRule.next(
-                after: request, status: head.status, headerFields: head.headerFields, followed: followed)
-            guard let next else {
-                return HTTPExchangeResponse(status: head.status, headerFields: head.headerFields, body: body)
-            }
-            body.cancel()
-            request = next
-            followed += 1
+            return HTTPExchangeResponse(status: head.status, headerFields: head.headerFields, body: body)
         }
     }
 

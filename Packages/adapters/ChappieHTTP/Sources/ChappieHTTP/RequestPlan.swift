@@ -21,16 +21,7 @@ struct RequestPlan {
     init(
         _ request: HTTPExchangeRequest, by route: CurlRoute, deadlines policyDeadlines: ChappieDeadlines
     ) throws(ChappieTransportError) {
-        // CONNECT asks for a tunnel (RFC 9110, 9.3.6), and curl builds tunnels itself.
-        guard request.method != .connect else {
-            throw ChappieTransportError(
-                .invalidURL, stage: .configuration, host: route.origin.label,
-                reason: "CONNECT can't be sent to an origin")
-        }
-        var fields = request.headerFields
-        // The adapter frames the message. A second statement of its length would be an attack or a mistake.
-        fields[.contentLength] = nil
-        fields[.transferEncoding] = nil
+        var fields = try request.fields(to: route.origin)
         if let given = request.body, given.coding == .zstd {
             body = try Self.compress(given.bytes, for: route.origin)
             fields[.contentEncoding] = "zstd"
@@ -40,7 +31,7 @@ struct RequestPlan {
         }
         self.route = route
         method = request.method
-        target = route.target(of: request.url)
+        target = route.origin.target(of: request.url)
         // curl would add these fields by itself. Only the fields of the request go out.
         let suppressed = [HTTPField.Name.accept, .userAgent, .contentType, .expect].filter { fields[$0] == nil }
         headerLines =

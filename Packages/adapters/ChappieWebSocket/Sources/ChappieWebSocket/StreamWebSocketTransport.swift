@@ -55,7 +55,7 @@ public final class StreamWebSocketTransport: WebSocketTransport {
 
     /// - Throws: As ``CurlWebSocketTransport/open(_:headerFields:)``.
     public func open(_ url: URL, headerFields: HTTPFields) async throws -> WebSocketOpening {
-        let origin = try CurlRoute.origin(of: url, for: .webSocket)
+        let origin = try Origin(of: url, for: .webSocket)
         let session = try WebSocketSession(
             opening: url, at: origin, headerFields: headerFields, offersCompression: offersCompression,
             deadlines: deadlines)

@@ -1,5 +1,4 @@
-import ChappieCore
-@_spi(ChappieInternals) import ChappieCurl
+@_spi(ChappieInternals) import ChappieCore
 import FoundationEssentials
 import HTTPTypes
 

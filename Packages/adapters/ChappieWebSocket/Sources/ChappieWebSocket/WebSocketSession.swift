@@ -113,7 +113,7 @@ struct WebSocketSession {
     ) throws(ChappieTransportError) {
         do throws(WebSocketError) {
             let handshake = try WebSocketHandshake(
-                target: CurlRoute.originForm(of: url), authority: origin.label, headerFields: headerFields,
+                target: Origin.originForm(of: url), authority: origin.label, headerFields: headerFields,
                 offersCompression: offersCompression, nonce: .random(in: .min ... .max))
             self.init(
                 handshake, host: origin.label, deadlines: deadlines, startedAt: LoopClock.now,

@@ -1,9 +1,8 @@
-import ChappieCore
+@_spi(ChappieInternals) import ChappieCore
 import HTTPTypes
 import TestFixtures
 import Testing
 
-@_spi(ChappieInternals) @testable import ChappieCurl
 @testable import ChappieWebSocket
 
 /// The result of an answer to the opening handshake, which is the same for every chunking.

@@ -1,10 +1,10 @@
-import ChappieCore
+@_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) import ChappieCurl
 import ChappieSimulatorServer
 import ChappieTesting
 import TestFixtures
 import Testing
 
-@_spi(ChappieInternals) @testable import ChappieCurl
 @testable import ChappieWebSocket
 
 /// A session with nothing around it; times are those since the first attempt to connect.

@@ -2,20 +2,26 @@ import ChappieCore
 import ChappieHTTP
 import ChappieSimulatorServer
 import ChappieTesting
+import ChappieURLSession
 import ChappieWebSocket
 import FoundationEssentials
 import HTTPTypes
 import TestFixtures
 import Testing
 
-/// The two adapters. Both must report the same failure of the network in the same way.
+/// The adapters. All must report the same failure of the network in the same way.
 enum Adapter: String, CaseIterable, CustomTestStringConvertible {
     case http, webSocket
+    /// Foundation's, which runs over FoundationNetworking here. That can neither be given a proxy nor trust another
+    /// authority, and doesn't tell a handshake from a connection.
+    case urlSession
+
+    static let overCurl = [Adapter.http, .webSocket]
 
     var testDescription: String { rawValue }
 
     func url(_ host: String = "127.0.0.1", port: Int, isSecure: Bool = true, path: String = "/") throws -> URL {
-        let scheme = (self == .http ? "http" : "ws") + (isSecure ? "s" : "")
+        let scheme = (self == .webSocket ? "ws" : "http") + (isSecure ? "s" : "")
         return try #require(URL(string: "\(scheme)://\(host):\(port)\(path)"))
     }
 
@@ -26,6 +32,11 @@ enum Adapter: String, CaseIterable, CustomTestStringConvertible {
         switch self {
         case .http:
             let response = try await CurlHTTPTransport(policy: policy).send(HTTPExchangeRequest(url: url))
+            return String(decoding: try await response.body.collect(upTo: 1 << 20), as: UTF8.self)
+        case .urlSession:
+            // Of a request without a body URLSession doesn't say when it is connected.
+            let request = HTTPExchangeRequest(method: .post, url: url, body: .init(bytes: Array("hello".utf8)))
+            let response = try await URLSessionHTTPTransport(policy: policy).send(request)
             return String(decoding: try await response.body.collect(upTo: 1 << 20), as: UTF8.self)
         case .webSocket:
             let transport = CurlWebSocketTransport(policy: policy)

@@ -1,5 +1,4 @@
 import ChappieCore
-import ChappieHTTP
 import ChappieSimulatorServer
 import ChappieTesting
 import FoundationEssentials
@@ -9,16 +8,14 @@ import Testing
 
 extension OverTheWire {
     @Suite struct ContractTests {
-        @Test(.tags(.measured), arguments: HTTPTransportContract.cases)
-        func theCurlTransportKeepsTheContract(_ contractCase: HTTPTransportContract.Case) async throws {
+        @Test(.tags(.measured), arguments: Adapter.allCases, HTTPTransportContract.cases)
+        func theAdapterKeepsTheContract(_ adapter: Adapter, _ contractCase: HTTPTransportContract.Case) async throws {
             let server = try await HTTPTransportContract.startServer()
-            let transport = CurlHTTPTransport(policy: ChappieNetworkPolicy(proxy: .none))
             do {
-                try await contractCase.run(transport, at: HTTPTransportContract.baseURL(of: server))
+                try await contractCase.run(adapter.makeTransport(), at: HTTPTransportContract.baseURL(of: server))
             } catch {
                 Issue.record(error)
             }
-            transport.shutdown()
             await server.stop()
         }
 

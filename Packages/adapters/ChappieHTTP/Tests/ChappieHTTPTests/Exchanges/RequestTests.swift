@@ -37,15 +37,38 @@ extension OverTheWire {
             #expect(received.headerFields.filter { $0.name == "x-twice" }.map(\.value) == ["one", "two"])
         }
 
-        @Test(arguments: [HTTPRequest.Method.get, .head, .post, .put, .patch, .delete, .options])
-        func sendsEveryMethodWithAndWithoutABody(method: HTTPRequest.Method) async throws {
-            #expect(try await received(method).method == method.rawValue)
-            guard method != .head else { return }
+        @Test(arguments: Adapter.allCases, [HTTPRequest.Method.get, .head, .post, .put, .patch, .delete, .options])
+        func sendsEveryMethodWithAndWithoutABody(_ adapter: Adapter, method: HTTPRequest.Method) async throws {
+            #expect(try await received(method, by: adapter).method == method.rawValue)
+            guard method != .head, adapter == .curl || method != .get else { return }
             let large = [UInt8](repeating: 9, count: 3 << 20)
-            let received = try await received(method, body: .init(bytes: large))
+            let received = try await received(method, body: .init(bytes: large), by: adapter)
             #expect(received.method == method.rawValue)
             #expect(received.body == large)
             #expect(received.header("expect") == nil)
+        }
+
+        /// URLSession adds fields of its own, and its SDK has no zstd.
+        @Test func urlSessionAsksForNoCodingAndUsesNone() async throws {
+            let empty = try #require(HTTPField.Name("x-empty"))
+            let twice = try #require(HTTPField.Name("x-twice"))
+            let received = try await received(
+                .put, "/a%2Fb?d=e%20f#part",
+                [
+                    .userAgent: "chappie/1.0", .contentLength: "12345", .transferEncoding: "chunked",
+                    .contentType: "text/plain", empty: "", twice: "one", twice: "two",
+                ], body: .init(bytes: Array("plain".utf8), coding: .zstd), by: .urlSession)
+            #expect(received.target == "/a%2Fb?d=e%20f")
+            #expect(received.header("user-agent") == "chappie/1.0")
+            #expect(received.header("accept-encoding") == "identity")
+            #expect(received.header("content-encoding") == nil)
+            #expect(received.header("content-length") == "5")
+            #expect(received.header("transfer-encoding") == nil)
+            #expect(received.header("content-type") == "text/plain")
+            #expect(received.header("x-empty") == "")
+            #expect(received.header("x-twice") == "one, two")
+            #expect(received.header("cookie") == nil)
+            #expect(received.body == Array("plain".utf8))
         }
 
         /// Read back by the zstd program.
@@ -61,13 +84,13 @@ extension OverTheWire {
             #expect(try await SystemProgram.zstd.run(["-d", "-c"], input: .file(file)) == text)
         }
 
-        @Test func anotherOriginNeverSeesTheRequest() async throws {
+        @Test(arguments: Adapter.allCases) func anotherOriginNeverSeesTheRequest(_ adapter: Adapter) async throws {
             let other = try await ScriptedServer.start { _ in .response(status: 200) }
             let location = try other.url("/there").absoluteString
             let server = try await ScriptedServer.start { _ in .response(status: 308, headers: [("location", location)])
             }
             let error = try await transportError {
-                _ = try await makeTransport().fetch(
+                _ = try await adapter.makeTransport().fetch(
                     HTTPExchangeRequest(
                         method: .post, url: server.url("/a?secret=1"), headerFields: [.authorization: "Bearer secret"]))
             }
@@ -82,12 +105,12 @@ extension OverTheWire {
         /// The part of a request that a server received.
         private func received(
             _ method: HTTPRequest.Method, _ path: String = "/", _ fields: HTTPFields = [:],
-            body: HTTPExchangeRequest.Body? = nil
+            body: HTTPExchangeRequest.Body? = nil, by adapter: Adapter = .curl
         ) async throws -> ReceivedRequest {
             let server = try await ScriptedServer.start { _ in .response(status: 200) }
             let request = HTTPExchangeRequest(
                 method: method, url: try server.url(path), headerFields: fields, body: body)
-            #expect(try await makeTransport().fetch(request).status == 200)
+            #expect(try await adapter.makeTransport().fetch(request).status == 200)
             let received = try #require(server.receivedRequests.first)
             await server.stop()
             return received

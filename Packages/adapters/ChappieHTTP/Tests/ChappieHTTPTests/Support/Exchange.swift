@@ -1,6 +1,7 @@
 import ChappieCore
 import ChappieHTTP
 import ChappieSimulatorServer
+import ChappieURLSession
 import FoundationEssentials
 import HTTPTypes
 import TestFixtures
@@ -8,6 +9,24 @@ import Testing
 
 /// Everything that measures time or counts threads: one after the other, so that none stands in another's way.
 @Suite(.serialized, .byItself) enum OverTheWire {}
+
+/// The two adapters of the port. Both keep its rules, and end in the same ways.
+enum Adapter: String, CaseIterable, CustomTestStringConvertible {
+    case curl
+    /// Here it runs over FoundationNetworking; CONTRIBUTING.md says what that lacks.
+    case urlSession
+
+    var testDescription: String { rawValue }
+
+    /// A transport that the environment of the machine has no say in.
+    func makeTransport(deadlines: ChappieDeadlines = .ample) -> any HTTPTransport {
+        let policy = ChappieNetworkPolicy(proxy: .none, deadlines: deadlines)
+        return switch self {
+        case .curl: CurlHTTPTransport(policy: policy)
+        case .urlSession: URLSessionHTTPTransport(policy: policy)
+        }
+    }
+}
 
 /// A transport that the environment of the machine has no say in.
 func makeTransport(deadlines: ChappieDeadlines = .ample) -> CurlHTTPTransport {

@@ -104,3 +104,52 @@ extension ChappieTransportError.Stage {
         }
     }
 }
+
+// MARK: What adapters report
+
+@_spi(ChappieInternals) extension ChappieTransportError {
+    /// The adapter itself can't work, whatever the peer does.
+    public static func unavailable(_ reason: String, host: String = "") -> ChappieTransportError {
+        ChappieTransportError(.unavailable, stage: .configuration, host: host, reason: reason)
+    }
+
+    /// A deadline has passed.
+    ///
+    /// - Parameter allowance: The duration that the stage was given; `nil` if the system applied a limit of its own.
+    public static func timedOut(
+        at stage: Stage, host: String, after allowance: Duration? = nil
+    ) -> ChappieTransportError {
+        let missing =
+            switch stage {
+            case .configuration, .connect: "no connection"
+            case .tls: "no TLS handshake"
+            case .request: "it accepted no more of the request"
+            case .responseHead: "no response head"
+            case .firstByte: "no byte of the body"
+            case .responseBody: "nothing more"
+            case .message: "no message"
+            case .liveness: "not even an answer to a ping"
+            }
+        let limit = allowance.map { " within \($0.words)" } ?? " in time"
+        return ChappieTransportError(.timedOut, stage: stage, host: host, reason: missing + limit)
+    }
+
+    /// The connection broke, or ended too soon.
+    public static func lost(at stage: Stage, host: String) -> ChappieTransportError {
+        let (stage, what): (Stage, String) =
+            switch stage {
+            case .configuration, .connect, .tls: (stage, "the connection broke before the request")
+            case .request: (.request, "the connection broke before the request was out")
+            case .responseHead: (.responseHead, "the connection closed before the answer began")
+            case .firstByte, .responseBody: (.responseBody, "the connection closed before the answer was whole")
+            case .message, .liveness: (.message, "the connection broke without a close frame")
+            }
+        return ChappieTransportError(.connectionLost, stage: stage, host: host, reason: what)
+    }
+
+    /// The server broke a rule; `rule` is the clause that names it.
+    public static func violation(_ rule: String, at stage: Stage, host: String) -> ChappieTransportError {
+        ChappieTransportError(
+            .protocolViolation, stage: stage == .firstByte ? .responseBody : stage, host: host, reason: rule)
+    }
+}

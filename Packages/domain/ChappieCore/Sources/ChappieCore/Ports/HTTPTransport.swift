@@ -66,6 +66,24 @@ public struct HTTPExchangeRequest: Sendable, Hashable {
     }
 }
 
+extension HTTPExchangeRequest {
+    /// The header fields that an adapter sends to `origin`. It frames the message by itself: a second statement of the
+    /// length would be an attack or a mistake.
+    ///
+    /// - Throws: ``ChappieTransportError`` with code `.invalidURL` for CONNECT. It asks for a tunnel (RFC 9110, 9.3.6),
+    ///   and adapters build tunnels by themselves.
+    @_spi(ChappieInternals) public func fields(to origin: Origin) throws(ChappieTransportError) -> HTTPFields {
+        guard method != .connect else {
+            throw ChappieTransportError(
+                .invalidURL, stage: .configuration, host: origin.label, reason: "CONNECT can't be sent to an origin")
+        }
+        var fields = headerFields
+        fields[.contentLength] = nil
+        fields[.transferEncoding] = nil
+        return fields
+    }
+}
+
 /// The response of one HTTP exchange: the final head (informational and redirect heads are dropped) and the body, which
 /// follows.
 public struct HTTPExchangeResponse: Sendable {

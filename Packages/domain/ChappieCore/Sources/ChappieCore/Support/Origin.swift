@@ -74,3 +74,63 @@
         return !host.isEmpty
     }
 }
+
+// MARK: Addresses that may be used
+
+@_spi(ChappieInternals) extension Origin {
+    /// The protocol of the exchange, which decides which schemes are allowed.
+    public enum Application: Sendable {
+        /// `https`, or `http` on this machine.
+        case http
+        /// Also `wss` and `ws`.
+        case webSocket
+    }
+
+    /// The origin of an address that may be used: it has TLS, or its host is this machine.
+    ///
+    /// - Throws: ``ChappieTransportError`` with code `.invalidURL` or `.insecureURL`.
+    public init(of url: URL, for application: Application) throws(ChappieTransportError) {
+        let host = url.host(percentEncoded: true)?.lowercased() ?? ""
+        let isUsable = Self.isUsable(host: host)
+        func refusal(_ code: ChappieTransportError.Code, _ reason: String) -> ChappieTransportError {
+            ChappieTransportError(code, stage: .configuration, host: isUsable ? host : "", reason: reason)
+        }
+        let (schemes, others) =
+            switch application {
+            case .http: (["https", "http"], "neither https nor http")
+            case .webSocket: (["https", "http", "wss", "ws"], "none of wss, https, ws and http")
+            }
+        guard !host.isEmpty else { throw refusal(.invalidURL, "the address has no host") }
+        guard let scheme = url.scheme?.lowercased() else {
+            throw refusal(.invalidURL, "the address has no scheme; it must begin with https://")
+        }
+        guard schemes.contains(scheme) else { throw refusal(.invalidURL, "the scheme of the address is \(others)") }
+        guard isUsable else {
+            throw refusal(.invalidURL, "the host in the address contains characters that a host name can't have")
+        }
+        guard url.user == nil, url.password == nil else {
+            throw refusal(.invalidURL, "the address holds a user name or password")
+        }
+        guard let origin = Origin(url) else {
+            throw refusal(.invalidURL, "the port in the address is not between 1 and 65535")
+        }
+        guard origin.scheme == .https || origin.isLoopback else {
+            let plain = application == .http ? "http" : "ws"
+            throw refusal(.insecureURL, "plain \(plain) is only for this machine; use \(plain)s")
+        }
+        self = origin
+    }
+
+    /// The address of `url` for the code that connects, which so reads the same host that was checked. It has no
+    /// fragment, and for `nil` no path either.
+    public func target(of url: URL?) -> String {
+        "\(scheme.rawValue)://\(host):\(port)" + (url.map(Self.originForm) ?? "/")
+    }
+
+    /// Path and query in the form of a request line (RFC 9112, 3.2.1).
+    public static func originForm(of url: URL) -> String {
+        let path = url.path(percentEncoded: true)
+        let query = url.query(percentEncoded: true).map { "?" + $0 } ?? ""
+        return (path.hasPrefix("/") ? path : "/" + path) + query
+    }
+}

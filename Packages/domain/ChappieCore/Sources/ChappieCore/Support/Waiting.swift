@@ -68,3 +68,22 @@ extension Duration {
         Double(components.seconds) + Double(components.attoseconds) / 1e18
     }
 }
+
+/// The clock of loops and deadlines. It is never set back, and it runs while the machine sleeps.
+@_spi(ChappieInternals) public enum LoopClock {
+    private static let start = ContinuousClock.now
+
+    /// Nanoseconds since an arbitrary start in this process. They are whole numbers, since deadlines are compared
+    /// several times for each packet.
+    public static var now: Int { (ContinuousClock.now - start).nanoseconds }
+}
+
+extension Duration {
+    /// The nanoseconds, bounded to some 290 years.
+    @_spi(ChappieInternals) public var nanoseconds: Int {
+        let (seconds, attoseconds) = components
+        let (whole, overflow) = Int(seconds).multipliedReportingOverflow(by: 1_000_000_000)
+        guard !overflow, abs(whole) < .max / 2 else { return seconds < 0 ? .min / 2 : .max / 2 }
+        return whole + Int(attoseconds / 1_000_000_000)
+    }
+}

@@ -1,14 +1,12 @@
-import ChappieCore
-@_spi(ChappieInternals) import ChappieCurl
+@_spi(ChappieInternals) import ChappieCore
+import HTTPTypes
 import Testing
-
-@testable import ChappieHTTP
 
 @Suite struct TransferStateTests {
     private var state = TransferState(
         deadlines: ChappieDeadlines(
             connect: .seconds(1), responseHead: .seconds(2), firstByte: .seconds(3), idle: .seconds(4)),
-        isThroughProxy: false, startedAt: .seconds(10))
+        startedAt: .seconds(10))
 
     @Test mutating func eachPhaseHasItsDeadline() throws {
         #expect(state.deadline == .seconds(11))
@@ -76,22 +74,24 @@ import Testing
         #expect(!state.doubtsConnection)
     }
 
-    @Test mutating func smallPiecesThatFollowCloselyAreABurst() {
+    /// URLSession may deliver some more after it was suspended.
+    @Test mutating func bytesThatCanNotBeOfferedAgainAreTakenAndTheNetworkWaits() throws {
         receiveHead(at: .seconds(1))
-        func milliseconds(_ count: Int) -> Int { .seconds(2) + count * 1_000_000 }
-        let rests = [(0, 100), (3, 100), (5, 100), (12, 100), (13, 1 << 16), (14, 0), (15, 100)].map { time, size in
-            let piece = [UInt8](repeating: 1, count: size)
-            _ = piece.withUnsafeBytes { size > 0 && state.receivedBody($0, at: milliseconds(time)) }
-            return state.isInBurst(at: milliseconds(time))
-        }
-        #expect(rests == [false, true, true, false, false, false, true])
-        state.ended()
-        let restsAfterTheEnd = state.isInBurst(at: milliseconds(16))
-        #expect(!restsAfterTheEnd)
+        let half = [UInt8](repeating: 1, count: TransferState.highWaterMark / 2)
+        let goOn = (1...3).map { second in half.withUnsafeBytes { state.mustTakeBody($0, at: .seconds(second)) } }
+        #expect(goOn == [true, false, false])
+        #expect(state.phase == .paused && state.deadline == nil)
+        #expect(try state.takeChunk()?.get()?.count == 3 * half.count)
+        let resumes = [4, 5].map { state.resume(at: .seconds($0)) }
+        #expect(resumes == [true, false])
+        state.cancelled(at: .seconds(6))
+        let isTaken = half.withUnsafeBytes { state.mustTakeBody($0, at: .seconds(7)) }
+        #expect(isTaken)
+        #expect(throws: CancellationError.self) { try state.takeChunk()?.get() }
     }
 
     private mutating func receiveHead(at now: Int) {
-        for line in ["HTTP/1.1 200 OK\r\n", "\r\n"] { _ = state.receivedLine(Array(line.utf8), at: now) }
+        state.received(ResponseHead(status: .ok, headerFields: [:]), at: now)
     }
 }
 

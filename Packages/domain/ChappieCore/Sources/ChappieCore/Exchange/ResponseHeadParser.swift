@@ -12,6 +12,16 @@ public import HTTPTypes
         self.status = status
         self.headerFields = headerFields
     }
+
+    /// The rule that the head breaks, as a clause; `nil` if it breaks none. With a length that is unclear, a body that
+    /// was cut short could look whole (RFC 9112, 6.3).
+    public var violation: String? {
+        if status.code == 101 { return "it switched protocols without being asked" }
+        guard headerFields[.transferEncoding] == nil else { return nil }
+        let lengths = Set(headerFields[values: .contentLength].flatMap { $0.split { $0 == "," || $0 == " " } })
+        let areClear = lengths.count <= 1 && lengths.allSatisfy { Int($0).map { $0 >= 0 } ?? false }
+        return areClear ? nil : "the length of its body is unclear"
+    }
 }
 
 /// Builds response heads from their lines, and finds the final head.
@@ -30,7 +40,7 @@ public import HTTPTypes
     }
 
     /// The limit for one head. `HTTPFields` traps at 65,535, and no honest server sends a tenth of this limit.
-    static let fieldLimit = 1000
+    public static let fieldLimit = 1000
 
     private enum Phase {
         /// Before the first line, or after an informational head. Next: fields.
@@ -47,7 +57,7 @@ public import HTTPTypes
 
     /// - Parameters:
     ///   - byteLimit: The limit for all heads of one exchange together.
-    ///   - isStrict: For lines that curl has not checked. A field that breaks the grammar of RFC 9110, section 5, a
+    ///   - isStrict: For lines that nothing else has checked. A field that breaks the grammar of RFC 9110, section 5, a
     ///     folded line (RFC 9112, 5.2) and a status line of a version other than HTTP/1.0 and 1.1 are failures. If this
     ///     is `false`, such fields are skipped.
     public init(byteLimit: Int, isStrict: Bool) {

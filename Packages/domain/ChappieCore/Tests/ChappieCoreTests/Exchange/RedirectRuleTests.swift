@@ -1,11 +1,9 @@
-import ChappieCore
+@_spi(ChappieInternals) import ChappieCore
 import FoundationEssentials
 import HTTPTypes
 import Testing
 
-@testable import ChappieHTTP
-
-@Suite struct RequestRuleTests {
+@Suite struct RedirectRuleTests {
     @Test(arguments: [
         (301, HTTPRequest.Method.post, HTTPRequest.Method.get), (302, .post, .get), (303, .put, .get),
         (307, .post, .post),

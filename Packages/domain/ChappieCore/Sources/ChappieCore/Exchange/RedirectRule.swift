@@ -1,12 +1,28 @@
-@_spi(ChappieInternals) import ChappieCore
-@_spi(ChappieInternals) import ChappieCurl
-import FoundationEssentials
-import HTTPTypes
+public import HTTPTypes
 
 /// Decides which redirects are followed, and with which request (RFC 9110, section 15.4).
-enum RedirectRule {
+@_spi(ChappieInternals) public enum RedirectRule {
     /// The number of redirects in a row that are followed.
-    static let limit = 5
+    public static let limit = 5
+
+    /// Exchanges requests until the response is an answer rather than a redirect.
+    ///
+    /// - Throws: The errors of `exchange` and of ``next(after:status:headerFields:followed:)``.
+    public static func follow(
+        _ request: HTTPExchangeRequest, _ exchange: (HTTPExchangeRequest) async throws -> HTTPExchangeResponse
+    ) async throws -> HTTPExchangeResponse {
+        var request = request
+        var followed = 0
+        while true {
+            let response = try await exchange(request)
+            let next = try next(
+                after: request, status: response.status, headerFields: response.headerFields, followed: followed)
+            guard let next else { return response }
+            response.body.cancel()
+            request = next
+            followed += 1
+        }
+    }
 
     /// The request that follows the redirect; `nil` if the response is an answer rather than a redirect: it has another
     /// status, or no `Location`.
@@ -17,13 +33,13 @@ enum RedirectRule {
     /// - Parameter followed: The number of redirects that led to `request`.
     /// - Throws: ``ChappieTransportError`` with code `.redirectRefused` if the target has another origin (an
     ///   authorization header must not leave its own origin), can't be used, or exceeds the limit.
-    static func next(
+    public static func next(
         after request: HTTPExchangeRequest, status: HTTPResponse.Status, headerFields: HTTPFields, followed: Int
     ) throws(ChappieTransportError) -> HTTPExchangeRequest? {
         guard [301, 302, 303, 307, 308].contains(status.code), let location = headerFields[.location] else {
             return nil
         }
-        let origin = try CurlRoute.origin(of: request.url, for: .http)
+        let origin = try Origin(of: request.url, for: .http)
         func refusal(_ reason: String) -> ChappieTransportError {
             ChappieTransportError(.redirectRefused, stage: .responseHead, host: origin.label, reason: reason)
         }
@@ -33,7 +49,7 @@ enum RedirectRule {
         }
         let targetOrigin: Origin
         do throws(ChappieTransportError) {
-            targetOrigin = try CurlRoute.origin(of: target, for: .http)
+            targetOrigin = try Origin(of: target, for: .http)
         } catch {
             let place = error.host.isEmpty ? "an unusable address" : error.host
             throw refusal("the redirect leads to \(place): \(error.reason)")

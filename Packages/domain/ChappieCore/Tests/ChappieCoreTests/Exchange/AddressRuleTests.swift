@@ -2,9 +2,7 @@
 import FoundationEssentials
 import Testing
 
-@_spi(ChappieInternals) @testable import ChappieCurl
-
-@Suite struct RouteTests {
+@Suite struct AddressRuleTests {
     @Test(
         arguments: [
             ("https://Example.com", .http, "example.com", "https://example.com:443"),
@@ -14,13 +12,13 @@ import Testing
             ("wss://Example.com/x", .webSocket, "example.com", "https://example.com:443"),
             ("ws://localhost:81", .webSocket, "localhost:81", "http://localhost:81"),
             ("https://example.com", .webSocket, "example.com", "https://example.com:443"),
-        ] as [(String, CurlRoute.Application, String, String)])
+        ] as [(String, Origin.Application, String, String)])
     func anOriginHasALabelAndAPrefix(
-        address: String, application: CurlRoute.Application, label: String, prefix: String
+        address: String, application: Origin.Application, label: String, prefix: String
     ) throws {
-        let origin = try CurlRoute.origin(of: #require(URL(string: address)), for: application)
+        let origin = try Origin(of: #require(URL(string: address)), for: application)
         #expect(origin.label == label)
-        #expect(CurlRoute(origin: origin).target(of: nil) == prefix + "/")
+        #expect(origin.target(of: nil) == prefix + "/")
     }
 
     @Test(
@@ -33,13 +31,13 @@ import Testing
             ("http://127.0.0.1%2eexample.com/", .http, .invalidURL),
             ("http://localhost%00.example.com/", .http, .invalidURL), ("ws://localhost/", .http, .invalidURL),
             ("wss://example.com/", .http, .invalidURL), ("ws://example.com/", .webSocket, .insecureURL),
-        ] as [(String, CurlRoute.Application, ChappieTransportError.Code)])
+        ] as [(String, Origin.Application, ChappieTransportError.Code)])
     func anUnusableAddressIsRefused(
-        address: String, application: CurlRoute.Application, code: ChappieTransportError.Code
+        address: String, application: Origin.Application, code: ChappieTransportError.Code
     ) throws {
         let url = try #require(URL(string: address))
         let error = try #require(throws: ChappieTransportError.self) {
-            _ = try CurlRoute.origin(of: url, for: application)
+            _ = try Origin(of: url, for: application)
         }
         #expect(error.code == code)
         #expect(error.stage == .configuration)
@@ -73,6 +71,16 @@ import Testing
         #expect(proxy.url == setting)
         #expect(proxy.host == host)
         #expect(proxy.port == port)
+        #expect(proxy.scheme == setting.prefix { $0 != ":" }.lowercased())
+    }
+
+    @Test(arguments: [
+        ("http://proxy:1", nil, nil), ("http://a:b@proxy:1", "a", "b"), ("http://a@proxy:1", "a", ""),
+        ("a:b%40c@proxy:1", "a", "b@c"),
+    ])
+    func aProxySettingHoldsCredentials(setting: String, user: String?, password: String?) throws {
+        let credentials = try #require(try select(.url(setting), "https://a.test", [:])).credentials
+        #expect(credentials?.user == user && credentials?.password == password)
     }
 
     @Test(arguments: ["ftp://u:secret@proxy:1", "http://", "http://proxy:port", "http://proxy:99999", "http://[::1"])
@@ -89,6 +97,6 @@ import Testing
         _ proxy: ChappieNetworkPolicy.Proxy, _ address: String, _ environment: [String: String]
     ) throws -> ProxySelection? {
         try ProxySelection(
-            proxy, for: CurlRoute.origin(of: #require(URL(string: address)), for: .http), environment: environment)
+            proxy, for: Origin(of: #require(URL(string: address)), for: .http), environment: environment)
     }
 }

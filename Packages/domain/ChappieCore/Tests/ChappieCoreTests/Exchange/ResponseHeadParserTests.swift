@@ -1,7 +1,6 @@
+@_spi(ChappieInternals) import ChappieCore
 import HTTPTypes
 import Testing
-
-@_spi(ChappieInternals) @testable import ChappieCurl
 
 @Suite struct ResponseHeadParserTests {
     private func outcomes(_ lines: [String]) -> [ResponseHeadParser.Outcome] {
@@ -47,5 +46,21 @@ import Testing
         let fields = Array(repeating: "a:\n", count: ResponseHeadParser.fieldLimit)
         let lines = ["HTTP/1.1 103 Early Hints\r\n"] + fields + ["\r\n", "HTTP/1.1 200 OK\r\n"] + fields + ["\r\n"]
         #expect(try finalHead(lines).headerFields.count == ResponseHeadParser.fieldLimit)
+    }
+
+    @Test(arguments: [
+        (["content-length: 3"], true), (["content-length: 3", "Content-Length: 3"], true),
+        (["content-length: 3, 3"], true), (["transfer-encoding: chunked", "content-length: x"], true),
+        (["content-length: 3", "content-length: 4"], false), (["content-length: 3, 4"], false),
+        (["content-length: -3"], false), (["content-length: 99999999999999999999"], false), ([], true),
+    ])
+    func theLengthOfABodyIsClear(fields: [String], isClear: Bool) throws {
+        let head = try finalHead(["HTTP/1.1 200 OK\r\n"] + fields.map { $0 + "\r\n" } + ["\r\n"])
+        #expect(head.violation == (isClear ? nil : "the length of its body is unclear"))
+    }
+
+    @Test func aSwitchOfProtocolsIsAViolation() throws {
+        let head = try finalHead(["HTTP/1.1 101 Switching Protocols\r\n", "\r\n"])
+        #expect(head.violation == "it switched protocols without being asked")
     }
 }

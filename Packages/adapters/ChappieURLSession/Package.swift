@@ -1,0 +1,36 @@
+// swift-tools-version: 6.2
+// Adapter: HTTPTransport over Foundation's URLSession, for Apple's platforms.
+import PackageDescription
+
+let package = Package(
+    name: "ChappieURLSession",
+    platforms: [.macOS(.v15), .iOS(.v18)],
+    products: [.library(name: "ChappieURLSession", targets: ["ChappieURLSession"])],
+    dependencies: [
+        .package(path: "../../domain/ChappieCore"),
+        .package(path: "../ChappieFiles"),
+        .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
+    ],
+    targets: [
+        .target(
+            name: "ChappieURLSession",
+            dependencies: [
+                "ChappieCore",
+                "ChappieFiles",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+            ])
+    ],
+    swiftLanguageModes: [.v6],
+    cLanguageStandard: .c11
+)
+
+let cModules: Set<String> = []
+for target in package.targets where !cModules.contains(target.name) {
+    target.swiftSettings = [
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("InternalImportsByDefault"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+        .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+        .treatAllWarnings(as: .error),
+    ]
+}

@@ -1,0 +1,81 @@
+#if canImport(Security)
+    @_spi(ChappieInternals) import ChappieCore
+    import Foundation
+    import Network
+    import Security
+
+    #if canImport(FoundationNetworking)
+        import FoundationNetworking
+    #endif
+
+    // Compiled on Linux against declarations (Tests/SwiftUICheck), and not run there.
+    extension SessionSettings {
+        /// URLSession repeats no POST, and keeps the connections that save handshakes.
+        static let keepsConnections = true
+
+        static func isCertificate(_ data: Data) -> Bool { certificate(data) != nil }
+
+        private static func certificate(_ data: Data) -> SecCertificate? {
+            SecCertificateCreateWithData(nil, NSData(data: data) as CFData)
+        }
+
+        /// Sets the oldest version of TLS and the proxy.
+        ///
+        /// - Throws: ``ChappieTransportError`` with code `.proxyFailed` for a proxy that URLSession doesn't speak to.
+        func apply(
+            to configuration: URLSessionConfiguration, proxy: ProxySelection?, for origin: Origin
+        ) throws(ChappieTransportError) {
+            configuration.tlsMinimumSupportedProtocolVersion = policy.minimumTLS == .tls13 ? .TLSv13 : .TLSv12
+            guard let proxy else {
+                // An empty dictionary switches the system's own settings off.
+                if policy.proxy != .environment || !variables.isEmpty {
+                    configuration.connectionProxyDictionary = [:]
+                }
+                return
+            }
+            let excluded = proxy.excluding.split { $0 == "," || $0 == " " }.map { $0.drop { $0 == "." } }
+            guard !excluded.contains("*") else { return configuration.connectionProxyDictionary = [:] }
+            guard let port = NWEndpoint.Port(rawValue: UInt16(proxy.port)) else {
+                throw .unavailable("the proxy's port can't be used", host: origin.label)
+            }
+            let endpoint = NWEndpoint.hostPort(host: NWEndpoint.Host(proxy.host), port: port)
+            var setting: ProxyConfiguration
+            switch proxy.scheme {
+            case "http": setting = ProxyConfiguration(httpCONNECTProxy: endpoint, tlsOptions: nil)
+            case "https": setting = ProxyConfiguration(httpCONNECTProxy: endpoint, tlsOptions: NWProtocolTLS.Options())
+            case "socks5", "socks5h": setting = ProxyConfiguration(socksv5Proxy: endpoint)
+            default:
+                throw ChappieTransportError(
+                    .proxyFailed, stage: .configuration, host: origin.label,
+                    reason: "the proxy \(proxy.label) speaks \(proxy.scheme), which this system doesn't")
+            }
+            setting.allowFailover = false
+            setting.excludedDomains = excluded.map(String.init)
+            if let (user, password) = proxy.credentials {
+                setting.applyCredential(username: user, password: password)
+            }
+            configuration.proxyConfigurations = [setting]
+        }
+
+        /// The system judges the server's certificate, beside the extra authorities if there are some. No other
+        /// challenge is met: a 401 is a response, and no credential of the device goes out by itself.
+        func answer(
+            to challenge: URLAuthenticationChallenge
+        ) -> (URLSession.AuthChallengeDisposition, URLCredential?) {
+            guard let trust = challenge.protectionSpace.serverTrust else { return (.rejectProtectionSpace, nil) }
+            guard !authorities.isEmpty else { return (.performDefaultHandling, nil) }
+            let certificates = NSArray(array: authorities.compactMap(Self.certificate))
+            guard SecTrustSetAnchorCertificates(trust, certificates as CFArray) == errSecSuccess,
+                SecTrustSetAnchorCertificatesOnly(trust, false) == errSecSuccess,
+                SecTrustEvaluateWithError(trust, nil)
+            else { return (.cancelAuthenticationChallenge, nil) }
+            return (.useCredential, URLCredential(trust: trust))
+        }
+    }
+
+    extension URLSessionTask: SessionTask {
+        func begin() { resume() }
+        func hold() { suspend() }
+        func proceed() { resume() }
+    }
+#endif
