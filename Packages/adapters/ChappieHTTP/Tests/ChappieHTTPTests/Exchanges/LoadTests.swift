@@ -9,24 +9,31 @@ import Testing
 
 extension OverTheWire {
     @Suite(.tags(.slow)) struct LoadTests {
-        @Test func aReaderThatDoesNotReadStopsTheSender() async throws {
+        @Test(arguments: Adapter.allCases)
+        func aReaderThatDoesNotReadStopsTheSender(_ adapter: Adapter) async throws {
             let size = 64 << 20
             let server = try await ScriptedServer.start { _ in
                 .response(status: 200, body: [UInt8](repeating: 1, count: size))
             }
-            let deadlines = ChappieDeadlines(idle: .seconds(1))
-            let body = try await makeTransport(deadlines: deadlines).send(HTTPExchangeRequest(url: server.url())).body
+            let transport = adapter.makeTransport(deadlines: ChappieDeadlines(idle: .seconds(1)))
+            let body = try await transport.send(HTTPExchangeRequest(url: server.url())).body
             // Until nothing has moved for longer than the idle deadline, which a paused transfer doesn't run into.
             #expect(try await eventually { server.bytesWritten > 0 })
             let written = try #require(try await settled(for: .milliseconds(1200)) { server.bytesWritten })
-            // 256 KiB here; the rest is in the two socket buffers, which the kernel lets grow to several MiB.
-            #expect(written < 16 << 20, "the server could send \(written) bytes")
             var received = 0
+            var largest = 0
             for try await chunk in body {
-                #expect(chunk.count < 512 * 1024)
+                largest = max(largest, chunk.count)
                 received += chunk.count
             }
             #expect(received == size)
+            withKnownIssue("A task of FoundationNetworking that is suspended sends its request again.") {
+                // 256 KiB here; the rest is in the two socket buffers, which the kernel lets grow to several MiB.
+                #expect(written < 16 << 20, "the server could send \(written) bytes")
+                #expect(largest < 512 * 1024)
+            } when: {
+                adapter == .urlSession
+            }
             await server.stop()
         }
 

@@ -102,6 +102,33 @@ extension OverTheWire {
             await other.stop()
         }
 
+        /// No cookie, no cache, no credential.
+        @Test(arguments: Adapter.allCases) func nothingOfAnExchangeIsKept(_ adapter: Adapter) async throws {
+            let server = try await ScriptedServer.start { _ in
+                .response(
+                    status: 200,
+                    headers: [("set-cookie", "a=b; Path=/"), ("cache-control", "max-age=1000"), ("etag", "\"1\"")],
+                    body: Array("again".utf8))
+            }
+            let transport = adapter.makeTransport()
+            for _ in 0..<2 { #expect(try await transport.fetch(server.url()).body == Array("again".utf8)) }
+            #expect(server.receivedRequests.count == 2)
+            for request in server.receivedRequests {
+                for name in ["cookie", "if-none-match", "authorization"] { #expect(request.header(name) == nil) }
+            }
+            await server.stop()
+        }
+
+        @Test(arguments: Adapter.allCases) func aChallengeIsAResponse(_ adapter: Adapter) async throws {
+            let server = try await ScriptedServer.start { _ in
+                .response(status: 401, headers: [("www-authenticate", "Bearer realm=\"here\"")], body: Array("no".utf8))
+            }
+            let (status, body) = try await adapter.makeTransport().fetch(server.url())
+            #expect(status == 401 && body == Array("no".utf8))
+            #expect(server.receivedRequests.count == 1)
+            await server.stop()
+        }
+
         /// The part of a request that a server received.
         private func received(
             _ method: HTTPRequest.Method, _ path: String = "/", _ fields: HTTPFields = [:],
