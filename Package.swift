@@ -32,8 +32,12 @@ func module(_ place: String, _ dependencies: [Target.Dependency]) -> Target {
 // Apple's platforms have libraries of their own for this.
 let onLinux = TargetDependencyCondition.when(platforms: [.linux])
 
-// Where there is SwiftUI, ChappieSDK brings the sign-in button. A program on Linux that wants its model asks for the module.
 let applePlatforms: [Platform] = [.macOS, .macCatalyst, .iOS]
+
+// The adapters and libraries of a platform: no other one builds them.
+func only(_ platforms: [Platform], _ names: [String]) -> [Target.Dependency] {
+    names.map { .byName(name: $0, condition: .when(platforms: platforms)) }
+}
 
 // For App Store Connect. On Linux a resource would bring an accessor that imports all of Foundation.
 #if os(macOS)
@@ -149,11 +153,14 @@ let package = Package(
         .target(
             name: "ChappieSDK",
             dependencies: [
-                "ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", "ChappieFiles", "ChappieCurl",
-                "ChappieHTTP",
-                "ChappieWebSocket", "ChappieKeychainLinux", "ChappieCrypto", "ChappieDesktopLinux", logging,
-                .byName(name: "ChappieSignInUI", condition: .when(platforms: applePlatforms)),
-            ],
+                "ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", "ChappieFiles", "ChappieCrypto",
+                logging,
+            ]
+                + only(
+                    [.linux],
+                    ["ChappieCurl", "ChappieHTTP", "ChappieWebSocket", "ChappieKeychainLinux", "ChappieDesktopLinux"])
+                // A program on Linux that wants the button's model asks for the module.
+                + only(applePlatforms, ["ChappieURLSession", "ChappieKeychainApple", "ChappieSignInUI"]),
             path: "Packages/facade/ChappieSDK/Sources/ChappieSDK", exclude: privacyExcluded, resources: privacyResources
         ),
         module(

@@ -30,15 +30,20 @@ def blocks(document=ROOT / "README.md"):
             info = None
 
 
+def shown():
+    """The blocks of README.md, then those of the page on GTK."""
+    return [*blocks(), *blocks(ROOT / "docs/GTK.md")]
+
+
 def programs(*imports):
     """The Swift programs that are printed, and have these imports, or none but the SDK's."""
-    found = ["\n".join(lines) + "\n" for info, _, lines in blocks() if info.split()[:1] == ["swift"]]
+    found = ["\n".join(lines) + "\n" for info, _, lines in shown() if info.split()[:1] == ["swift"]]
     return [text for text in found if {"SwiftUI", "CGtk4"} & set(re.findall(r"^import (\w+)", text, re.MULTILINE)) == set(imports)]
 
 
 def manifests():
     """The manifests that are printed: the one for the programs above, and the one for GTK."""
-    return ["\n".join(lines) + "\n" for info, _, lines in blocks() if info.split() == ["text", "Package.swift"]]
+    return ["\n".join(lines) + "\n" for info, _, lines in shown() if info.split() == ["text", "Package.swift"]]
 
 
 def at_a_simulator(program):

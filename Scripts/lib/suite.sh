@@ -95,6 +95,12 @@ acceptance() {
     count_results "Acceptance" 0 "$begin" "$work/acceptance.xml"
 }
 
+# What Apple's systems alone can prove. No Mac has run this yet.
+run_on_a_mac() {
+    check "the documentation's app compiles" swift build --package-path "$root/Tests/Mac" --product DocumentsApp
+    check "the adapters keep their contracts" swift test --package-path "$root/Tests/Mac"
+}
+
 run_checks() {
     local line
     line=$(nice "$root/Scripts/check" | tail -n 1) || :

@@ -18,13 +18,17 @@ import tempfile
 
 PACKAGE = pathlib.Path(__file__).resolve().parents[2] / "Tests/SwiftUICheck"
 BUILD = PACKAGE / ".build/debug"
-OURS, FORMS, FILES, KEYCHAIN, CRYPTO = "ChappieSignInUI", "Forms", "ChappieFiles", "ChappieKeychainApple", "ChappieCrypto"
-SESSION = "ChappieURLSession"
+OURS, FORMS, DOCUMENTS = "ChappieSignInUI", "Forms", "DocumentsApp"
+FILES, KEYCHAIN, CRYPTO, SESSION = "ChappieFiles", "ChappieKeychainApple", "ChappieCrypto", "ChappieURLSession"
 STRICT = [word for name in ("ExistentialAny", "InternalImportsByDefault", "MemberImportVisibility", "NonisolatedNonsendingByDefault")
           for word in ("-enable-upcoming-feature", name)]
-OPTIONS = {FORMS: ["-swift-version", "6", "-warnings-as-errors"]}
+OPTIONS = {FORMS: ["-swift-version", "6", "-warnings-as-errors"],
+           DOCUMENTS: ["-swift-version", "6", "-warnings-as-errors", "-parse-as-library"]}
 OPTIONS |= {module: ["-swift-version", "6", "-D", "CHAPPIE_FULL_FOUNDATION", "-warnings-as-errors", *STRICT]
             for module in (OURS, FILES, KEYCHAIN, CRYPTO, SESSION)}
+MODES = {"in Swift 6's mode": ["-swift-version", "6"], "in Swift 5's mode": ["-swift-version", "5"],
+         "in Swift 5's mode on the main actor": ["-swift-version", "5", "-default-isolation", "MainActor"],
+         "on the main actor": ["-swift-version", "6", "-default-isolation", "MainActor"]}
 VIEW, SHEET, DESKTOP = "SwiftUI/ChappieSignIn.swift", "SwiftUI/SignInSheet.swift", "SwiftUI/AppleDesktop.swift"
 FOLDERS, SECURITY, CRYPTOKIT = "UserFolders.swift", "SecItemCalls+Security.swift", "CryptoLibrary+CryptoKit.swift"
 SETTINGS, POOL = "SessionSettings+Apple.swift", "SessionPool.swift"
@@ -109,6 +113,24 @@ MISTAKES = [
     (CRYPTO, CRYPTOKIT, "try? AES.GCM.open(", "try? AES.GCM.decrypt(", "has no member 'decrypt'"),
     (CRYPTO, CRYPTOKIT, "hash.update(data: message)", "start.update(data: message)", "immutable"),
     (CRYPTO, "Scrypt.swift", "HMAC<SHA256>.authenticationCode(", "HMAC<SHA3_512>.authenticationCode(", "cannot find type 'SHA3_512'"),
+    # In the app that is made of the documentation's code.
+    (DOCUMENTS, "DocumentsApp.swift", "@StateObject private var userSession = UserSession()", "@StateObject private var userSession = AppLog()",
+     "conform to 'ObservableObject'"),
+    (DOCUMENTS, "DocumentsApp.swift", "AccountView(authSession: authSession)", "AccountView(authSession: client)", "cannot convert value of type 'ChappieClient'"),
+    (DOCUMENTS, "SignInButton.swift", "            showsOnboardingSheet: false,", "            showsSheet: false,", "incorrect argument label|extra argument"),
+    (DOCUMENTS, "SignInButton.swift", "Task { try await signInByHand() }", "try await signInByHand()", "async|invalid conversion from throwing function"),
+    (DOCUMENTS, "SignInButton.swift", "        case .cancelled: \"Cancelled\"\n", "", "switch must be exhaustive", "switch authSession.deviceLinkState {"),
+    (DOCUMENTS, "Authentication.swift", "info.isFedRAMPAccount", "info.isFedRAMP", "has no member 'isFedRAMP'"),
+    (DOCUMENTS, "Authentication.swift", "try await authSession.refreshAuth()", "try authSession.refreshAuth()", "'async' but is not marked with 'await'"),
+    (DOCUMENTS, "Security.swift", "fileProtection: .completeUntilFirstUserAuthentication", "fileProtection: .untilFirstUserAuthentication",
+     "has no member 'untilFirstUserAuthentication'"),
+    (DOCUMENTS, "Security.swift", "client.runtime(store: store)", "client.runtime(threads: store)", "incorrect argument label"),
+    (DOCUMENTS, "Errors.swift", "answer = reply\n", "answer = reply.text\n", "has no member 'text'"),
+    (DOCUMENTS, "Errors.swift", "limit.plan?.displayName ?? ", "limit.plan.displayName ?? ", "must be unwrapped"),
+    (DOCUMENTS, "Errors.swift", "ChappieClientError.httpError(let status, let body)", "ChappieClientError.httpError(let status)", "matching them as a tuple is deprecated"),
+    (DOCUMENTS, "Errors.swift", "rateLimitBackoff: .disabled", "rateLimitBackoff: .off", "has no member 'off'"),
+    (DOCUMENTS, "MultiAccount.swift", "authSession?.signOut()", "authSession.signOut()", "must be unwrapped"),
+    (DOCUMENTS, "MultiAccount.swift", "ChappieConfiguration(keychainAccount: user.id)", "ChappieConfiguration(keychainUser: user.id)", "extra argument 'keychainUser'"),
 ]
 
 
@@ -121,7 +143,7 @@ def sources(module):
 
 def compile(module, texts, options=(), modules=BUILD / "Modules"):
     """What the compiler says of these sources: (path, line, error)."""
-    maps = [word for path in BUILD.glob("*.build/module.modulemap") for word in ("-Xcc", f"-fmodule-map-file={path}")]
+    maps = [word for path in [*BUILD.glob("*.build/module.modulemap"), PACKAGE / "Sources/CSQLite/include/module.modulemap"] for word in ("-Xcc", f"-fmodule-map-file={path}")]
     with tempfile.TemporaryDirectory() as folder:
         for path, text in texts.items():
             (pathlib.Path(folder) / path).parent.mkdir(exist_ok=True)
@@ -182,14 +204,18 @@ def missed(mistakes):
     return problems
 
 
-def check():
+def build():
     # A module at once takes a fifth less than its files in parts.
     command = ["swift", "build", "--package-path", PACKAGE, "--disable-index-store", "-debug-info-format", "none",
                "-Xswiftc", "-wmo", "-Xswiftc", "-num-threads", "-Xswiftc", "1"]
     built = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if built.returncode:
         sys.exit(built.stdout[-5000:] + built.stderr)
-    forms, ours = sources(FORMS), sources(OURS)
+
+
+def check():
+    build()
+    forms, ours, documents = sources(FORMS), sources(OURS), sources(DOCUMENTS)
     # Marked `Swift`, since `swift` marks the blocks that Linux compiles.
     forms["Readme.swift"] = re.search(r"^```Swift\n(.*?)^```", (PACKAGE.parents[1] / "README.md").read_text(), flags=re.M | re.S)[1]
     with tempfile.TemporaryDirectory() as mac, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -198,10 +224,8 @@ def check():
             if path.stem != "UIKit":
                 os.symlink(path, f"{mac}/{path.name}")
         whole = {
-            "the call forms": [FORMS, forms],
-            "the call forms in Swift 5's mode": [FORMS, forms, ["-swift-version", "5"]],
-            "the call forms in Swift 5's mode on the main actor": [FORMS, forms, ["-swift-version", "5", "-default-isolation", "MainActor"]],
-            "the call forms on the main actor": [FORMS, forms, ["-swift-version", "6", "-default-isolation", "MainActor"]],
+            **{f"the call forms {mode}": [FORMS, forms, options] for mode, options in MODES.items()},
+            **{f"the documentation's app {mode}": [DOCUMENTS, documents, [*options, "-parse-as-library"]] for mode, options in MODES.items()},
             "the face": [OURS, ours],
             "the face over AppKit": [OURS, ours, OPTIONS[OURS], mac],
         }

@@ -39,7 +39,7 @@ def gtk_program(built, full):
 
 @pytest.fixture(scope="session")
 def readme_window(built, full, gtk_program, tmp_path_factory):
-    """README.md's program for GTK; its manifest leads to a clone, which is this tree."""
+    """The program of docs/GTK.md; its manifest leads to a clone, which is this tree."""
     package = tmp_path_factory.mktemp("readme-gtk")
     manifest = manifests()[1]
     assert 'path: "chappie"' in manifest and 'path: "chappie/' in manifest

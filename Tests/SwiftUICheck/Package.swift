@@ -70,18 +70,28 @@ let package = Package(
                 "ChappieCore", "ChappieAuth", "Combine", "SwiftUI", "UIKit", "UserNotifications", "Accessibility",
             ],
             swiftSettings: settings),
-        // The front door's own sources over a composition that has nothing in it.
         .target(
             name: "ChappieSDK",
             dependencies: [
-                "ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", "ChappieFiles", "ChappieSignInUI",
-                httpTypes,
-                logging,
+                "ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", "ChappieFiles", "ChappieCrypto",
+                "ChappieURLSession", "ChappieKeychainApple", "ChappieSignInUI", "Security", httpTypes, logging,
             ],
+            exclude: ["PrivacyInfo.xcprivacy"], swiftSettings: settings),
+        .target(
+            name: "ChappieSDKRuntime",
+            dependencies: ["ChappieAuth", "ChappieRuntime", "ChappieThreadsSQLite", "ChappieSDK"],
             swiftSettings: settings),
         // An app's own code.
         .target(
             name: "Forms", dependencies: ["ChappieSDK", "SwiftUI", "Combine", "AppKit"],
+            swiftSettings: [.treatAllWarnings(as: .error)]),
+        // A whole app of the documentation's code; and what it does, as a program that Tests/Acceptance runs.
+        .target(
+            name: "DocumentsApp", dependencies: ["ChappieSDK", "ChappieSDKRuntime", "SwiftUI", "Combine"],
+            swiftSettings: [.treatAllWarnings(as: .error)]),
+        .executableTarget(
+            name: "documents-run",
+            dependencies: ["ChappieSDK", "ChappieSDKRuntime", "ChappieAuth", "ChappieSignInUI"],
             swiftSettings: [.treatAllWarnings(as: .error)]),
     ],
     swiftLanguageModes: [.v6]

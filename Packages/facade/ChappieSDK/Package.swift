@@ -4,6 +4,9 @@ import PackageDescription
 
 // As in the root manifest.
 let applePlatforms: [Platform] = [.macOS, .macCatalyst, .iOS]
+func only(_ platforms: [Platform], _ names: [String]) -> [Target.Dependency] {
+    names.map { .byName(name: $0, condition: .when(platforms: platforms)) }
+}
 #if os(macOS)
     let privacyResources: [Resource]? = [.copy("PrivacyInfo.xcprivacy")]
     let privacyExcluded: [String] = []
@@ -29,6 +32,8 @@ let package = Package(
         .package(path: "../../adapters/ChappieHTTP"),
         .package(path: "../../adapters/ChappieWebSocket"),
         .package(path: "../../adapters/ChappieKeychainLinux"),
+        .package(path: "../../adapters/ChappieURLSession"),
+        .package(path: "../../adapters/ChappieKeychainApple"),
         .package(path: "../../adapters/ChappieCrypto"),
         .package(path: "../../adapters/ChappieDesktopLinux"),
         .package(path: "../../application/ChappieRuntime"),
@@ -45,15 +50,13 @@ let package = Package(
                 "ChappieAuth",
                 "ChappieClient",
                 "ChappieFiles",
-                "ChappieCurl",
-                "ChappieHTTP",
-                "ChappieWebSocket",
-                "ChappieKeychainLinux",
                 "ChappieCrypto",
-                "ChappieDesktopLinux",
                 .product(name: "Logging", package: "swift-log"),
-                .byName(name: "ChappieSignInUI", condition: .when(platforms: applePlatforms)),
-            ],
+            ]
+                + only(
+                    [.linux],
+                    ["ChappieCurl", "ChappieHTTP", "ChappieWebSocket", "ChappieKeychainLinux", "ChappieDesktopLinux"])
+                + only(applePlatforms, ["ChappieURLSession", "ChappieKeychainApple", "ChappieSignInUI"]),
             exclude: privacyExcluded, resources: privacyResources),
         .target(
             name: "ChappieSDKRuntime",

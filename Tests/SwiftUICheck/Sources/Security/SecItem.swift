@@ -1,5 +1,5 @@
-// Declarations only. Each signature is that of the page which its comment names, under
-// developer.apple.com/documentation/security unless it says otherwise.
+// Each signature is that of the page which its comment names, under developer.apple.com/documentation/security unless it
+// says otherwise. The four calls work on a list in memory, which is all of a keychain that documents-run needs.
 // swift-format-ignore-file: AlwaysUseLowerCamelCase
 public import Foundation
 
@@ -13,36 +13,83 @@ public typealias OSStatus = Int32
 
 // secitemadd(_:_:), secitemupdate(_:_:), secitemcopymatching(_:_:), secitemdelete(_:)
 public func SecItemAdd(_ attributes: CFDictionary, _ result: UnsafeMutablePointer<CFTypeRef?>?) -> OSStatus {
-    fatalError()
+    items.change { all in
+        guard !all.contains(where: { isFound($0, by: attributes) }) else { return duplicateItem }
+        all.append(attributes.mutableCopy() as! NSMutableDictionary)
+        return success
+    }
 }
-public func SecItemUpdate(_ query: CFDictionary, _ attributesToUpdate: CFDictionary) -> OSStatus { fatalError() }
+public func SecItemUpdate(_ query: CFDictionary, _ attributesToUpdate: CFDictionary) -> OSStatus {
+    items.change { all in
+        let found = all.filter { isFound($0, by: query) }
+        for item in found {
+            for (name, value) in attributesToUpdate { item.setObject(value, forKey: "\(name)" as NSString) }
+        }
+        return found.isEmpty ? itemNotFound : success
+    }
+}
 public func SecItemCopyMatching(_ query: CFDictionary, _ result: UnsafeMutablePointer<CFTypeRef?>?) -> OSStatus {
-    fatalError()
+    items.change { all in
+        guard let item = all.first(where: { isFound($0, by: query) }) else { return itemNotFound }
+        result?.pointee = (item[kSecValueData as String] as? Data).map { NSData(data: $0) }
+        return success
+    }
 }
-public func SecItemDelete(_ query: CFDictionary) -> OSStatus { fatalError() }
+public func SecItemDelete(_ query: CFDictionary) -> OSStatus {
+    items.change { all in
+        let count = all.count
+        all.removeAll { isFound($0, by: query) }
+        return all.count == count ? itemNotFound : success
+    }
+}
+
+// errsecsuccess, errsecduplicateitem, errsecitemnotfound
+private let success: OSStatus = 0
+private let duplicateItem: OSStatus = -25299
+private let itemNotFound: OSStatus = -25300
+
+private final class Items: @unchecked Sendable {
+    private let lock = NSLock()
+    private var all: [NSMutableDictionary] = []
+
+    func change(_ body: (inout [NSMutableDictionary]) -> OSStatus) -> OSStatus {
+        lock.lock()
+        defer { lock.unlock() }
+        return body(&all)
+    }
+}
+
+private let items = Items()
+
+private func isFound(_ item: NSDictionary, by query: NSDictionary) -> Bool {
+    [kSecAttrService, kSecAttrAccount, kSecAttrAccessGroup].allSatisfy { name in
+        guard let wanted = query[name as String] as? String else { return true }
+        return item[name as String] as? String == wanted
+    }
+}
 
 // ksecclass, ksecclassgenericpassword
-public let kSecClass: CFString = ""
-public let kSecClassGenericPassword: CFString = ""
+public let kSecClass: CFString = "kSecClass"
+public let kSecClassGenericPassword: CFString = "kSecClassGenericPassword"
 
 // ksecattrservice, ksecattraccount, ksecattraccessgroup, ksecattrlabel, ksecattrsynchronizable, ksecattraccessible
-public let kSecAttrService: CFString = ""
-public let kSecAttrAccount: CFString = ""
-public let kSecAttrAccessGroup: CFString = ""
-public let kSecAttrLabel: CFString = ""
-public let kSecAttrSynchronizable: CFString = ""
-public let kSecAttrAccessible: CFString = ""
+public let kSecAttrService: CFString = "kSecAttrService"
+public let kSecAttrAccount: CFString = "kSecAttrAccount"
+public let kSecAttrAccessGroup: CFString = "kSecAttrAccessGroup"
+public let kSecAttrLabel: CFString = "kSecAttrLabel"
+public let kSecAttrSynchronizable: CFString = "kSecAttrSynchronizable"
+public let kSecAttrAccessible: CFString = "kSecAttrAccessible"
 
 // ksecattraccessiblewhenunlockedthisdeviceonly, ksecattraccessibleafterfirstunlockthisdeviceonly
-public let kSecAttrAccessibleWhenUnlockedThisDeviceOnly: CFString = ""
-public let kSecAttrAccessibleAfterFirstUnlockThisDeviceOnly: CFString = ""
+public let kSecAttrAccessibleWhenUnlockedThisDeviceOnly: CFString = "kSecAttrAccessibleWhenUnlockedThisDeviceOnly"
+public let kSecAttrAccessibleAfterFirstUnlockThisDeviceOnly: CFString = "kSecAttrAccessibleAfterFirstUnlock"
 
 // ksecvaluedata, ksecreturndata, ksecmatchlimit, ksecmatchlimitone, ksecusedataprotectionkeychain
-public let kSecValueData: CFString = ""
-public let kSecReturnData: CFString = ""
-public let kSecMatchLimit: CFString = ""
-public let kSecMatchLimitOne: CFString = ""
-public let kSecUseDataProtectionKeychain: CFString = ""
+public let kSecValueData: CFString = "kSecValueData"
+public let kSecReturnData: CFString = "kSecReturnData"
+public let kSecMatchLimit: CFString = "kSecMatchLimit"
+public let kSecMatchLimitOne: CFString = "kSecMatchLimitOne"
+public let kSecUseDataProtectionKeychain: CFString = "kSecUseDataProtectionKeychain"
 
 // …/foundation/filemanager/containerurl(forsecurityapplicationgroupidentifier:); Foundation lacks it on Linux.
 extension FileManager {

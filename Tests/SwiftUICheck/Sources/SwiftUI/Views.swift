@@ -9,7 +9,10 @@ public import Foundation
     @ViewBuilder @MainActor @preconcurrency var body: Self.Body { get }
 }
 
-extension Never: View {}
+// swift/never
+extension Never: View {
+    public var body: Never { fatalError() }
+}
 
 extension View where Body == Never {
     public var body: Never { fatalError() }
@@ -163,4 +166,38 @@ extension ForEach: View where Content: View {
     public nonisolated init(
         _ data: Data, id: KeyPath<Data.Element, ID>, @ViewBuilder content: @escaping (Data.Element) -> Content
     ) {}
+}
+
+// app: body, init(), main()
+@MainActor @preconcurrency public protocol App {
+    associatedtype Body: Scene
+    @SceneBuilder @MainActor @preconcurrency var body: Self.Body { get }
+    @MainActor @preconcurrency init()
+}
+
+extension App {
+    @MainActor @preconcurrency public static func main() { fatalError() }
+}
+
+// scene
+@MainActor @preconcurrency public protocol Scene {
+    associatedtype Body: Scene
+    @SceneBuilder @MainActor @preconcurrency var body: Self.Body { get }
+}
+
+extension Never: Scene {}
+
+extension Scene where Body == Never {
+    public var body: Never { fatalError() }
+}
+
+// scenebuilder
+@resultBuilder public struct SceneBuilder {
+    public static func buildBlock<Content: Scene>(_ content: Content) -> Content { content }
+}
+
+// windowgroup: init(content:)
+public nonisolated struct WindowGroup<Content: View>: Scene {
+    public init(@ViewBuilder content: () -> Content) {}
+    public typealias Body = Never
 }

@@ -1,0 +1,76 @@
+"""The composition of Apple's platforms, run here: URLSession over FoundationNetworking, the keychain's calls over a list in memory. It does with a simulator what the documentation's app does."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from conftest import ROOT
+from counterparts import PATIENCE
+
+sys.path.insert(0, str(ROOT / "Scripts/lib"))
+import swiftui
+
+REFRESH, CALL = "POST /oauth/token", 'call weather {"name": "Oslo"}'
+
+pytestmark = pytest.mark.xdist_group("apple")
+
+
+@pytest.fixture(scope="session")
+def documents_run():
+    """The program of Tests/SwiftUICheck, which Scripts/check compiles as well."""
+    swiftui.build()
+    return swiftui.BUILD / "documents-run"
+
+
+@pytest.fixture
+def run(documents_run, tmp_path):
+    """`run(simulator, "sign-in", "ask:reply: here")`: what each step says."""
+    def run(simulator, *steps):
+        home = tmp_path / "home"
+        home.mkdir(exist_ok=True)
+        environment = {"PATH": "/usr/bin:/bin", "HOME": str(home), **simulator.settings}
+        done = subprocess.run([documents_run, tmp_path / "threads", *steps], env=environment, capture_output=True, text=True,
+                              timeout=120 * PATIENCE)
+        assert done.returncode == 0, done.stderr
+        said = [json.loads(line) for line in done.stdout.splitlines()]
+        assert [line["step"] for line in said] == [step.split(":")[0] for step in steps]
+        return said
+    return run
+
+
+def test_the_documents_app_signs_in_asks_calls_a_tool_keeps_a_thread_and_signs_out(run, simulate):
+    simulator = simulate(pollInterval=0)
+    before, signed_in, account, answer, streamed, called, kept, threads, out, refused = run(
+        simulator, "status", "sign-in", "status", "ask:reply: here", "stream:reply: in pieces", f"ask:{CALL}", "keep:reply: kept",
+        "threads", "sign-out", "ask:reply: gone")
+    assert before["state"] == "signedOut" and "signedIn" in signed_in["state"] and account["plan"]
+    assert "Preparing sign in|Open ChatGPT sign in" in signed_in["titles"]
+    assert "opened http" in signed_in["desk"] and "copied " in signed_in["desk"] and "ChatGPT Linked!" in signed_in["desk"]
+    assert [line["answer"] for line in (answer, streamed, kept)] == ["here", "in pieces", "kept"]
+    assert "Sunny in Oslo" in called["answer"]
+    assert threads["threads"] == "reply: kept"
+    assert out["state"] == "signedOut" and refused["error"] == "missingCredential"
+    # Without a WebSocket of its own, all of it came as server-sent events.
+    assert not any("GET /backend-api/codex/responses" in line for line in simulator.log)
+
+
+def test_eight_clients_renew_an_expired_token_once(run, simulate):
+    simulator = simulate(pollInterval=0, revokesFamilyOnReuse=True, firstAccessTokenLifetime=1)
+    # Until the token has ended: the subject of the test, not a signal.
+    _, _, race = run(simulator, "sign-in", "wait:1.1", "race:8")
+    assert race["answers"].split() == ["here"] * 8
+    assert sum(REFRESH in line for line in simulator.log) == 2  # The exchange of the code, and one renewal.
+
+
+def test_a_refused_token_is_renewed_and_the_question_asked_again(run, simulate):
+    simulator = simulate("unauthorized-once")
+    _, answer = run(simulator, "sign-in", "ask:reply: again")
+    assert answer.get("answer") == "again", answer
+
+
+def test_an_answer_that_is_cut_is_asked_for_again(run, simulate):
+    simulator = simulate("cut")
+    _, answer = run(simulator, "sign-in", "ask:reply: whole")
+    assert answer.get("answer") == "whole", answer

@@ -1,1 +1,0 @@
-../../../../Packages/facade/ChappieSDK/Sources/ChappieSDK/Exports.swift

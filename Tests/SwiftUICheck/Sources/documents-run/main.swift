@@ -1,0 +1,121 @@
+// Does with a simulator what the documentation's app does, over the composition of Apple's platforms: URLSession, and the
+// keychain's four calls over a list in memory. Combine's stand-in is compiled and not watched: OpenCombine tells nobody about
+// a class without @Published properties. Each argument is a step, and prints a line of JSON. CHAPPIE_ISSUER and
+// CHAPPIE_BACKEND name the simulator, and the first argument a folder for threads.
+import ChappieAuth
+import ChappieSDK
+import ChappieSDKRuntime
+import ChappieSignInUI
+import Foundation
+
+/// What the button does on Apple's desktop, written down.
+@MainActor final class Desk: Browser, Clipboard, Notifier {
+    private(set) var events: [String] = []
+
+    nonisolated func open(_ url: URL) async throws(DesktopError) { await note("opened \(url)") }
+    nonisolated func copy(_ text: String) async throws(DesktopError) -> ClipboardOutcome {
+        await note("copied \(text)")
+        return .copied
+    }
+    nonisolated func notify(title: String, body: String) async throws(DesktopError) { await note("\(title) \(body)") }
+
+    private func note(_ event: String) { events.append(event) }
+}
+
+@MainActor final class DocumentsRun {
+    private struct City: Decodable, ChappieJSONSchemaProviding {
+        var name: String
+    }
+
+    private static let weather = ChappieHostTool(
+        name: "weather", description: "The weather in a city.", input: City.self
+    ) { city in ChappieToolResult(output: "Sunny in \(city.name)") }
+
+    private let configuration: ChappieConfiguration
+    private let session: ChappieAuthSession
+    private let client: ChappieClient
+    private let runtime: ChappieRuntime
+    private let desk = Desk()
+
+    init(endpoints: ChappieEndpoints, threads: String) {
+        configuration = ChappieConfiguration(keychainService: "com.example.documents", endpoints: endpoints)
+        session = Chappie.authSession(configuration: configuration)
+        client = Chappie.client(configuration: configuration, tools: [Self.weather])
+        runtime = Chappie.client(configuration: configuration).runtime(
+            // CryptoKit is declared here, not there: Tests/AppleCrypto runs what seals threads.
+            store: ChappieFileThreadStore(directory: threads, storagePolicy: .init(fileProtection: .none)))
+    }
+
+    func perform(_ step: String, _ argument: String) async throws -> [String: String] {
+        switch step {
+        case "status": break
+        case "wait": try await Task.sleep(for: .seconds(Double(argument) ?? 0))
+        case "sign-in": return try await signIn()
+        case "ask": return ["answer": try await client.send(argument)]
+        case "stream":
+            var answer = ""
+            for try await event in client.startStream(.user(argument)).events {
+                if case .textDelta(let text) = event { answer += text }
+            }
+            return ["answer": answer]
+        case "race":
+            let configuration = configuration
+            let answers = try await withThrowingTaskGroup(of: String.self) { group in
+                for _ in 0..<(Int(argument) ?? 1) {
+                    group.addTask { try await Chappie.client(configuration: configuration).send("reply: here") }
+                }
+                var answers: [String] = []
+                for try await answer in group { answers.append(answer) }
+                return answers
+            }
+            return ["answers": answers.joined(separator: " ")]
+        case "keep": return ["answer": try await runtime.send(argument)]
+        case "threads": return ["threads": try await runtime.listThreads().map(\.name).joined(separator: "\n")]
+        case "sign-out":
+            session.signOut()
+            await session.finishPendingWork()
+        default: throw UnknownStep(step: step)
+        }
+        return ["state": "\(session.state)", "plan": session.accountInfo?.plan?.displayName ?? ""]
+    }
+
+    /// By the model behind the button.
+    private func signIn() async throws -> [String: String] {
+        let model = ChappieSignInModel(
+            session: session, showsOnboardingSheet: false, browser: desk, clipboard: desk, notifier: desk)
+        var titles: [String] = []
+        model.signIn()
+        for await state in model.stateUpdates {
+            if titles.last != state.title { titles.append(state.title) }
+            if state.ending != nil || session.accountInfo != nil { break }
+        }
+        await model.finishPendingWork()
+        return [
+            "state": "\(session.state)", "titles": titles.joined(separator: "|"),
+            "desk": desk.events.joined(separator: "|"),
+        ]
+    }
+}
+
+struct UnknownStep: Error {
+    let step: String
+}
+
+guard CommandLine.arguments.count > 1,
+    let issuer = ProcessInfo.processInfo.environment["CHAPPIE_ISSUER"].flatMap(URL.init(string:)),
+    let backend = ProcessInfo.processInfo.environment["CHAPPIE_BACKEND"].flatMap(URL.init(string:))
+else { fatalError("documents-run FOLDER STEP[:ARGUMENT]…, with CHAPPIE_ISSUER and CHAPPIE_BACKEND") }
+let run = DocumentsRun(
+    endpoints: ChappieEndpoints(issuer: issuer, backend: backend), threads: CommandLine.arguments[1])
+for word in CommandLine.arguments.dropFirst(2) {
+    let parts = word.split(separator: ":", maxSplits: 1).map(String.init)
+    var said: [String: String]
+    do {
+        said = try await run.perform(parts[0], parts.count > 1 ? parts[1] : "")
+    } catch {
+        said = ["error": "\(error)", "sentence": error.localizedDescription]
+    }
+    said["step"] = parts[0]
+    let line = try JSONSerialization.data(withJSONObject: said, options: [.sortedKeys])
+    FileHandle.standardOutput.write(line + Data("\n".utf8))
+}
