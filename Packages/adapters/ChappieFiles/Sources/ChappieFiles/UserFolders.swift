@@ -7,9 +7,9 @@ import ChappieCore
 
 /// The folders in which programs of this user keep files.
 @_spi(ChappieInternals) public struct UserFolders: Sendable, Hashable {
-    /// What lasts: locks, notes of sign-outs, threads. `nil` without a home directory.
+    /// The folder of locks, notes of sign-outs and threads, which last. `nil` without a home directory.
     public let state: String?
-    /// What can be fetched again; the system may empty it. `nil` without a home directory.
+    /// The folder of files that can be fetched again; the system may empty it. `nil` without a home directory.
     public let cache: String?
 
     /// The locks of credentials, and the notes beside them.
@@ -91,7 +91,7 @@ import ChappieCore
     case none
 }
 
-/// What an Apple system does with the files of a folder.
+/// Tells an Apple system how to protect and back up the files of a folder.
 @_spi(ChappieInternals) public enum FolderCare {
     /// Protects the files that are made in the folder from now on, and leaves the folder out of the system's backups or
     /// takes that back. A disk without such attributes causes no error. Does nothing on Linux.

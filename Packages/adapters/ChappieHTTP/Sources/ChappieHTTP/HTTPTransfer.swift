@@ -8,7 +8,7 @@ import Synchronization
 /// curl's callbacks never resume the reader. The visit at the end of the loop's round does, so that a hundred small
 /// pieces wake a task once.
 final class HTTPTransfer: NetworkTransfer {
-    /// What only the loop's thread looks at.
+    /// Only the loop's thread reads and changes this state.
     private struct Traffic {
         var head: CurlResponseHead
         var burst = ReadBurst()

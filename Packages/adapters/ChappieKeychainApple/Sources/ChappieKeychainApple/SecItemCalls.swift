@@ -68,7 +68,7 @@ public struct KeychainQuery: Sendable, Hashable {
     }
 }
 
-/// What a call stores with an item.
+/// The attributes that a call stores with an item.
 public struct KeychainAttributes: Sendable, Equatable {
     /// `kSecAttrLabel`: the item's name in Keychain Access.
     public let label: String

@@ -6,7 +6,7 @@ import Testing
 
 @testable import ChappieKeychainApple
 
-/// What a keychain answers when something is wrong.
+/// The answers of a keychain that fails.
 struct KeychainFaultTests {
     private let keychain = InMemoryKeychain()
     private let slot = CredentialSlot()

@@ -6,7 +6,7 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// What a policy says of proxies and trust. SessionSettings+Apple.swift sets it in a session.
+/// The proxies and the trust of a policy. SessionSettings+Apple.swift sets them in a session.
 struct SessionSettings: Sendable {
     let policy: ChappieNetworkPolicy
     /// The proxy variables of this process, if the policy asks for them.

@@ -33,7 +33,8 @@ public protocol ByteStream: Sendable {
     func close()
 }
 
-/// ``WebSocketTransport`` with our own RFC 6455 codec over any ``ByteStreamTransport``, for platforms without libcurl.
+/// ``WebSocketTransport`` with our own RFC 6455 codec over any ``ByteStreamTransport``. It is meant for platforms without
+/// libcurl, which this module still needs.
 ///
 /// It keeps the limits and deadlines of ``CurlWebSocketTransport``.
 public final class StreamWebSocketTransport: WebSocketTransport {
