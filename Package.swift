@@ -114,7 +114,9 @@ let package = Package(
         module("adapters/ChappieCurl", ["ChappieCore", "CCurl", heap]),
         module("adapters/ChappieHTTP", ["ChappieCore", "ChappieCurl", "CZstd", httpTypes]),
         module("adapters/ChappieURLSession", ["ChappieCore", "ChappieFiles", httpTypes]),
-        module("adapters/ChappieWebSocket", ["ChappieCore", "ChappieCurl", "CZlib", httpTypes]),
+        module(
+            "adapters/ChappieWebSocket",
+            ["ChappieCore", .byName(name: "ChappieCurl", condition: onLinux), "CZlib", httpTypes]),
         module("adapters/ChappieKeychainLinux/CSecret", []),
         module("adapters/ChappieKeychainLinux", ["ChappieCore", "ChappieAuth", "CSecret"]),
         module("adapters/ChappieKeychainApple", ["ChappieCore", "ChappieAuth"]),

@@ -19,13 +19,13 @@ import tempfile
 PACKAGE = pathlib.Path(__file__).resolve().parents[2] / "Tests/SwiftUICheck"
 BUILD = PACKAGE / ".build/debug"
 OURS, FORMS, DOCUMENTS = "ChappieSignInUI", "Forms", "DocumentsApp"
-FILES, KEYCHAIN, CRYPTO, SESSION = "ChappieFiles", "ChappieKeychainApple", "ChappieCrypto", "ChappieURLSession"
+FILES, KEYCHAIN, CRYPTO, SESSION, SOCKET = "ChappieFiles", "ChappieKeychainApple", "ChappieCrypto", "ChappieURLSession", "ChappieWebSocket"
 STRICT = [word for name in ("ExistentialAny", "InternalImportsByDefault", "MemberImportVisibility", "NonisolatedNonsendingByDefault")
           for word in ("-enable-upcoming-feature", name)]
 OPTIONS = {FORMS: ["-swift-version", "6", "-warnings-as-errors"],
            DOCUMENTS: ["-swift-version", "6", "-warnings-as-errors", "-parse-as-library"]}
 OPTIONS |= {module: ["-swift-version", "6", "-D", "CHAPPIE_FULL_FOUNDATION", "-warnings-as-errors", *STRICT]
-            for module in (OURS, FILES, KEYCHAIN, CRYPTO, SESSION)}
+            for module in (OURS, FILES, KEYCHAIN, CRYPTO, SESSION, SOCKET)}
 MODES = {"in Swift 6's mode": ["-swift-version", "6"], "in Swift 5's mode": ["-swift-version", "5"],
          "in Swift 5's mode on the main actor": ["-swift-version", "5", "-default-isolation", "MainActor"],
          "on the main actor": ["-swift-version", "6", "-default-isolation", "MainActor"]}
@@ -88,6 +88,9 @@ MISTAKES = [
     (SESSION, SETTINGS, "func hold() { suspend() }", "func pause() { suspend() }", "does not conform to protocol 'SessionTask'",
      "extension URLSessionTask: SessionTask {"),
     (SESSION, POOL, "settings.answer(to: challenge)", "settings.answer(challenge)", "missing argument label"),
+    # In the WebSocket without libcurl.
+    (SOCKET, "StreamWebSocketTransport.swift", "streams.connect(host: host,", "streams.open(host: host,", "has no member 'open'"),
+    (SOCKET, "WebSocketSession.swift", "restUntil = now + Burst.rest", "restUntil = now + CurlBurst.rest", "cannot find 'CurlBurst'"),
     # In what an app writes.
     # A trailing closure that makes no view is taken for `onDeviceCode`: a warning, and an error where warnings are errors.
     (FORMS, "Forms.swift", "{ ChappieSignInLabel($0).bold() }", "{ title in title }", "is unused"),
@@ -143,7 +146,7 @@ def sources(module):
 
 def compile(module, texts, options=(), modules=BUILD / "Modules"):
     """What the compiler says of these sources: (path, line, error)."""
-    maps = [word for path in [*BUILD.glob("*.build/module.modulemap"), PACKAGE / "Sources/CSQLite/include/module.modulemap"] for word in ("-Xcc", f"-fmodule-map-file={path}")]
+    maps = [word for path in [*BUILD.glob("*.build/module.modulemap"), *PACKAGE.glob("Sources/C*/include/module.modulemap")] for word in ("-Xcc", f"-fmodule-map-file={path}")]
     with tempfile.TemporaryDirectory() as folder:
         for path, text in texts.items():
             (pathlib.Path(folder) / path).parent.mkdir(exist_ok=True)

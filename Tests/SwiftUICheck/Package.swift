@@ -45,6 +45,8 @@ let package = Package(
         .target(
             name: "ChappieURLSession",
             dependencies: ["ChappieCore", "ChappieFiles", "Security", "Network", httpTypes], swiftSettings: settings),
+        .target(name: "CZlib"),
+        .target(name: "ChappieWebSocket", dependencies: ["ChappieCore", "CZlib", httpTypes], swiftSettings: settings),
         .target(
             name: "ChappieClient",
             dependencies: ["ChappieCore", "ChappieJSONSchema", "ChappieAuth", "Combine", httpTypes, logging],

@@ -1,5 +1,5 @@
 // swift-tools-version: 6.2
-// Adapter: WebSocketTransport, our own RFC 6455 codec over libcurl's connections.
+// Adapter: WebSocketTransport, our own RFC 6455 codec over libcurl's connections or any byte stream.
 import PackageDescription
 
 let package = Package(
@@ -17,7 +17,7 @@ let package = Package(
             name: "ChappieWebSocket",
             dependencies: [
                 "ChappieCore",
-                "ChappieCurl",
+                .byName(name: "ChappieCurl", condition: .when(platforms: [.linux])),
                 "CZlib",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ])

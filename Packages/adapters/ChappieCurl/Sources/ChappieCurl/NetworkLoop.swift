@@ -38,28 +38,6 @@ import Synchronization
     public let buffer: UnsafeMutableRawBufferPointer
 }
 
-/// Small pieces that follow each other closely. Servers send each event in a packet of its own, and the cost depends on
-/// the number of reads and of tasks that wake up. In a burst the socket is left alone for a short time, so that one
-/// read takes many pieces. The times are in nanoseconds.
-@_spi(ChappieInternals) public enum Burst {
-    /// The time for which the socket is left alone.
-    public static let rest = 2_000_000
-    /// Pieces that come no further apart than this are a burst. The gap is twice the rest, since timers are late.
-    public static let gap = 4_000_000
-    /// After a read of this size the peer is sending at full speed; the loop doesn't rest.
-    public static let bulkBytes = 64 << 10
-}
-
-/// The member's answer to a visit.
-@_spi(ChappieInternals) public enum LoopVerdict: Sendable {
-    /// It stays. A connection wants a visit when its socket is readable (`reads`) or writable (`writes`). Each member
-    /// wants a visit no later than `until` (`nil`: no deadline). A connection that wants neither doesn't learn of the
-    /// socket's end either. A transfer can't keep curl from reading, but it can let the loop rest: see ``Burst``.
-    case stay(reads: Bool = false, writes: Bool = false, until: Int?, rests: Bool = false)
-    /// It leaves: an unfinished transfer is cut off, a connection is closed.
-    case leave
-}
-
 /// One thread for any number of transfers and connections.
 ///
 /// The thread starts with the first member and ends when the loop is stopped or released. In between it sleeps until a

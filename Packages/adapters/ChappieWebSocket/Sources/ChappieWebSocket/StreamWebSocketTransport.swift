@@ -1,5 +1,4 @@
 @_spi(ChappieInternals) public import ChappieCore
-@_spi(ChappieInternals) import ChappieCurl
 public import FoundationEssentials
 public import HTTPTypes
 
@@ -33,10 +32,13 @@ public protocol ByteStream: Sendable {
     func close()
 }
 
-/// ``WebSocketTransport`` with our own RFC 6455 codec over any ``ByteStreamTransport``. It is meant for platforms without
-/// libcurl, which this module still needs.
+/// ``WebSocketTransport`` with our own RFC 6455 codec over any ``ByteStreamTransport``, for platforms without libcurl. An
+/// adapter over Network.framework is one conformance to it.
 ///
-/// It keeps the limits and deadlines of ``CurlWebSocketTransport``.
+/// - A message may have 64 MiB, a frame 16 MiB, and `send` refuses what is longer with code `.bodyTooLarge`. At most some
+///   4 MiB are read ahead of the receiver, except that a message that was begun is read to its end.
+/// - ``ChappieDeadlines/connect`` bounds the time until the stream is open, ``ChappieDeadlines/upgrade`` the time until
+///   the server answers. The peer is pinged after half of ``ChappieDeadlines/liveness`` without a byte from it.
 public final class StreamWebSocketTransport: WebSocketTransport {
     private let streams: any ByteStreamTransport
     private let deadlines: ChappieDeadlines
@@ -54,7 +56,9 @@ public final class StreamWebSocketTransport: WebSocketTransport {
         self.offersCompression = offersCompression
     }
 
-    /// - Throws: As ``CurlWebSocketTransport/open(_:headerFields:)``.
+    /// - Throws: ``ChappieTransportError``: stage `.configuration` before anything is sent, `.connect` or `.tls` if there is
+    ///   no connection, `.responseHead` if the answer is missing or doesn't answer a handshake; `CancellationError` as
+    ///   soon as the task is cancelled. No status code is an error.
     public func open(_ url: URL, headerFields: HTTPFields) async throws -> WebSocketOpening {
         let origin = try Origin(of: url, for: .webSocket)
         let session = try WebSocketSession(
@@ -121,7 +125,8 @@ private final class StreamWebSocketMover: WebSocketMover {
         sink.yield(.woken)
         for await event in events {
             let now = LoopClock.now
-            var moves: (bytes: [UInt8]?, receives: Bool) = (nil, false)
+            var piece: [UInt8]?
+            var receives = false
             let verdict = shared.visit(at: now) { session in
                 switch event {
                 case .woken: break
@@ -143,18 +148,18 @@ private final class StreamWebSocketMover: WebSocketMover {
                     connectError(.timedOut, "not connected within \(allowance.words)")
                 }
                 guard stream != nil else { return }
-                moves.receives = session.beginsReading(isReadable: true, at: now) && !isReceiving
+                receives = session.beginsReading(isReadable: true, at: now) && !isReceiving
                 if !isSending, let (bytes, range) = session.outbox.nextPiece {
-                    moves.bytes = Array(bytes[range])
+                    piece = Array(bytes[range])
                     session.outbox.blocked(at: now)
                 }
             }
             guard case .stay(_, _, let until, _) = verdict else { break }
-            if let stream, moves.receives {
+            if let stream, receives {
                 isReceiving = true
                 Task { [sink] in sink.yield(.received(try? await stream.receive(atMost: Self.pieceBytes))) }
             }
-            if let stream, let bytes = moves.bytes {
+            if let stream, let bytes = piece {
                 isSending = true
                 Task { [sink] in
                     do {

@@ -1,5 +1,4 @@
 @_spi(ChappieInternals) import ChappieCore
-@_spi(ChappieInternals) import ChappieCurl
 import FoundationEssentials
 import HTTPTypes
 
