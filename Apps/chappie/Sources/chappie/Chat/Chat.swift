@@ -3,6 +3,7 @@ import ChappieLineEditor
 import ChappieSDK
 
 struct Chat: ProgramCommand {
+    var accessTokenUse: AccessTokenUse { .signsIn }
     static let configuration = CommandConfiguration(
         commandName: "chat",
         abstract: "Have a conversation: a line is a message, end of file ends it.",

@@ -82,9 +82,11 @@ struct Accounts: ParsableCommand {
                 program.console.note(SignedOut.sentence(about: failure))
             } else if !outcome.isRevoked {
                 program.console.note(
-                    outcome.wasReadable
-                        ? "chappie: no sign-in of \(name) was stored \(program.place), so none was revoked"
-                        : "chappie: the stored sign-in could not be read, so it was not revoked at the service")
+                    outcome.wasAccessToken
+                        ? "chappie: \(SignedOut.accessTokenSentence)"
+                        : outcome.wasReadable
+                            ? "chappie: no sign-in of \(name) was stored \(program.place), so none was revoked"
+                            : "chappie: the stored sign-in could not be read, so it was not revoked at the service")
             }
         }
     }
@@ -101,6 +103,7 @@ struct Auth: ParsableCommand {
         """
 
     struct Export: ProgramCommand {
+        var accessTokenUse: AccessTokenUse { .refused }
         static let configuration = CommandConfiguration(
             commandName: "export", abstract: "Write the sign-in into a new file that only you can read.",
             discussion: """
@@ -150,6 +153,7 @@ struct Auth: ParsableCommand {
     }
 
     struct Import: ProgramCommand {
+        var accessTokenUse: AccessTokenUse { .refused }
         static let configuration = CommandConfiguration(
             commandName: "import", abstract: "Take over a sign-in from a file that `chappie auth export` wrote.",
             discussion: "With --json: {\"imported\":FILE,\"account\":{…}}.")

@@ -4,6 +4,7 @@ import ChappieSDK
 import FoundationEssentials
 
 struct Models: ProgramCommand {
+    var accessTokenUse: AccessTokenUse { .signsIn }
     static let configuration = CommandConfiguration(
         commandName: "models",
         abstract: "List the models your account may use, best first.",
@@ -62,6 +63,7 @@ struct Models: ProgramCommand {
 }
 
 struct Usage: ProgramCommand {
+    var accessTokenUse: AccessTokenUse { .signsIn }
     static let configuration = CommandConfiguration(
         commandName: "usage",
         abstract: "Show how much of your plan's limits is used.",

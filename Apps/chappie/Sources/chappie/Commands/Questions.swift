@@ -89,6 +89,7 @@ struct AnswerOptions: ParsableArguments {
 }
 
 struct Ask: ProgramCommand {
+    var accessTokenUse: AccessTokenUse { .signsIn }
     static let configuration = CommandConfiguration(
         commandName: "ask",
         abstract: "Ask a question and stream the answer.",

@@ -7,6 +7,7 @@ import ChappieSignInUI
 import FoundationEssentials
 
 struct Login: ProgramCommand {
+    var accessTokenUse: AccessTokenUse { .refused }
     static let configuration = CommandConfiguration(
         commandName: "login",
         abstract: "Sign in with your ChatGPT account.",
@@ -22,6 +23,13 @@ struct Login: ProgramCommand {
             some terminals make it two cells wide (ambiguous width), and a telephone can't read the code there. With \
             --json and --simulate there is no QR code.
 
+            --with-access-token is for servers and jobs without a browser: an access token that its owner made in a \
+            ChatGPT Business or Enterprise workspace (https://chatgpt.com/admin/access-tokens) is read from standard \
+            input, checked and stored. It is not renewed. Without storing anything, the variable \
+            CHAPPIE_ACCESS_TOKEN names one for ask, chat, models, usage, status and doctor.
+
+              printenv TOKEN | chappie login --with-access-token
+
             With --json: {"type":"device_code",…} and then {"type":"linked",…}, one object a line.
             """)
 
@@ -33,8 +41,12 @@ struct Login: ProgramCommand {
     @Option(help: ArgumentHelp("Whether to show a QR code.", valueName: "when"))
     var qr = QRChoice.auto
 
+    @Flag(name: .customLong("with-access-token"), help: "Read an access token from standard input.")
+    var withAccessToken = false
+
     @MainActor
     func run(in program: Program) async throws {
+        if withAccessToken { return try await signInWithAccessToken(program) }
         let usesDesktop = !options.json && !options.simulate
         let opensBrowser = usesDesktop && !noBrowser
         let model = ChappieSignInModel(
@@ -65,6 +77,39 @@ struct Login: ProgramCommand {
             "Signed in as \(info.name)\(info.planInParentheses).", "The credential is stored \(program.place).")
         // The notification, and a clipboard that may be late, have nothing more that the user needs to know.
         await model.finishPendingWork()
+    }
+
+    @MainActor
+    private func signInWithAccessToken(_ program: Program) async throws {
+        guard !options.simulate, program.settings.store != .memory else {
+            throw CommandLineError.usage(
+                "An access token in memory is lost when this command ends.",
+                suggestion: "Name it in \(Settings.accessTokenVariable) for the commands that are to use it.")
+        }
+        let session = try await program.session()
+        let info = try await session.signIn(accessToken: try await Self.accessToken())
+        await program.rememberAccount()
+        program.say(
+            ["type": "linked", "account": info.json], "Signed in as \(info.name)\(info.planInParentheses).",
+            "The access token is stored \(program.place). It is not renewed.")
+    }
+
+    /// The access token from standard input. On a terminal it is typed unseen.
+    private static func accessToken() async throws -> String {
+        var input = StandardInput()
+        let missing = CommandLineError.usage(
+            "There is no access token on standard input.",
+            suggestion: "Write it there: `printenv TOKEN | chappie login --with-access-token`.")
+        do {
+            if input.kind == .terminal, let token = try await TerminalPassphrase.secret(asking: "Access token: ") {
+                return token.withBytes { String(decoding: $0, as: UTF8.self) }
+            }
+        } catch is CredentialStoreError {
+            throw missing
+        }
+        let token = try await input.readToEnd().trimmed
+        guard !token.isEmpty else { throw missing }
+        return token
     }
 
     /// Shows a sign-in on the terminal: each line once, and a countdown if the terminal can replace a line.
@@ -126,6 +171,7 @@ struct Login: ProgramCommand {
 
 /// `chappie status`: shows who is signed in and the place of the credential. It reads nothing but the store.
 struct Status: ProgramCommand {
+    var accessTokenUse: AccessTokenUse { .signsIn }
     static let configuration = CommandConfiguration(
         commandName: "status",
         abstract: "Show who is signed in and where the credential is stored.",
@@ -134,8 +180,8 @@ struct Status: ProgramCommand {
 
             --verbose also shows how the last answer travelled.
 
-            With --json: {"signed_in":true, "account":{…}, "expires_at":…, "store":…, "slot":…, "issuer":…, \
-            "backend":…, "last_answer":{"transport":{"kind":"websocket", "reconnects":0, "fell_back":false}, "at":…, \
+            With --json: {"signed_in":true, "account":{…}, "grant":…, "expires_at":…, "store":…, "slot":…, \
+            "issuer":…, "backend":…, "last_answer":{"transport":{"kind":"websocket", "reconnects":0, "fell_back":false}, "at":…, \
             "backend":…}}.
             """)
 
@@ -146,13 +192,17 @@ struct Status: ProgramCommand {
         let profile = configuration.endpoints.profile
         var info: ChappieAccountInfo?
         var expiresAt: Date?
+        var grant: ChappieGrant?
         do {
             info = try await program.client().accountInfo()
-            if case .signedIn(let date) = try await program.session().state { expiresAt = date }
+            let session = try await program.session()
+            grant = await session.grant
+            if case .signedIn(let date) = await session.state { expiresAt = date }
         } catch ChappieClientError.missingCredential {}
         if options.json {
             console.json([
                 "signed_in": .bool(info != nil), "account": info?.json ?? .null,
+                "grant": .optional(grant?.rawValue),
                 "expires_at": .optional(expiresAt?.formatted(.iso8601)),
                 "store": .string(program.settings.store.rawValue),
                 "slot": [
@@ -165,7 +215,12 @@ struct Status: ProgramCommand {
         } else if let info {
             console.line("Signed in as \(info.email ?? "an account without an address")\(info.planInParentheses)")
             console.line("Account   \(info.accountID ?? "unknown")")
-            if let expiresAt { console.line("Token     good until \(expiresAt.localMinute), renewed automatically") }
+            let renewal = grant == .accessToken ? "not renewed" : "renewed automatically"
+            if let expiresAt {
+                console.line("Token     good until \(expiresAt.localMinute), \(renewal)")
+            } else if grant == .accessToken {
+                console.line("Token     an access token, \(renewal)")
+            }
             console.line("Stored    \(program.place)")
             if options.verbose { console.line("Transport \(Self.words(program.lastAnswer?.read()))") }
             console.line("Service   \(profile.backend.absoluteString)")
@@ -183,6 +238,7 @@ struct Status: ProgramCommand {
 }
 
 struct Logout: ProgramCommand {
+    var accessTokenUse: AccessTokenUse { .refused }
     static let configuration = CommandConfiguration(
         commandName: "logout",
         abstract: "Sign out: delete the credential and revoke it at the service.",
@@ -203,7 +259,9 @@ struct Logout: ProgramCommand {
                 "was_signed_in": outcome.wasReadable ? .bool(outcome.wasSignedIn) : .null,
             ],
             outcome.wasReadable
-                ? outcome.wasSignedIn ? "Signed out." : "You were not signed in."
+                ? outcome.wasAccessToken
+                    ? "Signed out: \(SignedOut.accessTokenSentence)."
+                    : outcome.wasSignedIn ? "Signed out." : "You were not signed in."
                 : "The stored credential was removed. It could not be read, so it was not revoked at the service.")
         guard let failure = outcome.revocationFailure, !options.json else { return }
         program.console.note(SignedOut.sentence(about: failure))
@@ -215,10 +273,12 @@ struct SignedOut {
     /// Whether the credential could be read before.
     let wasReadable: Bool
     let wasSignedIn: Bool
+    /// Whether it was a sign-in with an access token, which is not revoked: its owner may use it elsewhere.
+    let wasAccessToken: Bool
     /// The service's reason for not revoking the credential, or that of the way to it.
     private(set) var revocationFailure: (any Error)?
 
-    var isRevoked: Bool { wasReadable && wasSignedIn && revocationFailure == nil }
+    var isRevoked: Bool { wasReadable && wasSignedIn && !wasAccessToken && revocationFailure == nil }
 
     /// Signs out. A credential that can't be read may still be there: deleting it is what the user asked for.
     ///
@@ -227,6 +287,7 @@ struct SignedOut {
     init(_ session: ChappieAuthSession) async throws {
         wasReadable = session.lastStoreError == nil
         wasSignedIn = session.accountInfo != nil
+        wasAccessToken = session.grant == .accessToken
         do {
             try await session.signOutAndRevoke()
         } catch {
@@ -234,6 +295,8 @@ struct SignedOut {
             revocationFailure = error
         }
     }
+
+    static let accessTokenSentence = "the access token is not revoked, which its owner can do in ChatGPT"
 
     static func sentence(about failure: any Error) -> String {
         "chappie: the credential is deleted here, but revoking it at the service failed: "

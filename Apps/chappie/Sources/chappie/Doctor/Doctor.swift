@@ -8,6 +8,7 @@ import FoundationEssentials
 import HTTPTypes
 
 struct Doctor: ProgramCommand {
+    var accessTokenUse: AccessTokenUse { .signsIn }
     static let configuration = CommandConfiguration(
         commandName: "doctor",
         abstract: "Check everything between this program and an answer.",
@@ -111,6 +112,7 @@ private struct DoctorChecks {
             }
         let isReadable = Finding(.ok, "\(name) can be read")
         do {
+            try await program.useAccessToken()
             let info = try await program.credentials.accountInfo()
             // A keyring service without a keyring is empty, and takes nothing.
             if info == nil, program.settings.store == .keyring {
@@ -125,7 +127,8 @@ private struct DoctorChecks {
         } catch {
             try Task.checkCancellation()
             switch error {
-            case ChappieAuthError.credentialStoreUnavailable(.corrupt), ChappieAuthError.reauthenticationRequired:
+            case ChappieAuthError.credentialStoreUnavailable(.corrupt), ChappieAuthError.reauthenticationRequired,
+                _ where program.settings.accessToken != nil:
                 show(check, isReadable)
                 show("credential", Finding(error))
             default:

@@ -40,7 +40,8 @@ struct Program: Sendable {
         options = command.options
         self.environment = environment
         self.console = console
-        var settings = try Settings(options: options, environment: environment)
+        var settings = try Settings(
+            options: options, environment: environment, accessTokenUse: command.accessTokenUse)
         let simulator =
             options.simulate
             ? try InMemorySimulator(SimulatorConfiguration(autoApprove: true, pollInterval: 0)) : nil
@@ -113,6 +114,7 @@ struct Program: Sendable {
             let path = try? (store as? EncryptedFileCredentialStore)?.path(of: slot)
             return "in the encrypted file \(path ?? slot.account)"
         case .keyring: return "in the keyring, as \(slot.account) of \(slot.service)"
+        case .memory where settings.accessToken != nil: return "nowhere: \(Settings.accessTokenVariable) names it"
         case .memory: return "in memory, until this command ends"
         }
     }
@@ -201,6 +203,11 @@ struct Program: Sendable {
             tools: tools.tools.map(startedTools.awaiting), toolProviders: tools.providers,
             toolApprovalHandler: approval.map { approval in approval.decide },
             modelCache: options.simulate ? nil : ChappieFileModelCache { environment[$0] })
+    }
+
+    /// Signs in with the access token of the environment, if this command is to use it.
+    func useAccessToken() async throws {
+        if let token = settings.accessToken { try await session().signIn(accessToken: token) }
     }
 
     /// A session that has read the store, for as long as the user needs to enter a passphrase.

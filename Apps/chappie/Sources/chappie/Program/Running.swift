@@ -12,11 +12,15 @@ import Synchronization
 /// A command that runs inside a composed program.
 protocol ProgramCommand: ParsableCommand, Sendable {
     var options: GlobalOptions { get }
+    /// Default `.ignored`.
+    var accessTokenUse: AccessTokenUse { get }
     /// Does the work; errors become messages and exit codes in one place.
     func run(in program: Program) async throws
 }
 
 extension ProgramCommand {
+    var accessTokenUse: AccessTokenUse { .ignored }
+
     /// Runs the command and ends the process with the right status.
     func runAndExit() async -> Never {
         let interruption = Interruption()
@@ -61,9 +65,10 @@ extension ProgramCommand {
         let result: Result<Void, any Error>
         do {
             if options.simulate, !(self is Login) { _ = try await program.session().signIn { _ in } }
+            if !(self is Doctor) { try await program.useAccessToken() }
             result = .success(try await run(in: program))
         } catch {
-            result = .failure(naming(program.settings.issuerWords, error))
+            result = .failure(naming(program.settings, error))
         }
         await program.runtimes.settle()
         await settle(program)
@@ -93,9 +98,17 @@ extension ProgramCommand {
     }
 
     /// The same error; but if the sign-in at another issuer than the default is missing, a sentence that names the
-    /// issuer: the user may be signed in elsewhere.
-    private func naming(_ issuer: String?, _ error: any Error) -> any Error {
-        switch (error, issuer) {
+    /// issuer: the user may be signed in elsewhere. If the access token of the environment is not accepted, the advice
+    /// is about that.
+    private func naming(_ settings: Settings, _ error: any Error) -> any Error {
+        if settings.accessToken != nil {
+            let error = CommandLineError(error)
+            guard error.status == .signInNeeded else { return error }
+            return CommandLineError(
+                .signInNeeded, code: error.code, error.message,
+                suggestion: "Put a new access token into \(Settings.accessTokenVariable), or unset it.")
+        }
+        return switch (error, settings.issuerWords) {
         case (ChappieClientError.missingCredential, let issuer?), (ChappieAuthError.missingCredential, let issuer?):
             CommandLineError(
                 .signInNeeded, code: "sign_in_needed",

@@ -8,8 +8,14 @@ struct ProgramEnvironment: Sendable {
 
     init(_ lookUp: @escaping @Sendable (String) -> String?) { self.lookUp = lookUp }
 
-    /// The process's own.
-    static let process = ProgramEnvironment { name in getenv(name).map { String(cString: $0) } }
+    /// The process's own. The access token in it is taken out, so that the programs which this one starts don't get it.
+    static let process: ProgramEnvironment = {
+        let accessToken = getenv(Settings.accessTokenVariable).map { String(cString: $0) }
+        unsetenv(Settings.accessTokenVariable)
+        return ProgramEnvironment { name in
+            name == Settings.accessTokenVariable ? accessToken : getenv(name).map { String(cString: $0) }
+        }
+    }()
 
     /// The value; an empty one counts as unset.
     subscript(name: String) -> String? { lookUp(name).flatMap { $0.isEmpty ? nil : $0 } }
@@ -20,6 +26,16 @@ struct ProgramEnvironment: Sendable {
         let parent = self[variable] ?? self["HOME"].map { $0 + inHome }
         return parent.flatMap { $0.hasPrefix("/") ? $0 + "/chappie" : nil }
     }
+}
+
+/// How a command treats `CHAPPIE_ACCESS_TOKEN`.
+enum AccessTokenUse {
+    /// It signs in with the token, for as long as it runs.
+    case signsIn
+    /// It is about the stored sign-in, so the token is a mistake.
+    case refused
+    /// It needs no sign-in.
+    case ignored
 }
 
 /// Arguments, environment and the user's settings, checked before anything is done.
@@ -35,6 +51,10 @@ struct Settings {
     let givenURLs: [URL]
     /// How many bytes the threads may take.
     let threadLimit: Int
+    /// Names an access token that is used in the place of the stored sign-in.
+    static let accessTokenVariable = "CHAPPIE_ACCESS_TOKEN"
+    /// The access token to sign in with for this command alone.
+    let accessToken: String?
     /// The file with the passphrase of the encrypted file.
     let passphraseFile: String?
     /// Names the issuer and the backend that sign-ins and accounts belong to; `nil` for the default ones.
@@ -42,7 +62,17 @@ struct Settings {
     /// The same for messages: `https://issuer for https://backend`.
     var issuerWords: String? { issuer?.replacing(" ", with: " for ") }
 
-    init(options: GlobalOptions, environment: ProgramEnvironment) throws {
+    /// - Parameter accessTokenUse: The command's.
+    init(
+        options: GlobalOptions, environment: ProgramEnvironment, accessTokenUse: AccessTokenUse = .ignored
+    ) throws {
+        let token = options.simulate ? nil : environment[Self.accessTokenVariable]
+        if token != nil, accessTokenUse == .refused {
+            throw CommandLineError.usage(
+                "\(Self.accessTokenVariable) is set, and this command is about the stored sign-in.",
+                suggestion: "Unset \(Self.accessTokenVariable) for this command.")
+        }
+        accessToken = accessTokenUse == .signsIn ? token : nil
         passphraseFile = environment["CHAPPIE_PASSPHRASE_FILE"]
         threadLimit = try Self.threadLimit(environment)
         var endpoints = ChappieEndpoints.chatGPT
@@ -62,7 +92,8 @@ struct Settings {
         let kept = options.simulate ? nil : try UserSettings(environment: environment)
         let chosen = environment["CHAPPIE_CREDENTIAL_STORE"] ?? kept?.store
         isStoreChosen = options.simulate || chosen != nil
-        store = options.simulate ? .memory : try Self.choice("CHAPPIE_CREDENTIAL_STORE", chosen) ?? .keyring
+        let isMemory = options.simulate || accessToken != nil
+        store = isMemory ? .memory : try Self.choice("CHAPPIE_CREDENTIAL_STORE", chosen) ?? .keyring
         let account =
             options.account ?? environment["CHAPPIE_ACCOUNT"]
             ?? kept?.accounts(of: configuration.credentialSlot.issuer).current ?? "default"

@@ -37,6 +37,16 @@ struct TerminalPassphrase: PassphraseSource {
         }
     }
 
+    /// A secret that the user types unseen on the terminal itself; `nil` if the process has no terminal.
+    static func secret(asking question: String) async throws -> Secret? {
+        try await onThread {
+            let terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)
+            guard terminal >= 0 else { return nil }
+            defer { close(terminal) }
+            return try ask(question, terminal)
+        }
+    }
+
     /// The path, short enough for a line: the file's name is a digest of its purpose.
     private static func shown(_ path: String) -> String {
         let home = ProcessInfo.processInfo.environment["HOME"].map { $0 + "/" } ?? ""
@@ -54,10 +64,10 @@ struct TerminalPassphrase: PassphraseSource {
         say(question, terminal)
         var entry: [UInt8] = []
         // Growing would leave copies behind.
-        entry.reserveCapacity(1024)
+        entry.reserveCapacity(4096)
         defer { for index in entry.indices { entry[index] = 0 } }
         var byte: UInt8 = 0
-        while entry.count < 1024 {
+        while entry.count < 4096 {
             let count = read(terminal, &byte, 1)
             if count < 0, errno == EINTR { continue }
             guard count == 1, byte != UInt8(ascii: "\n") else { break }

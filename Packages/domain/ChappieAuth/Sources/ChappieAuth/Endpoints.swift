@@ -147,6 +147,8 @@ public struct ChappieEndpointProfile: Sendable, Hashable, Codable {
         public var token = "/oauth/token"
         /// Revokes a refresh token.
         public var revoke = "/oauth/revoke"
+        /// Names the user and the account of an access token (Codex CLI 0.163.0, `login --with-access-token`).
+        public var whoAmI = "/api/accounts/v1/user-auth-credential/whoami"
         /// Takes the requests for turns.
         public var responses = "/codex/responses"
         /// Lists the models.
@@ -201,6 +203,8 @@ public struct ChappieEndpointProfile: Sendable, Hashable, Codable {
     public var tokenURL: URL { Self.url(issuer, paths.token) }
     /// The address that revokes a refresh token.
     public var revokeURL: URL { Self.url(issuer, paths.revoke) }
+    /// The address that names the owner of an access token.
+    public var whoAmIURL: URL { Self.url(issuer, paths.whoAmI) }
     /// The address that takes the requests for turns.
     public var responsesURL: URL { Self.url(backend, paths.responses) }
     /// The address of the list of models.

@@ -52,6 +52,8 @@ struct Credential: Sendable {
     /// Members of the stored document that this version does not know. They are written back unchanged.
     private let unknownMembers: ChappieJSONObject
     private let unknownTokenMembers: ChappieJSONObject
+    /// The owner of an access token that has no claims, as the service named it.
+    private let owner: ChappieAccountInfo?
     /// Derived from the tokens once, because every request reads it.
     private(set) var info = ChappieAccountInfo()
     private(set) var expiresAt: Date?
@@ -73,10 +75,28 @@ struct Credential: Sendable {
         earliestRefresh = answer.earliestRefresh
         self.grant = grant.rawValue
         self.origin = origin
+        owner = nil
         unknownMembers = ChappieJSONObject()
         unknownTokenMembers = ChappieJSONObject()
         readClaims()
     }
+
+    /// The credential of an access token that its owner has made.
+    init(accessToken: Secret, of owner: ChappieAccountInfo, at now: Date, from origin: CredentialOrigin) {
+        self.accessToken = accessToken
+        self.owner = owner
+        self.origin = origin
+        accountID = owner.accountID
+        lastRefresh = now
+        signedIn = now
+        grant = ChappieGrant.accessToken.rawValue
+        unknownMembers = ChappieJSONObject()
+        unknownTokenMembers = ChappieJSONObject()
+        readClaims()
+    }
+
+    /// Whether it is an access token alone, which can't be renewed.
+    var isAccessToken: Bool { grant == ChappieGrant.accessToken.rawValue && refreshToken == nil }
 
     /// This credential with the tokens from a refresh. A token that the answer lacks stays.
     func refreshed(with answer: TokenAnswer, at now: Date) -> Credential {
@@ -115,9 +135,10 @@ struct Credential: Sendable {
         let second = claims?.account
         accountID = accountID ?? first?.accountID ?? second?.accountID
         info = ChappieAccountInfo(
-            email: first?.email ?? second?.email, userID: first?.userID ?? second?.userID, accountID: accountID,
-            plan: first?.plan ?? second?.plan,
-            isFedRAMPAccount: first?.isFedRAMPAccount == true || second?.isFedRAMPAccount == true)
+            email: first?.email ?? second?.email ?? owner?.email,
+            userID: first?.userID ?? second?.userID ?? owner?.userID, accountID: accountID,
+            plan: first?.plan ?? second?.plan ?? owner?.plan,
+            isFedRAMPAccount: [first, second, owner].contains { $0?.isFedRAMPAccount == true })
         expiresAt = claims?.expiresAt
     }
 }
@@ -147,6 +168,7 @@ extension Credential {
     /// The freshness of the access token at `now`, by the wall clock. It is not due before the server's earliest time.
     func freshness(at now: Date) -> Freshness {
         if let expiresAt, expiresAt <= now { return .expired }
+        if isAccessToken { return .fresh }
         if let earliestRefresh, now < earliestRefresh { return .fresh }
         if let expiresAt { return expiresAt <= now.addingTimeInterval(Self.earlyRefresh) ? .due : .fresh }
         guard let lastRefresh else { return .due }
@@ -162,7 +184,7 @@ extension Credential {
     private static let maximumDocumentSize = 1 << 20
     private static let knownMembers: Set = [
         "version", "grant", "issuer", "backend", "client_id", "tokens", "signed_in", "last_refresh",
-        "earliest_refresh",
+        "earliest_refresh", "owner",
     ]
     private static let knownTokenMembers: Set = ["id_token", "access_token", "refresh_token", "account_id"]
 
@@ -182,6 +204,7 @@ extension Credential {
         document["signed_in"] = signedIn.map { .string($0.ISO8601Format()) }
         document["last_refresh"] = lastRefresh.map { .string($0.ISO8601Format()) }
         document["earliest_refresh"] = earliestRefresh.map { .string($0.ISO8601Format()) }
+        document["owner"] = owner?.ownerDocument
         let whole = ChappieJSONObject(members: document.members + unknownMembers.members)
         return Secret(ChappieJSON.object(whole).serializedBytes())
     }
@@ -219,6 +242,7 @@ extension Credential {
         lastRefresh = document["last_refresh"]?.string.flatMap(HTTPDate.rfc3339)
         earliestRefresh = document["earliest_refresh"]?.string.flatMap(HTTPDate.rfc3339)
         grant = UntrustedText.token(document["grant"]?.string, limit: 64)
+        owner = document["owner"].map(ChappieAccountInfo.init(owner:))
         unknownMembers = document.leaving(out: Self.knownMembers)
         unknownTokenMembers = tokens.leaving(out: Self.knownTokenMembers)
         readClaims()
@@ -228,5 +252,30 @@ extension Credential {
 extension ChappieJSONObject {
     fileprivate func leaving(out names: Set<String>) -> ChappieJSONObject {
         ChappieJSONObject(members: members.filter { !names.contains($0.name) })
+    }
+}
+
+// MARK: The owner of an access token
+
+extension ChappieAccountInfo {
+    /// Reads the service's answer about an access token. A stored document has the same members. An unexpected value
+    /// counts as absent.
+    init(owner: ChappieJSON) {
+        self.init(
+            email: UntrustedText.line(owner["email"]?.string, limit: 320),
+            userID: UntrustedText.token(owner["chatgpt_user_id"]?.string, limit: 256),
+            accountID: UntrustedText.token(owner["chatgpt_account_id"]?.string, limit: 256),
+            plan: UntrustedText.line(owner["chatgpt_plan_type"]?.string, limit: 64).map(ChappiePlan.init(rawValue:)),
+            isFedRAMPAccount: owner["chatgpt_account_is_fedramp"]?.bool ?? false)
+    }
+
+    fileprivate var ownerDocument: ChappieJSON {
+        var document = ChappieJSONObject()
+        document["email"] = email.map { .string($0) }
+        document["chatgpt_user_id"] = userID.map { .string($0) }
+        document["chatgpt_account_id"] = accountID.map { .string($0) }
+        document["chatgpt_plan_type"] = plan.map { .string($0.rawValue) }
+        document["chatgpt_account_is_fedramp"] = .bool(isFedRAMPAccount)
+        return .object(document)
     }
 }

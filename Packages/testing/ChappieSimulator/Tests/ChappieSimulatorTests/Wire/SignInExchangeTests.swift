@@ -50,6 +50,26 @@ struct SignInExchangeTests {
         }
     }
 
+    @Test func anAccessTokenNamesItsOwnerAndOpensTheBackend() async throws {
+        try await Simulator.during { simulator in
+            let path = "\(simulator.base)/api/accounts/v1/user-auth-credential/whoami"
+            let account = SimulatorAccount()
+            let bearer = "authorization: Bearer at-\(account.id)"
+            let answer = try Curl("GET", path, headers: [bearer])
+            #expect(answer.status == 200)
+            #expect(answer.json["chatgpt_account_id"]?.string == account.id)
+            #expect(answer.json["chatgpt_user_id"]?.string == account.userID)
+            #expect(answer.json["email"]?.string == account.email)
+            let models = "\(simulator.base)/backend-api/codex/models"
+            #expect(try Curl("GET", models, headers: [bearer, Simulator.versionHeader]).status == 200)
+            for unknown in ["at-", "at-nobody", "nothing"] {
+                #expect(try Curl("GET", path, headers: ["authorization: Bearer \(unknown)"]).status == 401)
+            }
+            // The token of a sign-in by code is another kind.
+            #expect(try Curl("GET", path, headers: [simulator.bearer]).status == 401)
+        }
+    }
+
     @Test func aWholeLifeOfACredential() async throws {
         try await Simulator.during { simulator in
             let flow = try Flow(simulator)
