@@ -39,6 +39,7 @@ import Testing
         #expect(info.plan == .enterprise)
         #expect(info.isFedRAMPAccount)
         #expect(it.session.state == .signedIn(expiresAt: nil))
+        #expect(it.session.deviceLinkState == .idle)
         #expect(it.session.grant == .accessToken)
         let request = try #require(it.stand.service.requests(Self.path).first)
         #expect(request.method == .get)

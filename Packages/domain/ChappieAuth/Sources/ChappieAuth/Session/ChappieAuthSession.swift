@@ -36,15 +36,18 @@ public final class ChappieAuthSession {
         let signOuts: Int
         /// Whether the session itself notifies the user that the account is linked.
         let announces: Bool
+        /// The access token to sign in with; `nil` for a sign-in by device code.
+        let accessToken: Secret?
         /// From here on, a user who appears as signed in comes from this attempt.
         var isSaving = false
         /// The code to show, for the caller who started the attempt.
         let code = Promise<ChappieDeviceCode>()
         let account = Promise<ChappieAccountInfo>()
 
-        init(signOuts: Int, announces: Bool) {
+        init(signOuts: Int, announces: Bool, accessToken: Secret?) {
             self.signOuts = signOuts
             self.announces = announces
+            self.accessToken = accessToken
         }
 
         func fail(_ error: ChappieAuthError) {
@@ -226,14 +229,14 @@ extension ChappieAuthSession {
 
     private func begin(announces: Bool = true, accessToken: Secret? = nil) -> Attempt {
         cancelSignIn()
-        let attempt = Attempt(signOuts: manager.status.value.signOuts, announces: announces)
+        let attempt = Attempt(signOuts: manager.status.value.signOuts, announces: announces, accessToken: accessToken)
         self.attempt = attempt
         newestAttempt = attempt
         lastError = nil
         lastStoreError = nil
         state = .signingIn
-        deviceLinkState = accessToken == nil ? .requestingCode : .idle
-        signInTask = run(attempt, with: accessToken)
+        showLink(.requestingCode, of: attempt)
+        signInTask = run(attempt)
         return attempt
     }
 
@@ -253,16 +256,16 @@ extension ChappieAuthSession {
         self.attempt = nil
         signInTask?.cancel()
         attempt.fail(.cancelledSignIn)
-        deviceLinkState = .cancelled
+        showLink(.cancelled, of: attempt)
         state = credentialState
     }
 
-    private func run(_ attempt: Attempt, with accessToken: Secret?) -> Task<Void, Never> {
+    private func run(_ attempt: Attempt) -> Task<Void, Never> {
         Task { [weak self, manager] in
             do {
                 try await manager.prepareToSave()
                 let credential: Credential
-                if let accessToken {
+                if let accessToken = attempt.accessToken {
                     credential = try await manager.tokens.credential(of: accessToken)
                 } else {
                     let code = try await manager.tokens.issuer.authorizeDevice(manager.endpoints) { [weak self] code in
@@ -279,6 +282,11 @@ extension ChappieAuthSession {
                 self?.failed(error, attempt)
             }
         }
+    }
+
+    /// A sign-in with an access token is no progress of a device sign-in.
+    private func showLink(_ new: ChappieDeviceLinkState, of attempt: Attempt) {
+        deviceLinkState = attempt.accessToken == nil ? new : .idle
     }
 
     private func receivedCode(_ code: ChappieDeviceCode, _ attempt: Attempt) {
@@ -301,10 +309,10 @@ extension ChappieAuthSession {
         // The follower may have applied it already, while the attempt still determined `state`.
         state = credentialState
         guard snapshot.signOuts == attempt.signOuts, case .signedIn(let account, let expiresAt) = snapshot.status else {
-            deviceLinkState = .cancelled
+            showLink(.cancelled, of: attempt)
             return attempt.fail(.cancelledSignIn)
         }
-        deviceLinkState = .linked(expiresAt: expiresAt)
+        showLink(.linked(expiresAt: expiresAt), of: attempt)
         attempt.account.fulfil(.success(account))
         guard let notifier, attempt.announces else { return }
         Task { try? await notifier.notify(title: "ChatGPT Linked!", body: "Return to the app") }
@@ -315,7 +323,7 @@ extension ChappieAuthSession {
         if error is CancellationError || error as? ChappieAuthError == .cancelledSignIn { return cancelSignIn() }
         self.attempt = nil
         let error = note(error)
-        deviceLinkState = error == .expiredDeviceCode ? .expired : .failed(error)
+        showLink(error == .expiredDeviceCode ? .expired : .failed(error), of: attempt)
         // A user who is signed in stays signed in. Otherwise the user has to see the sentence.
         if credentialState != .signedOut || error == .expiredDeviceCode {
             state = credentialState
