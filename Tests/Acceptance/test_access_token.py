@@ -14,6 +14,10 @@ REFUSED = [{"match": {"path": "/backend-api/codex/responses"}, "effect": REVOKED
 LOGIN = ("login", "--with-access-token")
 
 
+def is_signed_out(user):
+    return user.run("status", status=None).status == SIGN_IN_NEEDED
+
+
 @pytest.fixture
 def person(simulate, user, passphrase):
     return user(simulate(), CHAPPIE_CREDENTIAL_STORE="file", **passphrase("open"))
@@ -28,7 +32,7 @@ def test_a_token_from_standard_input_is_stored_with_its_owner(person):
     assert "Token     an access token, not renewed" in person.run("status").output
     assert "world" in person.ask("reply: Hello, world").output
     assert "Signed out: the access token is not revoked" in person.run("logout").output
-    person.run("status", status=SIGN_IN_NEEDED)
+    assert is_signed_out(person)
 
 
 def test_json_says_that_signing_out_revoked_nothing(person):
@@ -45,11 +49,11 @@ def test_json_says_that_signing_out_revoked_nothing(person):
 def test_another_text_is_refused_and_stores_nothing(person, text, status, says):
     outcome = person.run(*LOGIN, input=text, status=status, says=says)
     assert not text.strip() or text not in outcome.errors, outcome
-    person.run("status", status=SIGN_IN_NEEDED)
+    assert is_signed_out(person)
 
 
 def test_a_token_is_typed_unseen_on_a_terminal(person):
-    status, shown = person.converse(*LOGIN, answers=[("Access token: ", TOKEN)])
+    status, shown = person.converse(*LOGIN, answers=[("Access token: ", TOKEN + "\n")])
     assert status == 0 and TOKEN not in shown and "Signed in as" in shown, shown
 
 
@@ -58,8 +62,7 @@ def test_a_token_of_the_environment_is_used_and_nothing_is_stored(simulate, user
     assert "world" in job.ask("reply: Hello, world").output
     assert "nowhere: CHAPPIE_ACCESS_TOKEN names it" in job.run("status").output
     assert job.run("models").output
-    without = job.having(CHAPPIE_ACCESS_TOKEN=None)
-    without.run("status", status=SIGN_IN_NEEDED)
+    assert is_signed_out(job.having(CHAPPIE_ACCESS_TOKEN=None))
     assert TOKEN not in "".join(path.read_bytes().decode(errors="replace") for path in tmp_path.rglob("*") if path.is_file())
 
 

@@ -4,17 +4,20 @@ import Glibc
 
 /// The environment variables the program was started with.
 struct ProgramEnvironment: Sendable {
+    /// The access token of ``Settings/accessTokenVariable``. No other part of the program finds it in the environment.
+    let accessToken: String?
     private let lookUp: @Sendable (String) -> String?
 
-    init(_ lookUp: @escaping @Sendable (String) -> String?) { self.lookUp = lookUp }
+    init(accessToken: String? = nil, _ lookUp: @escaping @Sendable (String) -> String?) {
+        self.accessToken = accessToken.flatMap { $0.isEmpty ? nil : $0 }
+        self.lookUp = lookUp
+    }
 
-    /// The process's own. The access token in it is taken out, so that the programs which this one starts don't get it.
+    /// The process's own. The access token is taken out, so that the programs which this one starts don't get it.
     static let process: ProgramEnvironment = {
         let accessToken = getenv(Settings.accessTokenVariable).map { String(cString: $0) }
         unsetenv(Settings.accessTokenVariable)
-        return ProgramEnvironment { name in
-            name == Settings.accessTokenVariable ? accessToken : getenv(name).map { String(cString: $0) }
-        }
+        return ProgramEnvironment(accessToken: accessToken) { name in getenv(name).map { String(cString: $0) } }
     }()
 
     /// The value; an empty one counts as unset.
@@ -66,7 +69,7 @@ struct Settings {
     init(
         options: GlobalOptions, environment: ProgramEnvironment, accessTokenUse: AccessTokenUse = .ignored
     ) throws {
-        let token = options.simulate ? nil : environment[Self.accessTokenVariable]
+        let token = options.simulate ? nil : environment.accessToken
         if token != nil, accessTokenUse == .refused {
             throw CommandLineError.usage(
                 "\(Self.accessTokenVariable) is set, and this command is about the stored sign-in.",
