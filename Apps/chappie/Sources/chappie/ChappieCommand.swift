@@ -21,7 +21,7 @@ struct ChappieCommand: AsyncParsableCommand {
               CHAPPIE_BACKEND           the service, up to and including /backend-api
               CHAPPIE_CREDENTIAL_STORE  keyring (default), file (encrypted) or memory
               CHAPPIE_PASSPHRASE_FILE   a file with the passphrase of the encrypted file
-              CHAPPIE_ACCESS_TOKEN      an access token to use instead of the stored sign-in
+              CHAPPIE_ACCESS_TOKEN      an access token in place of the stored sign-in
               CHAPPIE_ACCOUNT           the account to use (default "default")
               CHAPPIE_THREADS_LIMIT     MiB that kept conversations may take (default 512)
               CHAPPIE_CA_FILE           a PEM file of additional authorities to trust
