@@ -91,7 +91,11 @@ class Terminal(Counterpart):
         return int(subprocess.run(["pgrep", "-P", shell], check=True, capture_output=True, text=True).stdout)
 
     def resize(self, columns, rows=40):
+        """Waits until the program's terminal has the new size: tmux breaks its own rows anew before."""
         self.tmux("resize-window", "-x", str(columns), "-y", str(rows))
+        terminal = os.open(self.tmux("display", "-p", "#{pane_tty}").strip(), os.O_RDONLY | os.O_NOCTTY)
+        self.callback(os.close, terminal)
+        wait_until(lambda: os.get_terminal_size(terminal).columns == columns, "the terminal's new size", 30)
 
     @property
     def screen(self):
