@@ -11,11 +11,17 @@ public struct ChappieEndpoints: Sendable, Hashable, Codable {
     public var registration: ChappieRegistration
     /// The addresses of the requests, and their form.
     public var profile: ChappieEndpointProfile
+    /// The way in which users sign in. Default: the device code.
+    public var grant: ChappieGrant
 
-    /// Endpoints with this registration and profile.
-    public init(registration: ChappieRegistration = ChappieRegistration(), profile: ChappieEndpointProfile) {
+    /// Endpoints with these values.
+    public init(
+        registration: ChappieRegistration = ChappieRegistration(), profile: ChappieEndpointProfile,
+        grant: ChappieGrant = .deviceCode
+    ) {
         self.registration = registration
         self.profile = profile
+        self.grant = grant
     }
 
     /// Endpoints at other addresses with the same protocol. Final slashes don't matter.
@@ -31,17 +37,6 @@ public struct ChappieEndpoints: Sendable, Hashable, Codable {
     public static let chatGPT = ChappieEndpoints(
         issuer: URL(string: "https://auth.openai.com") ?? URL(filePath: "/"),
         backend: URL(string: "https://chatgpt.com/backend-api") ?? URL(filePath: "/"))
-
-    /// A simulator on this machine: `chappie simulator --auto-approve --port 8080`.
-    ///
-    /// - Parameter port: 1 to 65535. Default 8080.
-    public static func simulator(port: Int = 8080) -> ChappieEndpoints {
-        precondition((1...65_535).contains(port), "A port is a number from 1 to 65535.")
-        let address = "http://127.0.0.1:\(port)"
-        return ChappieEndpoints(
-            issuer: URL(string: address) ?? URL(filePath: "/"),
-            backend: URL(string: address + "/backend-api") ?? URL(filePath: "/"))
-    }
 }
 
 /// The program's identity: its OAuth client, and the honest name under which it sends requests.
@@ -118,12 +113,31 @@ public struct ChappieEndpointProfile: Sendable, Hashable, Codable {
     public var requiredBodyFields: ChappieJSONObject
     /// Members that the backend refuses. They are left out of every body.
     public var forbiddenBodyFields: Set<String>
+    /// The roles of messages that the backend refuses. A turn with such a message is an error before it is sent.
+    /// Default none.
+    public var refusedRoles: Set<String> = []
+    /// Whether requests name the wire format, the conversation and the model in header fields, and the wire format in
+    /// the query of the model list, as the ChatGPT/Codex backend wants it. Default `true`.
+    public var sendsCodexFields = true
+    /// Whether a model that is listed for the form "Responses lite" gets it. Default `true`; otherwise each model gets
+    /// the form of the Responses API.
+    public var takesResponsesLite = true
+    /// Whether the backend compacts a conversation itself. Default `true`; otherwise the model writes a summary.
+    public var takesCompaction = true
+    /// Whether models are ranked by the list's `priority`. Default `true`; otherwise the list's order counts.
+    public var ranksModels = true
+    /// The page on which the user manages usage of the plan; `nil` if errors name none. Default `nil`.
+    public var usagePage: URL?
     /// The form of a tool declaration in a request.
     public var toolEnvelope: ToolEnvelope
     /// The meaning of error codes.
     public var errorTable: ChappieErrorTable
     /// The Responses endpoint over WebSocket; `nil` if the backend has none.
     public var webSocket: ChappieWebSocketProfile?
+    /// The sign-in through a browser on this machine; `nil` if the service has ChatGPT's device flow.
+    public var openID: ChappieOpenIDProfile?
+    /// Whether requests to the backend have `chatgpt-account-id`, `X-OpenAI-Fedramp` and `originator`. Default `true`.
+    public var sendsAccountFields: Bool
 
     /// The forms of a tool declaration.
     public enum ToolEnvelope: String, Sendable, Hashable, Codable {
@@ -131,6 +145,9 @@ public struct ChappieEndpointProfile: Sendable, Hashable, Codable {
         case flatFunction
         /// `{"type":"function","function":{"name":…}}`, the form of the Chat Completions API.
         case nestedFunction
+        /// `{"type":"namespace","name":…,"tools":[…]}` around flat declarations: tools without a namespace share one.
+        /// If the backend refuses that, the client goes on with ``flatFunction``.
+        case namespaces
     }
 
     /// Paths below the two base addresses, each with a leading slash.
@@ -153,8 +170,8 @@ public struct ChappieEndpointProfile: Sendable, Hashable, Codable {
         public var responses = "/codex/responses"
         /// Lists the models.
         public var models = "/codex/models"
-        /// Returns the usage limits.
-        public var usage = "/wham/usage"
+        /// Returns the usage limits; `nil` if the backend does not tell them.
+        public var usage: String? = "/wham/usage"
 
         /// The default paths.
         public init() {}
@@ -167,7 +184,8 @@ public struct ChappieEndpointProfile: Sendable, Hashable, Codable {
         requiredBodyFields: ChappieJSONObject = ChappieEndpointProfile.chatGPTRequiredFields,
         forbiddenBodyFields: Set<String> = ChappieEndpointProfile.chatGPTForbiddenFields,
         toolEnvelope: ToolEnvelope = .flatFunction, errorTable: ChappieErrorTable = .chatGPT,
-        webSocket: ChappieWebSocketProfile? = .chatGPT
+        webSocket: ChappieWebSocketProfile? = .chatGPT, openID: ChappieOpenIDProfile? = nil,
+        sendsAccountFields: Bool = true
     ) {
         self.issuer = Self.withoutFinalSlash(issuer)
         self.backend = Self.withoutFinalSlash(backend)
@@ -179,6 +197,8 @@ public struct ChappieEndpointProfile: Sendable, Hashable, Codable {
         self.toolEnvelope = toolEnvelope
         self.errorTable = errorTable
         self.webSocket = webSocket
+        self.openID = openID
+        self.sendsAccountFields = sendsAccountFields
     }
 
     /// `stream`, `store` and `include`, which the Codex CLI 0.163.0 always sends.
@@ -191,6 +211,14 @@ public struct ChappieEndpointProfile: Sendable, Hashable, Codable {
         "temperature", "top_p", "max_output_tokens", "metadata", "truncation", "user", "background",
     ]
 
+    /// The members that requests on the user's plan must not have: the documented fifteen, `previous_response_id` over
+    /// HTTP, and three that were refused when tried. A WebSocket's chain sets `previous_response_id` after this.
+    public static let chatGPTPlanForbiddenFields: Set<String> = [
+        "background", "conversation", "max_output_tokens", "max_tool_calls", "metadata", "moderation", "multi_agent",
+        "prompt", "prompt_cache_retention", "safety_identifier", "temperature", "top_logprobs", "top_p", "truncation",
+        "user", "previous_response_id", "prompt_cache_options", "prompt_cache_breakpoint", "service_tier",
+    ]
+
     /// The address that begins a device authorization.
     public var deviceUserCodeURL: URL { Self.url(issuer, paths.deviceUserCode) }
     /// The address that returns the state of a device authorization.
@@ -200,19 +228,19 @@ public struct ChappieEndpointProfile: Sendable, Hashable, Codable {
     /// The redirect address for a browser.
     public var deviceCallbackURL: URL { Self.url(issuer, paths.deviceCallback) }
     /// The address that exchanges and renews tokens.
-    public var tokenURL: URL { Self.url(issuer, paths.token) }
-    /// The address that revokes a refresh token.
-    public var revokeURL: URL { Self.url(issuer, paths.revoke) }
+    public var tokenURL: URL { Self.url(issuer, openID?.tokenPath ?? paths.token) }
+    /// The address that revokes a refresh token, unless discovery names another one.
+    public var revokeURL: URL { Self.url(issuer, openID?.revokePath ?? paths.revoke) }
     /// The address that names the owner of an access token.
     public var whoAmIURL: URL { Self.url(issuer, paths.whoAmI) }
     /// The address that takes the requests for turns.
     public var responsesURL: URL { Self.url(backend, paths.responses) }
     /// The address of the list of models.
     public var modelsURL: URL { Self.url(backend, paths.models) }
-    /// The address of the usage limits.
-    public var usageURL: URL { Self.url(backend, paths.usage) }
+    /// The address of the usage limits; `nil` if the backend does not tell them.
+    public var usageURL: URL? { paths.usage.map { Self.url(backend, $0) } }
 
-    private static func url(_ base: URL, _ path: String) -> URL {
+    static func url(_ base: URL, _ path: String) -> URL {
         // Both parts are valid alone, and a path never invalidates a base: the fallback is for the compiler.
         URL(string: base.absoluteString + path) ?? base
     }
@@ -272,13 +300,38 @@ public struct ChappieErrorTable: Sendable, Hashable, Codable {
         case modelUnavailable
         /// The backend can't decrypt reasoning that was sent back. The request may succeed without it.
         case unreadableReasoning
+        /// A limit of the plan, or of the app's share of it, is reached. The backend does not say which, or until when.
+        case planLimitReached
+        /// The user's plan, workspace or settings exclude the app's use of the plan.
+        case planNotEligible
+        /// The sign-in does not cover the use of the plan.
+        case planNotAuthorized
+        /// The service has not enabled the app.
+        case appNotEnabled
+        /// Plan use can't be checked or routed just now. The sign-in is valid, and a later attempt may succeed.
+        case planUnavailable
+        /// The service can't tell whose request it is. A new sign-in is not known to help.
+        case planUserUnknown
+        /// The request has a member, a tool or an input that may not be used on the plan.
+        case capabilityUnsupported
+        /// The address or the method may not be used on the plan.
+        case routeUnsupported
+        /// A policy forbids the request, for example in the user's region.
+        case policyForbids
+        /// The access token has run out or is not valid any more. A renewed one helps.
+        case accessTokenRefused
     }
 
     /// Meanings by `error.code` or `error.type`, lower case.
     public var meanings: [String: Meaning]
+    /// Meanings by the status of an answer whose body is `{"detail":…}` and names no known code. Default none.
+    public var detailMeanings: [Int: Meaning]
 
     /// A table of these meanings.
-    public init(meanings: [String: Meaning]) { self.meanings = meanings }
+    public init(meanings: [String: Meaning], detailMeanings: [Int: Meaning] = [:]) {
+        self.meanings = meanings
+        self.detailMeanings = detailMeanings
+    }
 
     /// The meaning of the first code that has one.
     public func meaning(of codes: String?...) -> Meaning? {
@@ -302,4 +355,28 @@ public struct ChappieErrorTable: Sendable, Hashable, Codable {
         "invalid_encrypted_content": .unreadableReasoning,
         "websocket_connection_limit_reached": .conversationLost, "previous_response_not_found": .conversationLost,
     ])
+
+    /// The codes of the Responses API on the user's plan. The names that begin with `subscription_sharing_v2_` are
+    /// older ones of the same codes.
+    public static let chatGPTPlan: ChappieErrorTable = {
+        let sharing: [String: Meaning] = [
+            "usage_limit_exceeded": .planLimitReached, "usage_unavailable": .planUnavailable,
+            "user_unavailable": .planUnavailable, "user_not_eligible": .planNotEligible,
+            "unsupported_capability": .capabilityUnsupported, "route_not_supported": .routeUnsupported,
+            "invalid_user": .planUserUnknown, "client_not_enabled": .appNotEnabled,
+        ]
+        var meanings = chatGPT.meanings
+        for (name, meaning) in sharing {
+            meanings["subscription_sharing_" + name] = meaning
+            meanings["subscription_sharing_v2_" + name] = meaning
+        }
+        meanings["chatpass_v2_scope_not_authorized"] = .planNotAuthorized
+        meanings["chatpass_v2_invalid_authorization_context"] = .planNotAuthorized
+        meanings["invalid_token"] = .accessTokenRefused
+        return ChappieErrorTable(
+            meanings: meanings,
+            detailMeanings: [
+                400: .capabilityUnsupported, 401: .planNotAuthorized, 403: .policyForbids, 503: .planUnavailable,
+            ])
+    }()
 }

@@ -18,6 +18,9 @@ public enum ChappieAuthError: Error, Sendable, Hashable {
     case pollingTimeout
     /// The sign-in callback did not arrive in time. For grants with a callback.
     case callbackTimeout
+    /// The address that was pasted is not the callback of the sign-in that waits; the string is a sentence. The sign-in
+    /// continues.
+    case wrongCallbackAddress(String)
     /// A web page with status 403 came instead of an answer: from a protection of the sign-in service, or from a
     /// network on the way. The string is the host of the request. The credential is unchanged.
     case blockedByGateway(String)
@@ -30,6 +33,8 @@ public enum ChappieAuthError: Error, Sendable, Hashable {
     case reauthenticationRequired(String)
     /// The refresh token is missing; only a new sign-in helps.
     case missingRefreshToken
+    /// The user is signed in, and has not allowed this program to use the plan. Nothing was sent.
+    case planUseNotGranted
     /// The system returned no random bytes.
     case secureRandomFailed(statusCode: Int32)
     /// An answer could not be understood.
@@ -61,6 +66,9 @@ extension ChappieAuthError {
         guard case .tokenExchangeFailed(let statusCode, let body) = self else { return nil }
         return IssuerError(status: statusCode, body: body)
     }
+
+    /// Whether the server does not know the client id.
+    var isOfInvalidClient: Bool { issuerError?.code == "invalid_client" }
 
     /// The same failure for a request. A refresh token that is dead has ended the sign-in.
     var ofRequest: ChappieAuthError {
@@ -95,10 +103,12 @@ extension ChappieAuthError: ChappieError {
         case .pollingTimeout: "The code was not approved within 15 minutes."
         case .callbackTimeout: "The browser did not come back in time."
         case .blockedByGateway(let host): BlockingPage.sentence(host: host)
-        case .authorizationDenied(let detail), .reauthenticationRequired(let detail): detail
+        case .authorizationDenied(let detail), .reauthenticationRequired(let detail), .wrongCallbackAddress(let detail):
+            detail
         case .tokenExchangeFailed(let statusCode, let body):
             "The sign-in service refused with \(IssuerError(status: statusCode, body: body).summary)."
         case .missingRefreshToken: "There is no refresh token, so the sign-in can't be renewed."
+        case .planUseNotGranted: "You are signed in, but this app may not use your ChatGPT plan."
         case .secureRandomFailed(let statusCode): "The system gave no random bytes (status \(statusCode))."
         case .invalidResponse: "The sign-in service sent an answer that could not be understood."
         case .credentialStoreUnavailable(let error): error.errorDescription ?? "The credential store failed."
@@ -111,7 +121,9 @@ extension ChappieAuthError: ChappieError {
         switch self {
         case .missingCredential: "Sign in with ChatGPT."
         case .missingAccountID: "Sign out and sign in again."
+        case .planUseNotGranted: "Sign in once more and allow plan use."
         case .expiredDeviceCode, .pollingTimeout, .callbackTimeout, .cancelledSignIn: "Start again when you are ready."
+        case .wrongCallbackAddress: "Copy the whole address from the browser's address bar, and paste it once more."
         case .networkFailure: "Check the network and the configured addresses, then try again."
         case .blockedByGateway: BlockingPage.advice
         case .authorizationDenied: "Sign in again if this was not what you wanted."

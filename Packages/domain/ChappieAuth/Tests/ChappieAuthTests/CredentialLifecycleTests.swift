@@ -891,7 +891,7 @@ private struct World {
         case .delete:
             store = nil
             report(process, .storeChanged(nil))
-        case .refresh(let job, let token, _):
+        case .refresh(let job, let token, _, _):
             let number = Int(token.text.dropFirst(3)) ?? 0
             #expect(used.insert(number).inserted, "a refresh token was used twice")
             serial += 1
@@ -949,7 +949,7 @@ extension CredentialLifecycle.Action {
         case .prepareToSave: "prepare"
         case .save(let credential, let isVerified): "save \(name(credential))\(isVerified ? " verified" : "")"
         case .delete: "delete"
-        case .refresh(let job, let token, _): "refresh \(job) \(token.text)"
+        case .refresh(let job, let token, _, _): "refresh \(job) \(token.text)"
         case .revoke(let credential): "revoke \(name(credential))"
         case .answer(let waiter, .success(.credential(let held, let isNew))):
             "answer \(waiter) \(name(held.credential))\(isNew ? " new" : "")"

@@ -39,10 +39,10 @@ public struct Authorization: Sendable {
     /// Calls `attempt` with the header fields to add to a request for the backend, three times at most: with the
     /// present token, with a newer token from the store, and with a fresh token from the server.
     ///
-    /// The fields are `authorization`, `chatgpt-account-id`, `X-OpenAI-Fedramp` if the account needs it, `originator`
-    /// and `user-agent`.
+    /// The fields are `authorization` and `user-agent`, and if the profile says so `chatgpt-account-id`,
+    /// `X-OpenAI-Fedramp` if the account needs it, and `originator`.
     ///
-    /// - Throws: ``ChappieAuthError``; the errors of `attempt`; `CancellationError`. A final 401 is
+    /// - Throws: ``ChappieAuthError``, `planUseNotGranted` before anything is sent; the errors of `attempt`; `CancellationError`. A final 401 is
     ///   ``ChappieAuthError/reauthenticationRequired(_:)``. It leaves the stored credential alone, because the token
     ///   endpoint still accepts it; the session reports it, too. The same error stops a request whose account has been
     ///   replaced by another one.
@@ -75,12 +75,15 @@ public struct Authorization: Sendable {
     }
 
     private func headerFields(for access: AccessToken) throws -> HTTPFields {
-        guard let accountID = access.credential.accountID else { throw ChappieAuthError.missingAccountID }
+        guard access.account.planUse != .notGranted else { throw ChappieAuthError.planUseNotGranted }
         var fields: HTTPFields = [:]
         fields[.authorization] = "Bearer \(access.credential.accessToken.text)"
-        fields[.chatGPTAccountID] = accountID
-        if access.account.isFedRAMPAccount { fields[.fedRAMP] = "true" }
-        fields[.originator] = program.originator
+        if manager.endpoints.profile.sendsAccountFields {
+            guard let accountID = access.credential.accountID else { throw ChappieAuthError.missingAccountID }
+            fields[.chatGPTAccountID] = accountID
+            if access.account.isFedRAMPAccount { fields[.fedRAMP] = "true" }
+            fields[.originator] = program.originator
+        }
         fields[.userAgent] = program.userAgent
         return fields
     }

@@ -8,6 +8,8 @@ struct CredentialOrigin: Sendable, Hashable {
     let issuer: String
     let backend: String
     let client: String
+    /// The scope with which requests may use the user's plan; `nil` if the service has none. It names no credential.
+    let planScope: String?
 
     static let chatGPT = CredentialOrigin(ChappieEndpoints.chatGPT)
 
@@ -16,10 +18,12 @@ struct CredentialOrigin: Sendable, Hashable {
         self.issuer = Origin(issuer).map { "\($0)\(issuer.path())" } ?? issuer.absoluteString
         backend = Origin(endpoints.profile.backend)?.description ?? endpoints.profile.backend.absoluteString
         client = endpoints.registration.clientID
+        planScope = endpoints.profile.openID?.planScope
     }
 
     /// Reads the members of a stored document. Without them it belongs to the default issuer, backend and client.
-    fileprivate init(_ document: ChappieJSONObject) {
+    fileprivate init(_ document: ChappieJSONObject, planScope: String?) {
+        self.planScope = planScope
         issuer = UntrustedText.token(document["issuer"]?.string, limit: 2048) ?? Self.chatGPT.issuer
         backend = UntrustedText.token(document["backend"]?.string, limit: 2048) ?? Self.chatGPT.backend
         client = UntrustedText.token(document["client_id"]?.string, limit: 2048) ?? Self.chatGPT.client
@@ -48,6 +52,13 @@ struct Credential: Sendable {
     private(set) var earliestRefresh: Date?
     /// The way in which the sign-in was obtained: ``ChappieGrant/rawValue``, or a word of a later version.
     let grant: String?
+    /// The client id that the server has issued to this program for this user; `nil` if the origin's client has the
+    /// tokens.
+    let issuedClientID: String?
+    /// The permissions that the server has granted, if it issued the client id.
+    private(set) var scopes: [String]?
+    /// The end of an access token that doesn't tell it itself, if the server issued the client id.
+    private var announcedEnd: Date?
     let origin: CredentialOrigin
     /// Members of the stored document that this version does not know. They are written back unchanged.
     private let unknownMembers: ChappieJSONObject
@@ -60,16 +71,24 @@ struct Credential: Sendable {
 
     /// The credential from a completed grant.
     ///
+    /// - Parameter issuedClientID: A sign-in of such a client may do without a refresh token; it then lasts as long as
+    ///   its access token.
     /// - Throws: ``ChappieAuthError/missingRefreshToken``; ``ChappieAuthError/invalidResponse`` if one or both of the
     ///   other tokens are missing.
     init(
-        exchanged answer: TokenAnswer, grant: ChappieGrant, at now: Date, from origin: CredentialOrigin
+        exchanged answer: TokenAnswer, grant: ChappieGrant, at now: Date, from origin: CredentialOrigin,
+        issuedClientID: String? = nil
     ) throws(ChappieAuthError) {
         guard let idToken = answer.idToken, let accessToken = answer.accessToken else { throw .invalidResponse }
-        guard let refreshToken = answer.refreshToken else { throw .missingRefreshToken }
+        guard answer.refreshToken != nil || issuedClientID != nil else { throw .missingRefreshToken }
         self.idToken = idToken
         self.accessToken = accessToken
-        self.refreshToken = refreshToken
+        refreshToken = answer.refreshToken
+        self.issuedClientID = issuedClientID
+        if issuedClientID != nil {
+            scopes = answer.scopes ?? []
+            announcedEnd = answer.lifetime.map(now.addingTimeInterval)
+        }
         lastRefresh = now
         signedIn = now
         earliestRefresh = answer.earliestRefresh
@@ -90,6 +109,7 @@ struct Credential: Sendable {
         lastRefresh = now
         signedIn = now
         grant = ChappieGrant.accessToken.rawValue
+        issuedClientID = nil
         unknownMembers = ChappieJSONObject()
         unknownTokenMembers = ChappieJSONObject()
         readClaims()
@@ -101,7 +121,11 @@ struct Credential: Sendable {
     /// This credential with the tokens from a refresh. A token that the answer lacks stays.
     func refreshed(with answer: TokenAnswer, at now: Date) -> Credential {
         var new = self
-        new.idToken = answer.idToken ?? idToken
+        if let idToken = answer.idToken, isOwn(idToken) { new.idToken = idToken }
+        if issuedClientID != nil {
+            new.scopes = answer.scopes ?? scopes
+            if answer.accessToken != nil { new.announcedEnd = answer.lifetime.map(now.addingTimeInterval) }
+        }
         new.accessToken = answer.accessToken ?? accessToken
         new.refreshToken = answer.refreshToken ?? refreshToken
         new.signedIn = beganAt
@@ -109,6 +133,30 @@ struct Credential: Sendable {
         new.earliestRefresh = answer.earliestRefresh
         new.readClaims()
         return new
+    }
+
+    /// Whether an identity token from a refresh is of the same user. It came over TLS from the issuer, so its signature
+    /// is not checked (OpenID Connect Core, 3.1.3.7, 6, and 12.2). Another user's is left out; the other tokens are good.
+    private func isOwn(_ new: Secret) -> Bool {
+        guard let issuedClientID else { return true }
+        guard let claims = JWTClaims(new), claims.audiences.contains(issuedClientID) else { return false }
+        guard let old = idToken.flatMap(JWTClaims.init) else { return true }
+        return claims.issuer == old.issuer && claims.subject == old.subject
+    }
+
+    /// The same credential after the server has refused its refresh token; `nil` if nothing of it is worth keeping. The
+    /// access token may be used to its end, and the identity token makes the next sign-in a single click.
+    var withoutRefreshToken: Credential? {
+        guard issuedClientID != nil else { return nil }
+        var new = self
+        new.refreshToken = nil
+        return new
+    }
+
+    /// Whether both are sign-ins of one registration, so that the later one takes the place of the earlier one at the
+    /// server, too.
+    func isOfSameRegistration(as other: Credential) -> Bool {
+        issuedClientID != nil && issuedClientID == other.issuedClientID
     }
 
     /// The time when the sign-in began on this machine, as far as it is known.
@@ -133,13 +181,21 @@ struct Credential: Sendable {
         let first = idToken.flatMap(JWTClaims.init)?.account
         let claims = JWTClaims(accessToken)
         let second = claims?.account
+        expiresAt = claims?.expiresAt ?? announcedEnd
+        if issuedClientID != nil {
+            let planUse = origin.planScope.map { scope -> ChappiePlanUse in
+                scopes?.contains(scope) == true ? .granted : .notGranted
+            }
+            info = ChappieAccountInfo(
+                email: first?.email, userID: idToken.flatMap(JWTClaims.init)?.subject, planUse: planUse)
+            return
+        }
         accountID = accountID ?? first?.accountID ?? second?.accountID
         info = ChappieAccountInfo(
             email: first?.email ?? second?.email ?? owner?.email,
             userID: first?.userID ?? second?.userID ?? owner?.userID, accountID: accountID,
             plan: first?.plan ?? second?.plan ?? owner?.plan,
             isFedRAMPAccount: [first, second, owner].contains { $0?.isFedRAMPAccount == true })
-        expiresAt = claims?.expiresAt
     }
 }
 
@@ -165,10 +221,24 @@ extension Credential {
     /// A token without an expiry is renewed at this age.
     static let maximumAge: TimeInterval = 8 * 24 * 60 * 60
 
+    /// Whether the sign-in lasts as long as its access token.
+    private var isUnrenewable: Bool { issuedClientID != nil && refreshToken == nil }
+
+    /// Whether the sign-in has ended by itself, and only a new one helps.
+    func isOver(at now: Date) -> Bool { isUnrenewable && freshness(at: now) == .expired }
+
+    /// The reason why it can't be renewed without a refresh token.
+    var ending: ChappieAuthError {
+        issuedClientID == nil
+            ? .missingRefreshToken
+            : .reauthenticationRequired(
+                "Your sign-in has ended, and this service did not let it be renewed. Sign in once more.")
+    }
+
     /// The freshness of the access token at `now`, by the wall clock. It is not due before the server's earliest time.
     func freshness(at now: Date) -> Freshness {
         if let expiresAt, expiresAt <= now { return .expired }
-        if isAccessToken { return .fresh }
+        if isAccessToken || isUnrenewable { return .fresh }
         if let earliestRefresh, now < earliestRefresh { return .fresh }
         if let expiresAt { return expiresAt <= now.addingTimeInterval(Self.earlyRefresh) ? .due : .fresh }
         guard let lastRefresh else { return .due }
@@ -184,7 +254,7 @@ extension Credential {
     private static let maximumDocumentSize = 1 << 20
     private static let knownMembers: Set = [
         "version", "grant", "issuer", "backend", "client_id", "tokens", "signed_in", "last_refresh",
-        "earliest_refresh", "owner",
+        "earliest_refresh", "owner", "issued_client_id", "scopes", "expires_at",
     ]
     private static let knownTokenMembers: Set = ["id_token", "access_token", "refresh_token", "account_id"]
 
@@ -205,6 +275,9 @@ extension Credential {
         document["last_refresh"] = lastRefresh.map { .string($0.ISO8601Format()) }
         document["earliest_refresh"] = earliestRefresh.map { .string($0.ISO8601Format()) }
         document["owner"] = owner?.ownerDocument
+        document["issued_client_id"] = issuedClientID.map { .string($0) }
+        document["scopes"] = scopes.map { .array($0.map { .string($0) }) }
+        document["expires_at"] = announcedEnd.map { .string($0.ISO8601Format()) }
         let whole = ChappieJSONObject(members: document.members + unknownMembers.members)
         return Secret(ChappieJSON.object(whole).serializedBytes())
     }
@@ -225,7 +298,7 @@ extension Credential {
         guard let accessToken = Secret(token: tokens["access_token"]?.string) else {
             throw .corrupt("it holds no usable access token")
         }
-        let found = CredentialOrigin(document)
+        let found = CredentialOrigin(document, planScope: origin.planScope)
         guard found == origin else {
             throw .foreign(
                 found.client == origin.client
@@ -243,6 +316,9 @@ extension Credential {
         earliestRefresh = document["earliest_refresh"]?.string.flatMap(HTTPDate.rfc3339)
         grant = UntrustedText.token(document["grant"]?.string, limit: 64)
         owner = document["owner"].map(ChappieAccountInfo.init(owner:))
+        issuedClientID = UntrustedText.token(document["issued_client_id"]?.string, limit: 200)
+        scopes = document["scopes"]?.array?.compactMap(\.string)
+        announcedEnd = document["expires_at"]?.string.flatMap(HTTPDate.rfc3339)
         unknownMembers = document.leaving(out: Self.knownMembers)
         unknownTokenMembers = tokens.leaving(out: Self.knownTokenMembers)
         readClaims()

@@ -42,7 +42,7 @@ extension CredentialLifecycle {
 
     /// A credential in use.
     struct Held: Sendable {
-        let credential: Credential
+        var credential: Credential
         /// Grows with every change of tokens, so that a late 401 only counts against the token that it was about.
         let generation: Int
         /// The credential in the store when these tokens arrived; `nil` once they are saved. Tokens are not used before
@@ -116,7 +116,8 @@ extension CredentialLifecycle {
         /// If `verified`, the manager also reads the credential back, even if the store has verified it itself.
         case save(Credential, verified: Bool)
         case delete
-        case refresh(JobID, Secret, because: RenewalReason)
+        /// `of`: the client that the server issued, if it did.
+        case refresh(JobID, Secret, of: String?, because: RenewalReason)
         /// In the background; ends in ``Input/revocationEnded``.
         case revoke(Credential)
         case answer(Waiter, Result<Answer, ChappieAuthError>)

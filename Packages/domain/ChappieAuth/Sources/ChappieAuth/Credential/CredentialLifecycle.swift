@@ -172,6 +172,14 @@ struct CredentialLifecycle: Sendable {
 
     /// Whether the only copy of new tokens is in this value.
     var hasUnsavedTokens: Bool { held?.replaces != nil }
+    /// The credential in use, or the last one that the server has stopped to accept; `nil` after a sign-out.
+    var retained: Credential? {
+        switch phase {
+        case .held(let held): held.credential
+        case .rejected(let credential, _): credential
+        default: nil
+        }
+    }
     private var held: Held? { if case .held(let held) = phase { held } else { nil } }
 
     // MARK: Inputs
@@ -250,6 +258,8 @@ struct CredentialLifecycle: Sendable {
                     .reauthenticationRequired(refusal)
                 } else if let reason = held.refusal {
                     .reauthenticationRequired(.reauthenticationRequired(reason))
+                } else if held.credential.isOver(at: moment.now), !isNew(held) {
+                    .reauthenticationRequired(held.credential.ending)
                 } else {
                     .signedIn(held.credential.info, expiresAt: held.credential.expiresAt)
                 }
@@ -589,7 +599,7 @@ struct CredentialLifecycle: Sendable {
             }
         if isEnough { return endRenewal(.success(())) }
         guard held.credential.refreshToken != nil else {
-            guard held.credential.isAccessToken else { return doubted(.missingRefreshToken, held.credential) }
+            guard held.credential.isAccessToken else { return doubted(held.credential.ending, held.credential) }
             return accessTokenIsRefused(renewal.need)
         }
         job?.step = .preparing
@@ -622,7 +632,7 @@ struct CredentialLifecycle: Sendable {
             case .export: .exported
             }
         job?.step = .asking
-        actions.append(.refresh(id, refreshToken, because: reason))
+        actions.append(.refresh(id, refreshToken, of: held.credential.issuedClientID, because: reason))
     }
 
     private mutating func tokensRefreshed(_ id: JobID, _ result: Result<TokenAnswer, ChappieAuthError>) {
@@ -660,8 +670,31 @@ struct CredentialLifecycle: Sendable {
             if take(stored, insteadOf: held) { endRenewal(.success(())) }
             return
         }
+        if let rest = held.credential.withoutRefreshToken { return spent(rest, failure, isStored: stored != nil) }
         phase = .rejected(held.credential, failure)
         if stored != nil { delete(failure) } else { endRenewal(.failure(failure)) }
+    }
+
+    /// Keeps what is left of a credential whose refresh token is dead or missing: an access token that is still valid,
+    /// for requests that don't insist on a new one, and the identity token for the next sign-in.
+    private mutating func spent(_ rest: Credential, _ failure: ChappieAuthError, isStored: Bool) {
+        guard let held else { return endRenewal(.failure(failure)) }
+        let insistsOnAnother =
+            switch renewal?.need {
+            case .replacement: true
+            case .token: false
+            default: held.credential.refreshToken != nil
+            }
+        if !insistsOnAnother, rest.freshness(at: moment.now) != .expired {
+            changeHeld { $0.credential = rest }
+        } else {
+            phase = .rejected(rest, failure)
+        }
+        if isStored, held.credential.refreshToken != nil {
+            save(rest, .deleting(failure))
+        } else {
+            endRenewal(.failure(failure))
+        }
     }
 
     private mutating func endRenewal(_ result: Result<Void, ChappieAuthError>) {
@@ -800,6 +833,8 @@ struct CredentialLifecycle: Sendable {
         case .success(let previous): if let previous, !signIn.sparesPrevious { replaced.append(previous) }
         case .failure, nil: if let held { replaced.append(held.credential) }
         }
+        // The end of one session might end the other.
+        replaced.removeAll(where: signIn.credential.isOfSameRegistration)
         for (index, credential) in replaced.enumerated()
         where credential.refreshToken != signIn.credential.refreshToken {
             let isFirst = !replaced[..<index].contains { $0.refreshToken == credential.refreshToken }

@@ -14,6 +14,7 @@ public final class CredentialManager: Sendable {
     let endpoints: ChappieEndpoints
     let tokens: TokenClient
     let clock: any ChappieClock
+    let browserSignIn: BrowserSignInPorts?
     let status = StatusSubject(CredentialSnapshot())
     private let origin: CredentialOrigin
     private let store: any CredentialStore
@@ -29,6 +30,8 @@ public final class CredentialManager: Sendable {
         var holds: [Int: CredentialLockHold] = [:]
         /// The manager itself, while it has the only copy of new tokens.
         var keeper: CredentialManager?
+        /// The last pages of a browser that has come back.
+        var farewell: Task<Void, Never>?
     }
 
     /// - Parameters:
@@ -40,10 +43,11 @@ public final class CredentialManager: Sendable {
     ///   - clock: Decides when a token is due.
     ///   - logger: Gets the reason for each renewal at level `debug`, and the reason for a failure at `warning`; never
     ///     a token. Default none.
+    ///   - browserSignIn: Needed by ``ChappieGrant/continueWithChatGPT(appName:)`` alone.
     public init(
         slot: CredentialSlot, store: any CredentialStore, transport: any HTTPTransport,
         endpoints: ChappieEndpoints = .chatGPT, lock: any CredentialLock, clock: any ChappieClock = SystemClock(),
-        logger: Logger? = nil
+        logger: Logger? = nil, browserSignIn: BrowserSignInPorts? = nil
     ) {
         origin = CredentialOrigin(endpoints)
         self.slot = CredentialSlot(
@@ -55,6 +59,7 @@ public final class CredentialManager: Sendable {
         self.logger = Mutex(logger)
         self.endpoints = endpoints
         self.clock = clock
+        self.browserSignIn = browserSignIn
         tokens = TokenClient(endpoints: endpoints, issuer: IssuerClient(transport: transport, clock: clock))
     }
 
@@ -148,6 +153,26 @@ public final class CredentialManager: Sendable {
         if case .unavailable(.foreign(let detail)) = status.value.status {
             throw .credentialStoreUnavailable(.foreign(detail))
         }
+    }
+
+    /// The grant with a browser, for an app of this name.
+    ///
+    /// - Throws: ``ChappieAuthError/unknown(_:)`` if the program was put together without its parts.
+    func browserAuthorization(as appName: String) async throws(ChappieAuthError) -> BrowserAuthorization {
+        guard let ports = browserSignIn, let openID = endpoints.profile.openID else {
+            throw .unknown("This program has no sign-in by browser: its composition or its endpoints lack it.")
+        }
+        return BrowserAuthorization(
+            appName: appName, openID: openID, ports: ports, slot: slot, tokens: tokens,
+            earlier: await retainedCredential(),
+            leave: { [weak self] task in self?.state.withLock { $0.farewell = task } })
+    }
+
+    /// The credential of an earlier sign-in, also one that the server does not accept any more; `nil` after a sign-out,
+    /// or if the store can't be read.
+    func retainedCredential() async -> Credential? {
+        _ = try? await ask(.account)
+        return state.withLock { $0.lifecycle.retained }
     }
 
     /// Takes a newly granted credential into use after it has been saved, read back and compared. If a step fails, the
@@ -266,14 +291,23 @@ public final class CredentialManager: Sendable {
         } catch {
             throw .failed("the import did not succeed")
         }
+        if let registrations = browserSignIn?.registrations, let clientID = credential.issuedClientID,
+            case .continueWithChatGPT(let appName) = endpoints.grant
+        {
+            // Best effort: as long as the credential is stored, the next sign-in finds the client id in it.
+            let registration = ChappieClientRegistration(
+                clientID: clientID, subject: credential.info.userID, email: credential.info.email, appName: appName)
+            try? await registrations.save(registration, for: slot)
+        }
         return credential.info
     }
 
     /// Waits until no refresh, change of the store or revocation is in progress, for `limit` at most (the time that a
-    /// token endpoint and a store may take; it almost always returns at once). Call it before a process ends: a refresh
-    /// whose answer is not stored has used up the refresh token for nothing. A renewal that still waits for another
-    /// process is given up.
+    /// token endpoint and a store may take; it almost always returns at once), and until a browser that has come back
+    /// has its last page, for 1.5 s at most. Call it before a process ends: a refresh whose answer is not stored has used
+    /// up the refresh token for nothing. A renewal that still waits for another process is given up.
     public func settle(within limit: Duration = .seconds(75)) async {
+        await state.withLock(\.farewell)?.value
         let (waiter, promise) = newWaiter()
         report(.settlingAsked(waiter))
         guard !promise.isFulfilled else { return }
@@ -364,12 +398,12 @@ public final class CredentialManager: Sendable {
                 await notes.announceChange()
                 return .storeChanged(error)
             }
-        case .refresh(let job, let refreshToken, let reason):
+        case .refresh(let job, let refreshToken, let client, let reason):
             let logger = logger.withLock { $0 }
             logger?.debug("Renewing the tokens", metadata: ["reason": "\(reason.rawValue)"])
             start { [self] in
                 do throws(ChappieAuthError) {
-                    return .tokensRefreshed(job, .success(try await tokens.refresh(refreshToken)))
+                    return .tokensRefreshed(job, .success(try await tokens.refresh(refreshToken, of: client)))
                 } catch {
                     logger?.warning("The tokens were not renewed", metadata: ["reason": "\(error.logWords)"])
                     return .tokensRefreshed(job, .failure(error))

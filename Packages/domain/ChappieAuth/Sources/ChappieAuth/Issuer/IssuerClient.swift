@@ -226,6 +226,17 @@ extension HTTPExchangeRequest {
         return HTTPExchangeRequest(
             method: .post, url: url, headerFields: fields, body: .init(bytes: body.serializedBytes()))
     }
+
+    /// The same with a form as its body.
+    static func form(
+        _ fields: [(name: String, value: String)], to url: URL, as program: ChappieRegistration? = nil
+    ) -> HTTPExchangeRequest {
+        var header: HTTPFields = [.contentType: "application/x-www-form-urlencoded"]
+        header[.userAgent] = program?.userAgent
+        header[.accept] = "*/*"
+        return HTTPExchangeRequest(
+            method: .post, url: url, headerFields: header, body: .init(bytes: TokenClient.form(fields)))
+    }
 }
 
 extension HTTPField.Name {

@@ -9,6 +9,12 @@ struct JWTClaims: Sendable, Hashable {
     let account: ChappieAccountInfo
     /// `exp`; `nil` unless it is a time between 1970 and the year 10000.
     let expiresAt: Date?
+    /// `iss`.
+    let issuer: String?
+    /// `sub`.
+    let subject: String?
+    /// `aud`.
+    let audiences: [String]
 
     /// - Returns: `nil` if the token is not a JWT with a JSON object as its payload.
     init?(_ token: Secret) { self.init(bytes: token.withBytes(Array.init)) }
@@ -38,6 +44,15 @@ struct JWTClaims: Sendable, Hashable {
         expiresAt = claims["exp"]?.double.flatMap { seconds in
             (1..<253_402_300_800).contains(seconds) ? Date(timeIntervalSince1970: seconds) : nil
         }
+        issuer = claims["iss"]?.string
+        subject = Self.identifier(claims["sub"])
+        audiences = Self.audiences(claims)
+    }
+
+    /// `aud`, which is one text or a list of them (RFC 7519, 4.1.3).
+    static func audiences(_ claims: ChappieJSONObject) -> [String] {
+        if let one = claims["aud"]?.string { return [one] }
+        return claims["aud"]?.array?.compactMap(\.string) ?? []
     }
 
     private static func text(_ value: ChappieJSON?, limit: Int) -> String? {

@@ -1,8 +1,9 @@
 @_spi(ChappieInternals) import ChappieCore
 import HTTPTypes
 
-/// The token and revocation endpoints. The requests are the same, byte for byte, as in the Codex CLI 0.163.0, except
-/// that they have our own name if a name is sent.
+/// The token and revocation endpoints. For the device grant, the requests are the same, byte for byte, as in the Codex
+/// CLI 0.163.0, except that they have our own name if a name is sent. A server with OpenID Connect gets forms, the
+/// client id that it has issued, and the resource that the tokens are for (RFC 8707).
 struct TokenClient: Sendable {
     /// From the request to the end of the answer. A token endpoint that takes longer counts as unreachable.
     static let tokenDeadline = Duration.seconds(60)
@@ -13,6 +14,7 @@ struct TokenClient: Sendable {
     let issuer: IssuerClient
 
     private var clientID: String { endpoints.registration.clientID }
+    private var openID: ChappieOpenIDProfile? { endpoints.profile.openID }
 
     /// Exchanges an authorization code for a credential (RFC 6749, 4.1.3), without originator and user agent.
     ///
@@ -21,28 +23,60 @@ struct TokenClient: Sendable {
     /// request did not arrive, the second one succeeds. Otherwise the server refuses it with `invalid_grant`, and also
     /// revokes the tokens in the lost answer (4.1.2).
     func exchange(_ code: AuthorizationCode) async throws(ChappieAuthError) -> Credential {
-        let form = Self.form([
-            ("grant_type", "authorization_code"), ("client_id", clientID), ("code", code.code.text),
-            ("redirect_uri", code.redirectURI), ("code_verifier", code.verifier.text),
-        ])
-        let request = HTTPExchangeRequest(
-            method: .post, url: endpoints.profile.tokenURL,
-            headerFields: [.contentType: "application/x-www-form-urlencoded", .accept: "*/*"], body: .init(bytes: form))
-        let secrets = [code.code, code.verifier]
-        let answer = try await issuer.successOfTwo(request, secrets: secrets, within: Self.tokenDeadline)
-        return try Credential(
-            exchanged: TokenAnswer(answer), grant: code.grant, at: issuer.clock.now, from: CredentialOrigin(endpoints))
+        try Credential(
+            exchanged: try await redeem(code), grant: code.grant, at: issuer.clock.now,
+            from: CredentialOrigin(endpoints))
     }
 
-    /// Renews the tokens (RFC 6749, 6, in JSON, without a scope), in one attempt: a refresh token that is used a second
-    /// time ends the whole sign-in.
-    func refresh(_ refreshToken: Secret) async throws(ChappieAuthError) -> TokenAnswer {
+    /// The same, as far as the answer of the token endpoint.
+    func redeem(_ code: AuthorizationCode) async throws(ChappieAuthError) -> TokenAnswer {
+        var fields = [
+            ("grant_type", "authorization_code"), ("client_id", code.issuedClientID ?? clientID),
+            ("code", code.code.text), ("redirect_uri", code.redirectURI), ("code_verifier", code.verifier.text),
+        ]
+        if let openID { fields.append(("resource", openID.resource)) }
+        let secrets = [code.code, code.verifier]
+        return try TokenAnswer(
+            try await issuer.successOfTwo(
+                .form(fields, to: endpoints.profile.tokenURL), secrets: secrets, within: Self.tokenDeadline))
+    }
+
+    /// Renews the tokens (RFC 6749, 6, without a scope), in one attempt: a refresh token that is used a second time ends
+    /// the whole sign-in.
+    ///
+    /// - Parameter issuedClientID: The client that the tokens were granted to; `nil` for the registration's own.
+    func refresh(
+        _ refreshToken: Secret, of issuedClientID: String? = nil
+    ) async throws(ChappieAuthError) -> TokenAnswer {
+        let request = tokenRequest(refreshToken, issuedClientID ?? clientID)
+        do throws(ChappieAuthError) {
+            return try TokenAnswer(
+                try await issuer.success(request, secrets: [refreshToken], within: Self.tokenDeadline))
+        } catch {
+            throw withoutBlame(error)
+        }
+    }
+
+    /// A server that does not accept the issued client id says nothing about the user: another sign-in would not help.
+    func withoutBlame(_ error: ChappieAuthError) -> ChappieAuthError {
+        guard openID != nil, error.isOfInvalidClient else { return error }
+        return .authorizationDenied(
+            "The sign-in service does not accept this app's registration (invalid_client). Nothing was changed.")
+    }
+
+    private func tokenRequest(_ refreshToken: Secret, _ clientID: String) -> HTTPExchangeRequest {
+        let url = endpoints.profile.tokenURL
+        if let openID {
+            return .form(
+                [
+                    ("grant_type", "refresh_token"), ("client_id", clientID), ("refresh_token", refreshToken.text),
+                    ("resource", openID.resource),
+                ], to: url, as: endpoints.registration)
+        }
         let body: ChappieJSON = [
             "client_id": .string(clientID), "grant_type": "refresh_token", "refresh_token": .string(refreshToken.text),
         ]
-        let request = HTTPExchangeRequest.json(body, to: endpoints.profile.tokenURL, as: endpoints.registration)
-        return try TokenAnswer(
-            try await issuer.success(request, secrets: [refreshToken], within: Self.tokenDeadline))
+        return .json(body, to: url, as: endpoints.registration)
     }
 
     /// The credential of an access token that its owner has made: the service names the owner.
@@ -71,13 +105,14 @@ struct TokenClient: Sendable {
         return Credential(accessToken: accessToken, of: owner, at: issuer.clock.now, from: CredentialOrigin(endpoints))
     }
 
-    /// Ends the sign-in at the server (RFC 7009, 2.1, in JSON). Revokes the refresh token or, if it is missing, the
-    /// access token.
+    /// Ends the sign-in at the server (RFC 7009, 2.1). Revokes the refresh token or, if it is missing and the server is
+    /// ChatGPT's device flow, the access token.
     ///
     /// - Throws: ``ChappieAuthError``; the caller decides whether it matters.
     func revoke(_ credential: Credential) async throws(ChappieAuthError) {
         // Its owner may use it elsewhere.
         if credential.isAccessToken { return }
+        if let openID { return try await revoke(credential, openID) }
         var body: ChappieJSON = ["token": .string(credential.accessToken.text), "token_type_hint": "access_token"]
         if let refreshToken = credential.refreshToken {
             body = [
@@ -86,6 +121,27 @@ struct TokenClient: Sendable {
         }
         let request = HTTPExchangeRequest.json(body, to: endpoints.profile.revokeURL, as: endpoints.registration)
         _ = try await issuer.success(request, secrets: credential.secrets, within: Self.revocationDeadline)
+    }
+
+    private func revoke(_ credential: Credential, _ openID: ChappieOpenIDProfile) async throws(ChappieAuthError) {
+        // An access token without a refresh token ends by itself within the hour.
+        guard let refreshToken = credential.refreshToken else { return }
+        let share = Self.revocationDeadline / 4
+        let configuration = try? await issuer.configuration(endpoints, openID, within: share)
+        let fields = [
+            ("token", refreshToken.text), ("token_type_hint", "refresh_token"),
+            ("client_id", credential.issuedClientID ?? clientID),
+        ]
+        let request = HTTPExchangeRequest.form(
+            fields, to: configuration?.revocationURL ?? endpoints.profile.revokeURL, as: endpoints.registration)
+        do throws(ChappieAuthError) {
+            _ = try await issuer.successOfTwo(request, secrets: credential.secrets, within: share)
+        } catch {
+            throw .networkFailure(
+                "You are signed out here, but the service has not confirmed it. "
+                    + (error.errorDescription ?? "The reason is unknown.")
+                    + " Disconnect this app in ChatGPT's settings to be sure.")
+        }
     }
 
     /// Encodes as `application/x-www-form-urlencoded` (RFC 6749, appendix B): escapes all bytes but letters, digits and
@@ -110,6 +166,8 @@ struct AuthorizationCode: Sendable {
     /// The redirect address in the request for the grant.
     let redirectURI: String
     let grant: ChappieGrant
+    /// The client that the code was granted to; `nil` for the registration's own.
+    var issuedClientID: String?
 }
 
 /// The tokens in a successful answer of the token endpoint; each may be missing.
@@ -119,6 +177,10 @@ struct TokenAnswer: Sendable {
     let refreshToken: Secret?
     /// The server wants no avoidable renewal before this time.
     let earliestRefresh: Date?
+    /// The permissions; `nil` if the answer names none.
+    let scopes: [String]?
+    /// The lifetime of the access token in seconds, if the answer has a plausible one.
+    let lifetime: TimeInterval?
 
     /// - Throws: ``ChappieAuthError/invalidResponse`` if the answer is not a JSON object with at least one token, or if
     ///   a token could not travel in a header. Beside a usable refresh token, another unusable token counts as missing.
@@ -131,6 +193,8 @@ struct TokenAnswer: Sendable {
         accessToken = try Self.token("access_token", in: object, mayBeUnusable: mayBeUnusable)
         let earliest = object["earliest_refresh_at"]
         earliestRefresh = PeerNumber.date(earliest?.double) ?? earliest?.string.flatMap(HTTPDate.rfc3339)
+        scopes = object["scope"]?.string.map { $0.split(separator: " ").prefix(64).map(String.init) }
+        lifetime = object["expires_in"]?.double.flatMap { (1...31_536_000).contains($0) ? $0 : nil }
         guard idToken != nil || accessToken != nil || refreshToken != nil else { throw .invalidResponse }
     }
 

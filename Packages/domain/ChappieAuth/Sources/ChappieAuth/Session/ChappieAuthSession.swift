@@ -10,7 +10,7 @@
 ///
 /// ```swift
 /// let account = try await session.signIn { code in
-///     print("Open \(code.verificationURL) and type \(code.userCode)")
+///     print(code.instructions)
 /// }
 /// ```
 /// It is an `ObservableObject` if Combine is available. On every platform the two streams report each change. No method
@@ -43,6 +43,8 @@ public final class ChappieAuthSession {
         /// The code to show, for the caller who started the attempt.
         let code = Promise<ChappieDeviceCode>()
         let account = Promise<ChappieAccountInfo>()
+        /// The browser's way back, for grants that have one.
+        var callback: BrowserCallback?
 
         init(signOuts: Int, announces: Bool, accessToken: Secret?) {
             self.signOuts = signOuts
@@ -164,12 +166,13 @@ public final class ChappieAuthSession {
 // MARK: Signing in
 
 extension ChappieAuthSession {
-    /// Starts a device sign-in and returns as soon as there is a code to show; the rest runs in the background. An
-    /// existing credential stays in use until the new one is stored. A running sign-in is cancelled first.
+    /// Starts a sign-in by the grant of the endpoints, and returns as soon as there is a code or a page to show; the rest
+    /// runs in the background. An existing credential stays in use until the new one is stored. A running sign-in is
+    /// cancelled first.
     ///
     /// - Throws: ``ChappieAuthError``: `cancelledSignIn` if the task or the sign-in is cancelled before there is a
-    ///   code; `authorizationDenied` with directions if device sign-in is switched off; `networkFailure`,
-    ///   `tokenExchangeFailed`, `invalidResponse`.
+    ///   code; `authorizationDenied` with directions if device sign-in is switched off, or if the endpoints are for
+    ///   access tokens; `networkFailure`, `tokenExchangeFailed`, `invalidResponse`.
     @discardableResult
     public func startDeviceCodeSignIn() async throws -> ChappieDeviceCode {
         let attempt = begin()
@@ -182,7 +185,8 @@ extension ChappieAuthSession {
     ///   approved.
     /// - Returns: The account that is signed in, once `show` has returned as well.
     /// - Throws: ``ChappieAuthError``: the errors of ``startDeviceCodeSignIn()``, and `expiredDeviceCode`,
-    ///   `pollingTimeout` or `authorizationDenied` if the user has not approved; the errors of `show`, which cancel the
+    ///   `pollingTimeout`, `callbackTimeout` or `authorizationDenied` if the user has not approved, or as another user;
+    ///   `networkFailure` if the identity can't be checked now; the errors of `show`, which cancel the
     ///   sign-in. Cancelling the task cancels the sign-in. A stored credential stays, whatever the error. Without one,
     ///   an error with `requiresReauthentication` leaves ``state`` at ``ChappieAuthState/reauthenticationRequired``.
     @discardableResult
@@ -249,6 +253,17 @@ extension ChappieAuthSession {
         }
     }
 
+    /// Completes a sign-in whose browser runs on another machine, and could not open the last page: takes the whole
+    /// address of that page, which begins with `http://127.0.0.1`. The sign-in then goes on as if the browser had come
+    /// back. For ``ChappieGrant/continueWithChatGPT(appName:)``.
+    ///
+    /// - Throws: ``ChappieAuthError/wrongCallbackAddress(_:)`` if the address is not of the sign-in that waits, which
+    ///   continues, or if none waits.
+    public func completeSignIn(pasting address: String) throws {
+        guard let callback = attempt?.callback else { throw ChappieAuthError.noCallbackAwaited }
+        try callback.paste(address)
+    }
+
     /// Ends the running sign-in. ``deviceLinkState`` becomes `cancelled`, and ``state`` returns to its earlier value.
     /// Does nothing if no sign-in is running.
     public func cancelSignIn() {
@@ -265,15 +280,25 @@ extension ChappieAuthSession {
             do {
                 try await manager.prepareToSave()
                 let credential: Credential
-                if let accessToken = attempt.accessToken {
+                switch (attempt.accessToken, manager.endpoints.grant) {
+                case (let accessToken?, _):
                     credential = try await manager.tokens.credential(of: accessToken)
-                } else {
+                case (nil, .deviceCode):
                     let code = try await manager.tokens.issuer.authorizeDevice(manager.endpoints) { [weak self] code in
                         await self?.receivedCode(code, attempt)
                     } onPolling: { [weak self] code in
                         await self?.startedPolling(code, attempt)
                     }
                     credential = try await manager.tokens.exchange(code)
+                case (nil, .continueWithChatGPT(let appName)):
+                    credential = try await manager.browserAuthorization(as: appName).run { [weak self] page, callback in
+                        await self?.receivedCode(page, attempt, callback)
+                    } onReturn: { [weak self] page in
+                        await self?.startedPolling(page, attempt)
+                    }
+                case (nil, .accessToken):
+                    throw ChappieAuthError.authorizationDenied(
+                        "This program signs in with an access token: call signIn(accessToken:).")
                 }
                 attempt.isSaving = true
                 try await manager.adopt(credential, after: attempt.signOuts)
@@ -289,8 +314,9 @@ extension ChappieAuthSession {
         deviceLinkState = attempt.accessToken == nil ? new : .idle
     }
 
-    private func receivedCode(_ code: ChappieDeviceCode, _ attempt: Attempt) {
+    private func receivedCode(_ code: ChappieDeviceCode, _ attempt: Attempt, _ callback: BrowserCallback? = nil) {
         guard self.attempt === attempt else { return }
+        attempt.callback = callback
         deviceLinkState = .awaitingUserCode(code)
         state = .awaitingDeviceCode(userCode: code.userCode, verificationURL: code.verificationURL)
         attempt.code.fulfil(.success(code))

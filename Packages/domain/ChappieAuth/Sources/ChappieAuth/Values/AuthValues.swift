@@ -4,9 +4,9 @@ public import ChappieCore
 public enum ChappieAuthState: Sendable, Hashable {
     /// No credential is stored.
     case signedOut
-    /// A sign-in has begun and has requested the device code.
+    /// A sign-in has begun. There is nothing to show yet.
     case signingIn
-    /// The device code has arrived and waits for approval in a browser.
+    /// The sign-in waits for approval in a browser. `userCode` is empty if the page needs no code.
     case awaitingDeviceCode(userCode: String, verificationURL: URL)
     /// The user is signed in. `expiresAt` is the end of the access token, which is renewed before; `nil` if it is
     /// unknown.
@@ -20,7 +20,7 @@ public enum ChappieAuthState: Sendable, Hashable {
     public var isSignedIn: Bool { if case .signedIn = self { true } else { false } }
 }
 
-/// Progress of one device sign-in, finer than ``ChappieAuthState``.
+/// Progress of one sign-in, finer than ``ChappieAuthState``.
 public enum ChappieDeviceLinkState: Sendable, Hashable {
     /// No sign-in has been started. Next: `requestingCode`.
     case idle
@@ -28,7 +28,8 @@ public enum ChappieDeviceLinkState: Sendable, Hashable {
     case requestingCode
     /// The code is ready to be shown. Next: `polling`, `cancelled`.
     case awaitingUserCode(ChappieDeviceCode)
-    /// The session asks the service whether the user has approved. Next: `linked`, `expired`, `cancelled`, `failed`.
+    /// The session asks the service whether the user has approved; without a code to type, the browser has come back,
+    /// and the session asks for the tokens. Next: `linked`, `expired`, `cancelled`, `failed`.
     case polling(ChappieDeviceCode)
     /// The user is signed in, and the credential is stored. `expiresAt` is the value of
     /// ``ChappieAuthState/signedIn(expiresAt:)``.
@@ -41,13 +42,14 @@ public enum ChappieDeviceLinkState: Sendable, Hashable {
     case failed(ChappieAuthError)
 }
 
-/// The code and address with which the user approves a sign-in on another screen (RFC 8628, 3.3).
+/// The page on which the user approves a sign-in, and the code to type there if the page needs one (RFC 8628, 3.3).
 public struct ChappieDeviceCode: Sendable, Hashable, Codable {
-    /// The code to type, in the service's spelling: printable ASCII, at most 64 characters.
+    /// The code to type, in the service's spelling: printable ASCII, at most 64 characters. Empty if the page needs no
+    /// code, because the browser returns to this machine by itself.
     public let userCode: String
-    /// The page to type it into.
+    /// The page to open. It may have values of this sign-in in its query: don't log it.
     public let verificationURL: URL
-    /// The time when the code expires, by this machine's wall clock; for a countdown only. The session itself uses a
+    /// The time when the sign-in expires, by this machine's wall clock; for a countdown only. The session itself uses a
     /// clock that can't be set. At most 15 minutes away.
     public let expiresAt: Date?
     /// The session's pause between two polls: 1 s to 60 s.
@@ -60,6 +62,14 @@ public struct ChappieDeviceCode: Sendable, Hashable, Codable {
         self.expiresAt = expiresAt
         self.pollInterval = pollInterval
     }
+
+    /// Whether the user has to type ``userCode``.
+    public var needsCode: Bool { !userCode.isEmpty }
+
+    /// The user's next step, in one sentence.
+    public var instructions: String {
+        needsCode ? "Open \(verificationURL) and type \(userCode)." : "Open \(verificationURL) and come back."
+    }
 }
 
 /// The account that is signed in: the claims of the tokens, never the tokens.
@@ -71,24 +81,31 @@ public struct ChappieAccountInfo: Sendable, Hashable, Codable {
     public let email: String?
     /// The ChatGPT user.
     public let userID: String?
-    /// The ChatGPT account (workspace), which requests carry as `chatgpt-account-id`.
+    /// The ChatGPT account (workspace), which requests carry as `chatgpt-account-id`. `nil` after "Continue with
+    /// ChatGPT", whose tokens name no workspace.
     public let accountID: String?
     /// The plan, if the token has it.
     public let plan: ChappiePlan?
     /// Whether requests must carry `X-OpenAI-Fedramp: true`. Default `false`.
     public let isFedRAMPAccount: Bool
+    /// Whether this program may use the user's plan; `nil` if the sign-in has no such permission of its own.
+    public let planUse: ChappiePlanUse?
 
     /// Facts of an account; an unknown fact is `nil`.
     public init(
         email: String? = nil, userID: String? = nil, accountID: String? = nil, plan: ChappiePlan? = nil,
-        isFedRAMPAccount: Bool = false
+        isFedRAMPAccount: Bool = false, planUse: ChappiePlanUse? = nil
     ) {
         self.email = email
         self.userID = userID
         self.accountID = accountID
         self.plan = plan
         self.isFedRAMPAccount = isFedRAMPAccount
+        self.planUse = planUse
     }
+
+    /// Names the owner of what is kept for an account: the account, or the user if the sign-in names no account.
+    @_spi(ChappieInternals) public var ownerID: String? { accountID ?? userID }
 
     /// Whether both are the same user in the same account, even if the plan or the e-mail address differs. An unknown
     /// user counts as the same.
@@ -99,14 +116,42 @@ public struct ChappieAccountInfo: Sendable, Hashable, Codable {
     }
 }
 
+/// The user's decision about the plan, for a sign-in that asks for it.
+public enum ChappiePlanUse: String, Sendable, Hashable, Codable {
+    /// Requests may use the plan.
+    case granted
+    /// The user is signed in, and requests fail with ``ChappieAuthError/planUseNotGranted``.
+    case notGranted
+}
+
 /// The kind of grant of a sign-in (RFC 6749, 1.3). ``ChappieRegistration`` identifies the program, and
-/// ``ChappieEndpointProfile`` the service. The raw value is stored together with a credential.
-///
-/// A grant in a browser ends in an authorization code. The exchange of that code for tokens does not depend on the grant.
-public enum ChappieGrant: String, Sendable, Hashable {
-    /// ChatGPT's form of the device authorization grant (similar to RFC 8628).
-    case deviceCode = "device_code"
+/// ``ChappieEndpointProfile`` the service.
+public enum ChappieGrant: Sendable, Hashable, Codable {
+    /// ChatGPT's form of the device authorization grant (similar to RFC 8628). The default.
+    case deviceCode
+    /// "Continue with ChatGPT": a browser on this machine, and a client id that the service issues to this program and
+    /// this user (RFC 8252). `appName` is the program's own name, 1 to 80 characters.
+    case continueWithChatGPT(appName: String)
     /// An access token that its owner has made in a ChatGPT Business or Enterprise workspace, for a server or a job
     /// without a browser. It can't be renewed, and signing out here does not revoke it.
-    case accessToken = "access_token"
+    case accessToken
+
+    /// The word that is stored with a credential.
+    public var rawValue: String {
+        switch self {
+        case .deviceCode: "device_code"
+        case .continueWithChatGPT: "continue_with_chatgpt"
+        case .accessToken: "access_token"
+        }
+    }
+
+    /// The grant of a stored credential; `nil` for another word. The program's name is not stored, and is empty.
+    public init?(rawValue: String) {
+        switch rawValue {
+        case "device_code": self = .deviceCode
+        case "continue_with_chatgpt": self = .continueWithChatGPT(appName: "")
+        case "access_token": self = .accessToken
+        default: return nil
+        }
+    }
 }

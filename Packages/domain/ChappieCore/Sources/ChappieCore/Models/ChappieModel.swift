@@ -150,10 +150,13 @@ public struct ChappieModelUpgrade: Sendable, Hashable, Codable {
 
     /// Reads the model list, best first: the backend's `{"models":[…]}` or an OpenAI-style `{"data":[…]}`.
     ///
+    /// - Parameter ranked: whether `priority` decides; otherwise the order of the list stays.
     /// - Returns: `nil` if the body is neither. Entries without a slug are skipped.
-    public static func list(_ body: ChappieJSON) -> [ChappieModel]? {
+    public static func list(_ body: ChappieJSON, ranked: Bool = true) -> [ChappieModel]? {
         guard let entries = body["models"]?.array ?? body["data"]?.array else { return nil }
-        return entries.compactMap(ChappieModel.init).enumerated()
+        let models = entries.compactMap(ChappieModel.init)
+        guard ranked else { return models }
+        return models.enumerated()
             .sorted { ($0.element.priority, $0.offset) < ($1.element.priority, $1.offset) }.map(\.element)
     }
 }

@@ -254,7 +254,8 @@ public struct ChappieResponseError: Sendable, Hashable, Codable {
     /// Reads the value of `error`, an object or a string.
     public init(_ json: ChappieJSON) { self.init(json, message: json["message"]?.string ?? json.string) }
 
-    /// Reads an error body in any known form: `{"error":{…}}`, `{"error":"…"}`, `{"detail":"…"}`, or the bare object.
+    /// Reads an error body in any known form: `{"error":{…}}`, `{"error":"…"}`, `{"detail":"…"}`,
+    /// `{"detail":{"error_code":…}}`, or the bare object.
     public init(body: ChappieJSON) {
         let error = body["error"].flatMap { $0.isNull ? nil : $0 }
         let beside = body["error_description"]?.string ?? body["message"]?.string ?? body["detail"]?.string
@@ -263,7 +264,11 @@ public struct ChappieResponseError: Sendable, Hashable, Codable {
             self.init(.string(word), message: beside ?? word)
             code = word
         } else {
-            self.init(error ?? body, message: error?["message"]?.string ?? body.string ?? beside)
+            let detail = error == nil ? body["detail"] : nil
+            self.init(
+                error ?? body, message: error?["message"]?.string ?? body.string ?? beside ?? detail?["message"]?.string
+            )
+            code = code ?? detail?["error_code"]?.string
         }
     }
 

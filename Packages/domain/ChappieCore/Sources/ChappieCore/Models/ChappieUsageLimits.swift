@@ -360,11 +360,14 @@ public struct ChappieUsageLimit: Sendable, Hashable, Codable {
     public var rateLimit: ChappieUsageLimitSnapshot?
     /// See ``ChappieResponse/requestID``.
     public var requestID: String?
+    /// The page on which the user manages usage; `nil` if the backend has none.
+    public var usagePage: URL?
 
     /// A limit with the given properties.
     public init(
         type: String = "usage_limit_reached", message: String? = nil, plan: ChappiePlan? = nil, resetsAt: Date? = nil,
-        resetsInSeconds: TimeInterval? = nil, rateLimit: ChappieUsageLimitSnapshot? = nil, requestID: String? = nil
+        resetsInSeconds: TimeInterval? = nil, rateLimit: ChappieUsageLimitSnapshot? = nil, requestID: String? = nil,
+        usagePage: URL? = nil
     ) {
         self.type = type
         self.message = message
@@ -373,6 +376,7 @@ public struct ChappieUsageLimit: Sendable, Hashable, Codable {
         self.resetsInSeconds = resetsInSeconds
         self.rateLimit = rateLimit
         self.requestID = requestID
+        self.usagePage = usagePage
     }
 }
 

@@ -1,0 +1,238 @@
+@_spi(ChappieInternals) import ChappieCore
+import Synchronization
+
+/// The way of a browser back to one sign-in: between the listener's threads, an address that the user pastes, and the
+/// task that waits.
+final class BrowserCallback: Sendable {
+    private let requests: Mutex<CallbackRequests?> = Mutex(nil)
+    private let approval = Promise<CallbackRequests.Approval>()
+    private let end = Promise<Void>()
+
+    /// Requests have a meaning once the port is known.
+    func open(_ requests: CallbackRequests) { self.requests.withLock { $0 = requests } }
+
+    /// Whether the browser has come back.
+    var isOver: Bool { approval.isFulfilled }
+
+    func answer(_ head: [UInt8]) -> [UInt8] {
+        requests.withLock { requests in
+            let response = requests?.answer(head) ?? []
+            publish(requests)
+            return response
+        }
+    }
+
+    /// - Throws: ``ChappieAuthError/wrongCallbackAddress(_:)``; the sign-in continues.
+    func paste(_ address: String) throws(ChappieAuthError) {
+        let result = requests.withLock { requests in
+            Result { () throws(ChappieAuthError) in
+                guard requests != nil else { throw .noCallbackAwaited }
+                try requests?.paste(address)
+                publish(requests)
+            }
+        }
+        try result.get()
+    }
+
+    /// - Throws: ``ChappieAuthError``; `CancellationError`.
+    func value() async throws -> CallbackRequests.Approval { try await approval.value() }
+
+    /// Waits for the browser's last page.
+    func shownEnd() async throws { try await end.value() }
+
+    private func publish(_ requests: CallbackRequests?) {
+        if let outcome = requests?.outcome { approval.fulfil(outcome.mapError { $0 }) }
+        if requests?.hasShownEnd == true { end.fulfil(.success(())) }
+    }
+}
+
+extension ChappieAuthError {
+    static let noCallbackAwaited = wrongCallbackAddress("No sign-in waits for an address now.")
+}
+
+/// The grant with a browser on this machine (RFC 8252), from the first random byte to the credential.
+struct BrowserAuthorization: Sendable {
+    /// The limit for the user's part.
+    static let patience = Duration.seconds(15 * 60)
+    /// The limit for the browser's last page after it has come back.
+    static let courtesy = Duration.milliseconds(1500)
+
+    let appName: String
+    let openID: ChappieOpenIDProfile
+    let ports: BrowserSignInPorts
+    let slot: CredentialSlot
+    let tokens: TokenClient
+    /// The credential of an earlier sign-in, unless the user has signed out.
+    let earlier: Credential?
+    /// Takes the work that is left once the browser has come back: its pages.
+    let leave: @Sendable (Task<Void, Never>) -> Void
+
+    private var clock: any ChappieClock { tokens.issuer.clock }
+
+    /// Runs the sign-in. `onPage` shows the page; `onReturn` is called when the browser has come back.
+    ///
+    /// - Throws: ``ChappieAuthError``; `CancellationError`.
+    @concurrent
+    func run(
+        onPage: @Sendable (ChappieDeviceCode, BrowserCallback) async -> Void,
+        onReturn: @Sendable (ChappieDeviceCode) async -> Void
+    ) async throws -> Credential {
+        guard (1...80).contains(appName.count), UntrustedText.line(appName, limit: 400) != nil else {
+            throw ChappieAuthError.unknown("The name of the app must have 1 to 80 visible characters.")
+        }
+        let registration = try await registration()
+        let hostID = try await stored { () throws(CredentialStoreError) in try await ports.registrations.hostID() }
+        let verifier = try random()
+        let state = try random()
+        let callback = BrowserCallback()
+        let listening: any CallbackListening
+        do {
+            listening = try ports.listener.listen { callback.answer($0) }
+        } catch {
+            throw ChappieAuthError.unknown(error.errorDescription ?? "No port of this machine is free.")
+        }
+        defer { close(listening, callback) }
+        let requests = CallbackRequests(port: listening.port, path: openID.callbackPath, state: state)
+        callback.open(requests)
+        let ownEarlier = earlier.flatMap { $0.issuedClientID == registration?.clientID ? $0 : nil }
+        let authorize = AuthorizeRequest(
+            endpoints: tokens.endpoints, openID: openID, appName: appName, registration: registration, hostID: hostID,
+            redirectURI: requests.redirectURI, state: state, nonce: try random(),
+            challenge: try digest(verifier),
+            hint: registration == nil
+                ? nil
+                : ownEarlier?.idToken.map { AuthorizeRequest.Hint(idToken: $0, email: ownEarlier?.info.email) },
+            asksForConsent: ownEarlier?.info.planUse == .notGranted)
+        guard let url = authorize.url else { throw ChappieAuthError.invalidResponse }
+        let page = ChappieDeviceCode(
+            userCode: "", verificationURL: url, expiresAt: clock.now.addingTimeInterval(Self.patience.inSeconds))
+        try Task.checkCancellation()
+        await onPage(page, callback)
+        let approval = try await withDeadline(
+            Self.patience, clock: clock, late: ChappieAuthError.callbackTimeout
+        ) { try await callback.value() }
+        await onReturn(page)
+        return try await credential(approval, authorize, verifier)
+    }
+
+    // MARK: After the browser has come back
+
+    private func credential(
+        _ approval: CallbackRequests.Approval, _ authorize: AuthorizeRequest, _ verifier: Secret
+    ) async throws -> Credential {
+        var registration = ChappieClientRegistration(
+            clientID: try authorize.issuedClientID(approval.clientID), appName: appName)
+        if let known = authorize.registration { registration = known }
+        // A code that can't be exchanged must not cost the user another registration.
+        try await save(registration)
+        // An outage is noticed before the code is used up.
+        let configuration = try await tokens.issuer.configuration(tokens.endpoints, openID)
+        let keys = try await tokens.issuer.signingKeys(configuration)
+        let code = AuthorizationCode(
+            code: approval.code, verifier: verifier, redirectURI: authorize.redirectURI,
+            grant: .continueWithChatGPT(appName: appName), issuedClientID: registration.clientID)
+        let answer: TokenAnswer
+        do throws(ChappieAuthError) {
+            answer = try await tokens.redeem(code)
+        } catch {
+            // An id that the server does not know after all is of no use to the next sign-in.
+            if authorize.registration == nil, error.isOfInvalidClient { try await save(nil) }
+            throw tokens.withoutBlame(error)
+        }
+        guard let token = answer.idToken else { throw ChappieAuthError.invalidResponse }
+        let expectation = IDToken.Expectation(
+            issuer: configuration.issuer, clientID: registration.clientID, nonce: authorize.nonce,
+            subject: registration.subject)
+        let identity = try await verify(token, expectation, configuration, keys)
+        registration.subject = identity.subject
+        registration.email = identity.email ?? registration.email
+        try await save(registration)
+        return try Credential(
+            exchanged: answer, grant: code.grant, at: clock.now, from: CredentialOrigin(tokens.endpoints),
+            issuedClientID: registration.clientID)
+    }
+
+    /// The server may have changed its keys since they were read, so an unknown one is looked for once more.
+    private func verify(
+        _ token: Secret, _ expectation: IDToken.Expectation, _ configuration: OpenIDConfiguration, _ keys: SigningKeys
+    ) async throws(ChappieAuthError) -> IDToken {
+        do throws(IDToken.Refusal) {
+            return try check(token, expectation, keys)
+        } catch {
+            guard error == .unknownKey else { throw error.error }
+        }
+        let newKeys = try await tokens.issuer.signingKeys(configuration)
+        do throws(IDToken.Refusal) {
+            return try check(token, expectation, newKeys)
+        } catch {
+            throw error.error
+        }
+    }
+
+    private func check(
+        _ token: Secret, _ expectation: IDToken.Expectation, _ keys: SigningKeys
+    ) throws(IDToken.Refusal) -> IDToken {
+        try IDToken(token, keys: keys, cryptography: ports.cryptography, expecting: expectation, now: clock.now)
+    }
+
+    // MARK: The registration
+
+    /// The registration of this app for the slot; `nil` if it has none, or if it is another app's.
+    private func registration() async throws(ChappieAuthError) -> ChappieClientRegistration? {
+        let found = try await stored { () throws(CredentialStoreError) in
+            try await ports.registrations.registration(for: slot)
+        }
+        if let found { return found.appName == appName && isUsable(found) ? found : nil }
+        // A credential from another machine brings its registration along.
+        guard let earlier, let clientID = earlier.issuedClientID else { return nil }
+        let own = ChappieClientRegistration(
+            clientID: clientID, subject: earlier.info.userID, email: earlier.info.email, appName: appName)
+        return isUsable(own) ? own : nil
+    }
+
+    private func isUsable(_ registration: ChappieClientRegistration) -> Bool {
+        AuthorizeRequest.isClientID(registration.clientID) && registration.clientID != openID.bootstrapClientID
+    }
+
+    private func save(_ registration: ChappieClientRegistration?) async throws(ChappieAuthError) {
+        try await stored { () throws(CredentialStoreError) in
+            guard try await ports.registrations.registration(for: slot) != registration else { return }
+            try await ports.registrations.save(registration, for: slot)
+        }
+    }
+
+    private func stored<Value>(
+        _ work: () async throws(CredentialStoreError) -> Value
+    ) async throws(ChappieAuthError) -> Value {
+        do {
+            return try await work()
+        } catch {
+            throw .credentialStoreUnavailable(error)
+        }
+    }
+
+    // MARK: Values of one sign-in
+
+    /// 32 random bytes as text, for which PKCE asks as well (RFC 7636, 4.1).
+    private func random() throws -> Secret { Secret(Base64URL.encode(try ports.entropy.bytes(32))) }
+
+    private func digest(_ verifier: Secret) throws(ChappieAuthError) -> [UInt8] {
+        do {
+            return try ports.cryptography.sha256(verifier.withBytes(Array.init))
+        } catch {
+            throw .unknown("The system's cryptography failed (\(type(of: error))).")
+        }
+    }
+
+    private func close(_ listening: any CallbackListening, _ callback: BrowserCallback) {
+        guard callback.isOver else { return listening.close() }
+        leave(
+            Task.detached { [clock] in
+                _ = try? await withDeadline(Self.courtesy, clock: clock, late: CancellationError()) {
+                    try await callback.shownEnd()
+                }
+                listening.close()
+                await listening.closed()
+            })
+    }
+}

@@ -1,0 +1,219 @@
+@_spi(ChappieInternals) import ChappieCore
+
+/// The head of an HTTP request (RFC 9112, 2 to 5), as far as a callback needs it. It may be from any page or program on
+/// this machine.
+struct CallbackRequest: Sendable {
+    static let maximumSize = 32 << 10
+
+    let method: String
+    /// The path of the request target, not decoded.
+    let path: String
+    /// The query of the request target, not decoded; empty if there is none.
+    let query: String
+    /// The value of each `Host` field.
+    let hosts: [String]
+
+    /// - Parameter head: Up to and including the empty line.
+    /// - Returns: `nil` if this is not a request's head in its strict form, with an origin-form target.
+    init?(_ head: [UInt8]) {
+        guard head.count <= Self.maximumSize, head.suffix(4).elementsEqual("\r\n\r\n".utf8) else { return nil }
+        var lines: [String] = []
+        var rest = head.dropLast(2)[...]
+        while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
+            let line = rest[..<end].dropLast()
+            let isWhole = end > rest.startIndex && rest[end - 1] == UInt8(ascii: "\r")
+            guard isWhole, line.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }) else { return nil }
+            lines.append(String(decoding: line, as: UTF8.self))
+            rest = rest[(end + 1)...]
+        }
+        guard rest.isEmpty, let first = lines.first else { return nil }
+        let words = first.utf8.split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false)
+        guard words.count == 3, let target = UntrustedText.token(String(words[1]), limit: Self.maximumSize),
+            target.hasPrefix("/"), !target.utf8.contains(UInt8(ascii: "#")),
+            ["HTTP/1.1", "HTTP/1.0"].contains(String(words[2]))
+        else { return nil }
+        var hosts: [String] = []
+        for line in lines.dropFirst() {
+            // White space before the colon, and a line that continues another one, are not allowed (RFC 9112, 5).
+            guard let colon = line.utf8.firstIndex(of: UInt8(ascii: ":")), colon > line.startIndex,
+                !line[..<colon].utf8.contains(where: { $0 <= 0x20 || $0 >= 0x7F })
+            else { return nil }
+            if line[..<colon].lowercased() == "host" { hosts.append(line[line.index(after: colon)...].trimmed) }
+        }
+        let parts = target.utf8.split(separator: UInt8(ascii: "?"), maxSplits: 1, omittingEmptySubsequences: false)
+        method = String(words[0]) ?? ""
+        path = String(parts[0]) ?? ""
+        query = parts.count > 1 ? String(parts[1]) ?? "" : ""
+        self.hosts = hosts
+    }
+}
+
+/// The requests that reach the listener of one sign-in, and the first of them that ends it.
+///
+/// Any page in the browser and any program on this machine may send requests. The state, which only the authorization
+/// server and this sign-in know, tells the callback from all others. A wrong state changes nothing.
+struct CallbackRequests: Sendable {
+    /// The values that the browser brought.
+    struct Approval: Sendable {
+        let code: Secret
+        /// The client id that the server has issued, as it arrived.
+        let clientID: String?
+    }
+
+    /// The path of a page without parameters, so that no code stays in the address bar or in the browser's history.
+    static let donePath = "/auth/done"
+
+    /// `127.0.0.1` and the port.
+    let host: String
+    let path: String
+    let state: Secret
+    /// The end of the sign-in; `nil` while it is waited for.
+    private(set) var outcome: Result<Approval, ChappieAuthError>?
+    /// Whether the browser has had its last page, or is on another machine.
+    private(set) var hasShownEnd = false
+
+    init(port: Int, path: String, state: Secret) {
+        host = "127.0.0.1:\(port)"
+        self.path = path
+        self.state = state
+    }
+
+    /// The redirect address of the sign-in.
+    var redirectURI: String { "http://\(host)\(path)" }
+
+    /// Takes the head of a request, and returns the whole response.
+    mutating func answer(_ head: [UInt8]) -> [UInt8] {
+        guard let request = CallbackRequest(head) else { return Self.badRequest("The request can't be read.") }
+        guard request.method == "GET" else {
+            return Self.response("405 Method Not Allowed", ["Allow: GET"], "Only GET is allowed here.")
+        }
+        // Another name for this address belongs to a page that had it resolved here (DNS rebinding).
+        guard request.hosts == [host] else { return Self.badRequest("The request is for another host.") }
+        if request.path == Self.donePath, request.query.isEmpty, outcome != nil {
+            hasShownEnd = true
+            return Self.response("200 OK", [], "You can close this page and return to the app.")
+        }
+        guard request.path == path else { return Self.response("404 Not Found", [], "There is nothing here.") }
+        let wasOver = outcome != nil
+        if let refusal = receive(request.query) { return Self.badRequest(refusal) }
+        return wasOver
+            ? Self.badRequest("This sign-in was already used.")
+            : Self.response("303 See Other", ["Location: \(Self.donePath)"], "Return to the app.")
+    }
+
+    /// Takes the address of the page that could not be opened in a browser on another machine.
+    ///
+    /// - Throws: ``ChappieAuthError/wrongCallbackAddress(_:)``; the sign-in continues.
+    mutating func paste(_ text: String) throws(ChappieAuthError) {
+        let text = text.trimmed
+        guard text.utf8.count <= CallbackRequest.maximumSize, text.utf8.starts(with: (redirectURI + "?").utf8) else {
+            throw .wrongCallbackAddress(
+                "This is not the address of the page after the approval, which begins with \(redirectURI)?")
+        }
+        let query = text.utf8.dropFirst(redirectURI.utf8.count + 1).prefix { $0 != UInt8(ascii: "#") }
+        guard outcome == nil else { throw .wrongCallbackAddress("This sign-in was already used.") }
+        if let refusal = receive(String(Substring(query))) { throw .wrongCallbackAddress(refusal) }
+        hasShownEnd = true
+    }
+
+    /// Takes the query of a callback.
+    ///
+    /// - Returns: A sentence if it is not the callback of this sign-in.
+    private mutating func receive(_ query: String) -> String? {
+        guard let fields = FormFields(query) else { return "The address can't be read." }
+        guard let found = fields.only("state"), Secret(found) == state else {
+            return "This address is not of the sign-in that is waiting. Begin again in the app."
+        }
+        guard outcome == nil else { return nil }
+        if let error = fields.first("error") {
+            outcome = .failure(Self.denial(error, description: fields.first("error_description")))
+            return nil
+        }
+        let clientIDs = fields.all("client_id")
+        guard let code = Secret(token: fields.only("code")), clientIDs.count <= 1 else {
+            return "The address has no code, or more than one."
+        }
+        outcome = .success(Approval(code: code, clientID: clientIDs.first))
+        return nil
+    }
+
+    private static func denial(_ error: String, description: String?) -> ChappieAuthError {
+        if error == "access_denied" { return .authorizationDenied("The sign-in was not allowed in the browser.") }
+        let words = [UntrustedText.message(description), UntrustedText.message(error, limit: 64).map { "(\($0))" }]
+        return .authorizationDenied("The sign-in service refused: \(words.compactMap(\.self).joined(separator: " "))")
+    }
+
+    // MARK: Responses
+
+    private static func badRequest(_ text: String) -> [UInt8] { response("400 Bad Request", [], text) }
+
+    /// - Parameter text: Needs no escapes in HTML.
+    private static func response(_ status: String, _ fields: [String], _ text: String) -> [UInt8] {
+        let page =
+            "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Sign-in</title><p>\(text)</p></html>\n"
+        let head =
+            ["HTTP/1.1 \(status)"] + fields + [
+                "Content-Type: text/html; charset=utf-8", "Content-Length: \(page.utf8.count)",
+                "Cache-Control: no-store", "Referrer-Policy: no-referrer",
+                "Content-Security-Policy: default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+                "X-Content-Type-Options: nosniff", "Connection: close",
+            ]
+        return Array((head.joined(separator: "\r\n") + "\r\n\r\n" + page).utf8)
+    }
+}
+
+/// The fields of a query (https://url.spec.whatwg.org/#application/x-www-form-urlencoded).
+struct FormFields: Sendable {
+    private let fields: [(name: String, value: String)]
+
+    /// - Returns: `nil` for an escape that is none, or bytes that are not UTF-8.
+    init?(_ query: String) {
+        var fields: [(name: String, value: String)] = []
+        for field in query.utf8.split(separator: UInt8(ascii: "&")) {
+            let parts = field.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
+            guard let name = Self.decoded(parts[0]), let value = parts.count > 1 ? Self.decoded(parts[1]) : "" else {
+                return nil
+            }
+            fields.append((name, value))
+        }
+        self.fields = fields
+    }
+
+    /// The values of all fields with this name.
+    func all(_ name: String) -> [String] { fields.filter { $0.name == name }.map(\.value) }
+
+    /// The value of the first field with this name.
+    func first(_ name: String) -> String? { fields.first { $0.name == name }?.value }
+
+    /// The value of the field with this name; `nil` if there is none or more than one.
+    func only(_ name: String) -> String? {
+        let values = all(name)
+        return values.count == 1 ? values[0] : nil
+    }
+
+    private static func decoded(_ text: Substring.UTF8View) -> String? {
+        var bytes: [UInt8] = []
+        var rest = text
+        while let byte = rest.popFirst() {
+            switch byte {
+            case UInt8(ascii: "+"): bytes.append(UInt8(ascii: " "))
+            case UInt8(ascii: "%"):
+                guard let high = rest.popFirst().flatMap(digit), let low = rest.popFirst().flatMap(digit) else {
+                    return nil
+                }
+                bytes.append(high << 4 | low)
+            default: bytes.append(byte)
+            }
+        }
+        return String(validating: bytes, as: UTF8.self)
+    }
+
+    private static func digit(_ byte: UInt8) -> UInt8? {
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
+        case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
+        default: nil
+        }
+    }
+}

@@ -1,0 +1,140 @@
+@_spi(ChappieInternals) import ChappieCore
+
+/// An identity token whose signature and claims have been checked (OpenID Connect Core, 3.1.3.7).
+struct IDToken: Sendable, Hashable {
+    /// The user at this issuer.
+    let subject: String
+    let email: String?
+
+    /// The claims that a token must have.
+    struct Expectation: Sendable {
+        let issuer: String
+        let clientID: String
+        let nonce: Secret
+        /// The user of the registration; `nil` if it has none yet.
+        let subject: String?
+    }
+
+    /// The reason why a token is not valid.
+    enum Refusal: Error, Sendable, Hashable {
+        /// The key is not in the set. The server may have new keys.
+        case unknownKey
+        /// The user is another one than before.
+        case otherAccount
+        /// Any other reason, as the middle of a sentence.
+        case invalid(String)
+
+        var error: ChappieAuthError {
+            let reason: String
+            switch self {
+            case .otherAccount:
+                return .authorizationDenied(
+                    "You approved with another ChatGPT account than the one this sign-in is registered for. Choose that "
+                        + "account in the browser, or use another account name in the app.")
+            case .unknownKey: reason = "its key is unknown"
+            case .invalid(let words): reason = words
+            }
+            return .authorizationDenied("The sign-in service's identity token is not valid (\(reason)).")
+        }
+    }
+
+    /// The difference between two clocks that is tolerated, in seconds.
+    static let tolerance = 5.0
+
+    /// Checks `token`.
+    ///
+    /// - Parameter now: By the wall clock.
+    init(
+        _ token: Secret, keys: SigningKeys, cryptography: any SignInCryptography, expecting expected: Expectation,
+        now: Date
+    ) throws(Refusal) {
+        let bytes = token.withBytes(Array.init)
+        let parts = bytes.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+        guard bytes.count <= JWTClaims.maximumSize, parts.count == 3, let header = Self.object(parts[0]),
+            let claims = Self.object(parts[1]), let signature = Self.decoded(parts[2])
+        else { throw .invalid("it can't be read") }
+        // The header must not choose how it is checked (RFC 8725, 3.1).
+        guard header["alg"]?.string == "RS256" else { throw .invalid("it is not signed with RS256") }
+        guard header["crit"] == nil else { throw .invalid("it has an extension that is not known here") }
+        guard let name = header["kid"]?.string else { throw .invalid("it names no key") }
+        guard let key = keys.key(name) else { throw .unknownKey }
+        let message = Array(bytes.prefix(parts[0].count + 1 + parts[1].count))
+        let isSigned: Bool
+        do {
+            isSigned = try cryptography.verifiesRS256(
+                signature, of: message, modulus: key.modulus, exponent: key.exponent)
+        } catch {
+            throw .invalid("its signature could not be checked")
+        }
+        guard isSigned else { throw .invalid("its signature is wrong") }
+        try Self.check(claims, expected, now: now)
+        guard let subject = UntrustedText.token(claims["sub"]?.string, limit: 256) else {
+            throw .invalid("it names no user")
+        }
+        if let known = expected.subject, known != subject { throw .otherAccount }
+        self.subject = subject
+        email = UntrustedText.line(claims["email"]?.string, limit: 320)
+    }
+
+    private static func check(
+        _ claims: ChappieJSONObject, _ expected: Expectation, now: Date
+    ) throws(Refusal) {
+        guard claims["iss"]?.string == expected.issuer else { throw .invalid("it is from another issuer") }
+        let audiences = JWTClaims.audiences(claims)
+        guard audiences.contains(expected.clientID) else { throw .invalid("it is for another app") }
+        let party = claims["azp"]
+        guard party?.string == expected.clientID || party == nil && audiences.count == 1 else {
+            throw .invalid("it was issued to another app")
+        }
+        guard let end = claims["exp"]?.double, let start = claims["iat"]?.double, end.isFinite, start.isFinite else {
+            throw .invalid("it has no times")
+        }
+        let now = now.timeIntervalSince1970
+        guard now < end + tolerance else { throw .invalid("it has expired by this machine's clock") }
+        guard max(start, claims["nbf"]?.double ?? start) <= now + tolerance else {
+            throw .invalid("it is not valid yet by this machine's clock")
+        }
+        guard let nonce = claims["nonce"]?.string, Secret(nonce) == expected.nonce else {
+            throw .invalid("it is of another sign-in")
+        }
+    }
+
+    private static func object(_ part: ArraySlice<UInt8>) -> ChappieJSONObject? {
+        decoded(part).flatMap { try? ChappieJSON(parsing: $0) }?.object
+    }
+
+    /// Padding is not allowed (RFC 7515, 2).
+    private static func decoded(_ part: ArraySlice<UInt8>) -> [UInt8]? {
+        guard !part.isEmpty, !part.contains(UInt8(ascii: "=")) else { return nil }
+        return Base64URL.decode(String(decoding: part, as: UTF8.self))
+    }
+}
+
+/// The public keys of an issuer (RFC 7517, 5; RFC 7518, 6.3.1), as far as they are for RS256.
+struct SigningKeys: Sendable, Hashable {
+    /// One RSA key, its numbers big-endian.
+    struct Key: Sendable, Hashable {
+        let modulus: [UInt8]
+        let exponent: [UInt8]
+    }
+
+    private let keys: [String: Key]
+
+    /// - Returns: `nil` if this is not a set of keys.
+    init?(_ object: ChappieJSONObject?) {
+        guard let list = object?["keys"]?.array else { return nil }
+        var keys: [String: Key] = [:]
+        for entry in list {
+            guard entry["kty"]?.string == "RSA", entry["use"] == nil || entry["use"]?.string == "sig",
+                entry["alg"] == nil || entry["alg"]?.string == "RS256", let name = entry["kid"]?.string,
+                let modulus = entry["n"]?.string.flatMap(Base64URL.decode),
+                let exponent = entry["e"]?.string.flatMap(Base64URL.decode)
+            else { continue }
+            if keys[name] == nil { keys[name] = Key(modulus: modulus, exponent: exponent) }
+        }
+        self.keys = keys
+    }
+
+    /// The key with this id.
+    func key(_ name: String) -> Key? { keys[name] }
+}

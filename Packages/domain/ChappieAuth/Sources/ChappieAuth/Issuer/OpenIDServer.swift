@@ -1,0 +1,76 @@
+@_spi(ChappieInternals) import ChappieCore
+import HTTPTypes
+
+/// An authorization server's description of itself (OpenID Connect Discovery, 4.2), as far as it is used.
+struct OpenIDConfiguration: Sendable, Hashable {
+    let issuer: String
+    let keysURL: URL
+    let revocationURL: URL
+
+    /// Addresses count only at the issuer's own origin. Without one, the profile's path is used.
+    ///
+    /// - Throws: ``ChappieAuthError/invalidResponse`` if this is another issuer's description.
+    init(_ object: ChappieJSONObject, _ endpoints: ChappieEndpoints, _ openID: ChappieOpenIDProfile)
+        throws(ChappieAuthError)
+    {
+        let profile = endpoints.profile
+        let issuer = profile.issuer.absoluteString
+        guard let found = object["issuer"]?.string, found == issuer || found == issuer + "/" else {
+            throw .invalidResponse
+        }
+        self.issuer = found
+        func address(_ name: String, or path: String) -> URL {
+            let url = object[name]?.string.flatMap { URL(string: $0) }
+            let isOwn = url.flatMap(Origin.init) == Origin(profile.issuer)
+            return isOwn ? url ?? profile.issuer : ChappieEndpointProfile.url(profile.issuer, path)
+        }
+        keysURL = address("jwks_uri", or: openID.keysPath)
+        revocationURL = address("revocation_endpoint", or: openID.revokePath)
+    }
+}
+
+extension IssuerClient {
+    /// Reads the server's description of itself.
+    ///
+    /// - Throws: ``ChappieAuthError``: `networkFailure` if it can't be had now, whatever the reason.
+    func configuration(
+        _ endpoints: ChappieEndpoints, _ openID: ChappieOpenIDProfile, within limit: Duration = .seconds(30)
+    ) async throws(ChappieAuthError) -> OpenIDConfiguration {
+        let url = ChappieEndpointProfile.url(endpoints.profile.issuer, openID.discoveryPath)
+        return try OpenIDConfiguration(try await document(at: url, within: limit), endpoints, openID)
+    }
+
+    /// Reads the keys of identity tokens.
+    ///
+    /// - Throws: As ``configuration(_:_:within:)``.
+    func signingKeys(_ configuration: OpenIDConfiguration) async throws(ChappieAuthError) -> SigningKeys {
+        let object = try await document(at: configuration.keysURL, within: .seconds(30))
+        guard let keys = SigningKeys(object) else {
+            throw Self.outage(configuration.keysURL, "it was not a set of keys")
+        }
+        return keys
+    }
+
+    private func document(at url: URL, within limit: Duration) async throws(ChappieAuthError) -> ChappieJSONObject {
+        let request = HTTPExchangeRequest(url: url, headerFields: [.accept: "application/json"])
+        let answer: IssuerAnswer
+        do throws(ChappieAuthError) {
+            answer = try await successOfTwo(request, secrets: [], within: limit)
+        } catch {
+            switch error {
+            case .cancelledSignIn, .blockedByGateway: throw error
+            case .networkFailure(let words): throw .networkFailure("\(words) Nothing was changed; try again later.")
+            case .tokenExchangeFailed(let status, _): throw Self.outage(url, "the status was \(status)")
+            default: throw Self.outage(url, "the answer could not be understood")
+            }
+        }
+        guard let object = answer.object else { throw Self.outage(url, "the answer could not be understood") }
+        return object
+    }
+
+    /// A server that can't describe itself now says nothing about the user's identity.
+    private static func outage(_ url: URL, _ reason: String) -> ChappieAuthError {
+        .networkFailure(
+            "\(url.hostAndPort) could not give \(url.path()) (\(reason)). Nothing was changed; try again later.")
+    }
+}

@@ -1,0 +1,107 @@
+public import ChappieCore
+
+/// An authorization server with OpenID Connect discovery, whose sign-in goes through a browser on this machine
+/// (RFC 8252) and whose identity tokens are verified.
+///
+/// The paths are below the issuer, with a leading slash.
+public struct ChappieOpenIDProfile: Sendable, Hashable, Codable {
+    /// The page on which the user signs in.
+    public var authorizePath = "/api/accounts/authorize"
+    /// Exchanges and renews tokens.
+    public var tokenPath = "/api/accounts/oauth/token"
+    /// Revokes a refresh token, if discovery names no address at the issuer's origin.
+    public var revokePath = "/api/accounts/oauth/revoke"
+    /// The server's description of itself.
+    public var discoveryPath = "/.well-known/openid-configuration"
+    /// The keys of identity tokens, if discovery names no address at the issuer's origin.
+    public var keysPath = "/.well-known/jwks.json"
+    /// The API that the tokens are for (RFC 8707).
+    public var resource = "https://api.openai.com/v1"
+    /// The permissions that a sign-in asks for.
+    public var scopes = [
+        "openid", "profile", "email", "offline_access", "resource.invoke", "chatgpt.tokens.use.direct",
+    ]
+    /// The permission to use the user's plan.
+    public var planScope = "chatgpt.tokens.use.direct"
+    /// The client id of a program that has no registration yet. It is never sent to the token endpoint.
+    public var bootstrapClientID = "dynamic_agent_client"
+    /// The path on this machine to which the browser returns.
+    public var callbackPath = "/auth/callback"
+
+    /// The profile of ChatGPT.
+    public init() {}
+}
+
+extension ChappieEndpointProfile {
+    /// The address of the page on which the user signs in.
+    func authorizeURL(_ openID: ChappieOpenIDProfile) -> URL { Self.url(issuer, openID.authorizePath) }
+
+    /// The public Responses API, paid for by the user's ChatGPT plan, as it is documented for apps that run on the
+    /// user's machine (developers.openai.com/siwc, October 2026).
+    ///
+    /// It has no WebSocket, because none is documented. To try one: `profile.webSocket = ChappieWebSocketProfile()`.
+    public static let chatGPTPlan = chatGPTPlan(
+        issuer: URL(string: "https://auth.openai.com") ?? URL(filePath: "/"),
+        backend: URL(string: "https://api.openai.com/v1") ?? URL(filePath: "/"))
+
+    /// The same at other addresses.
+    public static func chatGPTPlan(issuer: URL, backend: URL) -> ChappieEndpointProfile {
+        var profile = ChappieEndpointProfile(
+            issuer: issuer, backend: backend, requestCoding: .identity,
+            forbiddenBodyFields: chatGPTPlanForbiddenFields, toolEnvelope: .namespaces, errorTable: .chatGPTPlan,
+            webSocket: nil, openID: ChappieOpenIDProfile(), sendsAccountFields: false)
+        profile.paths.responses = "/responses"
+        profile.paths.models = "/models"
+        profile.paths.usage = nil
+        profile.refusedRoles = ["system"]
+        profile.sendsCodexFields = false
+        profile.takesResponsesLite = false
+        profile.takesCompaction = false
+        profile.ranksModels = false
+        profile.usagePage = URL(string: "https://chatgpt.com/settings/usage")
+        return profile
+    }
+}
+
+extension ChappieAuthSession {
+    /// The way in which its users sign in, by its endpoints.
+    @_spi(ChappieInternals) public var configuredGrant: ChappieGrant { manager.endpoints.grant }
+}
+
+extension ChappieEndpoints {
+    /// "Continue with ChatGPT": the route for open-source programs that run on the user's machine. The user's plan pays,
+    /// if the user allows it.
+    ///
+    /// ```swift
+    /// let configuration = ChappieConfiguration(endpoints: .continueWithChatGPT(appName: "My App"))
+    /// ```
+    /// - Parameter appName: The program's own name, under which it registers: 1 to 80 characters.
+    public static func continueWithChatGPT(appName: String) -> ChappieEndpoints {
+        plan(.chatGPTPlan, appName: appName)
+    }
+
+    private static func plan(_ profile: ChappieEndpointProfile, appName: String) -> ChappieEndpoints {
+        ChappieEndpoints(
+            registration: ChappieRegistration(clientID: ChappieOpenIDProfile().bootstrapClientID), profile: profile,
+            grant: .continueWithChatGPT(appName: appName))
+    }
+
+    /// A simulator on this machine: `chappie simulator --auto-approve --port 8080`.
+    ///
+    /// - Parameters:
+    ///   - port: 1 to 65535. Default 8080.
+    ///   - grant: The kind of sign-in. Default: the device code.
+    public static func simulator(port: Int = 8080, grant: ChappieGrant = .deviceCode) -> ChappieEndpoints {
+        precondition((1...65_535).contains(port), "A port is a number from 1 to 65535.")
+        let address = "http://127.0.0.1:\(port)"
+        let issuer = URL(string: address) ?? URL(filePath: "/")
+        if case .continueWithChatGPT(let appName) = grant {
+            let backend = URL(string: address + "/v1") ?? issuer
+            return plan(.chatGPTPlan(issuer: issuer, backend: backend), appName: appName)
+        }
+        var endpoints = ChappieEndpoints(
+            issuer: issuer, backend: URL(string: address + "/backend-api") ?? URL(filePath: "/"))
+        endpoints.grant = grant
+        return endpoints
+    }
+}
