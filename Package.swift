@@ -84,6 +84,7 @@ let package = Package(
         .library(name: "ChappieKeychainApple", targets: ["ChappieKeychainApple"]),
         .library(name: "ChappieCrypto", targets: ["ChappieCrypto"]),
         .library(name: "ChappieDesktopLinux", targets: ["ChappieDesktopLinux"]),
+        .library(name: "ChappieLoopback", targets: ["ChappieLoopback"]),
         .library(name: "ChappieMCP", targets: ["ChappieMCP"]),
         .library(name: "ChappieProgramTools", targets: ["ChappieProgramTools"]),
         .library(name: "ChappieThreadsPostgres", targets: ["ChappieThreadsPostgres"]),
@@ -120,6 +121,7 @@ let package = Package(
         module("adapters/ChappieKeychainLinux/CSecret", []),
         module("adapters/ChappieKeychainLinux", ["ChappieCore", "ChappieAuth", "CSecret"]),
         module("adapters/ChappieKeychainApple", ["ChappieCore", "ChappieAuth"]),
+        module("adapters/ChappieLoopback", ["ChappieAuth"]),
         module("adapters/ChappieCrypto/COpenSSL", []),
         module(
             "adapters/ChappieCrypto",
@@ -156,7 +158,7 @@ let package = Package(
             name: "ChappieSDK",
             dependencies: [
                 "ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", "ChappieFiles", "ChappieCrypto",
-                logging,
+                "ChappieLoopback", logging,
             ]
                 + only(
                     [.linux],
@@ -187,6 +189,7 @@ let package = Package(
             name: "chappie",
             dependencies: [
                 "ChappieSDK", "ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", "ChappieFiles",
+                "ChappieLoopback",
                 "ChappieCurl",
                 "ChappieHTTP",
                 "ChappieWebSocket", "ChappieKeychainLinux", "ChappieCrypto", "ChappieDesktopLinux", "ChappieProcess",
@@ -282,6 +285,7 @@ let package = Package(
         tests(of: "faces/ChappieLineEditor"),
         tests(of: "adapters/ChappieKeychainLinux", ["ChappieCore", "ChappieAuth", "ChappieTesting", "TestFixtures"]),
         tests(of: "adapters/ChappieKeychainApple", ["ChappieAuth", "ChappieTesting"]),
+        tests(of: "adapters/ChappieLoopback", ["ChappieAuth", "TestFixtures"]),
         tests(
             of: "adapters/ChappieThreadsSQLite",
             [
@@ -304,7 +308,9 @@ let package = Package(
                 "TestFixtures",
                 httpTypes, logging, inMemoryLogging,
             ]),
-        tests(of: "testing/ChappieSimulator", ["ChappieCore", "ChappieSimulatorServer", "CZlib", "TestFixtures"]),
+        tests(
+            of: "testing/ChappieSimulator",
+            ["ChappieCore", "ChappieSimulatorServer", "CZlib", "TestFixtures", httpTypes]),
         tests(of: "testing/TestFixtures"),
         // Tests of the program
         .testTarget(
@@ -322,8 +328,8 @@ let package = Package(
         crossing(
             "IntegrationTests",
             [
-                "ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", "ChappieFiles", "ChappieCurl",
-                "ChappieHTTP",
+                "ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", "ChappieFiles", "ChappieCrypto",
+                "ChappieCurl", "ChappieHTTP", "ChappieLoopback",
                 "ChappieWebSocket", "ChappieTesting", "ChappieSimulatorServer", "TestFixtures", httpTypes,
             ]),
     ],

@@ -13,7 +13,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SIMULATOR = """let configuration = ChappieConfiguration(endpoints: .simulator(port: Int(CommandLine.arguments[1]) ?? 0))
 """
 SIGN_IN = """let session = await Chappie.loadedAuthSession(configuration: configuration, store: .memory)
-_ = try await session.signIn { code in print("Enter \\(code.userCode) at \\(code.verificationURL)") }
+_ = try await session.signIn { code in print(code.instructions) }
 """
 
 

@@ -31,6 +31,7 @@ MODES = {"in Swift 6's mode": ["-swift-version", "6"], "in Swift 5's mode": ["-s
          "on the main actor": ["-swift-version", "6", "-default-isolation", "MainActor"]}
 VIEW, SHEET, DESKTOP = "SwiftUI/ChappieSignIn.swift", "SwiftUI/SignInSheet.swift", "SwiftUI/AppleDesktop.swift"
 FOLDERS, SECURITY, CRYPTOKIT = "UserFolders.swift", "SecItemCalls+Security.swift", "CryptoLibrary+CryptoKit.swift"
+RSA = "RSAPublicKey+Security.swift"
 SETTINGS, POOL = "SessionSettings+Apple.swift", "SessionPool.swift"
 
 # (module, file, what stands there, what is planted, the error's words, where the error stands if not in what is planted)
@@ -116,6 +117,12 @@ MISTAKES = [
     (CRYPTO, CRYPTOKIT, "try? AES.GCM.open(", "try? AES.GCM.decrypt(", "has no member 'decrypt'"),
     (CRYPTO, CRYPTOKIT, "hash.update(data: message)", "start.update(data: message)", "immutable"),
     (CRYPTO, "Scrypt.swift", "HMAC<SHA256>.authenticationCode(", "HMAC<SHA3_512>.authenticationCode(", "cannot find type 'SHA3_512'"),
+    # In the check of a signature over Security.
+    (CRYPTO, RSA, "SecKeyVerifySignature(\n", "SecKeyRawVerify(\n", "cannot find 'SecKeyRawVerify'", "return SecKeyRawVerify("),
+    (CRYPTO, RSA, ".rsaSignatureMessagePKCS1v15SHA256", ".rsaSignatureDigestPKCS1v15SHA3", "has no member 'rsaSignatureDigestPKCS1v15SHA3'"),
+    (CRYPTO, RSA, "SecKeyCreateWithData(data(der), attributes as CFDictionary, nil)", "SecKeyCreateWithData(der, attributes as CFDictionary, nil)",
+     "cannot convert value of type '\\[UInt8\\]'"),
+    (CRYPTO, RSA, "kSecAttrKeyTypeRSA,", "kSecAttrKeyTypeRSAPublic,", "cannot find 'kSecAttrKeyTypeRSAPublic'"),
     # In the app that is made of the documentation's code.
     (DOCUMENTS, "DocumentsApp.swift", "@StateObject private var userSession = UserSession()", "@StateObject private var userSession = AppLog()",
      "conform to 'ObservableObject'"),

@@ -29,7 +29,8 @@ EVERYWHERE = {"FoundationEssentials", "Swift", "Synchronization", "Dispatch", "H
 C_LIBRARY = {"Glibc", "Musl", "Darwin", "Bionic", "Android"}
 # These also build on Apple platforms. One file chooses between FoundationEssentials and Foundation for them all.
 APPLE_IDIOM = {"ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", "ChappieSignInUI", "ChappieFiles",
-               "ChappieKeychainApple", "ChappieRuntime", "ChappieCrypto", "ChappieSQLite", "ChappieThreadsSQLite"}
+               "ChappieKeychainApple", "ChappieRuntime", "ChappieCrypto", "ChappieSQLite", "ChappieThreadsSQLite",
+               "ChappieLoopback"}
 APPLE = {"Accessibility", "AppKit", "Combine", "CryptoKit", "Network", "Security", "SwiftUI", "UIKit", "UserNotifications"}
 LINUX = re.compile(r"\b(?:st_[amc]tim|CLOCK_BOOTTIME|O_PATH|O_TMPFILE|accept4|pipe2|dup3|epoll_\w+|eventfd|inotify_\w+|getrandom"
                    r"|memfd_create|prctl|renameat2|signalfd|timerfd_\w+|program_invocation_\w+)\b")

@@ -27,10 +27,12 @@ let package = Package(
             dependencies: ["ChappieCore", httpTypes, .product(name: "Logging", package: "swift-log")],
             swiftSettings: settings),
         .target(name: "ChappieFiles", dependencies: ["ChappieCore", "ChappieAuth"], swiftSettings: settings),
-        .target(
-            name: "ChappieCrypto", dependencies: ["ChappieCore", "ChappieAuth", "ChappieFiles", "CryptoKit"],
-            swiftSettings: settings),
         .target(name: "COpenSSL"),
+        // CryptoKit has no RSA: that is Security's on Apple's platforms, and libcrypto's here.
+        .target(
+            name: "ChappieCrypto",
+            dependencies: ["ChappieCore", "ChappieAuth", "ChappieFiles", "CryptoKit", "COpenSSL"],
+            swiftSettings: settings),
         // The same sources again. To them CryptoKit is a module that does not exist.
         .target(
             name: "OpenSSLCrypto", dependencies: ["ChappieCore", "ChappieAuth", "ChappieFiles", "COpenSSL"],

@@ -15,7 +15,7 @@ let package = Package(
             name: "MacTests",
             dependencies: [
                 chappie("ChappieSDKTesting"), chappie("ChappieAuth"), chappie("ChappieCore"),
-                chappie("ChappieURLSession"), chappie("ChappieKeychainApple"),
+                chappie("ChappieURLSession"), chappie("ChappieKeychainApple"), chappie("ChappieCrypto"),
             ]),
     ],
     swiftLanguageModes: [.v6]

@@ -55,8 +55,10 @@ let package = Package(
             name: "ChappieRuntime", dependencies: ["ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient"],
             swiftSettings: settings),
         .target(
-            name: "ChappieCrypto", dependencies: ["ChappieCore", "ChappieAuth", "ChappieFiles", "CryptoKit"],
+            name: "ChappieCrypto",
+            dependencies: ["ChappieCore", "ChappieAuth", "ChappieFiles", "CryptoKit", "Security"],
             swiftSettings: settings),
+        .target(name: "ChappieLoopback", dependencies: ["ChappieAuth"], swiftSettings: settings),
         .target(name: "CSQLite"),
         .target(name: "ChappieSQLite", dependencies: ["CSQLite"], swiftSettings: settings),
         .target(
@@ -76,7 +78,8 @@ let package = Package(
             name: "ChappieSDK",
             dependencies: [
                 "ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", "ChappieFiles", "ChappieCrypto",
-                "ChappieURLSession", "ChappieKeychainApple", "ChappieSignInUI", "Security", httpTypes, logging,
+                "ChappieLoopback", "ChappieURLSession", "ChappieKeychainApple", "ChappieSignInUI", "Security",
+                httpTypes, logging,
             ],
             exclude: ["PrivacyInfo.xcprivacy"], swiftSettings: settings),
         .target(

@@ -1,5 +1,6 @@
 // swift-tools-version: 6.2
-// Adapter: CredentialStore in encrypted files, over libcrypto, and over CryptoKit on Apple's platforms.
+// Adapter: CredentialStore in encrypted files, SignInCryptography; over libcrypto, and over CryptoKit and Security on Apple's
+// platforms.
 import PackageDescription
 
 let package = Package(

@@ -1,6 +1,7 @@
 // The adapters of Apple's platforms against the contracts of their ports, on the system itself. No Mac has run this.
 import ChappieAuth
 import ChappieCore
+import ChappieCrypto
 import ChappieKeychainApple
 import ChappieTesting
 import ChappieURLSession
@@ -14,6 +15,11 @@ import Testing
         let transport = URLSessionHTTPTransport(policy: ChappieNetworkPolicy(proxy: .none))
         try await demand.run(transport, at: HTTPTransportContract.baseURL(of: server))
         await server.stop()
+    }
+
+    @Test(arguments: SignInCryptographyContract.cases)
+    func securityKeepsTheContract(_ demand: SignInCryptographyContract.Case) throws {
+        try demand.run(SystemSignInCryptography())
     }
 
     #if canImport(Security)

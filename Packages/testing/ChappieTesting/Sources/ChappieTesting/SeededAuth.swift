@@ -27,6 +27,9 @@ public struct SeededAuth: Sendable {
     public var refreshToken: String? = "rt_seeded_1"
     /// Whose credential it is. Default: the service's own.
     public var endpoints = ChappieEndpoints.chatGPT
+    /// Whether the user's plan may be used, for endpoints of ``ChappieGrant/continueWithChatGPT(appName:)``. Those tokens
+    /// name no account and no plan.
+    public var isPlanUseGranted = true
     /// Goes into the access token, so that two of the same person differ.
     public var serial = 1
 
@@ -41,8 +44,21 @@ public struct SeededAuth: Sendable {
 
     /// The id token, made of the facts above.
     public var idToken: String {
-        Self.token(.object(claims([("email", email.map { .string($0) })])))
+        let email = ("email", email.map { ChappieJSON.string($0) })
+        guard isIssued else { return Self.token(.object(claims([email]))) }
+        return Self.token(
+            .object(
+                claims([
+                    ("iss", .string(endpoints.profile.issuer.absoluteString)), ("aud", .string(Self.issuedClientID)),
+                    ("sub", userID.map { .string($0) }), email,
+                ])))
     }
+
+    /// The client id that the issuer has given to the program, for endpoints of
+    /// ``ChappieGrant/continueWithChatGPT(appName:)``.
+    public static let issuedClientID = "oaiapp_seeded"
+
+    private var isIssued: Bool { endpoints.profile.openID != nil }
 
     /// The access token, made of the facts above.
     public var accessToken: String {
@@ -56,8 +72,15 @@ public struct SeededAuth: Sendable {
     /// The document that a ``CredentialStore`` holds for this person.
     public var credential: Secret {
         var tokens = tokens
-        tokens["account_id"] = accountID.map { .string($0) }
-        var document = ChappieJSONObject([("version", 1), ("grant", "device_code"), ("tokens", .object(tokens))])
+        if !isIssued { tokens["account_id"] = accountID.map { .string($0) } }
+        let grant = ChappieJSON.string(endpoints.grant.rawValue)
+        var document = ChappieJSONObject([("version", 1), ("grant", grant), ("tokens", .object(tokens))])
+        if let openID = endpoints.profile.openID {
+            let scopes = openID.scopes.filter { isPlanUseGranted || $0 != openID.planScope }
+            document["client_id"] = .string(endpoints.registration.clientID)
+            document["issued_client_id"] = .string(Self.issuedClientID)
+            document["scopes"] = .array(scopes.map { .string($0) })
+        }
         document["issuer"] = .string(endpoints.profile.issuer.absoluteString)
         document["backend"] = Origin(endpoints.profile.backend).map { .string($0.description) }
         document["last_refresh"] = lastRefresh.map { .string($0.formatted(.iso8601)) }
@@ -104,6 +127,7 @@ public struct SeededAuth: Sendable {
         namespace["chatgpt_account_id"] = accountID.map { .string($0) }
         if isFedRAMPAccount { namespace["chatgpt_account_is_fedramp"] = true }
         let shared = ("https://api.openai.com/auth", ChappieJSON.object(namespace))
-        return ChappieJSONObject(own.compactMap { name, value in value.map { (name, $0) } } + [shared])
+        let own = own.compactMap { name, value in value.map { (name, $0) } }
+        return ChappieJSONObject(own + (isIssued ? [] : [shared]))
     }
 }

@@ -1,5 +1,5 @@
-// The parts of libcrypto that Chappie uses: the EVP interface (ciphers, digests, HMAC, scrypt), random bytes, comparing in constant
-// time and wiping. Nothing of the low-level interfaces, which OpenSSL 3 has deprecated.
+// The parts of libcrypto that Chappie uses: the EVP interface (ciphers, digests, HMAC, scrypt, signatures), random bytes, comparing
+// in constant time and wiping. Nothing of the low-level interfaces, which OpenSSL 3 has deprecated.
 #ifndef COPENSSL_H
 #define COPENSSL_H
 

@@ -1,0 +1,32 @@
+// swift-tools-version: 6.2
+// Adapter: CallbackListener over POSIX sockets on 127.0.0.1.
+import PackageDescription
+
+let package = Package(
+    name: "ChappieLoopback",
+    platforms: [.macOS(.v15), .iOS(.v18)],
+    products: [.library(name: "ChappieLoopback", targets: ["ChappieLoopback"])],
+    dependencies: [
+        .package(path: "../../domain/ChappieAuth")
+    ],
+    targets: [
+        .target(
+            name: "ChappieLoopback",
+            dependencies: [
+                "ChappieAuth"
+            ])
+    ],
+    swiftLanguageModes: [.v6],
+    cLanguageStandard: .c11
+)
+
+let cModules: Set<String> = []
+for target in package.targets where !cModules.contains(target.name) {
+    target.swiftSettings = [
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("InternalImportsByDefault"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+        .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+        .treatAllWarnings(as: .error),
+    ]
+}

@@ -1,0 +1,61 @@
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// A socket that is closed when its last owner lets go of it.
+final class Descriptor: Sendable {
+    let number: CInt
+
+    /// `nil` if the system gave none, for a reason that `errno` has.
+    ///
+    /// The socket never blocks, and programs that this process starts don't have it.
+    init?(_ number: CInt) {
+        guard number >= 0 else { return nil }
+        self.number = number
+        _ = fcntl(number, F_SETFD, FD_CLOEXEC)
+        _ = fcntl(number, F_SETFL, fcntl(number, F_GETFL) | O_NONBLOCK)
+        #if canImport(Darwin)
+            // Linux is told with each `send`.
+            var on: CInt = 1
+            setsockopt(number, SOL_SOCKET, SO_NOSIGPIPE, &on, socklen_t(MemoryLayout<CInt>.size))
+        #endif
+    }
+
+    deinit { close(number) }
+
+    /// Ends the connection for the peer too, even if a program that was started a moment ago has a copy of the socket.
+    func shutDown(_ direction: CInt = CInt(SHUT_RDWR)) { _ = shutdown(number, direction) }
+
+    /// Sends without waiting and without SIGPIPE. The result is that of send(2).
+    func send(_ bytes: UnsafeRawBufferPointer) -> Int {
+        #if canImport(Darwin)
+            Darwin.send(number, bytes.baseAddress, bytes.count, 0)
+        #elseif canImport(Musl)
+            Musl.send(number, bytes.baseAddress, bytes.count, CInt(MSG_NOSIGNAL))
+        #else
+            Glibc.send(number, bytes.baseAddress, bytes.count, CInt(MSG_NOSIGNAL))
+        #endif
+    }
+
+    /// A TCP socket of IPv4 on this machine.
+    static func tcp() -> Descriptor? { Descriptor(socket(AF_INET, streamType, 0)) }
+
+    /// Two connected sockets.
+    static func pair() -> (Descriptor, Descriptor)? {
+        var numbers: [CInt] = [-1, -1]
+        guard socketpair(AF_UNIX, streamType, 0, &numbers) == 0 else { return nil }
+        guard let one = Descriptor(numbers[0]), let other = Descriptor(numbers[1]) else { return nil }
+        return (one, other)
+    }
+
+    #if canImport(Glibc)
+        // A program that is started meanwhile has no copy either.
+        private static let streamType = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+    #else
+        private static let streamType = SOCK_STREAM
+    #endif
+}

@@ -1,0 +1,114 @@
+public import ChappieAuth
+import Dispatch
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// ``CallbackListener`` over POSIX sockets, for a browser on this machine: 127.0.0.1 alone, at a port that the system
+/// chooses.
+///
+/// One thread serves all connections. There are 16 at most: another one takes the place of the oldest, which in a
+/// browser's case is a spare one. A connection without a whole head of at most 16 KiB after 10 s is closed, a longer head
+/// is answered with 431.
+///
+/// On a Mac, a program in the sandbox needs the entitlement `com.apple.security.network.server`.
+///
+/// The listener ends with ``CallbackListening/close()``, or when the value that ``listen(_:)`` returned is released.
+public struct LoopbackCallbackListener: CallbackListener {
+    private let limits: CallbackServer.Limits
+    private let address: UInt32
+
+    /// A listener with the limits above.
+    public init() { self.init(limits: CallbackServer.Limits()) }
+
+    /// - Parameter address: The IPv4 address. Tests name one that the machine lacks.
+    init(limits: CallbackServer.Limits, address: UInt32 = 0x7F00_0001) {
+        self.limits = limits
+        self.address = address
+    }
+
+    /// Listens from the moment it returns. `answer` is called on the listener's own thread, one request after the other,
+    /// so it must not wait for anything.
+    ///
+    /// - Throws: ``DesktopError`` if this machine has no 127.0.0.1, or the process no descriptor left.
+    public func listen(
+        _ answer: @escaping @Sendable (_ head: [UInt8]) -> [UInt8]
+    ) throws(DesktopError) -> any CallbackListening {
+        guard let socket = Descriptor.tcp(), bind(socket) else { throw Self.refusal(errno) }
+        guard let port = port(of: socket), let (bell, end) = Descriptor.pair() else { throw Self.refusal(errno) }
+        let limits = limits
+        // The queue has a thread as long as the server runs: Swift's own threads must never block.
+        let queue = DispatchQueue(label: "chappie.callback")
+        queue.async {
+            var server = CallbackServer(at: socket, until: end, limits: limits, answer)
+            server.run()
+        }
+        return LoopbackCallbackListening(port: port, bell: bell, queue: queue)
+    }
+
+    private func bind(_ socket: Descriptor) -> Bool {
+        var name = sockaddr_in()
+        name.sin_family = sa_family_t(AF_INET)
+        name.sin_addr.s_addr = address.bigEndian
+        let size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isBound = withUnsafePointer(to: &name) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { systemBind(socket.number, $0, size) } == 0
+        }
+        return isBound && systemListen(socket.number, CInt(SOMAXCONN)) == 0
+    }
+
+    private func port(of socket: Descriptor) -> Int? {
+        var name = sockaddr_in()
+        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isKnown = withUnsafeMutablePointer(to: &name) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(socket.number, $0, &size) } == 0
+        }
+        return isKnown ? Int(UInt16(bigEndian: name.sin_port)) : nil
+    }
+
+    /// - Parameter reason: An `errno`.
+    static func refusal(_ reason: CInt) -> DesktopError {
+        let words = String(cString: strerror(reason))
+        let advice =
+            switch reason {
+            case EMFILE, ENFILE, ENOBUFS, ENOMEM: "Close other programs or files, and try again."
+            case EAFNOSUPPORT, EPROTONOSUPPORT, EADDRNOTAVAIL, ENETDOWN:
+                "Sign-in needs IPv4 on the loopback interface: switch it on, or sign in by another route."
+            default: "Allow this program to listen on 127.0.0.1, or sign in by another route."
+            }
+        return DesktopError("Listening at 127.0.0.1 is not possible: \(words). \(advice)")
+    }
+}
+
+// Beside methods of the same names, the system's functions are found by these.
+private func systemBind(_ socket: CInt, _ name: UnsafePointer<sockaddr>, _ size: socklen_t) -> CInt {
+    bind(socket, name, size)
+}
+private func systemListen(_ socket: CInt, _ backlog: CInt) -> CInt { listen(socket, backlog) }
+
+private final class LoopbackCallbackListening: CallbackListening {
+    let port: Int
+    /// The server ends when the other end of this pair sees its end.
+    private let bell: Descriptor
+    private let queue: DispatchQueue
+
+    init(port: Int, bell: Descriptor, queue: DispatchQueue) {
+        self.port = port
+        self.bell = bell
+        self.queue = queue
+    }
+
+    deinit { close() }
+
+    func close() { bell.shutDown() }
+
+    func closed() async {
+        // The queue does one thing after the other.
+        await withCheckedContinuation { continuation in queue.async { continuation.resume() } }
+    }
+}

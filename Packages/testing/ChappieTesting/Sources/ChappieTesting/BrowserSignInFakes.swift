@@ -1,0 +1,123 @@
+public import ChappieAuth
+import Synchronization
+
+/// ``RegistrationStore`` in memory, with failures on demand.
+public final class InMemoryRegistrationStore: RegistrationStore {
+    private struct State {
+        var registrations: [CredentialSlot: ChappieClientRegistration] = [:]
+        var saved: [ChappieClientRegistration] = []
+        var failures = 0
+        var error = CredentialStoreError.failed("the disk is full")
+    }
+
+    private let id: String
+    private let state = Mutex(State())
+
+    /// - Parameter hostID: Default: a fixed one.
+    public init(hostID: String = "urn:uuid:7d6ee1c2-9f0b-4c8e-8a51-3f1f6f1b9d20") { id = hostID }
+
+    /// The registration for `slot`, past every failure.
+    public subscript(slot: CredentialSlot) -> ChappieClientRegistration? {
+        get { state.withLock { $0.registrations[slot] } }
+        set { state.withLock { $0.registrations[slot] = newValue } }
+    }
+
+    /// Every registration that was saved, in order.
+    public var saved: [ChappieClientRegistration] { state.withLock(\.saved) }
+
+    /// Lets the next `times` saves fail.
+    public func failSaving(with error: CredentialStoreError, times: Int = 1) {
+        state.withLock { state in
+            state.error = error
+            state.failures = times
+        }
+    }
+
+    /// The registration for `slot`.
+    public func registration(for slot: CredentialSlot) async throws(CredentialStoreError) -> ChappieClientRegistration?
+    { self[slot] }
+
+    /// Replaces or removes the registration for `slot`.
+    public func save(
+        _ registration: ChappieClientRegistration?, for slot: CredentialSlot
+    ) async throws(CredentialStoreError) {
+        let error = state.withLock { state -> CredentialStoreError? in
+            guard state.failures == 0 else {
+                state.failures -= 1
+                return state.error
+            }
+            state.registrations[slot] = registration
+            if let registration { state.saved.append(registration) }
+            return nil
+        }
+        if let error { throw error }
+    }
+
+    /// The id that the initialiser was given.
+    public func hostID() async throws(CredentialStoreError) -> String { id }
+}
+
+/// ``CallbackListener`` without a socket: a test is the browser.
+///
+/// ```swift
+/// let answer = listener.get("/auth/callback?code=…")
+/// ```
+public final class InMemoryCallbackListener: CallbackListener {
+    private struct State {
+        var ports: [Int] = []
+        var open: [Int: @Sendable ([UInt8]) -> [UInt8]] = [:]
+    }
+
+    private let state = Mutex(State())
+    private let error: DesktopError?
+
+    /// - Parameter error: The failure of every ``listen(_:)``. Default: none.
+    public init(failingWith error: DesktopError? = nil) { self.error = error }
+
+    /// The ports that were opened, in order: 50001, 50002 and so on.
+    public var ports: [Int] { state.withLock(\.ports) }
+    /// The number of listeners that are not closed.
+    public var openCount: Int { state.withLock(\.open.count) }
+
+    /// Sends a GET request to the newest listener, as a browser does.
+    ///
+    /// - Parameters:
+    ///   - target: Path and query.
+    ///   - host: Default: 127.0.0.1 and the port.
+    /// - Returns: The response; `nil` if the listener is closed, and the connection is refused.
+    @discardableResult
+    public func get(_ target: String, host: String? = nil) -> String? {
+        send("GET \(target) HTTP/1.1\r\nHost: \(host ?? "127.0.0.1:\(ports.last ?? 0)")\r\nAccept: text/html\r\n\r\n")
+    }
+
+    /// Sends these bytes as the head of a request to the newest listener.
+    @discardableResult
+    public func send(_ head: String) -> String? {
+        // The answer is called outside of the lock, since the sign-in may close the listener in it.
+        let answer = state.withLock { state in state.ports.last.flatMap { state.open[$0] } }
+        return answer.map { String(decoding: $0(Array(head.utf8)), as: UTF8.self) }
+    }
+
+    /// Opens the next port.
+    public func listen(
+        _ answer: @escaping @Sendable (_ head: [UInt8]) -> [UInt8]
+    ) throws(DesktopError) -> any CallbackListening {
+        if let error { throw error }
+        let port = state.withLock { state in
+            let port = 50_001 + state.ports.count
+            state.ports.append(port)
+            state.open[port] = answer
+            return port
+        }
+        return Listening(port: port, owner: self)
+    }
+
+    private struct Listening: CallbackListening {
+        let port: Int
+        let owner: InMemoryCallbackListener
+
+        func close() { _ = owner.state.withLock { $0.open.removeValue(forKey: port) } }
+
+        func closed() async {}
+    }
+}

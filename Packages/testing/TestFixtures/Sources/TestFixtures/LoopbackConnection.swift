@@ -1,0 +1,48 @@
+import Glibc
+
+/// A connection to a port of 127.0.0.1 whose every byte a test decides. Its calls block: they are for threads of the tests'
+/// own.
+public final class LoopbackConnection: Sendable {
+    private let socket = Descriptor.tcpSocket()
+
+    /// Connects.
+    public init(port: Int) throws {
+        // A server that hangs fails the test and does not hang it.
+        var limit = timeval(tv_sec: Int(Patience.limit.components.seconds), tv_usec: 0)
+        setsockopt(socket.number, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+        guard withLoopbackAddress(port: port, { connect(socket.number, $0, $1) }) == 0 else {
+            throw FixtureFailure("no connection to port \(port): \(String(cString: strerror(errno)))")
+        }
+    }
+
+    /// Sends all of it. A peer that has closed does not fail this: the test then reads the end.
+    public func send(_ text: String) {
+        let bytes = Array(text.utf8)
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes {
+                Glibc.send(socket.number, $0.baseAddress, $0.count, CInt(MSG_NOSIGNAL))
+            }
+            guard count > 0 else { return }
+            rest = rest.dropFirst(count)
+        }
+    }
+
+    /// The bytes up to the end of the connection. A reset counts as the end.
+    public func rest() throws -> String {
+        var bytes: [UInt8] = []
+        var piece = [UInt8](repeating: 0, count: 64 << 10)
+        while true {
+            let count = recv(socket.number, &piece, piece.count, 0)
+            if count < 0, errno == EAGAIN { throw FixtureFailure("the connection does not end") }
+            guard count > 0 else { return String(decoding: bytes, as: UTF8.self) }
+            bytes += piece[..<count]
+        }
+    }
+
+    /// Ends the connection when this value goes, and drops the bytes that are under way.
+    public func willReset() {
+        var linger = linger(l_onoff: 1, l_linger: 0)
+        setsockopt(socket.number, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout<Glibc.linger>.size))
+    }
+}
