@@ -45,13 +45,18 @@ struct SimulatorProgram: AsyncParsableCommand {
         let simulator = try await Simulator.start(configuration)
         let issuer = simulator.issuer.absoluteString
         let backend = simulator.backend.absoluteString
+        let planBackend = simulator.planBackend.absoluteString
         let facts: ChappieJSON = [
-            "issuer": .string(issuer), "backend": .string(backend), "port": .integer(simulator.port),
+            "issuer": .string(issuer), "backend": .string(backend), "plan_backend": .string(planBackend),
+            "port": .integer(simulator.port),
             "pid": .integer(Int(getpid())),
         ]
         let exports = "export CHAPPIE_ISSUER=\(issuer)\nexport CHAPPIE_BACKEND=\(backend)"
         try write((json ? facts.serialized() : exports) + "\n", to: STDOUT_FILENO)
-        if !json { note("Listening on port \(simulator.port); Ctrl-C stops it.") }
+        if !json {
+            note("Listening on port \(simulator.port); Ctrl-C stops it.")
+            note("The backend of the plan route (Continue with ChatGPT) is \(planBackend).")
+        }
         // The log ends with the simulator, which ends with the process.
         for await line in simulator.log where verbose { note(line) }
     }

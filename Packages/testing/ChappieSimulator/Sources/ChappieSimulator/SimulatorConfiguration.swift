@@ -51,6 +51,15 @@ public struct SimulatorConfiguration: Sendable {
     var listsRetiredModels = false
     /// Whether events are as they were in September; only scenarios set it.
     var hasOlderEvents = false
+    /// Whether the user lets apps use the plan; only scenarios set it.
+    var planUse = PlanUse.granted
+    /// The forms of tools that the plan route takes; only scenarios set it.
+    var planTools = PlanTools.any
+    /// Turns that each app may ask for on the plan route; `nil` for no cap. Only scenarios set it.
+    var planTurnLimit: Int?
+    /// Time from an answer of the plan route's token endpoint until its refresh token may be used; `nil` for six minutes
+    /// before the access token ends. Only scenarios set it.
+    var earliestRefresh: Duration?
 
     /// A configuration; the defaults are those of the members.
     public init(

@@ -77,6 +77,9 @@ package final class SimulatorCore: Sendable {
         guard isKnown else { throw SimulatorError(.unknownUserCode, reason: "No sign-in waits under this code") }
     }
 
+    /// ID tokens are signed with another key from now on, and the old one is no longer published.
+    package func rotateKeys() { withBackend { backend, _ in backend.tokens.rotateKeys() } }
+
     /// Unix seconds.
     private var now: Int { Int(configuration.clock.now.timeIntervalSince1970.rounded(.down)) }
 
@@ -121,7 +124,11 @@ package final class SimulatorCore: Sendable {
         let terms = WebSocketTerms(
             deflate: deflate, pingInterval: pingInterval == .zero ? nil : pingInterval, handshake: handshake,
             conversation: WebSocketConversation(
-                turnState: turnState, clientVersion: request.clientVersion, requestLimit: handshake.requestLimit),
+                turnState: turnState, clientVersion: request.clientVersion, requestLimit: handshake.requestLimit,
+                planApp: request.isOnPlanRoute
+                    ? withBackend { backend, _ in
+                        backend.tokens.planGrant(of: request.header("authorization"))?.clientID
+                    } : nil),
             reply: { [self] message, conversation in
                 answer(message, path: request.path, owner, caller, &conversation)
             })
@@ -165,7 +172,8 @@ package final class SimulatorCore: Sendable {
         return state.withLock { state in
             let effect = state.progress.effect(for: request)
             if let replacement = effect?.replacement(from: state.backend, account: owner, now: now) {
-                return (effect?.changing(replacement) ?? replacement, effect)
+                let changed = effect?.changing(replacement) ?? replacement
+                return (state.backend.numbered(changed, for: request), effect)
             }
             let response = respond(&state.backend, now, effect ?? ScenarioEffect())
             return (request.carrier == .http ? effect?.changing(response) ?? response : response, effect)

@@ -19,6 +19,8 @@ public final class Simulator: Sendable {
     public let issuer: URL
     /// Where every other request goes: ``issuer`` followed by `/backend-api`.
     public let backend: URL
+    /// Where requests of the plan route go: ``issuer`` followed by `/v1`.
+    public let planBackend: URL
     /// A line for each exchange as it is answered, with nothing secret in it, for one reader. The newest 1,000 wait for
     /// it. Ends when the simulator stops.
     public let log: AsyncStream<String>
@@ -29,6 +31,7 @@ public final class Simulator: Sendable {
     private init(issuer: URL, core: SimulatorCore, listener: LoopbackListener) {
         self.issuer = issuer
         backend = issuer.appending(path: "backend-api")
+        planBackend = issuer.appending(path: "v1")
         self.core = core
         log = core.log
         self.listener = listener
@@ -86,6 +89,9 @@ public final class Simulator: Sendable {
     ///
     /// - Throws: ``SimulatorError`` with code `.unknownUserCode` when none waits under that code.
     public func refuse(userCode: String) throws(SimulatorError) { try core.decide(userCode, approves: false) }
+
+    /// ID tokens are signed with another key from now on, and the old one is no longer published.
+    public func rotateKeys() { core.rotateKeys() }
 
     /// Closes every connection and the socket, and returns when they are gone. Calling it again does nothing.
     public func stop() async {

@@ -13,16 +13,23 @@ enum Route: String, Sendable {
     case usage = "/backend-api/wham/usage"
     case models = "/backend-api/codex/models"
     case responses = "/backend-api/codex/responses"
+    case discovery = "/.well-known/openid-configuration"
+    case keys = "/.well-known/jwks.json"
+    case authorize = "/api/accounts/authorize"
+    case planToken = "/api/accounts/oauth/token"
+    case planRevoke = "/api/accounts/oauth/revoke"
+    case planModels = "/v1/models"
+    case planResponses = "/v1/responses"
 
     var methods: [String] {
         switch self {
-        case .userCode, .deviceToken, .token, .revoke: ["POST"]
-        case .verificationPage, .responses: ["GET", "POST"]
-        case .whoAmI, .accountsCheck, .usage, .models: ["GET"]
+        case .userCode, .deviceToken, .token, .revoke, .planToken, .planRevoke: ["POST"]
+        case .verificationPage, .responses, .authorize, .planResponses: ["GET", "POST"]
+        case .whoAmI, .accountsCheck, .usage, .models, .discovery, .keys, .planModels: ["GET"]
         }
     }
 
-    /// Whether it is behind a bearer token.
+    /// Whether it is behind a bearer token of ChatGPT's backend.
     var needsToken: Bool { self == .whoAmI || rawValue.hasPrefix("/backend-api/") }
 }
 
@@ -36,6 +43,8 @@ struct BackendRequest: Sendable {
     /// Without the query.
     let path: String
     let query: [String: String]
+    /// The same with names that come more than once.
+    let queryItems: [FormItem]
 
     init(_ received: ReceivedRequest, over carrier: ScenarioMatch.Carrier = .http) {
         self.received = received
@@ -45,7 +54,8 @@ struct BackendRequest: Sendable {
         // A proxy's absolute form (RFC 9112, 3.2.2) names the same resources.
         let isAbsolute = path.lowercased().hasPrefix("http://")
         self.path = String(isAbsolute ? path.dropFirst("http://".count).drop { $0 != "/" } : path)
-        query = Self.formFields(parts.count > 1 ? String(parts[1]) : "")
+        queryItems = Self.formItems(parts.count > 1 ? String(parts[1]) : "")
+        query = Self.firstFields(of: queryItems)
     }
 
     var method: String { received.method }
@@ -65,15 +75,22 @@ struct BackendRequest: Sendable {
 
     /// The fields of a form, or the strings of a JSON object; `nil` for another body.
     var fields: [String: String]? {
-        if isForm { return Self.formFields(String(decoding: received.body, as: UTF8.self)) }
+        if let formItems { return Self.firstFields(of: formItems) }
         let members = json?.object?.members
         return members.map { Dictionary($0.map { ($0.name, $0.value.string ?? "") }) { $1 } }?.filter { $0.value != "" }
     }
 
-    /// The first field of each name (WHATWG URL, 5.1).
-    private static func formFields(_ text: String) -> [String: String] {
+    /// The fields of a form in their order; `nil` for another body.
+    var formItems: [FormItem]? { isForm ? Self.formItems(String(decoding: received.body, as: UTF8.self)) : nil }
+
+    /// (WHATWG URL, 5.1)
+    private static func formItems(_ text: String) -> [FormItem] {
         let items = URLComponents(string: "?" + text.replacing("+", with: "%20"))?.queryItems ?? []
-        return Dictionary(items.map { ($0.name, $0.value ?? "") }) { first, _ in first }
+        return text.isEmpty ? [] : items.map { FormItem(name: $0.name, value: $0.value ?? "") }
+    }
+
+    private static func firstFields(of items: [FormItem]) -> [String: String] {
+        Dictionary(items.map { ($0.name, $0.value) }) { first, _ in first }
     }
 
     /// The body without its content coding.
@@ -99,6 +116,12 @@ struct BackendRequest: Sendable {
         }
         throw .error(413, code: "request_too_large", message: "The body is over \(Self.bodyLimit) bytes.")
     }
+}
+
+/// A field of a query or a form.
+struct FormItem: Sendable, Hashable {
+    let name: String
+    let value: String
 }
 
 /// A route's answer, before it becomes bytes and before a scenario changes it.
@@ -140,7 +163,7 @@ struct BackendResponse: Error {
         return json(["detail": .string(message), "error": error], status: 400)
     }
 
-    private static func errorObject(code: String, message: String, parameter: String?) -> ChappieJSON {
+    static func errorObject(code: String, message: String, parameter: String?) -> ChappieJSON {
         [
             "message": .string(message), "type": "invalid_request_error",
             "param": parameter.map(ChappieJSON.string) ?? .null, "code": .string(code),
@@ -165,6 +188,10 @@ struct Backend: Sendable {
     let configuration: SimulatorConfiguration
     var authorizations: DeviceAuthorizations
     var tokens: TokenLedger
+    var planAuthorizations = PlanAuthorizations()
+    /// Turns of each app on the plan route, by its issued client id.
+    var planTurns: [String: Int] = [:]
+    let issuer: String
     let catalogue: ModelCatalogue
     /// The namespaces of the calls that were made, by their `call_id`.
     private(set) var callNamespaces: [String: String] = [:]
@@ -172,6 +199,7 @@ struct Backend: Sendable {
 
     init(_ configuration: SimulatorConfiguration, issuer: String) {
         self.configuration = configuration
+        self.issuer = issuer
         authorizations = DeviceAuthorizations(autoApprove: configuration.autoApprove)
         tokens = TokenLedger(configuration, issuer: issuer)
         catalogue = ModelCatalogue(asOf: configuration.asOf, listsRetired: configuration.listsRetiredModels)
@@ -183,6 +211,9 @@ struct Backend: Sendable {
     mutating func respond(
         to request: BackendRequest, now: Int, effect: ScenarioEffect = ScenarioEffect()
     ) -> BackendResponse {
+        if effect.rotateKeys == true { tokens.rotateKeys() }
+        if effect.endAccess == true { tokens.endAccess(of: request.header("authorization")) }
+        if request.isOnPlanRoute { return plan(request, now: now, effect: effect) }
         guard let route = request.route else { return .json(["detail": "Not Found"], status: 404) }
         guard route.methods.contains(request.method) else {
             let allowed = ("allow", route.methods.joined(separator: ", "))
@@ -208,6 +239,12 @@ struct Backend: Sendable {
         case .models: models(request, for: account)
         case .responses where request.method == "GET": webSocket(request, for: account, now: now)
         case .responses: responses(request, for: account, now: now, effect: effect)
+        case .discovery: discovery
+        case .keys: .json(["keys": .array(tokens.publicKeys)], headers: [("cache-control", "max-age=300")])
+        case .authorize: authorize(request, now: now, faults: effect.authorize)
+        case .planToken: planToken(request, now: now, fault: effect.idToken)
+        case .planRevoke: planRevoke(request)
+        case .planModels, .planResponses: plan(request, now: now, effect: effect)
         }
     }
 
@@ -215,8 +252,8 @@ struct Backend: Sendable {
     /// an unknown token.
     func owner(of request: BackendRequest) -> SimulatorAccount? {
         switch request.route {
-        case .token: request.fields?["refresh_token"].flatMap(tokens.owner(of:))
-        case .revoke: request.fields?["token"].flatMap(tokens.owner(of:))
+        case .token, .planToken: request.fields?["refresh_token"].flatMap(tokens.owner(of:))
+        case .revoke, .planRevoke: request.fields?["token"].flatMap(tokens.owner(of:))
         default: TokenLedger.bearer(request.header("authorization")).flatMap(tokens.owner(of:))
         }
     }

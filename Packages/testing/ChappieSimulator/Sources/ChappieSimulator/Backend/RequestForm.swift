@@ -59,7 +59,7 @@ extension Backend {
 
     /// Items of earlier answers come back as they were: calls in their namespace, and what is encrypted to a model that can
     /// read it.
-    private func check(_ items: [ChappieJSON], hash: String) throws(BackendResponse) {
+    func check(_ items: [ChappieJSON], hash: String) throws(BackendResponse) {
         for (index, item) in items.enumerated() {
             let isCall = item["type"]?.string?.hasSuffix("_call") == true
             if isCall, let namespace = item["call_id"]?.string.flatMap({ callNamespaces[$0] }),

@@ -51,7 +51,7 @@ extension Backend {
         ModelCatalogue.entityTag(of: catalogue.models(for: account, client: client))
     }
 
-    private mutating func write(_ reply: [ReplyOutput], to prompt: Prompt, now: Int) -> ReplyWriter.Written {
+    mutating func write(_ reply: [ReplyOutput], to prompt: Prompt, now: Int) -> ReplyWriter.Written {
         let isOlder = configuration.sendsOlderEvents
         let written = ReplyWriter.write(reply, to: prompt, isOlder: isOlder, now: now) { identifier($0) }
         rememberCalls(written.items)
@@ -88,6 +88,13 @@ extension Backend {
         _ body: ChappieJSON, for account: SimulatorAccount?, now: Int, conversation: inout WebSocketConversation,
         effect: ScenarioEffect
     ) -> BackendResponse {
+        if let app = conversation.planApp {
+            do throws(BackendResponse) {
+                return try planResponseCreate(body, app: app, now: now, conversation: &conversation, effect: effect)
+            } catch {
+                return error
+            }
+        }
         guard var whole = body.object else { return Self.notAnObject }
         guard body["type"] == "response.create" else {
             return .invalid("Only response.create is understood.", parameter: "type")
@@ -166,14 +173,14 @@ extension Backend {
         }
     }
 
-    private static let notAnObject = BackendResponse.invalid("The body is not a JSON object.")
+    static let notAnObject = BackendResponse.invalid("The body is not a JSON object.")
 
-    private static let connectionLimitReached = BackendResponse.error(
+    static let connectionLimitReached = BackendResponse.error(
         400, code: "websocket_connection_limit_reached",
         message: "Responses websocket connection limit reached (60 minutes). "
             + "Create a new websocket connection to continue.")
 
-    private static func previousResponseNotFound(_ id: String) -> BackendResponse {
+    static func previousResponseNotFound(_ id: String) -> BackendResponse {
         .error(
             400, code: "previous_response_not_found",
             message: "Previous response with id '\(id.prefix(100))' not found.",
@@ -189,6 +196,8 @@ struct WebSocketConversation: Sendable {
     let clientVersion: ClientVersion?
     /// Turns until the connection's time is over; `nil` for no limit.
     let requestLimit: UInt32?
+    /// The issued client id of a connection of the plan route; `nil` for one of ChatGPT's backend.
+    let planApp: String?
     var turnCount = 0
     /// The response that the next input may start from: its id, and its input and output.
     var last: (responseID: String, items: [ChappieJSON])?

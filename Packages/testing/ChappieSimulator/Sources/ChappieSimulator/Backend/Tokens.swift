@@ -7,6 +7,8 @@ struct IssuedTokens: Sendable, Hashable {
     let refreshToken: String
     /// Seconds until the access token expires.
     let expiresIn: Int
+    /// Of the plan route: Unix seconds from which on the refresh token may be used.
+    var earliestRefresh: Int?
 }
 
 /// The tokens that were issued, and their states.
@@ -14,7 +16,10 @@ struct IssuedTokens: Sendable, Hashable {
 /// A sign-in starts a family; every refresh uses up the family's refresh token and makes the next (RFC 9700, 4.14.2).
 /// Older access tokens of a family stay good until they expire or the family is revoked.
 struct TokenLedger: Sendable {
-    enum RefreshFailure: String, Error, Codable { case expired, reused, invalidated, wrongClient }
+    enum RefreshFailure: String, Error, Codable { case expired, reused, invalidated, wrongClient, tooEarly }
+
+    /// What a token is good for.
+    enum Audience { case backend, plan }
 
     /// Named by the code that the client sees.
     enum AccessFailure: String {
@@ -27,13 +32,19 @@ struct TokenLedger: Sendable {
     private struct Family: Sendable {
         let clientID: String
         let account: SimulatorAccount
+        /// `nil` for a sign-in by device code.
+        var plan: PlanGrant?
         var isRevoked = false
+
+        var audience: Audience { plan == nil ? .backend : .plan }
     }
 
     private struct Token: Sendable {
         let family: Int
         /// Unix seconds; `nil` for no end.
         let expiresAt: Int?
+        /// Unix seconds from which on a refresh token may be used.
+        var usableFrom = 0
         /// A refresh token that was used, or an access token that was revoked.
         var isSpent = false
     }
@@ -43,6 +54,11 @@ struct TokenLedger: Sendable {
     private var families: [Family] = []
     private var refreshTokens: [String: Token] = [:]
     private var accessTokens: [String: Token] = [:]
+    /// The sign-ins that ID tokens of the plan route came from.
+    private var idTokens: [String: Int] = [:]
+    /// Access tokens of their owners that are over.
+    private var endedTokens: Set<String> = []
+    private var keyIndex = 0
 
     init(_ configuration: SimulatorConfiguration, issuer: String) {
         self.configuration = configuration
@@ -51,37 +67,59 @@ struct TokenLedger: Sendable {
 
     /// Starts a family.
     ///
-    /// - Parameter account: `nil` for the configuration's own.
-    mutating func signIn(clientID: String, as account: SimulatorAccount? = nil, now: Int) -> IssuedTokens {
-        families.append(Family(clientID: clientID, account: account ?? configuration.account))
-        return issue(family: families.count - 1, lifetime: configuration.firstAccessTokenLifetime, now: now)
+    /// - Parameters:
+    ///   - account: `nil` for the configuration's own.
+    ///   - plan: what the user granted on the plan route.
+    mutating func signIn(
+        clientID: String, as account: SimulatorAccount? = nil, plan: PlanGrant? = nil, fault: IDTokenFault? = nil,
+        now: Int
+    ) -> IssuedTokens {
+        families.append(Family(clientID: clientID, account: account ?? configuration.account, plan: plan))
+        let lifetime = configuration.firstAccessTokenLifetime
+        return issue(family: families.count - 1, lifetime: lifetime, nonce: plan?.nonce, fault: fault, now: now)
     }
 
     /// Uses up a refresh token.
-    mutating func refresh(_ token: String, clientID: String?, now: Int) throws(RefreshFailure) -> IssuedTokens {
-        guard let record = refreshTokens[token], !families[record.family].isRevoked else { throw .invalidated }
+    mutating func refresh(
+        _ token: String, clientID: String?, at audience: Audience = .backend, fault: IDTokenFault? = nil, now: Int
+    ) throws(RefreshFailure) -> IssuedTokens {
+        guard let record = refreshTokens[token], !families[record.family].isRevoked,
+            families[record.family].audience == audience
+        else { throw .invalidated }
         if let clientID, clientID != families[record.family].clientID { throw .wrongClient }
         if record.isSpent {
             families[record.family].isRevoked = configuration.revokesFamilyOnReuse
             throw .reused
         }
         if let expiresAt = record.expiresAt, expiresAt <= now { throw .expired }
+        guard record.usableFrom <= now else { throw .tooEarly }
         refreshTokens[token]?.isSpent = true
-        return issue(family: record.family, now: now)
+        return issue(family: record.family, fault: fault, now: now)
     }
 
     /// Revokes (RFC 7009, 2.1): a refresh token takes its family along, an access token only itself. An unknown token is
     /// not an error (2.2).
     mutating func revoke(_ token: String) {
-        if let family = refreshTokens[token]?.family { families[family].isRevoked = true }
+        if let family = refreshTokens[token]?.family {
+            families[family].isRevoked = true
+            idTokens = idTokens.filter { $0.value != family }
+        }
         accessTokens[token]?.isSpent = true
     }
 
+    /// Ends a bearer token and the sign-in that it came from.
+    mutating func endAccess(of authorization: String?) {
+        guard let token = Self.bearer(authorization) else { return }
+        endedTokens.insert(token)
+        if let family = accessTokens[token]?.family { families[family].isRevoked = true }
+    }
+
     /// Whether `authorization`, the value of the header field, lets a request in.
-    func check(authorization: String?, now: Int) -> AccessFailure? {
+    func check(authorization: String?, for audience: Audience = .backend, now: Int) -> AccessFailure? {
         guard let token = Self.bearer(authorization) else { return .missing }
-        if madeByOwner(token) != nil { return nil }
-        guard let record = accessTokens[token] else { return .unknown }
+        if endedTokens.contains(token) { return .revoked }
+        if audience == .backend, madeByOwner(token) != nil { return nil }
+        guard let record = accessTokens[token], families[record.family].audience == audience else { return .unknown }
         if record.isSpent || families[record.family].isRevoked { return .revoked }
         return record.expiresAt ?? .max <= now ? .expired : nil
     }
@@ -97,6 +135,21 @@ struct TokenLedger: Sendable {
         return configuration.accounts.first { $0.id == token.dropFirst(3) }
     }
 
+    /// The client and the grant of an access token of the plan route.
+    func planGrant(of authorization: String?) -> (clientID: String, grant: PlanGrant)? {
+        let record = Self.bearer(authorization).flatMap { accessTokens[$0] }
+        guard let family = record.map({ families[$0.family] }), let grant = family.plan else { return nil }
+        return (family.clientID, grant)
+    }
+
+    /// The client that an ID token was issued to; `nil` if it is unknown, or its sign-in was revoked.
+    func client(ofIDToken token: String) -> String? { idTokens[token].map { families[$0].clientID } }
+
+    /// The keys that are published.
+    var publicKeys: [ChappieJSON] { [signingKey.publicKey] }
+    private var signingKey: TestSigningKey { TestSigningKey.all[keyIndex] }
+    mutating func rotateKeys() { keyIndex = (keyIndex + 1) % TestSigningKey.all.count }
+
     /// The token in the value of the header field.
     static func bearer(_ authorization: String?) -> String? {
         let words = (authorization ?? "").split(separator: " ", maxSplits: 1)
@@ -105,8 +158,13 @@ struct TokenLedger: Sendable {
 
     // MARK: Issuing
 
-    private mutating func issue(family: Int, lifetime: Duration? = nil, now: Int) -> IssuedTokens {
+    private mutating func issue(
+        family: Int, lifetime: Duration? = nil, nonce: String? = nil, fault: IDTokenFault? = nil, now: Int
+    ) -> IssuedTokens {
         let lifetime = (lifetime ?? configuration.accessTokenLifetime).wholeSeconds
+        if let plan = families[family].plan {
+            return issue(plan, family: family, lifetime: lifetime, nonce: nonce, fault: fault, now: now)
+        }
         let (idClaims, accessClaims) = claims(of: families[family], now: now, lifetime: lifetime)
         let tokens = IssuedTokens(
             idToken: Self.unsignedJWT(idClaims), accessToken: Self.unsignedJWT(accessClaims),
@@ -114,6 +172,32 @@ struct TokenLedger: Sendable {
         refreshTokens[tokens.refreshToken] = Token(
             family: family, expiresAt: configuration.refreshTokenLifetime.map { now + $0.wholeSeconds })
         accessTokens[tokens.accessToken] = Token(family: family, expiresAt: now + lifetime)
+        return tokens
+    }
+
+    /// The tokens of the plan route: the ID token is signed, the others mean nothing to clients.
+    private mutating func issue(
+        _ plan: PlanGrant, family: Int, lifetime: Int, nonce: String?, fault: IDTokenFault?, now: Int
+    ) -> IssuedTokens {
+        let (client, account) = (families[family].clientID, families[family].account)
+        let token = IDToken(
+            issuer: issuer, clientID: client, account: account, nonce: nonce, issuedAt: now, expiresAt: now + lifetime)
+        // The form of a token whose claims name neither account nor plan.
+        let accessClaims: ChappieJSON = [
+            "iss": .string(issuer), "sub": .string("auth0|" + account.userID), "aud": "https://api.openai.com/v1",
+            "client_id": .string(client), "scope": .string(plan.scopes.joined(separator: " ")),
+            "iat": .integer(now), "nbf": .integer(now), "exp": .integer(now + lifetime),
+            "jti": .string(randomSecret()), "https://api.openai.com/auth": ["per_user_salt": "simulated"],
+        ]
+        let earliest = max(now, now + (configuration.earliestRefresh?.wholeSeconds ?? lifetime - 360))
+        let tokens = IssuedTokens(
+            idToken: token.signed(by: signingKey, fault: fault), accessToken: Self.unsignedJWT(accessClaims),
+            refreshToken: randomSecret("rt_"), expiresIn: lifetime, earliestRefresh: earliest)
+        refreshTokens[tokens.refreshToken] = Token(
+            family: family, expiresAt: now + (configuration.refreshTokenLifetime?.wholeSeconds ?? 30 * 86_400),
+            usableFrom: earliest)
+        accessTokens[tokens.accessToken] = Token(family: family, expiresAt: now + lifetime)
+        idTokens[tokens.idToken] = family
         return tokens
     }
 
@@ -216,6 +300,7 @@ extension Backend {
             case .reused: "Your refresh token has already been used to generate a new access token."
             case .invalidated: "Your refresh token has been invalidated."
             case .wrongClient: "The refresh token belongs to another client."
+            case .tooEarly: "Your refresh token may not be used yet."
             }
         return .error(
             401, code: failure == .wrongClient ? "invalid_client" : "refresh_token_\(failure.rawValue)",

@@ -29,7 +29,7 @@ enum VerificationPage {
                 """)
     }
 
-    private static func choice(of accounts: [SimulatorAccount]) -> String {
+    static func choice(of accounts: [SimulatorAccount]) -> String {
         guard accounts.count > 1 else { return "" }
         let options = accounts.map {
             "<option value=\"\($0.id.escapedForHTML)\">\($0.email.escapedForHTML) (\($0.plan.escapedForHTML))</option>"
@@ -51,7 +51,7 @@ enum VerificationPage {
         document(title: title, content: "<h1>\(title)</h1>\n<p role=\"status\">\(text)</p>")
     }
 
-    private static func document(title: String, content: String) -> String {
+    static func document(title: String, content: String) -> String {
         """
         <!DOCTYPE html>
         <html lang="en">
@@ -90,6 +90,7 @@ enum VerificationPage {
         label{display:block;font-weight:600;margin-bottom:.25rem}
         input{width:100%;padding:.7rem .8rem;border:1px solid var(--line);border-radius:.6rem;background:var(--page);\
         color:inherit;font:600 1.35rem/1.2 ui-monospace,monospace;letter-spacing:.12em;text-transform:uppercase}
+        input[type=checkbox]{width:auto}
         select{width:100%;margin-bottom:1.25rem;padding:.7rem .8rem;border:1px solid var(--line);border-radius:.6rem;\
         background:var(--page);color:inherit;font:inherit}
         .hint,footer{color:var(--soft);font-size:.875rem}
@@ -133,7 +134,7 @@ extension Backend {
     }
 
     /// Whether the value of a Host header field, its port left out, is a name of this machine.
-    private static func namesThisMachine(authority: String) -> Bool {
+    static func namesThisMachine(authority: String) -> Bool {
         let port = authority.hasSuffix("]") ? nil : authority.lastIndex(of: ":")
         return Origin.isLoopback(host: String(authority[..<(port ?? authority.endIndex)]))
     }
@@ -144,10 +145,11 @@ extension Backend {
         return page(html, status: problem == nil ? 200 : 400)
     }
 
-    private func page(_ html: String, status: Int = 200) -> BackendResponse {
+    /// - Parameter formTargets: sources to which a form of the page may lead, redirects included.
+    func page(_ html: String, status: Int = 200, formTargets: String = "'self'") -> BackendResponse {
         let policy =
-            "default-src 'none'; style-src 'nonce-\(VerificationPage.nonce)'; form-action 'self'; base-uri 'none'; "
-            + "frame-ancestors 'none'"
+            "default-src 'none'; style-src 'nonce-\(VerificationPage.nonce)'; form-action \(formTargets); "
+            + "base-uri 'none'; frame-ancestors 'none'"
         return .text(
             html, type: "text/html", status: status,
             headers: [
@@ -160,7 +162,7 @@ extension Backend {
 
 extension String {
     /// Safe as HTML text and inside a quoted attribute.
-    fileprivate var escapedForHTML: String {
+    var escapedForHTML: String {
         let escapes = [("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("\"", "&quot;"), ("'", "&#39;")]
         return escapes.reduce(self) { $0.replacing($1.0, with: $1.1) }
     }

@@ -18,10 +18,13 @@ public struct InMemorySimulator: Sendable {
     public let issuer: URL
     /// The address of every other request: ``issuer`` followed by `/backend-api`.
     public let backend: URL
-    /// Answers requests to ``issuer`` and ``backend``; refuses any other. It remembers the requests.
+    /// The address of the plan route's requests: ``issuer`` followed by `/v1`.
+    public let planBackend: URL
+    /// Answers requests to ``issuer`` and what is below it; refuses any other. It remembers the requests.
     public let transport: ScriptedHTTPTransport
     /// The same for WebSockets. It remembers the messages.
     public let webSocket: ScriptedWebSocketTransport
+    private let core: SimulatorCore
 
     /// A simulator that has not seen a request yet.
     ///
@@ -40,8 +43,10 @@ public struct InMemorySimulator: Sendable {
         }
         let core = SimulatorCore(configuration)
         core.opened(issuer: address)
+        self.core = core
         self.issuer = issuer
         backend = issuer.appending(path: "backend-api")
+        planBackend = issuer.appending(path: "v1")
         transport = ScriptedHTTPTransport(clock: clock) { request in
             try Self.check(request.url, isAt: origin)
             return core.answer(ReceivedRequest(request)) { _ in "" }.inMemory
@@ -53,6 +58,9 @@ public struct InMemorySimulator: Sendable {
             return try await answer.opening(terms, clock)
         }
     }
+
+    /// ID tokens are signed with another key from now on, and the old one is no longer published.
+    public func rotateKeys() { core.rotateKeys() }
 
     private static func check(_ url: URL, isAt origin: Origin) throws(ChappieTransportError) {
         guard Origin(url) == origin else {

@@ -169,7 +169,138 @@ enum BuiltInScenarios {
         refresh-reused | all | "refresh":"reused"
         refresh-invalidated | all | "refresh":"invalidated"
         refresh-500 | all | "status":500
+        # "method":"POST","path":"/v1/responses"
+        plan-401-detail | all | "status":401,"body":{"detail":"Direct permission was not accepted."}
+        plan-401-html | all | "status":401,"body":"<!DOCTYPE html><title>No</title>",\#
+        "headers":{"content-type":"text/html"}
+        plan-invalid-token | all | "status":401,"body":{"detail":{"error_code":"invalid_token"}}
+        plan-403-detail | all | "status":403,"body":{"detail":"Not available in this region."}
+        plan-503-detail | all | "status":503,"body":{"detail":"Direct routing is unavailable."}
+        plan-503-detail-once | once | "status":503,"body":{"detail":"Direct routing is unavailable."}
+        plan-400-detail | all | "status":400,"body":{"detail":"Unsupported service_tier: flex"}
+        plan-not-eligible | all | "status":403,"body":{"error":{"message":"Refused.",\#
+        "type":"invalid_request_error","param":null,"code":"subscription_sharing_user_not_eligible"}}
+        plan-usage-limit | all | "status":429,"body":{"error":{"message":"Refused.",\#
+        "type":"invalid_request_error","param":null,"code":"subscription_sharing_usage_limit_exceeded"}}
+        plan-usage-limit-midstream | all | "events":{"ending":"failed",\#
+        "failure":{"code":"subscription_sharing_usage_limit_exceeded","message":"Refused."}}
+        plan-usage-unavailable | all | "status":503,"body":{"error":{"message":"Refused.",\#
+        "type":"invalid_request_error","param":null,"code":"subscription_sharing_usage_unavailable"}}
+        plan-usage-unavailable-once | once | "status":503,"body":{"error":{"message":"Refused.",\#
+        "type":"invalid_request_error","param":null,"code":"subscription_sharing_usage_unavailable"}}
+        plan-usage-unavailable-midstream | all | "events":{"ending":"failed",\#
+        "failure":{"code":"subscription_sharing_usage_unavailable","message":"Refused."}}
+        plan-user-unavailable | all | "status":503,"body":{"error":{"message":"Refused.",\#
+        "type":"invalid_request_error","param":null,"code":"subscription_sharing_user_unavailable"}}
+        plan-unsupported-capability | all | "status":400,"body":{"error":{"message":"Not supported.",\#
+        "type":"invalid_request_error","param":"reasoning",\#
+        "code":"subscription_sharing_unsupported_capability"}}
+        plan-route-not-supported | all | "status":403,"body":{"error":{"message":"Refused.",\#
+        "type":"invalid_request_error","param":null,"code":"subscription_sharing_route_not_supported"}}
+        plan-invalid-user | all | "status":401,"body":{"error":{"message":"Refused.",\#
+        "type":"invalid_request_error","param":null,"code":"subscription_sharing_invalid_user"}}
+        plan-scope-not-authorized | all | "status":403,"body":{"error":{"message":"Refused.",\#
+        "type":"invalid_request_error","param":null,"code":"chatpass_v2_scope_not_authorized"}}
+        plan-invalid-context | all | "status":403,"body":{"error":{"message":"Refused.",\#
+        "type":"invalid_request_error","param":null,"code":"chatpass_v2_invalid_authorization_context"}}
+        plan-v2-not-eligible | all | "status":403,"body":{"error":{"message":"Refused.",\#
+        "type":"invalid_request_error","param":null,"code":"subscription_sharing_v2_user_not_eligible"}}
+        plan-v2-usage-limit | all | "status":429,"body":{"error":{"message":"Refused.",\#
+        "type":"invalid_request_error","param":null,"code":"subscription_sharing_v2_usage_limit_exceeded"}}
+        plan-v2-usage-limit-midstream | all | "events":{"ending":"failed",\#
+        "failure":{"code":"subscription_sharing_v2_usage_limit_exceeded","message":"Refused."}}
+        plan-v2-client-not-enabled | all | "status":403,"body":{"error":{"message":"Refused.",\#
+        "type":"invalid_request_error","param":null,"code":"subscription_sharing_v2_client_not_enabled"}}
+        plan-model-not-found | all | "status":404,"body":{"error":{"message":"Refused.",\#
+        "type":"invalid_request_error","param":"model","code":"model_not_found"}}
+        plan-no-content-type | all | "headers":{"content-type":null}
+        plan-empty-output | all | "events":{"emptyOutput":true}
+        plan-bare | all | "headers":{"content-type":null},"events":{"emptyOutput":true}
+        plan-cut | once | "cut":{"afterDeltas":2}
+        plan-no-completed | all | "events":{"ending":"none"}
+        plan-failed | all | "events":{"ending":"failed"}
+        plan-incomplete | all | "events":{"ending":"incomplete"}
+        plan-redirect | all | "status":307,"headers":{"location":"http://127.0.0.2:9/stolen"}
+        # "path":"/api/accounts/authorize"
+        plan-callback-denied | all | "authorize":{"error":"access_denied"}
+        plan-callback-error | all | "authorize":{"error":"temporarily_unavailable"}
+        plan-callback-wrong-state | all | "authorize":{"wrongState":true}
+        plan-callback-no-client | all | "authorize":{"clientID":"absent"}
+        plan-callback-client-again | all | "authorize":{"clientID":"repeated"}
+        plan-callback-other-client | all | "authorize":{"clientID":"other"}
+        plan-callback-bootstrap-client | all | "authorize":{"clientID":"bootstrap"}
+        plan-callback-malformed-client | all | "authorize":{"clientID":"malformed"}
+        plan-callback-no-code | all | "authorize":{"missing":["code"]}
+        plan-callback-two-codes | all | "authorize":{"twice":["code"]}
+        plan-callback-two-states | all | "authorize":{"twice":["state"]}
+        plan-callback-extra | all | "authorize":{"extra":{"iss":"https://auth.openai.com","session_state":"x"}}
+        # "method":"POST","path":"/api/accounts/oauth/token","bodyContains":"authorization_code"
+        plan-id-token-alg-none | all | "idToken":"algNone"
+        plan-id-token-hs256 | all | "idToken":"hs256"
+        plan-id-token-wrong-signature | all | "idToken":"wrongSignature"
+        plan-id-token-unknown-key | all | "idToken":"unknownKey"
+        plan-id-token-no-key-id | all | "idToken":"noKeyID"
+        plan-id-token-other-issuer | all | "idToken":"otherIssuer"
+        plan-id-token-other-audience | all | "idToken":"otherAudience"
+        plan-id-token-other-party | all | "idToken":"otherParty"
+        plan-id-token-no-party | all | "idToken":"noParty"
+        plan-id-token-several-audiences | all | "idToken":"severalAudiences"
+        plan-id-token-expired | all | "idToken":"expired"
+        plan-id-token-issued-later | all | "idToken":"issuedLater"
+        plan-id-token-other-nonce | all | "idToken":"otherNonce"
+        plan-id-token-no-nonce | all | "idToken":"noNonce"
+        plan-id-token-other-subject | all | "idToken":"otherSubject"
+        plan-id-token-absent | all | "idToken":"absent"
+        plan-exchange-invalid-grant | once | "status":400,"body":{"error":"invalid_grant"}
+        plan-exchange-500 | once | "status":500
+        plan-exchange-no-scope | all | "members":{"scope":null}
+        # "method":"POST","path":"/api/accounts/oauth/token"
+        plan-keys-rotated | all | "rotateKeys":true
+        # "method":"POST","path":"/api/accounts/oauth/token",\#
+        "bodyContains":"refresh_token" | "settings":{"firstAccessTokenLifetime":60},
+        plan-refresh-invalid-refresh-token | all | "status":400,"body":{"error":"invalid_refresh_token"}
+        plan-refresh-token-expired | all | "status":400,"body":{"error":"token_expired"}
+        plan-refresh-expired | all | "status":400,"body":{"error":"refresh_token_expired"}
+        plan-refresh-invalidated | all | "status":400,"body":{"error":"refresh_token_invalidated"}
+        plan-refresh-reused | all | "status":400,"body":{"error":"refresh_token_reused"}
+        plan-refresh-never | all | "status":400,"body":{"error":"invalid_grant"}
+        plan-refresh-invalid-client | all | "status":401,"body":{"error":"invalid_client"}
+        plan-refresh-500 | all | "status":500
+        plan-refresh-other-identity | all | "idToken":"otherSubject"
+        plan-refresh-no-id-token | all | "idToken":"absent"
+        plan-refresh-no-scope | all | "members":{"scope":null}
+        # "path":"/.well-known/openid-configuration"
+        plan-discovery-503 | all | "status":503
+        plan-discovery-other-issuer | all | "members":{"issuer":"https://issuer.example"}
+        plan-discovery-other-origin | all | "members":{"jwks_uri":"http://127.0.0.2:9/keys",\#
+        "revocation_endpoint":"http://127.0.0.2:9/revoke"}
+        # "path":"/.well-known/jwks.json"
+        plan-keys-503 | all | "status":503
+        plan-keys-503-once | once | "status":503
+        plan-keys-empty | all | "members":{"keys":[]}
+        # "path":"/api/accounts/oauth/revoke"
+        plan-revoke-503 | all | "status":503
+        plan-revoke-503-once | once | "status":503
+        # "path":"/api/accounts/v1/user-auth-credential/whoami"
+        whoami-401 | all | "unauthorized":true
+        whoami-503 | all | "status":503
+        whoami-html | all | "body":"<!DOCTYPE html><title>Network</title>",\#
+        "headers":{"content-type":"text/html"}
+        whoami-no-email | all | "members":{"email":null}
+        whoami-fedramp | all | "members":{"chatgpt_account_is_fedramp":true}
         # none
+        plan-invalid-token-once |  | "settings":{"earliestRefresh":0},"rules":[{"match":{"method":"POST",\#
+        "path":"/v1/responses","nth":1},"effect":{"status":401,\#
+        "body":{"detail":{"error_code":"invalid_token"}}}}]
+        plan-app-cap |  | "settings":{"planTurnLimit":2}
+        plan-use-never |  | "settings":{"planUse":"never"}
+        plan-use-until-consent |  | "settings":{"planUse":"untilConsent"}
+        plan-namespaces-only |  | "settings":{"planTools":"namespaces"}
+        plan-flat-only |  | "settings":{"planTools":"flat"}
+        plan-disconnected |  | "rules":[{"match":{"method":"POST","path":"/v1/responses","nth":2},\#
+        "effect":{"endAccess":true}}]
+        access-token-ended |  | "rules":[{"match":{"method":"POST","path":"/backend-api/codex/responses",\#
+        "nth":2},"effect":{"endAccess":true}}]
         lenient |  | "settings":{"lenient":true}
         model-unsupported |  | "settings":{"modelRefusals":{"gpt-6.1-sol":"unsupported","gpt-5.5":"unsupported"}}
         model-newer-version |  | "settings":{"modelRefusals":{"gpt-6.1-sol":"newerVersion","gpt-5.5":"newerVersion"}}

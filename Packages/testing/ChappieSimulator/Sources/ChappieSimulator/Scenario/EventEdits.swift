@@ -15,11 +15,11 @@ struct StreamedEvent: Sendable, Hashable {
 
     init(_ name: String, _ value: ChappieJSON) { self.init(name: name, data: value.serializedBytes()) }
 
-    /// The event that ends a response, with `end_turn`.
-    fileprivate func ending(turn endTurn: Bool) -> StreamedEvent {
+    /// The event with a change of its response.
+    fileprivate func changing(_ change: (inout ChappieJSONObject) -> Void) -> StreamedEvent {
         var event = (try? ChappieJSON(parsing: data))?.object ?? [:]
         var response = event["response"]?.object ?? [:]
-        response["end_turn"] = .bool(endTurn)
+        change(&response)
         event["response"] = .object(response)
         return StreamedEvent(name, .object(event))
     }
@@ -42,6 +42,8 @@ struct EventEdits: Codable, Sendable, Hashable {
     /// Adds one event of an unknown type with this many bytes of data; 256 MiB at most.
     var giantBytes: UInt32?
     var omitCreated: Bool?
+    /// `response.completed` says nothing of the items.
+    var emptyOutput: Bool?
     var repeatLast: Bool?
     var addDone: Bool?
     // How server-sent events become lines. Every variant is allowed by the format (WHATWG HTML, 9.2.6) except the missing
@@ -60,12 +62,16 @@ struct EventEdits: Codable, Sendable, Hashable {
         if omitCreated == true {
             events.removeAll { $0.name == "response.created" || $0.name == "response.in_progress" }
         }
+        if emptyOutput == true, let last = events.popLast() {
+            events.append(last.name == "response.completed" ? last.changing { $0["output"] = [] } : last)
+        }
         if let last = events.last, last.name == "response.completed", let ending, ending != .completed {
             events.removeLast()
             if ending != .none { events.append(end(ending, insteadOf: last)) }
         }
         if let endTurn, let last = events.popLast() {
-            events.append(last.name == "response.completed" ? last.ending(turn: endTurn) : last)
+            let isEnd = last.name == "response.completed"
+            events.append(isEnd ? last.changing { $0["end_turn"] = .bool(endTurn) } : last)
         }
         if repeatLast == true, let last = events.last { events.append(last) }
         if addDone == true { events.append(StreamedEvent(name: "done", data: Array("[DONE]".utf8))) }

@@ -151,6 +151,10 @@ struct ScenarioSettings: Codable, Sendable, Hashable {
     var modelRefusals: [String: ModelRefusal]?
     var listsRetiredModels: Bool?
     var olderEvents: Bool?
+    var planUse: PlanUse?
+    var planTools: PlanTools?
+    var planTurnLimit: UInt32?
+    var earliestRefresh: UInt32?
 
     /// The configuration with these settings, which win.
     func applied(to configuration: SimulatorConfiguration) -> SimulatorConfiguration {
@@ -174,6 +178,10 @@ struct ScenarioSettings: Codable, Sendable, Hashable {
         set(&result.modelRefusals, to: modelRefusals)
         set(&result.listsRetiredModels, to: listsRetiredModels)
         set(&result.hasOlderEvents, to: olderEvents)
+        set(&result.planUse, to: planUse)
+        set(&result.planTools, to: planTools)
+        result.planTurnLimit = planTurnLimit.map(Int.init) ?? result.planTurnLimit
+        result.earliestRefresh = earliestRefresh.map { .seconds($0) } ?? result.earliestRefresh
         return result
     }
 }

@@ -61,6 +61,14 @@ struct ScenarioEffect: Codable, Sendable, Hashable {
     /// Said by the model while it works, before its answer.
     var commentary: String?
     var device: Device?
+    /// Members set in an answer that is a JSON object; `null` takes one away.
+    var members: [String: ChappieJSON]?
+    var authorize: AuthorizationFaults?
+    var idToken: IDTokenFault?
+    /// Tokens are signed with another key from this request on.
+    var rotateKeys: Bool?
+    /// The request's bearer token, and the sign-in that it came from, are over from this request on.
+    var endAccess: Bool?
     var events: EventEdits?
     var handshake: HandshakeFaults?
     var frames: FrameFaults?
@@ -83,6 +91,12 @@ struct ScenarioEffect: Codable, Sendable, Hashable {
         var response = response
         for (name, value) in (headers ?? [:]).sorted(by: { $0.key < $1.key }) {
             response.setHeader(name, value.isNull ? nil : value.string ?? value.serialized())
+        }
+        if let members, case .bytes(let bytes) = response.body,
+            var object = (try? ChappieJSON(parsing: bytes))?.object
+        {
+            for (name, value) in members { object[name] = value.isNull ? Optional.none : value }
+            response.body = .bytes(ChappieJSON.object(object).serializedBytes())
         }
         if case .events(let list) = response.body, let events { response.body = .events(events.applied(to: list)) }
         return response

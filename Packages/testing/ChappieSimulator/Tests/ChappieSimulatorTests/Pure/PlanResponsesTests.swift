@@ -1,0 +1,499 @@
+@_spi(ChappieInternals) import ChappieCore
+import Testing
+
+@testable import ChappieSimulator
+
+/// Models and responses of the plan route, and its scenarios, without sockets.
+struct PlanResponsesTests {
+    @Test func aGoodTurnIsAnsweredWithEvents() throws {
+        let flow = try PlanFlow()
+        let answer = flow.ask(PlanFlow.turn(), flow.signIn().accessToken)
+        #expect(answer.status == 200)
+        #expect(answer.headers["content-type"]?.hasPrefix("text/event-stream") == true)
+        #expect(answer.headers["x-request-id"]?.hasPrefix("req_") == true)
+        #expect(!answer.headers.keys.contains { $0.hasPrefix("x-codex") })
+        #expect(answer.events.text == "Hello.")
+        #expect(answer.events.types.last == "response.completed")
+        #expect(answer.events.last?["response"]?["output"]?.array?.isEmpty == false)
+    }
+
+    private static let function: ChappieJSON = [
+        "type": "function", "name": "look_up", "parameters": ["type": "object", "properties": [:]],
+    ]
+
+    private static func namespace(_ tools: [ChappieJSON]) -> ChappieJSON {
+        ["type": "namespace", "name": "my_app", "description": "Tools of my app", "tools": .array(tools)]
+    }
+
+    private static func message(_ role: String, _ part: ChappieJSON? = nil) -> ChappieJSON {
+        let part = part ?? ["type": "input_text", "text": "reply: Hello."]
+        return ["type": "message", "role": .string(role), "content": [part]]
+    }
+
+    private static let additional: ChappieJSON = [
+        "type": "additional_tools", "role": "developer", "tools": [namespace([function]), function],
+    ]
+
+    private static let good: [(String, ChappieJSON?)] = [
+        ("instructions", "Be brief."), ("input", [message("developer"), message("user")]),
+        ("tools", [namespace([function]), ["type": "web_search"]]), ("tools", [function]), ("tools", []),
+        ("input", [additional, message("user")]), ("prompt_cache_key", "thread-1"),
+        ("reasoning", ["effort": "high", "summary": "auto"]), ("include", ["reasoning.encrypted_content"]),
+        ("text", ["verbosity": "low"]), ("tool_choice", "auto"), ("parallel_tool_calls", true),
+        (
+            "input",
+            [
+                message("user", ["type": "input_image", "image_url": "data:image/png;base64,AA=="]),
+                message("user", ["type": "input_file", "filename": "a.pdf", "file_data": "data:a/b;base64,AA=="]),
+                ["type": "function_call_output", "call_id": "c", "output": "x"], ["role": "user", "content": "hi"],
+            ]
+        ),
+    ]
+
+    @Test(arguments: good) func everythingThatIsAllowedIsAnswered(name: String, value: ChappieJSON?) throws {
+        let flow = try PlanFlow()
+        let answer = flow.ask(PlanFlow.turn("hi", [(name, value)]), flow.signIn().accessToken)
+        #expect(answer.status == 200, "\(answer.body)")
+    }
+
+    @Test func aCallComesBackInItsNamespaceWhichMustBeKept() throws {
+        let flow = try PlanFlow()
+        let token = flow.signIn().accessToken
+        let tools: ChappieJSON = [Self.namespace([Self.function])]
+        let first = flow.ask(PlanFlow.turn("call look_up {}", [("tools", tools)]), token)
+        let call = first.events.first { $0["item"]?["type"] == "function_call" && $0["item"]?["arguments"] != "" }
+        var item = try #require(call?["item"]?.object)
+        #expect(item["namespace"] == "my_app")
+        func replay() -> PlanAnswer {
+            let output: ChappieJSON = ["type": "function_call_output", "call_id": item["call_id"] ?? "", "output": "7"]
+            let input: ChappieJSON = [Self.message("user"), .object(item), output]
+            return flow.ask(PlanFlow.turn("", [("input", input), ("tools", tools)]), token)
+        }
+        #expect(replay().status == 200)
+        item["namespace"] = nil
+        #expect(replay().status == 400)
+    }
+
+    // MARK: Refusals
+
+    @Test(arguments: [
+        "background", "conversation", "max_output_tokens", "max_tool_calls", "metadata", "moderation", "multi_agent",
+        "prompt", "prompt_cache_retention", "safety_identifier", "temperature", "top_logprobs", "top_p", "truncation",
+        "user", "previous_response_id", "prompt_cache_options", "prompt_cache_breakpoint",
+    ])
+    func aForbiddenMemberIsRefusedInWordsAndEvenIfItIsNull(name: String) throws {
+        let flow = try PlanFlow()
+        let token = flow.signIn().accessToken
+        for value: ChappieJSON in ["x", .null] {
+            let answer = flow.ask(PlanFlow.turn("hi", [(name, value)]), token)
+            #expect(answer.status == 400)
+            #expect(answer.json["detail"]?.string?.contains(name) == true)
+            #expect(answer.json["error"] == nil)
+        }
+    }
+
+    private static let inWords: [(String, ChappieJSON?)] = [
+        ("store", nil), ("store", true), ("stream", nil), ("stream", false), ("model", nil), ("model", ""),
+        ("input", "hi"), ("input", nil), ("input", []), ("input", ["hi"]), ("input", [message("system")]),
+        ("input", [["role": "system", "content": "Be brief."]]), ("input", [["type": "item_reference", "id": "x"]]),
+        ("tools", "all"),
+    ]
+
+    @Test(arguments: inWords) func aWrongFormIsRefusedInWords(name: String, value: ChappieJSON?) throws {
+        let flow = try PlanFlow()
+        let answer = flow.ask(PlanFlow.turn("hi", [(name, value)]), flow.signIn().accessToken)
+        #expect(answer.status == 400)
+        #expect(answer.json["detail"]?.string?.isEmpty == false)
+    }
+
+    private static let unsupported: [(String, ChappieJSON, String)] = [
+        ("service_tier", "priority", "service_tier"),
+        ("tools", [["type": "image_generation"]], "tools[0].type"),
+        ("tools", [["type": "file_search"]], "tools[0].type"),
+        ("tools", [["type": "code_interpreter"]], "tools[0].type"), ("tools", [["type": "mcp"]], "tools[0].type"),
+        ("tools", [["type": "computer_use_preview"]], "tools[0].type"),
+        ("tools", [["type": "tool_search"]], "tools[0].type"),
+        ("tools", [["type": "programmatic_tool_calling"]], "tools[0].type"),
+        ("tools", [function, namespace([["type": "web_search"]])], "tools[1].tools[0].type"),
+        ("tools", [namespace([namespace([function])])], "tools[0].tools[0].type"),
+        (
+            "input", [["type": "additional_tools", "role": "developer", "tools": [["type": "mcp"]]]],
+            "input[0].tools[0].type"
+        ),
+        ("input", [["type": "image_generation_call"]], "input[0].type"),
+        ("input", [["type": "compaction_trigger"]], "input[0].type"),
+        ("input", [message("user", ["type": "input_audio", "data": ""])], "input[0].content[0].type"),
+        ("input", [message("user", ["type": "input_video", "data": ""])], "input[0].content[0].type"),
+        ("input", [message("user", ["type": "input_image", "file_id": "f"])], "input[0].content[0].file_id"),
+        ("input", [message("user", ["type": "input_file", "file_id": "f"])], "input[0].content[0].file_id"),
+    ]
+
+    @Test(arguments: unsupported)
+    func whatIsNotSupportedIsNamedByItsPlace(name: String, value: ChappieJSON, place: String) throws {
+        let flow = try PlanFlow()
+        let answer = flow.ask(PlanFlow.turn("hi", [(name, value)]), flow.signIn().accessToken)
+        #expect(answer.status == 400)
+        #expect(answer.code == "subscription_sharing_unsupported_capability")
+        #expect(answer.json["error"]?["param"]?.string == place)
+    }
+
+    private static let wrongItems: [(ChappieJSON, String)] = [
+        (["type": "additional_tools", "role": "user", "tools": []], "input[0].role"),
+        (["type": "additional_tools", "role": "developer"], "input[0].tools"),
+        (["type": "message", "role": "tool", "content": "x"], "input[0].role"),
+        (
+            [
+                "type": "additional_tools", "role": "developer",
+                "tools": [["type": "namespace", "description": "", "tools": []]],
+            ], "input[0].tools[0]"
+        ),
+        (
+            ["type": "additional_tools", "role": "developer", "tools": [["type": "function", "name": "a b"]]],
+            "input[0].tools[0].name"
+        ),
+    ]
+
+    @Test(arguments: wrongItems)
+    func aWrongItemIsNamedByItsPlace(item: ChappieJSON, place: String) throws {
+        let flow = try PlanFlow()
+        let input: ChappieJSON = [item, Self.message("user")]
+        let answer = flow.ask(PlanFlow.turn("hi", [("input", input)]), flow.signIn().accessToken)
+        #expect(answer.status == 400)
+        #expect(answer.json["error"]?["param"]?.string == place)
+    }
+
+    @Test func toolsHaveTheFormThatTheScenarioTakes() throws {
+        let forms: [(String, ChappieJSON)] = [
+            ("tools", [Self.function]), ("tools", [Self.namespace([Self.function])]),
+            ("input", [Self.additional, Self.message("user")]),
+        ]
+        for (scenario, accepted) in [
+            (nil, [true, true, true]), ("plan-namespaces-only", [false, true, true]),
+            ("plan-flat-only", [true, false, false]),
+        ] {
+            let flow = try PlanFlow(scenario: scenario)
+            let token = flow.signIn().accessToken
+            let answers = forms.map { flow.ask(PlanFlow.turn("hi", [$0]), token) }
+            #expect(answers.map { $0.status == 200 } == accepted)
+            for answer in answers where answer.status != 200 {
+                let words = "\(answer.json["error"]?["message"]?.string ?? "")"
+                #expect(words.contains("namespace") || words.contains("additional_tools"))
+                #expect(answer.json["error"]?["param"]?.string?.isEmpty == false)
+            }
+        }
+    }
+
+    @Test func aModelThatIsNotThereAndAnEffortThatItLacksAreRefused() throws {
+        let flow = try PlanFlow()
+        let token = flow.signIn().accessToken
+        for slug in ["gpt-0", "gpt-5.5"] {
+            let answer = flow.ask(PlanFlow.turn("hi", [("model", .string(slug))]), token)
+            #expect(answer.status == 404)
+            #expect(answer.code == "model_not_found")
+        }
+        // The list is for display alone.
+        #expect(flow.ask(PlanFlow.turn("hi", [("model", "codex-auto-review")]), token).status == 200)
+        #expect(flow.ask(PlanFlow.turn("hi", [("reasoning", ["effort": "ultra"])]), token).status == 400)
+    }
+
+    @Test(arguments: [
+        "chatgpt-account-id", "X-OpenAI-Fedramp", "originator", "OpenAI-Organization", "OpenAI-Project",
+    ])
+    func fieldsOfOtherRoutesAreRefused(name: String) throws {
+        let flow = try PlanFlow()
+        let token = flow.signIn().accessToken
+        #expect(flow.ask(PlanFlow.turn(), token, headers: [(name, "x")]).status == 400)
+        #expect(flow.get("/v1/models", token, headers: [(name, "x")]).status == 400)
+    }
+
+    @Test func aBodyThatIsCompressedOrNoObjectIsRefused() throws {
+        let flow = try PlanFlow()
+        let token = flow.signIn().accessToken
+        #expect(flow.ask(PlanFlow.turn(), token, headers: [("content-encoding", "zstd")]).status == 415)
+        #expect(flow.ask([1, 2], token).status == 400)
+    }
+
+    @Test(arguments: [
+        ("GET", "/v1/responses"), ("POST", "/v1/models"), ("POST", "/v1/responses/compact"),
+        ("POST", "/v1/responses/input_tokens"), ("POST", "/v1/chat/completions"), ("GET", "/v1/files"),
+        ("POST", "/v1/codex/responses"),
+    ])
+    func anotherRouteIsNotSupported(method: String, path: String) throws {
+        let flow = try PlanFlow()
+        let bearer: PlanFlow.Fields = [("authorization", "Bearer " + flow.signIn().accessToken)]
+        let answer = flow.send(method, path, headers: bearer)
+        #expect(answer.status == 403)
+        #expect(answer.code == "subscription_sharing_route_not_supported")
+        #expect(flow.send(method, path).status == 401)
+    }
+
+    @Test func aTokenThatIsUnknownOrExpiredIsToldByItsCode() throws {
+        let flow = try PlanFlow()
+        let token = flow.signIn().accessToken
+        #expect(flow.ask(PlanFlow.turn(), "nonsense").json["detail"]?["error_code"] == "invalid_token")
+        #expect(flow.ask(PlanFlow.turn(), Self.ownersToken).status == 401)
+        flow.clock.advance(seconds: 3600)
+        let answer = flow.ask(PlanFlow.turn(), token)
+        #expect(answer.status == 401)
+        #expect(answer.json["detail"]?["error_code"] == "invalid_token")
+    }
+
+    // MARK: Who may use the plan
+
+    @Test func onlyPlusAndProPayAndOthersSignInAllTheSame() throws {
+        for (plan, status) in [("plus", 200), ("pro", 200), ("free", 403), ("team", 403)] {
+            let flow = try PlanFlow(json: "{\"settings\":{\"plan\":\"\(plan)\"}}")
+            let signIn = flow.signIn()
+            let answer = flow.ask(PlanFlow.turn("hi", [("model", "gpt-6-luna")]), signIn.accessToken)
+            #expect(answer.status == status)
+            #expect(status == 200 || answer.code == "subscription_sharing_user_not_eligible")
+            #expect(flow.get("/v1/models", signIn.accessToken).status == 200)
+        }
+    }
+
+    @Test func withoutTheScopeNothingIsAnsweredUntilTheUserConsents() throws {
+        let flow = try PlanFlow(scenario: "plan-use-until-consent")
+        let first = flow.signIn()
+        #expect(first.tokens["scope"]?.string?.contains("chatgpt.tokens.use.direct") == false)
+        let refused = flow.ask(PlanFlow.turn(), first.accessToken)
+        #expect(refused.status == 403)
+        #expect(refused.code == "chatpass_v2_scope_not_authorized")
+        let again = flow.signIn(clientID: first.clientID)
+        #expect(flow.ask(PlanFlow.turn(), again.accessToken).status == 403)
+        let allowed = flow.signIn(clientID: first.clientID, [("prompt", "consent")])
+        #expect(flow.ask(PlanFlow.turn(), allowed.accessToken).status == 200)
+        // It stays so.
+        #expect(flow.ask(PlanFlow.turn(), flow.signIn(clientID: first.clientID).accessToken).status == 200)
+        let never = try PlanFlow(scenario: "plan-use-never")
+        let id = never.signIn().clientID
+        #expect(
+            never.ask(PlanFlow.turn(), never.signIn(clientID: id, [("prompt", "consent")]).accessToken).status == 403)
+    }
+
+    @Test func theCapIsOneAppsOwn() throws {
+        let flow = try PlanFlow(scenario: "plan-app-cap")
+        let (one, other) = (flow.signIn(), flow.signIn())
+        let statuses = (0..<3).map { _ in flow.ask(PlanFlow.turn(), one.accessToken).status }
+        #expect(statuses == [200, 200, 429])
+        let again = flow.signIn(clientID: one.clientID)
+        let refused = flow.ask(PlanFlow.turn(), again.accessToken)
+        #expect(refused.code == "subscription_sharing_usage_limit_exceeded")
+        #expect(refused.headers["retry-after"] == nil)
+        #expect(flow.ask(PlanFlow.turn(), other.accessToken).status == 200)
+    }
+
+    @Test func theModelListHasItsOwnForm() throws {
+        let flow = try PlanFlow()
+        let list = flow.get("/v1/models", flow.signIn().accessToken).json
+        #expect(list["data"] == nil)
+        let models = list["models"]?.array ?? []
+        #expect(models.first?["slug"] == "gpt-6.1-sol")
+        #expect(models.allSatisfy { $0["display_name"]?.string != nil && $0["use_responses_lite"] == nil })
+        #expect(models.map { $0["visibility"] }.contains("hide"))
+    }
+
+    // MARK: WebSocket
+
+    /// The events that answer a message.
+    private func events(_ body: ChappieJSON, on terms: inout WebSocketTerms) -> [ChappieJSON] {
+        var message = body.object ?? [:]
+        message["type"] = "response.create"
+        let bytes = ChappieJSON.object(message).serializedBytes()
+        let received = ReceivedMessage(
+            connection: 0, isText: true, body: bytes, isCompressed: false, wireByteCount: bytes.count)
+        return terms.answer(received).inMemory.flatMap { step -> [WebSocketMessage] in
+            if case .deliver(let messages) = step { messages } else { [] }
+        }.compactMap { message in
+            if case .text(let text) = message { try? ChappieJSON(parsing: text) } else { nil }
+        }
+    }
+
+    @Test func aChainStartsFromTheLastResponseOfTheSameConnection() throws {
+        let flow = try PlanFlow(scenario: "plan-app-cap")
+        let token = flow.signIn().accessToken
+        var terms = try #require(flow.webSocket(token))
+        let prewarm = events(PlanFlow.turn("hi", [("generate", false)]), on: &terms)
+        #expect(prewarm.types == ["response.created", "response.completed"])
+        let first = events(PlanFlow.turn("reply: One."), on: &terms)
+        #expect(first.text == "One.")
+        #expect(!first.types.contains { $0.hasPrefix("codex.") })
+        let id = try #require(first.last?["response"]?["id"])
+        var other = try #require(flow.webSocket(token))
+        let chained = PlanFlow.turn("reply: Two.", [("previous_response_id", id)])
+        #expect(events(chained, on: &other).first?["error"]?["code"] == "previous_response_not_found")
+        #expect(events(chained, on: &terms).text == "Two.")
+        #expect(events(PlanFlow.turn("hi", [("user", "x")]), on: &terms).first?["status"] == 400)
+        // The cap counts what every transport asks.
+        #expect(events(PlanFlow.turn(), on: &terms).first?["status"] == 429)
+        #expect(flow.ask(PlanFlow.turn(), token).status == 429)
+        #expect(flow.webSocket("at-" + SimulatorAccount().id) == nil)
+    }
+
+    // MARK: Scenarios
+
+    @Test(arguments: [
+        ("plan-401-detail", 401, String?.none), ("plan-invalid-token", 401, nil), ("plan-403-detail", 403, nil),
+        ("plan-503-detail", 503, nil), ("plan-400-detail", 400, nil),
+        ("plan-not-eligible", 403, "subscription_sharing_user_not_eligible"),
+        ("plan-usage-limit", 429, "subscription_sharing_usage_limit_exceeded"),
+        ("plan-usage-unavailable", 503, "subscription_sharing_usage_unavailable"),
+        ("plan-user-unavailable", 503, "subscription_sharing_user_unavailable"),
+        ("plan-unsupported-capability", 400, "subscription_sharing_unsupported_capability"),
+        ("plan-route-not-supported", 403, "subscription_sharing_route_not_supported"),
+        ("plan-invalid-user", 401, "subscription_sharing_invalid_user"),
+        ("plan-scope-not-authorized", 403, "chatpass_v2_scope_not_authorized"),
+        ("plan-invalid-context", 403, "chatpass_v2_invalid_authorization_context"),
+        ("plan-v2-not-eligible", 403, "subscription_sharing_v2_user_not_eligible"),
+        ("plan-v2-usage-limit", 429, "subscription_sharing_v2_usage_limit_exceeded"),
+        ("plan-v2-client-not-enabled", 403, "subscription_sharing_v2_client_not_enabled"),
+        ("plan-model-not-found", 404, "model_not_found"),
+    ])
+    func everyRowOfTheErrorsIsAScenario(name: String, status: Int, code: String?) throws {
+        let flow = try PlanFlow(scenario: name)
+        let answer = flow.ask(PlanFlow.turn(), flow.signIn().accessToken)
+        #expect(answer.status == status)
+        #expect(answer.code == code)
+        #expect(code != nil || answer.json["detail"] != nil)
+        #expect(answer.headers["x-request-id"]?.isEmpty == false)
+    }
+
+    @Test(arguments: [
+        ("plan-usage-limit-midstream", "subscription_sharing_usage_limit_exceeded"),
+        ("plan-usage-unavailable-midstream", "subscription_sharing_usage_unavailable"),
+        ("plan-v2-usage-limit-midstream", "subscription_sharing_v2_usage_limit_exceeded"),
+    ])
+    func errorsComeInTheMiddleOfTheAnswer(name: String, code: String) throws {
+        let flow = try PlanFlow(scenario: name)
+        let answer = flow.ask(PlanFlow.turn(), flow.signIn().accessToken)
+        #expect(answer.status == 200)
+        #expect(answer.events.last?["type"] == "response.failed")
+        #expect(answer.events.last?["response"]?["error"]?["code"]?.string == code)
+    }
+
+    @Test func anAnswerCanLackItsTypeAndItsOutput() throws {
+        let flow = try PlanFlow(scenario: "plan-bare")
+        let answer = flow.ask(PlanFlow.turn(), flow.signIn().accessToken)
+        #expect(answer.headers["content-type"] == nil)
+        #expect(answer.events.text == "Hello.")
+        #expect(answer.events.last?["response"]?["output"]?.array?.isEmpty == true)
+    }
+
+    @Test func aDisconnectedAppLearnsItFromARequest() throws {
+        let flow = try PlanFlow(scenario: "plan-disconnected")
+        let signIn = flow.signIn()
+        #expect((0..<2).map { _ in flow.ask(PlanFlow.turn(), signIn.accessToken).status } == [200, 401])
+        flow.clock.advance(seconds: 3300)
+        #expect(flow.refresh(signIn.refreshToken, clientID: signIn.clientID).code == "refresh_token_invalidated")
+    }
+
+    @Test(arguments: [
+        ("plan-refresh-never", "invalid_grant"), ("plan-refresh-invalid-refresh-token", "invalid_refresh_token"),
+        ("plan-refresh-token-expired", "token_expired"), ("plan-refresh-expired", "refresh_token_expired"),
+        ("plan-refresh-invalidated", "refresh_token_invalidated"), ("plan-refresh-reused", "refresh_token_reused"),
+        ("plan-refresh-invalid-client", "invalid_client"),
+    ])
+    func everyRefusalOfARefreshIsAScenario(name: String, code: String) throws {
+        let flow = try PlanFlow(scenario: name)
+        let signIn = flow.signIn()
+        #expect(signIn.tokens["expires_in"] == 60)
+        #expect(flow.refresh(signIn.refreshToken, clientID: signIn.clientID).code == code)
+    }
+
+    @Test(
+        arguments: [
+            ("plan-callback-denied", "error", "access_denied"),
+            ("plan-callback-error", "error", "temporarily_unavailable"),
+            ("plan-callback-no-client", "client_id", nil), ("plan-callback-other-client", "client_id", "oaiapp_other"),
+            ("plan-callback-bootstrap-client", "client_id", "dynamic_agent_client"),
+            ("plan-callback-malformed-client", "client_id", "oaiapp_<script>"), ("plan-callback-no-code", "code", nil),
+            ("plan-callback-extra", "iss", "https://auth.openai.com"),
+        ] as [(String, String, String?)])
+    func theBrowserCanComeBackInOtherWays(name: String, parameter: String, value: String?) throws {
+        let flow = try PlanFlow(scenario: name)
+        let answer = flow.authorize(flow.parameters())
+        #expect(answer.status == 302)
+        #expect(answer[parameter] == value)
+    }
+
+    @Test func theBrowserCanBringAnotherStateOrTheSameTwice() throws {
+        let other = try PlanFlow(scenario: "plan-callback-wrong-state")
+        let fields = other.parameters()
+        #expect(other.authorize(fields)["state"] != fields.first { $0.name == "state" }?.value)
+        for (name, parameter) in [("plan-callback-two-codes", "code"), ("plan-callback-two-states", "state")] {
+            let flow = try PlanFlow(scenario: name)
+            #expect(flow.authorize(flow.parameters()).callback.count { $0.name == parameter } == 2)
+        }
+        let again = try PlanFlow(scenario: "plan-callback-client-again")
+        let id = again.signIn().clientID
+        #expect(again.authorize(again.parameters(clientID: id))["client_id"] == id)
+    }
+
+    @Test(arguments: [
+        ("plan-id-token-alg-none", "alg", "none" as ChappieJSON), ("plan-id-token-hs256", "alg", "HS256"),
+        ("plan-id-token-unknown-key", "kid", "simulated-unknown"),
+        ("plan-id-token-other-issuer", "iss", "https://issuer.example"),
+        ("plan-id-token-other-audience", "aud", "oaiapp_other"), ("plan-id-token-other-party", "azp", "oaiapp_other"),
+        ("plan-id-token-expired", "exp", 1_794_999_940), ("plan-id-token-issued-later", "iat", 1_795_000_600),
+        ("plan-id-token-other-subject", "sub", "auth0|user-other"),
+    ])
+    func anIdentityCanBeWrong(name: String, member: String, value: ChappieJSON) throws {
+        let flow = try PlanFlow(scenario: name)
+        let parts = flow.signIn().idTokenParts
+        #expect(parts.count == 2 && parts.contains { $0[member] == value })
+    }
+
+    @Test func anIdentityCanLackThings() throws {
+        #expect(try PlanFlow(scenario: "plan-id-token-absent").signIn().idToken.isEmpty)
+        #expect(try PlanFlow(scenario: "plan-id-token-no-nonce").signIn().idTokenParts[1]["nonce"] == nil)
+        #expect(try PlanFlow(scenario: "plan-id-token-no-key-id").signIn().idTokenParts[0]["kid"] == nil)
+        for (name, party) in [("plan-id-token-no-party", false), ("plan-id-token-several-audiences", true)] {
+            let claims = try PlanFlow(scenario: name).signIn().idTokenParts[1]
+            #expect(claims["aud"]?.array?.count == 2)
+            #expect((claims["azp"] != nil) == party)
+        }
+        let refreshing = try PlanFlow(scenario: "plan-refresh-other-identity")
+        let signIn = refreshing.signIn()
+        let answer = refreshing.refresh(signIn.refreshToken, clientID: signIn.clientID)
+        let second = PlanFlow.SignIn(clientID: signIn.clientID, tokens: answer.json)
+        #expect(second.idTokenParts[1]["sub"] == "auth0|user-other")
+        #expect(signIn.idTokenParts[1]["sub"] != "auth0|user-other")
+    }
+
+    // MARK: Access tokens of their owners
+
+    private static let ownersToken = "at-" + SimulatorAccount().id
+
+    @Test func anOwnersTokenNamesItsAccountAndIsGoodAtTheOtherBackend() throws {
+        let second = SimulatorAccount(id: "acct-2", userID: "user-2", email: "two@example.com", plan: "enterprise")
+        let flow = try PlanFlow(accounts: [second])
+        let path = "/api/accounts/v1/user-auth-credential/whoami"
+        let answer = flow.get(path, "at-acct-2")
+        #expect(answer.status == 200)
+        #expect(
+            answer.json == [
+                "email": "two@example.com", "chatgpt_user_id": "user-2", "chatgpt_account_id": "acct-2",
+                "chatgpt_plan_type": "enterprise", "chatgpt_account_is_fedramp": false,
+            ])
+        #expect(flow.get(path, Self.ownersToken).json["chatgpt_account_id"]?.string == SimulatorAccount().id)
+        #expect(flow.get("/backend-api/wham/usage", "at-acct-2").json["plan_type"] == "enterprise")
+        let header: PlanFlow.Fields = [("chatgpt-account-id", SimulatorAccount().id)]
+        #expect(flow.get("/backend-api/wham/usage", "at-acct-2", headers: header).status == 403)
+        let device = flow.core.withBackend { backend, now in backend.tokens.signIn(clientID: "app", now: now) }
+        for token in ["at-unknown", "at-", "acct-2", device.accessToken, "x"] {
+            #expect(flow.get(path, token).status == 401)
+        }
+        #expect(flow.get("/backend-api/wham/usage", "at-unknown").status == 401)
+        #expect(flow.send("GET", path).status == 401)
+        #expect(flow.send("POST", path).status == 405)
+    }
+
+    @Test func aScenarioEndsAnOwnersToken() throws {
+        let flow = try PlanFlow(
+            json: #"{"rules":[{"match":{"path":"/backend-api/wham/usage","nth":2},"effect":{"endAccess":true}}]}"#,
+            accounts: [SimulatorAccount(id: "acct-2")])
+        let statuses = (0..<3).map { _ in flow.get("/backend-api/wham/usage", Self.ownersToken).status }
+        #expect(statuses == [200, 401, 401])
+        #expect(flow.get("/api/accounts/v1/user-auth-credential/whoami", Self.ownersToken).status == 401)
+        #expect(flow.get("/backend-api/wham/usage", "at-acct-2").status == 200)
+    }
+}
