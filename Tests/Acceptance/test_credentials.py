@@ -102,7 +102,7 @@ def test_a_simulation_leaves_the_accounts_as_they_are(simulate, signed_in, tmp_p
     user = signed_in(simulate())
     for word in ("use", "remove"):
         user.run("--simulate", "accounts", word, user.account, status=USAGE, says="simulation")
-    assert user.run("accounts", "--json").events == [{"accounts": [{"name": user.account, "is_current": True}]}]
+    assert user.run("accounts", "--json").events == [{"accounts": [{"name": user.account, "is_current": True, "route": "device"}]}]
     settings = json.loads((tmp_path / "home/config/chappie/settings.json").read_text())
     # The names are kept for each service; the top level is the default one's.
     assert settings["accounts"] == [] and list(settings["issuers"].values()) == [{"accounts": [user.account]}], settings

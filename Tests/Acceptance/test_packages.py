@@ -192,7 +192,7 @@ def test_the_readmes_first_program_streams_on_a_terminal(readme, simulate, user)
     simulator = simulate(deltasPerSecond=40)
     pieces, status = on_a_terminal(readme("fflush"), simulator.port, environment=user(simulator).environment)
     whole = "".join(pieces)
-    assert status == 0 and re.match(r"Enter \S+ at http://127\.0\.0\.1", whole) and "What is RFC 6455?" in whole, whole
+    assert status == 0 and re.match(r"Open http://127\.0\.0\.1\S* and type \S+\.", whole) and "What is RFC 6455?" in whole, whole
     answer = whole[whole.index("# You asked"):]
     said = ["".join(pieces[:count]) for count in range(1, len(pieces))]
     parts_of_lines = [text for text in said if "# You asked" in text and not text.endswith("\n")]
@@ -217,7 +217,7 @@ def test_the_readmes_other_programs_do_what_is_said_of_them(readme, simulate, us
         assert status == 0, pieces
         return "".join(pieces)
 
-    assert re.search(r"Enter \S+ at .*\r\n# You asked\r\n\r\n> What is RFC 6455\?", said(".simulator(port: 8080)"))
+    assert re.search(r"Open \S+ and type \S+\.\r\n# You asked\r\n\r\n> What is RFC 6455\?", said(".simulator(port: 8080)"))
     assert "Sunny in Oslo" in said("weather")
     assert re.search(r"^\S+: \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\r$", said("as: Event.self"), re.MULTILINE)
     # The second run prints its own thread and the first one's.

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.packages
 REEXPORTED = ["ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient"]
 LIBRARIES = REEXPORTED + ["ChappieSDK", "ChappieCurl", "ChappieHTTP", "ChappieURLSession", "ChappieWebSocket",
                           "ChappieCrypto", "ChappieKeychainLinux", "ChappieKeychainApple", "ChappieDesktopLinux",
-                          "ChappieSignInUI"]
+                          "ChappieLoopback", "ChappieSignInUI"]
 # Warns where a secret is put into text.
 # `stream(…).text` exists for streams of our own events alone.
 ALLOWED = {"DefaultStringInterpolation.appendInterpolation(_:)", "AsyncSequence.text"}

@@ -15,6 +15,7 @@ import Testing
         case expiredDeviceCode, cancelledSignIn, networkFailure, pollingTimeout, callbackTimeout, authorizationDenied
         case tokenExchangeFailed, reauthenticationRequired, missingRefreshToken, secureRandomFailed, invalidResponse
         case credentialStoreUnavailable, unknown, blockedByGateway, missingCredential, missingAccountID
+        case wrongCallbackAddress, planUseNotGranted
 
         init(_ error: ChappieAuthError) {
             self =
@@ -35,6 +36,8 @@ import Testing
                 case .blockedByGateway: .blockedByGateway
                 case .missingCredential: .missingCredential
                 case .missingAccountID: .missingAccountID
+                case .wrongCallbackAddress: .wrongCallbackAddress
+                case .planUseNotGranted: .planUseNotGranted
                 }
         }
     }
@@ -130,8 +133,7 @@ import Testing
                     isHasty: true)
             ]
         case .callbackTimeout:
-            // The device grant polls, so that no server can send a browser back too late; the case is for an app's own grant,
-            // which throws it.
+            // A browser has 15 minutes to come back, which ChappieAuth's own tests let pass.
             [Row(name: name, work: { _ in throw ChappieAuthError.callbackTimeout })]
         case .authorizationDenied:
             [
@@ -229,6 +231,27 @@ import Testing
                         _ = try await loopback.tenants[0].session.signIn { _ in }
                     }, matches: { $0 == .credentialStoreUnavailable(keyringIsLocked) })
             ]
+        case .wrongCallbackAddress:
+            [
+                Row(
+                    name: name,
+                    work: {
+                        try $0.tenants[0].session.completeSignIn(pasting: "http://127.0.0.1:1/auth/callback?code=c")
+                    })
+            ]
+        case .planUseNotGranted:
+            [
+                Row(
+                    name: name, scenario: .scenario(settings: #""autoApprove":true,"planUse":"never""#),
+                    work: { loopback in
+                        let manager = BrowserSignInTests.manager(
+                            at: loopback.simulator, over: loopback.http, InMemoryRegistrationStore(), loopback.locks)
+                        _ = try await ChappieAuthSession(credentials: manager).signIn { code in
+                            _ = try await BrowserSignInTests.visit(code.verificationURL)
+                        }
+                        _ = try await manager.authorization.authorized { _ in AuthorizedAttempt.value(1) }
+                    })
+            ]
         case .unknown:
             // An app's own transport throws what no server can make ours throw.
             [
@@ -280,7 +303,7 @@ import Testing
                 switch row.name {
                 // A request has failed, and nothing of the session's.
                 case .missingCredential, .missingAccountID: return #expect(loopback.tenants[0].stored == stored)
-                case .callbackTimeout, .secureRandomFailed, .unknown: break
+                case .callbackTimeout, .secureRandomFailed, .unknown, .wrongCallbackAddress, .planUseNotGranted: break
                 case .cancelledSignIn: #expect(session.lastError == nil)
                 default: #expect(session.lastError == error)
                 }
@@ -334,6 +357,10 @@ import Testing
             return .missingCredential
         } catch ChappieAuthError.missingAccountID {
             return .missingAccountID
+        } catch ChappieAuthError.wrongCallbackAddress(let message) where !message.isEmpty {
+            return .wrongCallbackAddress
+        } catch ChappieAuthError.planUseNotGranted {
+            return .planUseNotGranted
         } catch {}
         return nil
     }

@@ -16,7 +16,7 @@ import Testing
         case missingToolHandler, toolApprovalDenied, toolExecutionFailed, toolLoopLimitExceeded, responseFailed
         case streamingTransportReplayDiverged, httpError, invalidResponse, approvalPending, invalidStructuredOutput
         case invalidTool, transportFailed, contextWindowExceeded, messageTooLarge, renewalFailed, credentialStoreFailed
-        case blockedByGateway, modelUnavailable, unsupportedInput
+        case blockedByGateway, modelUnavailable, unsupportedInput, planRefused, usageNotReported
 
         init(_ error: ChappieClientError) {
             self =
@@ -45,6 +45,8 @@ import Testing
                 case .blockedByGateway: .blockedByGateway
                 case .modelUnavailable: .modelUnavailable
                 case .unsupportedInput: .unsupportedInput
+                case .planRefused: .planRefused
+                case .usageNotReported: .usageNotReported
                 }
         }
     }
@@ -181,6 +183,23 @@ import Testing
                         return try await $0.send(.user("Hello", images: [image]))
                     })
             ]
+        case .planRefused:
+            [
+                Row(
+                    name: name,
+                    scenario: .scenario(
+                        .rule(
+                            "/backend-api/codex/responses",
+                            #""status":403,"body":{"error":{"code":"subscription_sharing_user_not_eligible","message":"Ask your administrator"}}"#
+                        )),
+                    configure: { $0.endpoints.profile.errorTable = .chatGPTPlan })
+            ]
+        case .usageNotReported:
+            [
+                Row(
+                    name: name, configure: { $0.endpoints.profile.paths.usage = nil },
+                    ask: { "\(try await $0.usageLimits())" })
+            ]
         case .invalidResponse: [Row(name: name, scenario: "html")]
         case .approvalPending: [Row(name: name, tool: weather(.ask), ask: call)]
         case .invalidStructuredOutput:
@@ -287,6 +306,10 @@ import Testing
             return .httpError
         } catch ChappieClientError.blockedByGateway(let host) where !host.isEmpty {
             return .blockedByGateway
+        } catch ChappieClientError.planRefused(let refusal) where refusal.reason == .notEligible {
+            return .planRefused
+        } catch ChappieClientError.usageNotReported(nil) {
+            return .usageNotReported
         } catch ChappieClientError.invalidResponse {
             return .invalidResponse
         } catch ChappieClientError.approvalPending(let turn) where turn.approvals.count == 1 {

@@ -52,7 +52,9 @@ import Testing
         stall-before-body stall rate-limit-far-date goes-on goes-on-forever model-unsupported model-newer-version \
         model-not-found
         """.split(separator: " ").map(String.init))
-    private static let quiet = SimulatorScenario.names.filter { !$0.hasPrefix("device-") && !noticed.contains($0) }
+    private static let quiet = SimulatorScenario.names.filter {
+        !$0.hasPrefix("device-") && !$0.hasPrefix("plan-") && !noticed.contains($0)
+    }
 
     /// A user signs in and asks, as the program does, and sees nothing of what goes wrong on the way.
     @Test(arguments: quiet) func aFaultDoesNoHarm(scenario: String) async throws {

@@ -36,6 +36,7 @@ let package = Package(
         .package(path: "../../adapters/ChappieKeychainApple"),
         .package(path: "../../adapters/ChappieCrypto"),
         .package(path: "../../adapters/ChappieDesktopLinux"),
+        .package(path: "../../adapters/ChappieLoopback"),
         .package(path: "../../application/ChappieRuntime"),
         .package(path: "../../application/ChappieSignInUI"),
         .package(path: "../../adapters/ChappieThreadsSQLite"),
@@ -51,6 +52,7 @@ let package = Package(
                 "ChappieClient",
                 "ChappieFiles",
                 "ChappieCrypto",
+                "ChappieLoopback",
                 .product(name: "Logging", package: "swift-log"),
             ]
                 + only(

@@ -13,8 +13,8 @@ struct ChappieCommand: AsyncParsableCommand {
         commandName: "chappie",
         abstract: "Talk to ChatGPT with your own account, from your own machine.",
         discussion: """
-            Every command takes --json, --account NAME, --timeout SECONDS, --verbose and --simulate, before or after \
-            its name.
+            Every command takes --json, --account NAME, --route ROUTE, --timeout SECONDS, --verbose and --simulate, \
+            before or after its name.
 
             ENVIRONMENT
               CHAPPIE_ISSUER            where to sign in (default https://auth.openai.com)
@@ -80,6 +80,12 @@ struct GlobalOptions: ParsableArguments {
     @Option(help: "The account to use (default: $CHAPPIE_ACCOUNT, else \"default\").")
     var account: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "The sign-in to use: device (a device code) or plan (Continue with ChatGPT). Default: that of the last login.",
+            valueName: "route"))
+    var route: Route?
+
     @Flag(name: [.short, .long], help: "Log requests to standard error, without their contents.")
     var verbose = false
 
@@ -95,10 +101,10 @@ struct GlobalOptions: ParsableArguments {
         var rest = arguments[...]
         while let first = rest.first {
             if ["--json", "--verbose", "-v", "--simulate"].contains(first)
-                || ["--account=", "--timeout="].contains(where: first.hasPrefix)
+                || ["--account=", "--route=", "--timeout="].contains(where: first.hasPrefix)
             {
                 leading.append(rest.removeFirst())
-            } else if ["--account", "--timeout"].contains(first), rest.count > 1 {
+            } else if ["--account", "--route", "--timeout"].contains(first), rest.count > 1 {
                 leading += rest.prefix(2)
                 rest = rest.dropFirst(2)
             } else {

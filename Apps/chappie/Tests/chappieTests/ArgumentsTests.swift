@@ -8,7 +8,8 @@ import Testing
         ("ask hello", "ask hello"),
         ("--json ask hello", "ask --json hello"),
         ("--json -v --simulate ask --fast hello", "ask --json -v --simulate --fast hello"),
-        ("--account me status", "status --account me"),
+        ("--account me status", "status --account me"), ("--route plan status", "status --route plan"),
+        ("--route=plan accounts use me", "accounts use --route=plan me"),
         ("--account=me --timeout=5 ask x", "ask --account=me --timeout=5 x"),
         ("--timeout 5 models", "models --timeout 5"),
         ("--json accounts use me", "accounts use --json me"),
@@ -30,7 +31,7 @@ import Testing
     }
 
     @Test(arguments: [
-        "login --no-browser --qr always", "logout", "status --json",
+        "login --no-browser --qr always", "login --route plan", "ask --route device x", "logout", "status --json",
         "ask --model m --effort high --transport sse what is it",
         "chat --fast", "models --all", "usage", "accounts", "accounts list", "accounts use me", "accounts remove me",
         "auth export --remove f", "auth import f", "doctor --timeout 3",
@@ -45,7 +46,7 @@ import Testing
 
     @Test(arguments: [
         "ask --transport pigeon x", "ask --effort", "models extra", "accounts use", "nothing", "login -x",
-        "login --qr perhaps",
+        "login --qr perhaps", "login --route api", "status --route",
     ])
     func anythingElseIsWrongUsage(_ line: String) throws {
         let error = try #require(throws: (any Error).self) {

@@ -44,6 +44,18 @@ import Testing
             (ChappieAttachmentError.unsupportedImage("a"), 64, "attachment", "PNG"),
             (ChappieClientError.contextWindowExceeded, 69, "context_window_exceeded", nil),
             (ChappieClientError.messageTooLarge(bytes: 2, limit: 1), 64, "message_too_large", nil),
+            (
+                ChappieClientError.planRefused(ChappiePlanRefusal(reason: .notGranted)), 77, "plan_use_not_granted",
+                "--route plan"
+            ),
+            (ChappieAuthError.planUseNotGranted, 77, "plan_use_not_granted", "--route plan"),
+            (
+                ChappieClientError.planRefused(ChappiePlanRefusal(reason: .capability)), 64, "unsupported_capability",
+                nil
+            ),
+            (ChappieClientError.planRefused(ChappiePlanRefusal(reason: .unavailable)), 69, "plan_unavailable", nil),
+            (ChappieClientError.planRefused(ChappiePlanRefusal(reason: .policy)), 69, "plan_refused", nil),
+            (ChappieClientError.usageNotReported(nil), 69, "usage_not_reported", nil),
             (ChappieClientError.toolLoopLimitExceeded(1), 69, "response_failed", nil),
             (ChappieClientError.transportFailed(lost), 69, "transport_failed", nil),
             (ChappieClientError.transportFailed(badCA), 64, "configuration", "CHAPPIE_CA_FILE"),

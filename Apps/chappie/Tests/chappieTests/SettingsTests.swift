@@ -44,6 +44,68 @@ import Testing
         #expect(settings.store == .memory && settings.isStoreChosen && settings.givenURLs.isEmpty)
     }
 
+    // MARK: Routes
+
+    @Test func eachRouteHasASlotOfItsOwnAndItsOwnAddresses() throws {
+        let device = try settings([:], ["--route", "device"])
+        let plan = try settings([:], ["--route", "plan"])
+        #expect(device.configuration.endpoints == .chatGPT && device.issuer == nil)
+        #expect(plan.configuration.endpoints == .continueWithChatGPT(appName: "Chappie"))
+        #expect(plan.configuration.credentialSlot != device.configuration.credentialSlot)
+        #expect(plan.issuer != nil && plan.issuer == plan.issuers[.plan] && plan.issuers[.device] == nil)
+        #expect(plan.issuers == device.issuers)
+        #expect(plan.issuerWords == "https://auth.openai.com for https://api.openai.com")
+    }
+
+    @Test func theRouteOfTheLastLoginIsUsedUnlessAnotherIsNamed() async throws {
+        let environment = home.environment()
+        #expect(try settings().route == .device)
+        try await UserSettings.change(environment) { $0.use(Route.plan) }
+        #expect(try settings().route == .plan)
+        #expect(try settings([:], ["--route", "device"]).route == .device)
+        #expect(try settings([:], ["--simulate"]).route == .device)
+        try await UserSettings.change(environment) { $0.use(Route.device) }
+        #expect(try settings().route == .device)
+    }
+
+    @Test func loginTakesTheDeviceCodeUnlessTheRouteIsNamed() throws {
+        for (line, route) in [(["login"], Route.device), (["login", "--route", "plan"], .plan)] {
+            let command = try #require(try ChappieCommand.parseAsRoot(line) as? Login)
+            #expect(command.options.route == route)
+        }
+        #expect(Route.device.login == "`chappie login`" && Route.plan.login == "`chappie login --route plan`")
+    }
+
+    @Test func accountsOfTheRoutesAreKeptApart() async throws {
+        let environment = home.environment()
+        let (device, plan) = (try settings(), try settings([:], ["--route", "plan"]))
+        try await UserSettings.change(environment) {
+            $0.add("me", of: device.issuer)
+            $0.add("me", of: plan.issuer)
+            $0.add("you", of: plan.issuer)
+            try $0.use("you", of: plan.issuer)
+        }
+        let kept = try UserSettings(environment: environment)
+        #expect(kept.accounts(of: nil).names == ["me"] && kept.accounts(of: nil).current == nil)
+        #expect(kept.accounts(of: plan.issuer).names == ["me", "you"])
+        #expect(try settings([:], ["--route", "plan"]).configuration.keychainAccount == "you")
+        #expect(try settings().configuration.keychainAccount == "default")
+    }
+
+    @Test func otherAddressesKeepTheFormOfTheirRoute() throws {
+        let variables = ["CHAPPIE_ISSUER": "http://127.0.0.1:1", "CHAPPIE_BACKEND": "http://127.0.0.1:1/v1"]
+        let profile = try settings(variables, ["--route", "plan"]).configuration.endpoints.profile
+        #expect(profile.responsesURL.absoluteString == "http://127.0.0.1:1/v1/responses")
+        #expect(profile.openID != nil && profile.usageURL == nil && profile.errorTable == .chatGPTPlan)
+    }
+
+    @Test func aSimulationHasTheDeviceCodeAlone() throws {
+        let error = try #require(throws: CommandLineError.self) {
+            try settings([:], ["--simulate", "--route", "plan"])
+        }
+        #expect(error.status == .usage && error.suggestion?.contains("--simulate") == true)
+    }
+
     @Test func theRoomForThreadsIsASetting() throws {
         #expect(try settings([:]).threadLimit == 512 << 20)
         #expect(try settings(["CHAPPIE_THREADS_LIMIT": "3"]).threadLimit == 3 << 20)

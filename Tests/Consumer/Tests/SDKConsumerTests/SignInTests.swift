@@ -158,6 +158,7 @@ import Testing
             .blockedByGateway("auth.example.com"),
             .credentialStoreUnavailable(.absent("there is no session bus")),
             .reauthenticationRequired("Sign in again."), .missingCredential, .missingAccountID,
+            .wrongCallbackAddress("This is another address."), .planUseNotGranted,
         ]
         for error in errors {
             #expect(error.localizedDescription == error.errorDescription)
@@ -167,9 +168,11 @@ import Testing
                 case .missingCredential, .missingAccountID, .missingRefreshToken, .reauthenticationRequired: true
                 case .tokenExchangeFailed(statusCode: let status, body: let body):
                     status == 400 && body.contains("invalid_grant")
-                case .expiredDeviceCode, .cancelledSignIn, .pollingTimeout, .callbackTimeout, .invalidResponse: false
+                case .expiredDeviceCode, .cancelledSignIn, .pollingTimeout, .callbackTimeout, .invalidResponse,
+                    .planUseNotGranted:
+                    false
                 case .networkFailure(let words), .authorizationDenied(let words), .unknown(let words),
-                    .blockedByGateway(let words):
+                    .blockedByGateway(let words), .wrongCallbackAddress(let words):
                     words.isEmpty
                 case .secureRandomFailed(statusCode: let status): status == Int32(0)
                 case .credentialStoreUnavailable(let error): error.recoverySuggestion == nil

@@ -313,7 +313,8 @@ import Testing
             .invalidTool("a b", "the name has a space"), .renewalFailed(.networkFailure("The network is down.")),
             .credentialStoreFailed(.locked("the keyring is locked")), .blockedByGateway("example.com"),
             .modelUnavailable(ChappieModelRefusal(slug: "gpt-5.5", reason: .retired, suggestion: "gpt-6.1-sol")),
-            .unsupportedInput("The model takes no images.", "Leave it out."),
+            .unsupportedInput("The model takes no images.", "Leave it out."), .usageNotReported(nil),
+            .planRefused(ChappiePlanRefusal(reason: .notEligible)),
         ]
         for error in errors {
             #expect(error.localizedDescription == error.errorDescription)
@@ -328,6 +329,8 @@ import Testing
                 .blockedByGateway(let text), .unsupportedInput(let text, _):
                 #expect(!text.isEmpty)
             case .modelUnavailable(let refusal): #expect(refusal.slug == "gpt-5.5" && refusal.reason == .retired)
+            case .planRefused(let refusal): #expect(refusal.reason == .notEligible)
+            case .usageNotReported(let page): #expect(page == nil)
             case .toolLoopLimitExceeded(let count), .httpError(let count, _),
                 .messageTooLarge(bytes: let count, limit: _):
                 #expect(count > 0)

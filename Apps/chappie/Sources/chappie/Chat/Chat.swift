@@ -74,6 +74,8 @@ struct Chat: ProgramCommand {
     ) async throws {
         let console = program.console
         console.note("Type a message. /help lists the commands, Ctrl-D ends the conversation.")
+        let profile = program.settings.configuration.endpoints.profile
+        if let manageUsage = PlanWords.manageUsage(profile) { console.note("\(PlanWords.inUse). \(manageUsage)") }
         let models = session.modelCompletions()
         let prompt = LineEditor.Prompt(
             "> ", isBold: console.terminals.styles,

@@ -185,8 +185,12 @@ struct ChatSession: Sendable {
     private func showUsage() async throws {
         let client = client
         let model = try? await model
-        let usage = try await stoppable { try await client.usageLimits() }
-        for line in Usage.lines(usage, isTerminal: console.terminals.output) { console.line(line) }
+        do {
+            let usage = try await stoppable { try await client.usageLimits() }
+            for line in Usage.lines(usage, isTerminal: console.terminals.output) { console.line(line) }
+        } catch ChappieClientError.usageNotReported(let page) {
+            for line in PlanWords.usage(page) { console.line(line) }
+        }
         // Without its list of models the service does not say how large a window is.
         let listed = try? await stoppable { try await client.models(filter: ChappieModelFilter(includesHidden: true)) }
         guard let window = listed?.first(where: { $0.slug == model })?.contextWindow, window > 0 else {

@@ -20,25 +20,51 @@ struct Accounts: ParsableCommand {
     struct List: ProgramCommand {
         static let configuration = CommandConfiguration(
             commandName: "list", abstract: "List the accounts that have signed in here.",
-            discussion: "With --json: {\"accounts\":[{\"name\":…,\"is_current\":…},…]}.")
+            discussion: """
+                Accounts of `chappie login --route plan` are marked: they are others than those of the device code, even \
+                with the same name.
+
+                With --json: {"accounts":[{"name":…,"is_current":…,"route":"device|plan"},…]}.
+                """)
 
         @OptionGroup var options: GlobalOptions
 
         func run(in program: Program) async throws {
             let kept = try UserSettings(environment: program.environment)
-            let names = kept.accounts(of: program.settings.issuer).names
-            let current = program.settings.configuration.keychainAccount
-            let lines = names.map { "\($0 == current ? "*" : " ") \($0)" }
+            let settings = program.settings
+            let current = settings.configuration.keychainAccount
+            // A simulation has the device code alone.
+            let routes = program.options.simulate ? [settings.route] : Route.allCases
+            let all = routes.flatMap { route in
+                kept.accounts(of: program.options.simulate ? settings.issuer : settings.issuers[route]).names.map {
+                    (name: $0, route: route, isCurrent: route == settings.route && $0 == current)
+                }
+            }
+            let lines = all.map { account in
+                "\(account.isCurrent ? "*" : " ") \(account.name)\(account.route == .plan ? " (plan)" : "")"
+            }
             program.say(
-                ["accounts": .array(names.map { ["name": .string($0), "is_current": .bool($0 == current)] })],
-                names.isEmpty ? "No account has signed in here." : lines.joined(separator: "\n"))
+                [
+                    "accounts": .array(
+                        all.map {
+                            [
+                                "name": .string($0.name), "is_current": .bool($0.isCurrent),
+                                "route": .string($0.route.rawValue),
+                            ]
+                        })
+                ],
+                all.isEmpty ? "No account has signed in here." : lines.joined(separator: "\n"))
         }
     }
 
     struct Use: ProgramCommand {
         static let configuration = CommandConfiguration(
             commandName: "use", abstract: "Use this account from now on.",
-            discussion: "--account and CHAPPIE_ACCOUNT override it. With --json: {\"account\":…}.")
+            discussion: """
+                --account and CHAPPIE_ACCOUNT override it. With --route, also use that kind of sign-in from now on.
+
+                With --json: {"account":…}.
+                """)
 
         @OptionGroup var options: GlobalOptions
 
@@ -47,7 +73,11 @@ struct Accounts: ParsableCommand {
 
         func run(in program: Program) async throws {
             try Accounts.refuseSimulation(program)
-            try await UserSettings.change(program.environment) { try $0.use(name, of: program.settings.issuer) }
+            let settings = program.settings
+            try await UserSettings.change(program.environment) {
+                try $0.use(name, of: settings.issuer)
+                $0.use(settings.route)
+            }
             program.say(["account": .string(name)], "Using \(name).")
         }
     }
@@ -55,7 +85,12 @@ struct Accounts: ParsableCommand {
     struct Remove: ProgramCommand {
         static let configuration = CommandConfiguration(
             commandName: "remove", abstract: "Sign an account out and forget its name.",
-            discussion: "With --json: {\"removed\":…,\"revoked\":true|false}.")
+            discussion: """
+                With --route plan the app's registration for this account is forgotten as well, so that the next login \
+                makes another one: that is the way to another user or workspace under the same name.
+
+                With --json: {"removed":…,"revoked":true|false}.
+                """)
 
         @OptionGroup var given: GlobalOptions
 
@@ -75,6 +110,9 @@ struct Accounts: ParsableCommand {
             let session = try await program.session()
             if !isListed, await session.isKnownToBeSignedOut { throw UserSettings.unknown(name) }
             let outcome = try await SignedOut(session)
+            if program.settings.route == .plan {
+                try await program.registrations.save(nil, for: program.settings.configuration.credentialSlot)
+            }
             try await UserSettings.change(program.environment) { $0.remove(name, of: issuer) }
             program.say(["removed": .string(name), "revoked": .bool(outcome.isRevoked)], "Removed \(name).")
             guard !options.json else { return }

@@ -68,16 +68,24 @@ struct Usage: ProgramCommand {
         commandName: "usage",
         abstract: "Show how much of your plan's limits is used.",
         discussion: """
-            If the output is not a terminal, the table has neither bars nor a heading.
+            If the output is not a terminal, the table has neither bars nor a heading. With --route plan the service \
+            tells no numbers: the page where usage is managed is shown instead.
 
             With --json: {"plan":…, "primary":{"used_percent":…, "window_minutes":…, "resets_at":…}, \
-            "additional":[…],…}.
+            "additional":[…],…}, or {"usage_page":…}.
             """)
 
     @OptionGroup var options: GlobalOptions
 
     func run(in program: Program) async throws {
-        let usage = try await program.client().usageLimits()
+        let usage: ChappieUsageLimitSnapshot
+        do {
+            usage = try await program.client().usageLimits()
+        } catch ChappieClientError.usageNotReported(let page) {
+            return program.say(
+                ["usage_page": .optional(page?.absoluteString)],
+                PlanWords.usage(page).joined(separator: "\n"))
+        }
         guard !options.json else { return program.console.json(usage.json) }
         for line in Self.lines(usage, isTerminal: program.console.terminals.output) { program.console.line(line) }
     }

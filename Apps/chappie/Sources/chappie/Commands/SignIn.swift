@@ -15,6 +15,11 @@ struct Login: ProgramCommand {
             Shows an address and a code. Open the address in any browser, on any device, and enter the code. \
             The credential is kept in the keyring, or in the store that CHAPPIE_CREDENTIAL_STORE names.
 
+            With --route plan ("Continue with ChatGPT"), your ChatGPT plan pays for what this program asks, if you \
+            allow it. The browser must run on this machine: it comes back by itself. If it runs on another one, it ends \
+            at an address that can't be opened; paste that whole address here. The commands use the route of the last \
+            login, unless --route says otherwise; without --route, login takes the device code.
+
             If no browser opens here (no display, no xdg-open, --no-browser, or the attempt fails), the address is \
             also a QR code for a telephone. The terminal then needs 256 colours, UTF-8 and room for text and code. \
             With --verbose the code would scroll away, so it is left out. --qr always shows the code in these cases \
@@ -30,10 +35,17 @@ struct Login: ProgramCommand {
 
               printenv TOKEN | chappie login --with-access-token
 
-            With --json: {"type":"device_code",…} and then {"type":"linked",…}, one object a line.
+            With --json: {"type":"device_code",…}, or {"type":"open_page",…} with --route plan, and then \
+            {"type":"linked",…}, one object a line.
             """)
 
-    @OptionGroup var options: GlobalOptions
+    @OptionGroup var given: GlobalOptions
+
+    var options: GlobalOptions {
+        var options = given
+        options.route = given.route ?? .device
+        return options
+    }
 
     @Flag(name: .customLong("no-browser"), help: "Don't open a browser here.")
     var noBrowser = false
@@ -49,20 +61,33 @@ struct Login: ProgramCommand {
         if withAccessToken { return try await signInWithAccessToken(program) }
         let usesDesktop = !options.json && !options.simulate
         let opensBrowser = usesDesktop && !noBrowser
+        let profile = program.settings.configuration.endpoints.profile
+        let comesBack = profile.openID != nil
         let model = ChappieSignInModel(
             session: try await program.session(), showsOnboardingSheet: false, requestsNotificationPermission: false,
             browser: opensBrowser ? program.browser : nil,
             clipboard: usesDesktop ? program.clipboard : nil)
         let qr = QRPlacement(
-            choice: !usesDesktop || qr == .auto && options.verbose ? .never : qr,
+            // A telephone can't come back to this machine.
+            choice: !usesDesktop || comesBack || qr == .auto && options.verbose ? .never : qr,
             isTerminal: program.console.terminals.output, hasStyles: program.console.terminals.styles,
             environment: program.environment, opensBrowser: opensBrowser && program.canOpenBrowser)
         var screen = Screen(program: program, qr: qr)
+        var pasting: Task<Void, Never>?
+        defer { pasting?.cancel() }
         model.signIn()
         for await state in model.stateUpdates {
             screen.show(state)
             if state.ending != nil { break }
+            let hasNoBrowser = !opensBrowser || state.notices.contains { $0.part == .browser && $0.isFailure }
+            if comesBack, usesDesktop, hasNoBrowser, pasting == nil, state.deviceCode != nil,
+                program.console.terminals.input
+            {
+                screen.isAsking = true
+                pasting = Self.takeAddress(from: program.console, for: model.session)
+            }
         }
+        if pasting != nil { program.console.line() }
         // The user learns of a stored credential even if Ctrl-C comes right after it.
         guard let ending = model.state.ending, ending.reason == .linked || !Task.isCancelled else {
             model.cancel()
@@ -72,9 +97,12 @@ struct Login: ProgramCommand {
         program.console.clearStatus()
         if program.settings.store != .memory { await program.rememberAccount() }
         guard let info = model.session.accountInfo else { throw ChappieAuthError.cancelledSignIn }
+        let sentence = ending.words.sentence
         program.say(
-            ["type": "linked", "account": info.json], "\(ending.words.sentence) \(ending.words.advice)",
+            ["type": "linked", "account": info.json],
+            "\(sentence)\(sentence.last?.isLetter == true ? "." : "") \(ending.words.advice)",
             "Signed in as \(info.name)\(info.planInParentheses).", "The credential is stored \(program.place).")
+        if comesBack, !options.json { Self.describe(model.session, info, program) }
         // The notification, and a clipboard that may be late, have nothing more that the user needs to know.
         await model.finishPendingWork()
     }
@@ -112,10 +140,46 @@ struct Login: ProgramCommand {
         return token
     }
 
+    /// Asks for the address at which a browser on another machine has ended, until it is the right one.
+    private static func takeAddress(from console: Console, for session: ChappieAuthSession) -> Task<Void, Never> {
+        console.line("If the browser runs on another machine, it ends at an address that can't be opened.")
+        console.line("Copy that whole address, which begins with http://127.0.0.1, and paste it here.")
+        return Task { @concurrent in
+            let reader = TerminalLineReader(console: console)
+            while !Task.isCancelled {
+                guard case .text(let line)? = try? await reader.read(Question(prompt: "Address: ")) else { return }
+                let address = line.filter { !$0.isWhitespace }
+                guard !address.isEmpty else { continue }
+                do {
+                    try await session.completeSignIn(pasting: address)
+                    return
+                } catch {
+                    let problem = CommandLineError(error)
+                    console.note([problem.message, problem.suggestion].compactMap(\.self).joined(separator: " "))
+                }
+            }
+        }
+    }
+
+    /// Says what pays, and how long the sign-in is good.
+    @MainActor
+    private static func describe(_ session: ChappieAuthSession, _ info: ChappieAccountInfo, _ program: Program) {
+        let profile = program.settings.configuration.endpoints.profile
+        if info.planUse == .granted, let manageUsage = PlanWords.manageUsage(profile) {
+            program.console.line("\(PlanWords.inUse). \(manageUsage)")
+        }
+        guard case .signedIn(let expiresAt?) = session.state else { return }
+        program.console.line(
+            "It is good until \(expiresAt.localMinute). If the service does not renew it then, run "
+                + "\(program.settings.route.login) again: one click is enough.")
+    }
+
     /// Shows a sign-in on the terminal: each line once, and a countdown if the terminal can replace a line.
     private struct Screen {
         let program: Program
         private var qr: QRPlacement
+        /// The user is asked for something on the last line.
+        var isAsking = false
         private var hasShownCode = false
         private var shown: Set<ChappieSignInNotice> = []
 
@@ -140,7 +204,7 @@ struct Login: ProgramCommand {
                 }
             }
             // If standard output is a pipe, the program that reads it may write on this terminal too, at any time.
-            if let countdown = state.countdown, !program.options.json, program.console.terminals.output {
+            if let countdown = state.countdown, !isAsking, !program.options.json, program.console.terminals.output {
                 program.console.status(countdown, hint: " (Ctrl-C cancels)")
             }
         }
@@ -149,15 +213,20 @@ struct Login: ProgramCommand {
         private func show(_ code: ChappieDeviceCode, isAgain: Bool = false) {
             let page = code.verificationURL.absoluteString
             guard !program.options.json else {
-                return program.console.json([
-                    "type": "device_code", "user_code": .string(code.userCode), "verification_url": .string(page),
+                var event: ChappieJSONObject = [
+                    "type": .string(code.needsCode ? "device_code" : "open_page"), "user_code": .string(code.userCode),
+                    "verification_url": .string(page),
                     "expires_at": .optional(code.expiresAt?.formatted(.iso8601)),
-                ])
+                ]
+                if !code.needsCode { event["user_code"] = nil }
+                return program.console.json(.object(event))
             }
-            let text = [
-                "Open this page and sign in to ChatGPT:", "", "    \(page)", "", "Then enter this code:", "",
-                "    \(code.userCode)", "",
-            ].map(UntrustedText.forTerminal)
+            let first =
+                code.needsCode
+                ? "Open this page and sign in to ChatGPT:"
+                : "Continue with ChatGPT: open this page in a browser on this machine."
+            let codeLines = code.needsCode ? ["Then enter this code:", "", "    \(code.userCode)", ""] : []
+            let text = ([first, "", "    \(page)", ""] + codeLines).map(UntrustedText.forTerminal)
             do throws(QRPlacement.Obstacle) {
                 let whole = text + ["The QR code leads to the same page."]
                 if let lines = try qr.lines(whole, page: page, size: TerminalState.size()) {
@@ -180,7 +249,7 @@ struct Status: ProgramCommand {
 
             --verbose also shows how the last answer travelled.
 
-            With --json: {"signed_in":true, "account":{…}, "grant":…, "expires_at":…, "store":…, "slot":…, \
+            With --json: {"signed_in":true, "account":{…}, "grant":…, "expires_at":…, "store":…, "slot":…, "route":…, \
             "issuer":…, "backend":…, "last_answer":{"transport":{"kind":"websocket", "reconnects":0, "fell_back":false}, "at":…, \
             "backend":…}}.
             """)
@@ -209,13 +278,21 @@ struct Status: ProgramCommand {
                     "service": .string(configuration.keychainService),
                     "account": .string(configuration.keychainAccount),
                 ],
+                "route": .string(program.settings.route.rawValue),
                 "issuer": .string(profile.issuer.absoluteString), "backend": .string(profile.backend.absoluteString),
                 "last_answer": program.lastAnswer?.read() ?? .null,
             ])
         } else if let info {
             console.line("Signed in as \(info.email ?? "an account without an address")\(info.planInParentheses)")
-            console.line("Account   \(info.accountID ?? "unknown")")
-            let renewal = grant == .accessToken ? "not renewed" : "renewed automatically"
+            console.line("Account   \(info.accountID ?? info.userID ?? "unknown")")
+            if let planUse = info.planUse {
+                let finding = Finding.planUse(planUse, profile)
+                console.line(
+                    "Plan      " + [finding.detail, finding.remedy].compactMap(\.self).joined(separator: ". "))
+            }
+            let renewal =
+                grant == .accessToken
+                ? "not renewed" : info.planUse == nil ? "renewed automatically" : "renewed if the service allows it"
             if let expiresAt {
                 console.line("Token     good until \(expiresAt.localMinute), \(renewal)")
             } else if grant == .accessToken {
@@ -223,11 +300,25 @@ struct Status: ProgramCommand {
             }
             console.line("Stored    \(program.place)")
             if options.verbose { console.line("Transport \(Self.words(program.lastAnswer?.read()))") }
-            console.line("Service   \(profile.backend.absoluteString)")
+            let route = program.settings.route
+            console.line("Service   \(profile.backend.absoluteString)\(route == .device ? "" : " (\(route.words))")")
         } else {
             console.line("You are not signed in\(program.settings.issuerWords.map { " at \($0)" } ?? "").")
         }
+        if !options.json { Self.showOthers(program) }
         if info == nil { throw ExitCode(ExitStatus.signInNeeded.rawValue) }
+    }
+
+    /// Names the accounts of the other route, whose credentials are others.
+    private static func showOthers(_ program: Program) {
+        guard !program.options.simulate, let kept = try? UserSettings(environment: program.environment) else {
+            return
+        }
+        for route in Route.allCases where route != program.settings.route {
+            let names = kept.accounts(of: program.settings.issuers[route]).names
+            guard !names.isEmpty else { continue }
+            program.console.line("Also      --route \(route.rawValue): \(names.joined(separator: ", "))")
+        }
     }
 
     private static func words(_ lastAnswer: ChappieJSON?) -> String {

@@ -13,7 +13,7 @@ struct Doctor: ProgramCommand {
         commandName: "doctor",
         abstract: "Check everything between this program and an answer.",
         discussion: """
-            Checks the credential store, the way to the services (proxy, name, connection, TLS), the clock, device \
+            Checks the credential store, the way to the services (proxy, name, connection, TLS), the clock, the \
             sign-in, the account, its limits and its models, WebSocket, and how old this program's knowledge of the \
             services is. Every line that is not ok says what to do. Nothing secret is printed. Exits with 69 if a \
             check failed.
@@ -60,7 +60,17 @@ private struct DoctorChecks {
             }
             return .clock(at: Date(), serverDate: head.headerFields[.date])
         }
-        try await check("device sign-in", unless: noIssuer) {
+        if let openID = profile.openID {
+            let url = URL(string: profile.issuer.absoluteString + openID.discoveryPath) ?? profile.issuer
+            try await check("sign-in", unless: noIssuer) {
+                .discovery(status: try await head(HTTPExchangeRequest(url: url)).status.code)
+            }
+            try await check("registration", unless: nil) {
+                .registration(try await program.registrations.registration(for: program.credentials.slot))
+            }
+        }
+        let noDeviceCode = profile.openID == nil ? noIssuer : "this sign-in has no device code"
+        try await check("device sign-in", unless: noDeviceCode) {
             let body: ChappieJSON = ["client_id": .string(endpoints.registration.clientID)]
             let request = HTTPExchangeRequest(
                 method: .post, url: profile.deviceUserCodeURL,
@@ -74,12 +84,19 @@ private struct DoctorChecks {
         }
         let noAccount = noBackend ?? (isSignedIn ? nil : "you are not signed in")
         var usage: ChappieUsageLimitSnapshot?
-        try await check("account", unless: noAccount) {
+        if isSignedIn, let planUse = try? await program.credentials.accountInfo()?.planUse {
+            show("plan", .planUse(planUse, profile))
+        }
+        let noUsage = profile.usageURL == nil ? "the service does not tell it" : noAccount
+        try await check("account", unless: noUsage) {
             usage = try await program.client().usageLimits()
             return Finding(.ok, "the service knows this account\(usage?.plan.map { ": \($0.displayName)" } ?? "")")
         }
-        show("limits", usage.map(Finding.limits) ?? Finding(.skipped, noAccount ?? "not known"))
-        try await check("models", unless: noAccount) { .models(try await program.client().models()) }
+        show("limits", usage.map(Finding.limits) ?? Finding(.skipped, noUsage ?? "not known"))
+        try await check("models", unless: noAccount) {
+            let models = try await program.client().models()
+            return profile.sendsCodexFields ? .models(models) : .models(models, for: "your ChatGPT plan")
+        }
         let noWebSocket = profile.webSocket == nil ? "this service has no WebSocket" : noAccount
         try await check("WebSocket", unless: noWebSocket) { .webSocket(refusal: await webSocketRefusal()) }
         show("knowledge", .knowledge(at: Date()))
@@ -122,7 +139,8 @@ private struct DoctorChecks {
             show(
                 "credential",
                 info.map { Finding(.ok, "\($0.name) \(program.place)") }
-                    ?? Finding(.warning, "you are not signed in (\(program.place))", "Run `chappie login`."))
+                    ?? Finding(
+                        .warning, "you are not signed in (\(program.place))", "Run \(program.settings.route.login)."))
             return info != nil
         } catch {
             try Task.checkCancellation()

@@ -84,6 +84,32 @@ extension Finding {
         }
     }
 
+    /// The description of the sign-in service, without which no browser is sent there.
+    static func discovery(status: Int) -> Finding {
+        guard status != 200 else { return Finding(.ok, "the sign-in service describes itself") }
+        return Finding(
+            .failed, "the sign-in service's description can't be had (status \(status))",
+            "Try again in a few minutes, or check the configured addresses.")
+    }
+
+    /// A registration stays when the user signs out, and is used at the next sign-in.
+    static func registration(_ registration: ChappieClientRegistration?) -> Finding {
+        Finding(
+            .ok, registration.map { "registered with ChatGPT as \($0.appName)" } ?? "none yet: the first login makes it"
+        )
+    }
+
+    /// The user's decision about the plan, as the sign-in has it.
+    static func planUse(_ planUse: ChappiePlanUse, _ profile: ChappieEndpointProfile) -> Finding {
+        guard planUse == .granted else {
+            return Finding(
+                .failed, "you are signed in, but this app may not use your ChatGPT plan",
+                "Run \(Route.plan.login) once more, and allow plan use.")
+        }
+        return Finding(
+            .ok, [PlanWords.inUse, PlanWords.manageUsage(profile)].compactMap(\.self).joined(separator: ". "))
+    }
+
     /// Without a token the service refuses, and that is an answer.
     static func http(status: Int, contentType: String) -> Finding {
         switch status {
@@ -123,8 +149,12 @@ extension Finding {
     }
 
     /// The service's opinion of this version and of the models, as far as its list gives one.
-    static func models(_ models: [ChappieModel]) -> Finding {
-        let version = "wire format \(WireFormat.version)"
+    ///
+    /// - Parameter audience: what the list is made for. Default: the wire format of this version.
+    static func models(
+        _ models: [ChappieModel], for audience: String = "wire format \(WireFormat.version)"
+    ) -> Finding {
+        let version = audience
         guard let best = models.first else {
             return Finding(
                 .warning, "the service lists no models for \(version)",

@@ -52,6 +52,10 @@ struct CommandLineError: Error {
         suggestion =
             switch code {
             case "sign_in_needed", "credential_corrupt": "Run `chappie login`."
+            case "sign_in_timed_out" where error as? ChappieAuthError == .callbackTimeout:
+                "Run \(Route.plan.login) again. If the page does not know this app any more, run "
+                    + "`chappie accounts remove NAME --route plan` first."
+            case "plan_use_not_granted": "Sign in once more with \(Route.plan.login), and allow plan use."
             case "model_unavailable": Self.advice(for: error)
             case "keyring_absent":
                 "Start a keyring service such as gnome-keyring in this login session, or choose an encrypted file: set "
@@ -85,6 +89,16 @@ struct CommandLineError: Error {
         return ["type": "error", "error": .object(error)]
     }
 
+    /// Only a permission is the user's to give; the rest is for the service to decide.
+    private static func classify(_ refusal: ChappiePlanRefusal) -> (ExitStatus, String) {
+        switch refusal.reason {
+        case .notGranted, .notAuthorized: (.signInNeeded, "plan_use_not_granted")
+        case .capability: (.usage, "unsupported_capability")
+        case .unavailable: (.unavailable, "plan_unavailable")
+        default: (.unavailable, "plan_refused")
+        }
+    }
+
     /// Errors inside errors come first; the rest is a table of what they mean to a script.
     private static func classify(_ error: any Error) -> (ExitStatus, String) {
         switch error {
@@ -96,6 +110,8 @@ struct CommandLineError: Error {
         case let error as ChappieAuthError where error.requiresReauthentication: (.signInNeeded, "sign_in_needed")
         case ChappieAuthError.expiredDeviceCode, ChappieAuthError.pollingTimeout, ChappieAuthError.callbackTimeout:
             (.signInNeeded, "sign_in_timed_out")
+        case ChappieAuthError.planUseNotGranted: (.signInNeeded, "plan_use_not_granted")
+        case ChappieAuthError.wrongCallbackAddress: (.usage, "wrong_callback_address")
         case ChappieAuthError.authorizationDenied: (.signInNeeded, "authorization_denied")
         case ChappieClientError.blockedByGateway, ChappieAuthError.blockedByGateway,
             ChappieClientError.renewalFailed(.blockedByGateway):
@@ -110,6 +126,8 @@ struct CommandLineError: Error {
             (.signInNeeded, "sign_in_needed")
         case ChappieClientError.invalidStructuredOutput: (.badData, "invalid_structured_output")
         case ChappieClientError.usageLimitReached: (.usageLimit, "usage_limit_reached")
+        case ChappieClientError.planRefused(let refusal): classify(refusal)
+        case ChappieClientError.usageNotReported: (.unavailable, "usage_not_reported")
         case ChappieClientError.httpError: (.unavailable, "http_error")
         case ChappieClientError.contextWindowExceeded: (.unavailable, "context_window_exceeded")
         case ChappieClientError.messageTooLarge: (.usage, "message_too_large")

@@ -6,6 +6,7 @@ import ChappieDesktopLinux
 import ChappieFiles
 import ChappieHTTP
 import ChappieKeychainLinux
+import ChappieLoopback
 import ChappieRuntime
 import ChappieSDK
 import ChappieSimulator
@@ -24,6 +25,8 @@ struct Program: Sendable {
     let webSocket: any WebSocketTransport
     let store: any CredentialStore
     let credentials: CredentialManager
+    /// The client ids that the sign-in service has issued; they stay when the user signs out.
+    let registrations: any RegistrationStore
     /// The servers and programs that the command started; they end with it.
     let startedTools = StartedTools()
     /// The runtimes that keep conversations; the command ends when they have kept everything.
@@ -81,9 +84,13 @@ struct Program: Sendable {
         let log = RequestLog(console: console)
         transport = options.verbose ? MiddlewareTransport(http, middleware: [log]) : http
         webSocket = options.verbose ? LoggedWebSocketTransport(transport: sockets, log: log) : sockets
+        registrations = try FileRegistrationStore.sharing(accessGroup: nil, appGroup: nil) { environment[$0] }
         credentials = CredentialManager(
             slot: settings.configuration.credentialSlot, store: store, transport: transport,
-            endpoints: settings.configuration.endpoints, lock: lock)
+            endpoints: settings.configuration.endpoints, lock: lock,
+            browserSignIn: BrowserSignInPorts(
+                listener: LoopbackCallbackListener(), registrations: registrations,
+                cryptography: SystemSignInCryptography()))
         self.settings = settings
     }
 
@@ -218,13 +225,14 @@ struct Program: Sendable {
         try await ChappieAuthSession(loading: credentials, notifier: DBusNotifier())
     }
 
-    /// Adds this account, which has signed in, to the list of `chappie accounts`. The sign-in is stored already and valid
+    /// Adds this account, which has signed in, to the list of `chappie accounts`, and uses its route from now on. The sign-in is stored already and valid
     /// without its name in the list: the user gets a line about a failure. Ctrl-C does not stop it.
     func rememberAccount() async {
         do {
             try await uncancelled {
                 try await UserSettings.change(environment) {
                     $0.add(settings.configuration.keychainAccount, of: settings.issuer)
+                    $0.use(settings.route)
                 }
             }
         } catch {

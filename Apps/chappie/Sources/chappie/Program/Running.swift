@@ -113,10 +113,19 @@ extension ProgramCommand {
             CommandLineError(
                 .signInNeeded, code: "sign_in_needed",
                 "You are not signed in at \(issuer). A sign-in at another service is not used there.",
-                suggestion: "Run `chappie login`.")
-        default: error
+                suggestion: "Run \(settings.route.login).")
+        default: settings.route == .device ? error : withLogin(settings.route, error)
         }
     }
+}
+
+/// The same error; but its advice names the command that signs in on `route`.
+private func withLogin(_ route: Route, _ error: any Error) -> any Error {
+    guard !(error is ExitCode) else { return error }
+    let error = CommandLineError(error)
+    return CommandLineError(
+        error.status, code: error.code, error.message,
+        suggestion: error.suggestion?.replacing(Route.device.login, with: route.login))
 }
 
 /// Ctrl-C, SIGTERM and a closed terminal: the first asks the work to end, the second ends the process.

@@ -47,6 +47,9 @@ struct Settings {
     enum Store: String, CaseIterable { case keyring, file, memory }
 
     var configuration: ChappieConfiguration
+    let route: Route
+    /// Names the issuer and the backend of each route, as ``issuer`` does for ``route``.
+    let issuers: [Route: String]
     var store: Store
     /// Whether the user has chosen the store; else it is the default.
     let isStoreChosen: Bool
@@ -63,7 +66,7 @@ struct Settings {
     /// Names the issuer and the backend that sign-ins and accounts belong to; `nil` for the default ones.
     var issuer: String? { configuration.credentialSlot.issuer }
     /// The same for messages: `https://issuer for https://backend`.
-    var issuerWords: String? { issuer?.replacing(" ", with: " for ") }
+    var issuerWords: String? { issuer?.split(separator: " ").prefix(2).joined(separator: " for ") }
 
     /// - Parameter accessTokenUse: The command's.
     init(
@@ -78,12 +81,28 @@ struct Settings {
         accessToken = accessTokenUse == .signsIn ? token : nil
         passphraseFile = environment["CHAPPIE_PASSPHRASE_FILE"]
         threadLimit = try Self.threadLimit(environment)
-        var endpoints = ChappieEndpoints.chatGPT
-        if !options.simulate {
-            endpoints = ChappieEndpoints(
-                issuer: try Self.url("CHAPPIE_ISSUER", environment) ?? endpoints.profile.issuer,
-                backend: try Self.url("CHAPPIE_BACKEND", environment) ?? endpoints.profile.backend)
+        let kept = options.simulate ? nil : try UserSettings(environment: environment)
+        let route = options.route ?? kept?.usualRoute ?? .device
+        guard !options.simulate || route == .device else {
+            throw CommandLineError.usage(
+                "A simulation signs in with a device code.", suggestion: "Leave out --route or --simulate.")
         }
+        self.route = route
+        var endpoints = route.endpoints
+        var issuers: [Route: String] = [:]
+        if !options.simulate {
+            let issuer = try Self.url("CHAPPIE_ISSUER", environment)
+            let backend = try Self.url("CHAPPIE_BACKEND", environment)
+            for route in Route.allCases {
+                let usual = route.endpoints
+                let endpoints = route.endpoints(
+                    issuer: issuer ?? usual.profile.issuer, backend: backend ?? usual.profile.backend)
+                issuers[route] = endpoints.credentialIssuer
+            }
+            endpoints = route.endpoints(
+                issuer: issuer ?? endpoints.profile.issuer, backend: backend ?? endpoints.profile.backend)
+        }
+        self.issuers = issuers
         let isGiven = ["CHAPPIE_ISSUER", "CHAPPIE_BACKEND", "CHAPPIE_CA_FILE"].contains { environment[$0] != nil }
         givenURLs = isGiven && !options.simulate ? [endpoints.profile.issuer, endpoints.profile.backend] : []
         configuration = ChappieConfiguration(
@@ -92,7 +111,6 @@ struct Settings {
                 extraCAFile: try Self.caFile(environment),
                 minimumTLS: try Self.choice("CHAPPIE_MINIMUM_TLS", environment["CHAPPIE_MINIMUM_TLS"]) ?? .tls12,
                 deadlines: try Self.deadlines(options.timeout)))
-        let kept = options.simulate ? nil : try UserSettings(environment: environment)
         let chosen = environment["CHAPPIE_CREDENTIAL_STORE"] ?? kept?.store
         isStoreChosen = options.simulate || chosen != nil
         let isMemory = options.simulate || accessToken != nil

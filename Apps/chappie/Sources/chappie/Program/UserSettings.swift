@@ -5,8 +5,8 @@ import ChappieSDK
 import FoundationEssentials
 import Glibc
 
-/// The user's choices, kept in `$XDG_CONFIG_HOME/chappie/settings.json`: the credential store, and the names of the
-/// accounts. Nothing in it is secret.
+/// The user's choices, kept in `$XDG_CONFIG_HOME/chappie/settings.json`: the credential store, the route, and the names
+/// of the accounts. Nothing in it is secret.
 struct UserSettings: Equatable {
     /// The accounts that have signed in to one issuer and backend.
     struct Accounts: Equatable {
@@ -18,6 +18,8 @@ struct UserSettings: Equatable {
 
     /// `keyring` or `file`; `nil` while the user has not chosen.
     var store: String?
+    /// The route of the last login, unless it is ``Route/device``.
+    var route: String?
     private var accounts: [String?: Accounts] = [:]
 
     /// - Parameter issuer: as a credential slot names it; `nil` for the default one.
@@ -33,6 +35,7 @@ struct UserSettings: Equatable {
                 "\(path) is not what chappie wrote.", suggestion: "Fix it, or remove it: nothing secret is in it.")
         }
         store = object["store"]?.string
+        route = object["route"]?.string
         accounts[nil] = Accounts(json)
         for issuer in object["issuers"]?.object?.members ?? [] { accounts[issuer.name] = Accounts(issuer.value) }
     }
@@ -64,6 +67,12 @@ struct UserSettings: Equatable {
         withExtendedLifetime(hold) {}
     }
 
+    /// The route that commands use without `--route`. A word of a later version counts as the default.
+    var usualRoute: Route { route.flatMap(Route.init) ?? .device }
+
+    /// Commands use `route` from now on.
+    mutating func use(_ route: Route) { self.route = route == .device ? nil : route.rawValue }
+
     /// Notes that `account` has signed in.
     mutating func add(_ account: String, of issuer: String?) {
         guard !accounts(of: issuer).names.contains(account) else { return }
@@ -93,6 +102,7 @@ struct UserSettings: Equatable {
     private func save(at path: String) throws {
         var object = accounts(of: nil).json
         object["store"] = store.map { .string($0) }
+        object["route"] = route.map { .string($0) }
         let others = accounts.compactMap { issuer, accounts -> (String, ChappieJSON)? in
             guard let issuer, accounts != Accounts() else { return nil }
             return (issuer, .object(accounts.json))

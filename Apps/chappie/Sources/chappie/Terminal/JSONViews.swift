@@ -6,16 +6,19 @@ import FoundationEssentials
 
 extension ChappieAccountInfo {
     /// The best name that is known, for notes to the user.
-    var name: String { email ?? accountID ?? "an account without a name" }
+    var name: String { email ?? accountID ?? userID ?? "an account without a name" }
 
     /// ` (ChatGPT Plus)`, or nothing.
     var planInParentheses: String { plan.map { " (\($0.displayName))" } ?? "" }
 
     var json: ChappieJSON {
-        [
+        var object: ChappieJSONObject = [
             "email": .optional(email), "user_id": .optional(userID), "account_id": .optional(accountID),
             "plan": .optional(plan?.rawValue), "is_fedramp": .bool(isFedRAMPAccount),
         ]
+        // Only a sign-in that asks for this permission has it.
+        if let planUse { object["plan_use"] = planUse == .granted ? "granted" : "not_granted" }
+        return .object(object)
     }
 }
 

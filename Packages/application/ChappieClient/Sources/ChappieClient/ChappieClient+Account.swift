@@ -7,9 +7,12 @@ extension ChappieClient {
 
     /// How much of the account's limits is used. A 429 is tried again as the configuration's backoff policy says.
     ///
-    /// - Throws: ``ChappieClientError``; `CancellationError`.
+    /// - Throws: ``ChappieClientError``: ``ChappieClientError/usageNotReported(_:)`` if the backend does not tell them,
+    ///   and nothing is sent then; `CancellationError`.
     public func usageLimits() async throws -> ChappieUsageLimitSnapshot {
-        let (_, json) = try await get(configuration.endpoints.profile.usageURL, authorization(onlyFor: nil))
+        let profile = configuration.endpoints.profile
+        guard let url = profile.usageURL else { throw ChappieClientError.usageNotReported(profile.usagePage) }
+        let (_, json) = try await get(url, authorization(onlyFor: nil))
         guard let usage = json.flatMap(ChappieUsageLimitSnapshot.init(usageBody:)) else {
             throw ChappieClientError.invalidResponse
         }
@@ -39,8 +42,12 @@ extension ChappieClient {
     ) async throws -> (tag: String?, json: ChappieJSON?) {
         // A turn that waits for the answer has no time for a second try.
         let retry: [any HTTPMiddleware] = deadlines == nil ? [FreshConnectionRetry()] : []
-        let authorized = MiddlewareTransport(transport, middleware: middleware + [authorization] + retry)
-        let fields: HTTPFields = [.accept: "application/json", .wireFormatVersion: WireFormat.version]
+        let errors = BackendErrors(configuration.endpoints.profile)
+        let authorized = MiddlewareTransport(
+            transport,
+            middleware: middleware + [authorization] + retry + [PlanRefusals(errors: errors, clock: clock)])
+        var fields: HTTPFields = [.accept: "application/json"]
+        if configuration.endpoints.profile.sendsCodexFields { fields[.wireFormatVersion] = WireFormat.version }
         var request = HTTPExchangeRequest(url: url, headerFields: fields, deadlines: deadlines)
         request.headerFields[.ifNoneMatch] = tag
         var retries = 0
@@ -53,7 +60,6 @@ extension ChappieClient {
                     guard let json = try? ChappieJSON(parsing: body) else { throw ChappieClientError.invalidResponse }
                     return (response.headerFields[.eTag], json)
                 }
-                let errors = BackendErrors(configuration.endpoints.profile)
                 let failure = try await errors.failure(response, now: clock.now)
                 retries += 1
                 guard case .rateLimited(let resetsIn) = failure.kind, deadlines == nil,

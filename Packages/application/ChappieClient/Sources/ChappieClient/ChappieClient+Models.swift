@@ -104,9 +104,11 @@ extension ChappieClient {
     ) async throws -> ModelList {
         let record = record(of: account)
         let known = await knownList(of: account)
-        let url = configuration.endpoints.profile.modelsURL.appending(queryItems: [
-            URLQueryItem(name: "client_version", value: WireFormat.version)
-        ])
+        let profile = configuration.endpoints.profile
+        var url = profile.modelsURL
+        if profile.sendsCodexFields {
+            url.append(queryItems: [URLQueryItem(name: "client_version", value: WireFormat.version)])
+        }
         let (tag, json) = try await get(
             url, authorization(onlyFor: account), unless: known?.tag, within: deadlines)
         let now = clock.now
@@ -117,7 +119,9 @@ extension ChappieClient {
                 await save(record.renewed(document, at: now), record)
             }
         } else {
-            guard let json, let models = ChappieModel.list(json) else { throw ChappieClientError.invalidResponse }
+            guard let json, let models = ChappieModel.list(json, ranked: profile.ranksModels) else {
+                throw ChappieClientError.invalidResponse
+            }
             list = ModelList(account: account, tag: tag, models: models, listedAt: now)
             if let record { await save(record.document(tag: tag, list: json, at: now), record) }
         }
@@ -133,10 +137,10 @@ extension ChappieClient {
     /// `nil` for an account that has nothing to identify it.
     private func record(of account: ChappieAccountInfo) -> ModelListRecord? {
         let profile = configuration.endpoints.profile
-        guard let id = account.accountID, let user = account.userID else { return nil }
+        guard let id = account.ownerID, let user = account.userID else { return nil }
         return ModelListRecord(
             owner: [profile.issuer.absoluteString, profile.backend.absoluteString, user, id],
-            format: WireFormat.version)
+            format: WireFormat.version, ranked: profile.ranksModels)
     }
 
     /// The list as this client has it, else as an earlier run has kept it.

@@ -47,6 +47,8 @@ public actor ChappieClient: ChappieConversation {
     private var conversation: Conversation?
     /// The conversation with which the next turn continues, if it is not ``conversation``.
     private var resumed: ChappieClientContext?
+    /// Whether the backend has refused tools in namespaces, although its profile has them.
+    private var hasFlatTools = false
     /// The models as they were listed last.
     var modelList: ModelList?
     /// Asks for the list beside a turn.
@@ -414,6 +416,10 @@ public actor ChappieClient: ChappieConversation {
         let isCompacted = conversation?.window != turn.conversation.window
         // Without the items that the turn's model could not read.
         if !isCompacted { conversation = turn.conversation }
+        if turn.conversation.hasFlatTools, configuration.endpoints.profile.toolEnvelope == .namespaces {
+            hasFlatTools = true
+            conversation?.hasFlatTools = true
+        }
         conversation?.append(
             turn.items, model: turn.frame.model, isForOneTurn: isForOneTurn || modelList == nil,
             measuredTokens: isCompacted ? nil : turn.measuredTokens, now: clock.now)
@@ -440,9 +446,18 @@ public actor ChappieClient: ChappieConversation {
         let choice = wish.choice(from: list, at: clock.now)
         if let notice = choice.notice { tell(notice, emit) }
         // Every model that the service still has takes the lite form, so a model that the list lacks gets it, too.
-        let model =
+        var model =
             list?[choice.slug]
             ?? ChappieModel(slug: choice.slug, supportsParallelToolCalls: false, usesResponsesLite: true)
+        let profile = configuration.endpoints.profile
+        if !profile.takesResponsesLite { model.usesResponsesLite = false }
+        if let role = (items + conversation.items).lazy.compactMap({ $0["role"]?.string })
+            .first(where: profile.refusedRoles.contains)
+        {
+            throw ChappieClientError.unsupportedInput(
+                "The service takes no message of the role \"\(role)\".",
+                "Give the text as the harness's instructions, or as a message of the role \"developer\".")
+        }
         var (frame, items) = (frame, items)
         if !frame.model.isEmpty, frame.model != model.slug { items.removeAll(where: ChappieClientContext.isEncrypted) }
         frame.model = model.slug
@@ -459,8 +474,7 @@ public actor ChappieClient: ChappieConversation {
             }
         }
         frame.tools = toolSet.declared(
-            as: configuration.endpoints.profile.toolEnvelope,
-            inNamespace: frame.isLite && !conversation.hasFlatTools)
+            as: profile.toolEnvelope, inNamespace: conversation.takesNamespaces(frame))
         // Of the turn's copy: a turn that fails leaves the conversation as it was.
         conversation.drop(unreadableBy: frame.model, in: list)
         return Turn(
@@ -530,10 +544,11 @@ public actor ChappieClient: ChappieConversation {
         }
         let now = clock.now
         let id = UUIDv7.make(now: now, entropy: entropy)
-        let new =
+        var new =
             resumed.map {
                 Conversation($0, account: account, newID: id, now: now, configuration: configuration)
             } ?? Conversation(account: account, id: id, now: now, configuration: configuration)
+        new.hasFlatTools = hasFlatTools
         conversation = new
         resumed = nil
         return new

@@ -7,6 +7,8 @@ struct ModelListRecord {
     let owner: [String]
     /// The wire format that the list was asked for.
     let format: String
+    /// Whether `priority` decides about the order of the models.
+    var ranked = true
 
     var name: String { FNV1a.hexadecimal(owner) }
 
@@ -31,7 +33,7 @@ struct ModelListRecord {
     /// and without a tag: the service may list more for this format.
     func read(_ document: [UInt8], of account: ChappieAccountInfo) -> ModelList? {
         guard let json = try? ChappieJSON(parsing: document), json["owner"] == owners,
-            let models = json["list"].flatMap(ChappieModel.list)
+            let models = json["list"].flatMap({ ChappieModel.list($0, ranked: ranked) })
         else { return nil }
         let isCurrent = json["format"]?.string == format
         let date = isCurrent ? json["listed_at"]?.int.map { Date(timeIntervalSince1970: TimeInterval($0)) } : nil

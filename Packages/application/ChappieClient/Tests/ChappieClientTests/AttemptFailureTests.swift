@@ -209,7 +209,8 @@ import Testing
             .responseFailed(ChappieResponse([:], .incomplete)), .streamingTransportReplayDiverged("p"),
             .httpError(500, "b"), .invalidResponse, .transportFailed(transport), .contextWindowExceeded,
             .messageTooLarge(bytes: 2, limit: 1), .renewalFailed(.networkFailure("n")),
-            .credentialStoreFailed(.denied("d")),
+            .credentialStoreFailed(.denied("d")), .usageNotReported(nil),
+            .planRefused(ChappiePlanRefusal(reason: .policy)),
         ]
         for error in all {
             #expect(!(try #require(error.errorDescription)).isEmpty)

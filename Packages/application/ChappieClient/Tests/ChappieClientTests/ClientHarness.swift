@@ -165,9 +165,11 @@ struct ClientHarness: Sendable {
     ///   - openings: how the first WebSockets open; later ones open, and answer with `replies`.
     ///   - handshake: holds up every WebSocket while it opens.
     ///   - others: the answers to HTTP requests that are no turns, in order.
+    ///   - endpoints: another backend than ChatGPT's; `profile` does not change it.
     init(
         _ wire: Wire = .serverSentEvents, _ replies: [Reply] = [], openings: [ScriptedWebSocketOpening] = [],
-        others: [ScriptedHTTPAnswer] = [], signedIn: Bool = true, harness: ChappieHarness = "Be brief.",
+        others: [ScriptedHTTPAnswer] = [], endpoints other: ChappieEndpoints? = nil, signedIn: Bool = true,
+        harness: ChappieHarness = "Be brief.",
         backoff: ChappieRateLimitBackoffPolicy = .default, policy: ChappieStreamingTransportPolicy? = nil,
         profile: ChappieWebSocketProfile? = .chatGPT, clock: (any ChappieClock)? = nil,
         handshake: ScriptedGate? = nil, modelCache: (any ChappieModelCache)? = nil,
@@ -179,7 +181,7 @@ struct ClientHarness: Sendable {
         // Receivers' and the sign-in's deadlines stand still: silence is scripted.
         let still = ManualClock()
         http = ScriptedHTTPTransport(clock: still) { request in
-            let isTurn = request.url.path().hasSuffix("/codex/responses")
+            let isTurn = request.url.path().hasSuffix("/responses")
             let answer = left.withLock { left in
                 isTurn ? left.replies.popFirst()?.httpAnswer : left.others.popFirst()
             }
@@ -192,8 +194,8 @@ struct ClientHarness: Sendable {
             guard left.withLock({ !$0.replies.isEmpty }) else { throw Self.unscripted("WebSocket") }
             return .opened { _, _ in left.withLock { $0.replies.popFirst() }?.webSocketSteps ?? [] }
         }
-        var endpoints = ChappieEndpoints.chatGPT
-        endpoints.profile.webSocket = profile
+        var endpoints = other ?? .chatGPT
+        if other == nil { endpoints.profile.webSocket = profile }
         seed = SeededAuth(expiresAt: still.now.addingTimeInterval(86_400))
         let slot = CredentialSlot()
         credentials =
@@ -212,7 +214,7 @@ struct ClientHarness: Sendable {
             configuration: configuration, transport: http, webSocket: webSocket, credentials: credentials,
             tools: tools, toolProviders: providers, toolApprovalHandler: approval, clock: clock,
             entropy: FixedEntropy(),
-            modelCache: modelCache ?? SeededModelCache(listedAt: clock.now),
+            modelCache: modelCache ?? SeededModelCache(profile: endpoints.profile, listedAt: clock.now),
             middleware: middleware, logger: logger)
         if let logger { credentials.log(to: logger) }
     }
@@ -225,7 +227,7 @@ struct ClientHarness: Sendable {
     /// The bodies of the turns' requests over HTTP, then those over each WebSocket in order.
     var requests: [ChappieJSON] {
         get throws {
-            let posted = http.receivedRequests.filter { $0.url.path().hasSuffix("/codex/responses") }
+            let posted = http.receivedRequests.filter { $0.url.path().hasSuffix("/responses") }
             return try posted.map { try ChappieJSON(parsing: $0.body?.bytes ?? []) }
                 + webSocket.peers.indices.flatMap(frames)
         }
@@ -256,10 +258,11 @@ struct SeededModelCache: ChappieModelCache {
         ]
     ]
     var list = Self.list
+    var profile = ChappieEndpoints.chatGPT.profile
     let listedAt: Date
 
     func load(_ name: String) -> [UInt8]? {
-        let (profile, person) = (ChappieEndpoints.chatGPT.profile, SeededAuth())
+        let person = SeededAuth()
         let owner = [profile.issuer.absoluteString, profile.backend.absoluteString, person.userID, person.accountID]
         let record = ModelListRecord(owner: owner.compactMap(\.self), format: WireFormat.version)
         return record.document(tag: "\"seed\"", list: list, at: listedAt)

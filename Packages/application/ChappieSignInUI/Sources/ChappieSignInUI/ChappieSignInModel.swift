@@ -17,7 +17,7 @@ public import ChappieCore
 /// model.signIn()
 /// var shown: ChappieDeviceCode?
 /// for await state in model.stateUpdates {
-///     if let code = state.deviceCode, code != shown { print("Enter \(code.userCode) at \(code.verificationURL)") }
+///     if let code = state.deviceCode, code != shown { print(code.instructions) }
 ///     shown = state.deviceCode
 ///     if let ending = state.ending { print(ending.words.sentence, ending.words.advice); break }
 /// }
@@ -51,7 +51,7 @@ public final class ChappieSignInModel {
     ///   - showsOnboardingSheet: Default `true`. With `false` the page opens by itself as soon as there is a code.
     ///   - requestsNotificationPermission: whether the first ``signIn()`` asks the user. Default `true`. The
     ///     notification is sent in any case, unless the user has refused here.
-    ///   - texts: the words. Default: English.
+    ///   - texts: the words. Default: English, for the session's kind of sign-in.
     ///   - browser: opens the page. Default none: the user opens it.
     ///   - clipboard: takes the code. Default none.
     ///   - notifier: notifies the user that the account is linked. Default: the session's notifier, if it has one.
@@ -59,7 +59,7 @@ public final class ChappieSignInModel {
     ///   - onDeviceCode: gets the code, for a program that shows it itself. Default none.
     public init(
         session: ChappieAuthSession, showsOnboardingSheet: Bool = true, requestsNotificationPermission: Bool = true,
-        texts: ChappieSignInTexts = ChappieSignInTexts(), browser: (any Browser)? = nil,
+        texts: ChappieSignInTexts? = nil, browser: (any Browser)? = nil,
         clipboard: (any Clipboard)? = nil, notifier: (any Notifier)? = nil, clock: any ChappieClock = SystemClock(),
         onDeviceCode: (@MainActor (ChappieDeviceCode) -> Void)? = nil
     ) {
@@ -69,9 +69,12 @@ public final class ChappieSignInModel {
         self.clock = clock
         self.onDeviceCode = onDeviceCode
         self.notifier = notifier ?? session.notifier
+        var expectsCode = true
+        if case .continueWithChatGPT = session.configuredGrant { expectsCode = false }
         let settings = SignInFlow.Settings(
-            texts: texts, showsSheet: showsOnboardingSheet, requestsPermission: requestsNotificationPermission,
-            hasClipboard: clipboard != nil, hasBrowser: browser != nil)
+            texts: texts ?? ChappieSignInTexts(for: session), showsSheet: showsOnboardingSheet,
+            requestsPermission: requestsNotificationPermission,
+            hasClipboard: clipboard != nil, hasBrowser: browser != nil, expectsCode: expectsCode)
         flow = SignInFlow(settings, session: session.state)
         states = StatusSubject(flow.state)
         let updates = session.stateUpdates
@@ -131,6 +134,7 @@ extension ChappieSignInModel {
 
 extension ChappieSignInModel {
     private func receive(_ event: SignInFlow.Event) {
+        flow.planUse = session.accountInfo?.planUse
         var actions = flow.handle(event, now: clock.now)
         if actions.contains(.cancelSignIn) {
             actions.removeAll { $0 == .cancelSignIn }

@@ -11,6 +11,8 @@ struct SignInFlow: Sendable {
         var requestsPermission = true
         var hasClipboard = true
         var hasBrowser = true
+        /// Whether the user will have to enter a code, as far as it is known before there is one.
+        var expectsCode = true
     }
 
     /// An event of the sign-in.
@@ -73,6 +75,10 @@ struct SignInFlow: Sendable {
     /// Whether the user was signed in at the beginning. Then the sign-in changes the account, and does not end just
     /// because the user is signed in.
     private var wasSignedIn = false
+    /// Whether the sign-in renews one that has run out.
+    private var isRenewal = false
+    /// The user's decision about the plan, as the session knows it now.
+    var planUse: ChappiePlanUse?
     private var hasAskedPermission = false
     private var mayNotify = true
     private var notices: [ChappieSignInNotice] = []
@@ -110,7 +116,8 @@ struct SignInFlow: Sendable {
             prompt.remaining = Self.remaining(prompt.code, now)
             phase = .waiting(prompt)
             return []
-        case (.pressedCopy, .waiting(let prompt)) where settings.hasClipboard: return [.copy(prompt.code.userCode)]
+        case (.pressedCopy, .waiting(let prompt)) where settings.hasClipboard && prompt.code.needsCode:
+            return [.copy(prompt.code.userCode)]
         case (.pressedOpen, .waiting(let prompt)) where settings.hasBrowser: return [.open(prompt.code.verificationURL)]
         case (.copied(let result), _): return copied(result)
         case (.opened(let failure), _): return opened(failure)
@@ -132,6 +139,7 @@ struct SignInFlow: Sendable {
         guard !isSigningInElsewhere else { return [] }
         notices = []
         wasSignedIn = session.isSignedIn
+        isRenewal = session == .reauthenticationRequired
         guard settings.requestsPermission, !hasAskedPermission else {
             phase = .requestingCode
             return [.beginSignIn]
@@ -142,11 +150,12 @@ struct SignInFlow: Sendable {
 
     private mutating func show(_ code: ChappieDeviceCode, _ now: Date) -> [Action] {
         let opensPage = !settings.showsSheet && settings.hasBrowser
+        let copiesCode = settings.hasClipboard && code.needsCode
         // The code is in the clipboard before the page asks for it.
-        let opensNow = opensPage && !settings.hasClipboard
+        let opensNow = opensPage && !copiesCode
         phase = .waiting(
             Prompt(code: code, remaining: Self.remaining(code, now), opensNext: opensPage && !opensNow))
-        return [.handOut(code)] + (settings.hasClipboard ? [.copy(code.userCode)] : [])
+        return [.handOut(code)] + (copiesCode ? [.copy(code.userCode)] : [])
             + (opensNow ? [.open(code.verificationURL)] : [])
     }
 
@@ -176,9 +185,18 @@ struct SignInFlow: Sendable {
         _ reason: ChappieSignInEnding.Reason, _ error: ChappieAuthError? = nil,
         _ storeError: CredentialStoreError? = nil
     ) -> [Action] {
-        let words = texts.words(for: reason, storeError ?? error)
+        let words = reason == .linked ? linkedWords : texts.words(for: reason, storeError ?? error)
         phase = .ended(ChappieSignInEnding(reason: reason, words: words, error: error, storeError: storeError))
         return reason == .linked && mayNotify ? [.notify(title: words.sentence, body: words.advice)] : []
+    }
+
+    /// The plan is spoken of once, and not at every renewal.
+    private var linkedWords: ChappieSignInTexts.Words {
+        switch planUse {
+        case .granted where !wasSignedIn && !isRenewal: texts.usesPlan
+        case .notGranted: texts.planNotAllowed
+        default: texts.words(for: .linked, nil)
+        }
     }
 
     private mutating func changed(_ state: ChappieAuthState) -> [Action] {
@@ -253,6 +271,7 @@ struct SignInFlow: Sendable {
                 kind: .enterCode, texts: texts.enterCode, isEnabled: current != nil && settings.hasClipboard,
                 isDone: current?.isCopied ?? false),
         ]
+        if !(current?.code.needsCode ?? settings.expectsCode) { state.steps.removeLast() }
         return state
     }
 

@@ -12,9 +12,9 @@ public struct ChappieSignInState: Sendable, Hashable {
     public var isInProgress = false
     /// Whether the sheet with the steps is shown. It stays for the sentence about a sign-in that failed.
     public var isSheetPresented = false
-    /// The three steps of the sheet, in order.
+    /// The steps of the sheet, in order: three, or two if there is no code to enter.
     public var steps: [ChappieSignInStep] = []
-    /// The code, while it waits for approval.
+    /// The page and its code, while they wait for approval. A page that needs no code has an empty one.
     public var deviceCode: ChappieDeviceCode?
     /// The time that the code is still valid, in whole seconds; `nil` if it is unknown.
     public var remaining: Duration?
@@ -29,7 +29,7 @@ public struct ChappieSignInState: Sendable, Hashable {
     public init(title: String) { self.title = title }
 }
 
-/// A step of the user; there are three.
+/// A step of the user.
 public struct ChappieSignInStep: Sendable, Hashable, Identifiable {
     /// The kinds of steps.
     public enum Kind: Sendable, Hashable, CaseIterable {
@@ -150,9 +150,7 @@ extension ChappieSignInEnding.Reason {
         case (nil, .authorizationDenied): self = codeWasShown ? .denied : .switchedOff
         case (nil, .networkFailure), (nil, .blockedByGateway): self = .network
         case (nil, .tokenExchangeFailed), (nil, .invalidResponse): self = .service
-        case (nil, .missingCredential), (nil, .missingAccountID), (nil, .missingRefreshToken),
-            (nil, .reauthenticationRequired), (nil, .secureRandomFailed), (nil, .unknown):
-            self = .failed
+        case (nil, _): self = .failed
         }
     }
 }

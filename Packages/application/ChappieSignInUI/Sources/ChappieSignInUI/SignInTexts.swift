@@ -1,4 +1,4 @@
-import ChappieAuth
+@_spi(ChappieInternals) public import ChappieAuth
 import ChappieCore
 
 /// The words of a sign-in. The defaults are English; replace them with your translations.
@@ -47,8 +47,37 @@ public struct ChappieSignInTexts: Sendable, Hashable {
     /// notification has the words of `linked`.
     public var endings: [ChappieSignInEnding.Reason: Words] = [.linked: Words("ChatGPT Linked!", "Return to the app")]
 
+    /// The words for the first sign-in after which the user's plan pays. The notification has them too.
+    public var usesPlan = Words("You're using your ChatGPT plan", "Manage usage in ChatGPT's settings.")
+    /// The words for a sign-in that does not allow the use of the plan.
+    public var planNotAllowed = Words(
+        "You are signed in, but this app may not use your ChatGPT plan.", "Sign in once more and allow plan use.")
+    /// Shown near the program's input while the user's plan pays.
+    public var usingPlan = "Using ChatGPT plan"
+    /// The title of the link beside ``usingPlan``, which opens the page where usage is managed.
+    public var manageUsage = "Manage usage"
+
     /// The English texts.
     public init() {}
+
+    /// The English texts for the session's kind of sign-in.
+    @MainActor
+    public init(for session: ChappieAuthSession) {
+        guard case .continueWithChatGPT = session.configuredGrant else { return }
+        self = .continueInBrowser
+    }
+
+    /// The English texts for "Continue with ChatGPT": the browser comes back by itself, and there is no code.
+    public static let continueInBrowser: ChappieSignInTexts = {
+        var texts = ChappieSignInTexts()
+        texts.signIn = "Continue with ChatGPT"
+        texts.openSignIn = "Continue in your browser"
+        texts.openPage = Step(
+            "Open ChatGPT", "Open the sign-in page in a browser on this machine.", button: "Open ChatGPT")
+        texts.continueWithChatGPT = Step(
+            "Continue with ChatGPT", "Allow the use of your plan. The browser comes back by itself.")
+        return texts
+    }()
 
     /// The words for a step.
     public struct Step: Sendable, Hashable {

@@ -23,7 +23,7 @@ public enum Chappie {
     /// ```swift
     /// let session = Chappie.authSession()
     /// let code = try await session.startDeviceCodeSignIn()
-    /// print("Enter \(code.userCode) at \(code.verificationURL)")
+    /// print(code.instructions)
     /// ```
     ///
     /// It blocks the main thread while it reads the store, as `ChappieAuthSession` says; `loadedAuthSession` does not.

@@ -1,7 +1,9 @@
-@_spi(ChappieInternals) import ChappieAuth
-import ChappieClient
+@_spi(ChappieInternals) public import ChappieAuth
+public import ChappieClient
 import ChappieCore
+import ChappieCrypto
 import ChappieFiles
+import ChappieLoopback
 import Logging
 import Synchronization
 
@@ -62,12 +64,31 @@ final class PlatformComposition: Sendable {
             let (store, lock) = storage.storeAndLock(for: configuration)
             let manager = CredentialManager(
                 slot: slot, store: store, transport: transports(for: configuration.network).http,
-                endpoints: configuration.endpoints, lock: lock)
+                endpoints: configuration.endpoints, lock: lock, browserSignIn: .ofPlatform(for: configuration))
             managers = managers.filter { $0.value.manager != nil }
             managers[key] = WeakManager(manager: manager)
             return manager
         }
         if let logger { manager.log(to: logger) }
         return manager
+    }
+}
+
+extension BrowserSignInPorts {
+    /// The adapters of this platform for a sign-in with a browser on this machine; `nil` if the configuration's grant
+    /// needs none. Nothing is opened or read before such a sign-in begins.
+    ///
+    /// - Parameter variable: Looks up a variable of the process. Default: its environment.
+    @_spi(ChappieInternals) public static func ofPlatform(
+        for configuration: ChappieConfiguration,
+        _ variable: (String) -> String? = { ProcessInfo.processInfo.environment[$0] }
+    ) -> BrowserSignInPorts? {
+        guard case .continueWithChatGPT = configuration.endpoints.grant else { return nil }
+        // Without a folder in common, the keychain's store already says so at the first use.
+        let shared = try? FileRegistrationStore.sharing(
+            accessGroup: configuration.keychainAccessGroup, appGroup: configuration.appGroup, variable)
+        return BrowserSignInPorts(
+            listener: LoopbackCallbackListener(), registrations: shared ?? .userDefault(variable),
+            cryptography: SystemSignInCryptography())
     }
 }

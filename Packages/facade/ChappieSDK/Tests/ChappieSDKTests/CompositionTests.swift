@@ -1,9 +1,11 @@
 import ChappieAuth
 import ChappieClient
 import ChappieCore
+import FoundationEssentials
+import TestFixtures
 import Testing
 
-@testable import ChappieSDK
+@_spi(ChappieInternals) @testable import ChappieSDK
 
 /// An app with several accounts shares the network, and separates credentials.
 @Suite struct CompositionTests {
@@ -48,6 +50,24 @@ import Testing
             let configuration = ChappieConfiguration(keychainAccount: "one", endpoints: other)
             #expect(composition.credentials(for: configuration) !== manager)
         }
+    }
+
+    /// A start must not cost more than it did without that grant.
+    @Test func aSignInByBrowserHasItsPortsAndNoOtherGrantAsksForThem() throws {
+        let folder = try TemporaryDirectory()
+        let path = folder.path
+        var asked = 0
+        let variable = { (name: String) -> String? in
+            asked += 1
+            return name == "XDG_STATE_HOME" ? path : nil
+        }
+        #expect(BrowserSignInPorts.ofPlatform(for: ChappieConfiguration(), variable) == nil)
+        #expect(asked == 0)
+        let plan = ChappieConfiguration(endpoints: .continueWithChatGPT(appName: "Notes"))
+        #expect(BrowserSignInPorts.ofPlatform(for: plan, variable) != nil)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: path).isEmpty)
+        let composition = PlatformComposition()
+        #expect(composition.credentials(for: plan) !== composition.credentials(for: ChappieConfiguration()))
     }
 
     private struct Values: CredentialStore {

@@ -3,7 +3,7 @@ public import ChappieAuth
 import ChappieCore
 public import ChappieSignInUI
 
-/// The button "Sign in with ChatGPT" for GTK 4, with its sheet: three steps, the code, a countdown, and the ending.
+/// The button "Sign in with ChatGPT" for GTK 4, with its sheet: the steps, the code, a countdown, and the ending.
 ///
 /// ```swift
 /// let signIn = ChappieSignInButton(session: session)
@@ -34,17 +34,18 @@ public final class ChappieSignInButton {
     ///   - showsOnboardingSheet: Default `true`. With `false` no sheet is shown: the code goes to the clipboard, the
     ///     page opens by itself, and the program shows the ending.
     ///   - requestsNotificationPermission: whether the notifier asks the user at the first sign-in. Default `true`.
-    ///   - texts: the words. Default: English.
+    ///   - texts: the words. Default: English, for the session's kind of sign-in.
     ///   - notifier: notifies the user that the account is linked. Default: the session's. (`GNotification` can't be
     ///     the default: a desktop drops it silently if the program has no desktop file.)
     ///   - onDeviceCode: gets the code, for a program that shows it itself. Default none.
     public init(
         session: ChappieAuthSession, showsOnboardingSheet: Bool = true, requestsNotificationPermission: Bool = true,
-        texts: ChappieSignInTexts = ChappieSignInTexts(), notifier: (any Notifier)? = nil,
+        texts: ChappieSignInTexts? = nil, notifier: (any Notifier)? = nil,
         onDeviceCode: (@MainActor (ChappieDeviceCode) -> Void)? = nil
     ) {
         widget = gtk_button_new()
         label = gtk_label_new(nil)
+        let texts = texts ?? ChappieSignInTexts(for: session)
         self.texts = texts
         model = ChappieSignInModel(
             session: session, showsOnboardingSheet: showsOnboardingSheet,

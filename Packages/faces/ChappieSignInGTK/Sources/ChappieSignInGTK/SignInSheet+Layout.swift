@@ -93,7 +93,7 @@ extension SignInSheet {
     /// A step: its number, or a tick when it is done; title and detail; its controls; a notice.
     private static func step(_ id: String, _ number: Int, _ controls: String) -> String {
         """
-        <object class="GtkBox"><property name="spacing">12</property>
+        <object class="GtkBox" id="\(id)"><property name="spacing">12</property>
           <child><object class="GtkBox"><property name="valign">start</property><property name="hexpand">0</property>
             <style><class name="chappie-number"/></style>
             <child><object class="GtkLabel" id="\(id)-number"><property name="label">\(number)</property>

@@ -3,7 +3,7 @@ import ChappieAuth
 import ChappieCore
 import ChappieSignInUI
 
-/// The window with the three steps, or with the ending of the sign-in. It shows a state and calls the model, and lives
+/// The window with the steps, or with the ending of the sign-in. It shows a state and calls the model, and lives
 /// as long as its window.
 @MainActor
 final class SignInSheet {
@@ -78,6 +78,7 @@ final class SignInSheet {
         defer { shown = state }
         showCountdown(state)
         if state.deviceCode != before?.deviceCode || before == nil { showCode(state.deviceCode) }
+        for (kind, step) in steps { step.row.setVisible(state.steps.contains { $0.kind == kind }) }
         for step in state.steps { steps[step.kind]?.show(step, state.notices) }
         permission.show(state.notices.first { $0.part == .notifications })
         openPage.setSensitive(state.steps.first { $0.kind == .openPage }?.isEnabled ?? false)
@@ -174,11 +175,12 @@ private struct Notice {
 /// The row of a numbered step.
 @MainActor
 private struct Step {
-    let done: Widget
+    let row, done: Widget
     private let number, title, detail: Widget
     private let notice: Notice
 
     init(_ layout: borrowing Layout, _ id: String) {
+        row = layout[id]
         number = layout["\(id)-number"]
         done = layout["\(id)-done"]
         title = layout["\(id)-title"]

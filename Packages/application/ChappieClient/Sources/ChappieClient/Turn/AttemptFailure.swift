@@ -82,6 +82,7 @@ struct BackendErrors: Sendable {
     /// The backend's, for errors.
     let host: String
     private let table: ChappieErrorTable
+    private let usagePage: URL?
 
     /// How much of an error body is kept, in bytes.
     static let bodyLimit = 64 << 10
@@ -91,6 +92,29 @@ struct BackendErrors: Sendable {
     init(_ profile: ChappieEndpointProfile) {
         host = profile.backend.host() ?? ""
         table = profile.errorTable
+        usagePage = profile.usagePage
+    }
+
+    /// The failure for a 401 that is not about the token, so that a renewed one would not help; `nil` for any other
+    /// answer. The body can still be read.
+    func refusal(in response: inout HTTPExchangeResponse, now: Date) async throws -> AttemptFailure? {
+        guard response.status == .unauthorized, !table.detailMeanings.isEmpty else { return nil }
+        let body = try await response.body.beginning()
+        response.body = HTTPBody(bytes: body)
+        return refusal(status: 401, headerFields: response.headerFields, body: body, now: now)
+    }
+
+    /// The same for an error inside the stream.
+    func refusal(_ event: ResponsesErrorEvent, requestID: String?, now: Date) -> AttemptFailure? {
+        guard event.status == 401, !table.detailMeanings.isEmpty else { return nil }
+        return refusal(
+            status: 401, headerFields: Self.fields(of: event, requestID), body: event.raw.serializedBytes(), now: now)
+    }
+
+    private func refusal(status: Int, headerFields: HTTPFields, body: [UInt8], now: Date) -> AttemptFailure? {
+        let failure = failure(status: status, headerFields: headerFields, body: body, now: now)
+        guard case ChappieClientError.planRefused = failure.error else { return nil }
+        return failure
     }
 
     /// Classifies an HTTP error, and ends its body.
@@ -120,7 +144,8 @@ struct BackendErrors: Sendable {
             }
         return failure(
             error, headerFields, otherwise: kind,
-            .httpError(status, String(decoding: text.utf8.prefix(Self.bodyLimit), as: UTF8.self)), now: now)
+            .httpError(status, String(decoding: text.utf8.prefix(Self.bodyLimit), as: UTF8.self)), status: status,
+            now: now)
     }
 
     /// The reason for which the service refuses the model, if the error says so: it has three ways to do that, none
@@ -140,10 +165,15 @@ struct BackendErrors: Sendable {
     ///
     /// - Parameter requestID: the exchange's, in case the event names none.
     func failure(_ event: ResponsesErrorEvent, requestID: String? = nil, now: Date) -> AttemptFailure {
-        var fields = Self.fields(in: event.headers)
+        failure(
+            status: event.status ?? 500, headerFields: Self.fields(of: event, requestID),
+            body: event.raw.serializedBytes(), now: now)
+    }
+
+    private static func fields(of event: ResponsesErrorEvent, _ requestID: String?) -> HTTPFields {
+        var fields = fields(in: event.headers)
         if fields.requestID == nil { fields[RequestID.field] = requestID }
-        return failure(
-            status: event.status ?? 500, headerFields: fields, body: event.raw.serializedBytes(), now: now)
+        return fields
     }
 
     /// Classifies a response that ended in an error. Errors that the table does not know pass, as a rule.
@@ -157,13 +187,29 @@ struct BackendErrors: Sendable {
 
     private func failure(
         _ error: ChappieResponseError, _ fields: HTTPFields, otherwise kind: AttemptFailure.Kind,
-        _ unmapped: ChappieClientError, now: Date
+        _ unmapped: ChappieClientError, status: Int? = nil, now: Date
     ) -> AttemptFailure {
+        func refused(_ reason: ChappiePlanRefusal.Reason) -> ChappieClientError {
+            let detail = error.raw["detail"]
+            let parameter = error.raw["param"]?.string ?? detail?["param"]?.string
+            // A list of complaints is shown as it is.
+            let complaints = detail?.array.map {
+                UntrustedText.forTerminal(String(ChappieJSON.array($0).serialized().prefix(500)))
+            }
+            return .planRefused(
+                ChappiePlanRefusal(
+                    reason: reason, status: status, message: error.message ?? complaints,
+                    parameter: parameter.map { UntrustedText.forTerminal(String($0.prefix(100))) },
+                    requestID: fields.requestID))
+        }
+        // Diagnostic text is no code: the status alone says what it means.
+        let isDetail = error.raw["detail"].map { !$0.isNull } ?? false
+        let byStatus = isDetail ? status.flatMap { table.detailMeanings[$0] } : nil
         let retryAfter =
             fields[.retryAfter].flatMap { RetryAfter.seconds($0, now: now) }
             ?? error.message.flatMap(RetryAfter.seconds(inMessage:))
         let (kind, error): (AttemptFailure.Kind, ChappieClientError) =
-            switch table.meaning(of: error.code, error.type) {
+            switch table.meaning(of: error.code, error.type) ?? byStatus {
             case .usageLimitReached:
                 (
                     .rateLimited(resetsIn: error.resetsInSeconds ?? error.resetsAt?.timeIntervalSince(now)),
@@ -175,8 +221,17 @@ struct BackendErrors: Sendable {
             case .conversationLost: (.stale, unmapped)
             case .unreadableReasoning: (.unreadableReasoning, unmapped)
             case .modelUnavailable: (.final, .modelUnavailable(ChappieModelRefusal(slug: "", reason: .unknown)))
+            case .planLimitReached: (.final, .usageLimitReached(usageLimit(error, fields, now: now)))
+            case .planUnavailable: (.broken, refused(.unavailable))
+            case .planNotEligible: (.final, refused(.notEligible))
+            case .planNotAuthorized: (.final, refused(.notAuthorized))
+            case .appNotEnabled: (.final, refused(.appNotEnabled))
+            case .planUserUnknown: (.final, refused(.userUnknown))
+            case .capabilityUnsupported: (.final, refused(.capability))
+            case .routeUnsupported: (.final, refused(.route))
+            case .policyForbids: (.final, refused(.policy))
             case .overloaded, .refused: (.final, unmapped)
-            case nil: (kind, unmapped)
+            case .accessTokenRefused, nil: (kind, unmapped)
             }
         if let requestID = fields.requestID { error.note(requestID: requestID) }
         return AttemptFailure(kind, error, retryAfter: retryAfter)
@@ -190,7 +245,7 @@ struct BackendErrors: Sendable {
             resetsInSeconds: error.resetsInSeconds,
             rateLimit: family.flatMap { ChappieUsageLimitSnapshot(headerFields: fields, family: $0) }
                 ?? ChappieUsageLimitSnapshot(headerFields: fields),
-            requestID: fields.requestID)
+            requestID: fields.requestID, usagePage: usagePage)
     }
 
     private static func withoutTokens(_ response: ChappieResponse) -> ChappieResponse {
@@ -219,6 +274,21 @@ struct BackendErrors: Sendable {
     }
 }
 
+/// Stops a 401 that no renewed token changes, before the tokens are renewed for it.
+struct PlanRefusals: HTTPMiddleware {
+    let errors: BackendErrors
+    let clock: any ChappieClock
+
+    func intercept(
+        _ request: HTTPExchangeRequest,
+        next: @concurrent @Sendable (HTTPExchangeRequest) async throws -> HTTPExchangeResponse
+    ) async throws -> HTTPExchangeResponse {
+        var response = try await next(request)
+        if let refusal = try await errors.refusal(in: &response, now: clock.now) { throw refusal }
+        return response
+    }
+}
+
 extension ChappieClientError {
     /// The client's error for an error of a lower layer. `CancellationError` and errors of other origin stay as they
     /// are.
@@ -232,6 +302,7 @@ extension ChappieClientError {
         case ChappieAuthError.missingAccountID: missingAccountID
         case ChappieAuthError.reauthenticationRequired(let reason): reauthenticationRequired(reason)
         case ChappieAuthError.credentialStoreUnavailable(let error): credentialStoreFailed(error)
+        case ChappieAuthError.planUseNotGranted: planRefused(ChappiePlanRefusal(reason: .notGranted))
         // This is this machine's failure, and not the sign-in's.
         case ChappieAuthError.secureRandomFailed: error
         case let error as ChappieAuthError: renewalFailed(error)

@@ -24,14 +24,16 @@ struct Compaction: Sendable {
     /// - Returns: the items that replace the conversation's, and the summary if it is text.
     /// - Throws: ``ChappieClientError``, `CancellationError`.
     func run() async throws -> (items: [ChappieJSON], summary: String?) {
-        do {
-            return (try await compacted(), nil)
-        } catch {
-            guard Self.mayBeSummarised(error) else { throw error }
-            let summary = try await summarised()
-            // It ranks as the user's words do: a tool's output may have had its say in it.
-            return (words + [ChappieInputMessage.user(Self.introduction + summary).inputItem], summary)
+        if turn.takesCompaction {
+            do {
+                return (try await compacted(), nil)
+            } catch {
+                guard Self.mayBeSummarised(error) else { throw error }
+            }
         }
+        let summary = try await summarised()
+        // It ranks as the user's words do: a tool's output may have had its say in it.
+        return (words + [ChappieInputMessage.user(Self.introduction + summary).inputItem], summary)
     }
 
     /// A request whose last item asks for it (protocol of the Codex CLI 0.163.0, "v2"): the answer is one encrypted item.

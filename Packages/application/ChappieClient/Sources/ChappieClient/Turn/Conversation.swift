@@ -1,4 +1,4 @@
-public import ChappieAuth
+@_spi(ChappieInternals) public import ChappieAuth
 @_spi(ChappieInternals) public import ChappieCore
 import ChappieJSONSchema
 import HTTPTypes
@@ -50,7 +50,7 @@ struct Conversation: Sendable {
         _ context: ChappieClientContext, account: ChappieAccountInfo, newID: String, now: Date,
         configuration: ChappieConfiguration
     ) {
-        let isOwn = context.accountID == nil || context.accountID == account.accountID
+        let isOwn = context.accountID == nil || context.accountID == account.ownerID
         self.init(
             account: account, id: isOwn ? context.sessionID : newID, now: context.createdAt,
             configuration: configuration)
@@ -68,7 +68,7 @@ struct Conversation: Sendable {
     func context(model named: String? = nil) -> ChappieClientContext {
         var context = ChappieClientContext(
             sessionID: id, model: named ?? model ?? "", items: items, compactedSummary: compactedSummary,
-            createdAt: createdAt, updatedAt: updatedAt, measuredTokens: measuredTokens, accountID: account.accountID,
+            createdAt: createdAt, updatedAt: updatedAt, measuredTokens: measuredTokens, accountID: account.ownerID,
             reasoningModel: reasoningModel, compactionHash: compactionHash)
         context.window = window == 0 ? nil : window
         return context
@@ -186,6 +186,11 @@ struct Conversation: Sendable {
         return body
     }
 
+    /// Whether tools without a namespace stand in one that they share.
+    func takesNamespaces(_ frame: RequestFrame) -> Bool {
+        !hasFlatTools && (frame.isLite || profile.toolEnvelope == .namespaces)
+    }
+
     private func liteItem(_ item: ChappieJSON) -> ChappieJSON {
         LiteInput.item(item, namespace: hasFlatTools ? nil : "functions")
     }
@@ -210,7 +215,8 @@ struct Conversation: Sendable {
 
     /// Header fields that name the wire format, the conversation and the model: the backend routes by them.
     private func identification(of body: ChappieJSONObject) -> HTTPFields {
-        [
+        guard profile.sendsCodexFields else { return [:] }
+        return [
             .wireFormatVersion: WireFormat.version,
             .routingHint: "model=\(body["model"]?.string ?? "")",
             .clientRequestID: id, .sessionID: id, .threadID: id, .windowID: "\(id):\(window)",

@@ -7,6 +7,12 @@ struct ToolSet: Sendable {
     struct Key: Hashable {
         var namespace: String?
         var name: String
+
+        /// The name of the tool if it stands in no namespace.
+        var flatName: String {
+            let whole = namespace.map { "\($0)__\(name)" } ?? name
+            return ToolName.isValid(whole) ? whole : name
+        }
     }
 
     private var order: [Key] = []
@@ -43,8 +49,13 @@ struct ToolSet: Sendable {
 
     /// The tools as a request declares them, always in the same order.
     ///
-    /// - Parameter inNamespace: whether the tools that belong to no namespace stand in the one called `functions`.
+    /// - Parameter inNamespace: whether the tools that belong to no namespace stand in the one called `functions`. If
+    ///   not, and `envelope` is ``ChappieEndpointProfile/ToolEnvelope/namespaces``, then no tool stands in a namespace:
+    ///   the backend has refused them.
     func declared(as envelope: ChappieEndpointProfile.ToolEnvelope, inNamespace: Bool = false) -> [ChappieJSON] {
+        if envelope == .namespaces, !inNamespace {
+            return order.compactMap { key in declarations[key]?.declared(as: envelope, name: key.flatName) }
+        }
         var namespaces: [String] = []
         for key in order { if let name = key.namespace, !namespaces.contains(name) { namespaces.append(name) } }
         func list(_ namespace: String?) -> [ChappieJSON] {
@@ -57,14 +68,18 @@ struct ToolSet: Sendable {
             ]
         }
         let own = list(nil)
-        return (inNamespace && !own.isEmpty ? [namespace("functions", "", own)] : own)
+        let about = envelope == .namespaces ? "Tools of this app." : ""
+        return (inNamespace && !own.isEmpty ? [namespace(ToolName.noGroup, about, own)] : own)
             + namespaces.map { namespace($0, "Tools of \($0).", list($0)) }
     }
 
     /// The tool that carries `call` out; the model knows its schema.
     func tool(for call: ChappieToolCall) -> ChappieHostTool? {
-        let key = Key(namespace: call.namespace, name: call.name)
-        guard var tool = handlers[key] else { return nil }
+        let named = Key(namespace: call.namespace, name: call.name)
+        // A tool of a namespace may have been declared without it.
+        let isFlat = handlers[named] == nil && call.namespace == nil
+        let key = isFlat ? order.first { handlers[$0] != nil && $0.flatName == call.name } : named
+        guard let key, var tool = handlers[key] else { return nil }
         if let declared = declarations[key] {
             tool.inputSchema = declared.inputSchema
             if !declared.description.isEmpty { tool.description = declared.description }
@@ -74,13 +89,15 @@ struct ToolSet: Sendable {
 }
 
 extension ChappieHarnessTool {
-    fileprivate func declared(as envelope: ChappieEndpointProfile.ToolEnvelope) -> ChappieJSON {
+    fileprivate func declared(
+        as envelope: ChappieEndpointProfile.ToolEnvelope, name flatName: String? = nil
+    ) -> ChappieJSON {
         let function = ChappieJSONObject([
-            ("name", .string(name)), ("description", .string(description)), ("strict", false),
+            ("name", .string(flatName ?? name)), ("description", .string(description)), ("strict", false),
             ("parameters", inputSchema),
         ])
         switch envelope {
-        case .flatFunction:
+        case .flatFunction, .namespaces:
             return .object(ChappieJSONObject(members: [.init(name: "type", value: "function")] + function.members))
         case .nestedFunction: return ["type": "function", "function": .object(function)]
         }

@@ -1,4 +1,4 @@
-import ChappieAuth
+@_spi(ChappieInternals) import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
 import ChappieJSONSchema
 
@@ -82,6 +82,8 @@ struct Turn: Sendable {
     }
 
     var conversationID: String { conversation.id }
+    /// Whether the backend compacts a conversation itself.
+    var takesCompaction: Bool { runner.configuration.endpoints.profile.takesCompaction }
     /// The conversation before the turn, without what its model can't read.
     var conversation: Conversation { runner.conversation }
 
@@ -96,7 +98,7 @@ struct Turn: Sendable {
     func finished(with response: ChappieResponse) -> FinishedTurn {
         FinishedTurn(
             items: items, response: response, model: frame.model, sessionID: runner.conversation.id,
-            accountID: runner.conversation.account.accountID, measuredTokens: measuredTokens,
+            accountID: runner.conversation.account.ownerID, measuredTokens: measuredTokens,
             hasDroppedReasoning: hasDroppedReasoning)
     }
 
@@ -136,7 +138,7 @@ struct Turn: Sendable {
             case .modelUnavailable(var refusal):
                 refusal.slug = frame.model
                 throw ChappieClientError.modelUnavailable(refusal)
-            case .httpError(400, let body) where refusesNamespaces(body):
+            case _ where refusesNamespaces(error):
                 // Not every backend is known to take tools in namespaces: the flat form is tried once.
                 runner.conversation.hasFlatTools = true
                 frame.tools = tools.toolSet.declared(as: runner.configuration.endpoints.profile.toolEnvelope)
@@ -146,13 +148,33 @@ struct Turn: Sendable {
         }
     }
 
-    private func refusesNamespaces(_ body: String) -> Bool {
-        guard frame.isLite, !frame.tools.isEmpty, !conversation.hasFlatTools,
-            let error = try? ChappieResponseError(body: ChappieJSON(parsing: body)),
-            let member = error.raw["param"]?.string?.lowercased()
-        else { return false }
-        return member.contains("tool") || member.contains("namespace")
+    private func refusesNamespaces(_ error: ChappieClientError) -> Bool {
+        switch error {
+        case .httpError(400, let body): refusesNamespaces(body)
+        case .planRefused(let refusal): refusesNamespaces(refusal)
+        default: false
+        }
     }
+
+    private func refusesNamespaces(_ body: String) -> Bool {
+        guard hasNamespaces, let error = try? ChappieResponseError(body: ChappieJSON(parsing: body)) else {
+            return false
+        }
+        // A lite request is refused by the name of the member alone.
+        return (error.raw["param"]?.string ?? (frame.isLite ? nil : error.message)).map(Self.namesTools) ?? false
+    }
+
+    private func refusesNamespaces(_ refusal: ChappiePlanRefusal) -> Bool {
+        guard hasNamespaces, refusal.reason == .capability, refusal.status == 400 else { return false }
+        return (refusal.parameter ?? refusal.message).map(Self.namesTools) ?? false
+    }
+
+    private static func namesTools(_ text: String) -> Bool {
+        let text = text.lowercased()
+        return text.contains("tool") || text.contains("namespace")
+    }
+
+    private var hasNamespaces: Bool { !frame.tools.isEmpty && conversation.takesNamespaces(frame) }
 
     /// The size of the conversation after the turn, as the backend counted it.
     private(set) var measuredTokens: Int?

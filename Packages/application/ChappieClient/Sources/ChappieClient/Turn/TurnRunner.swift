@@ -171,6 +171,7 @@ struct TurnRunner: Sendable {
             case .completed(let response): return .value(response)
             case .failed(let response): throw errors.failure(response, now: clock.now)
             case .error(let event) where event.status == 401:
+                if let refusal = errors.refusal(event, requestID: turn.requestID, now: clock.now) { throw refusal }
                 let body = HTTPBody(bytes: event.raw.serializedBytes())
                 return .unauthorized(HTTPExchangeResponse(status: .unauthorized, body: body))
             case .error(let event): throw errors.failure(event, requestID: turn.requestID, now: clock.now)
@@ -191,7 +192,9 @@ struct TurnRunner: Sendable {
         try await authorized(&turn) { signature, turn in
             var request = request
             request.headerFields[.turnState] = turn.turnState
-            let response = try await MiddlewareTransport(http, middleware: middleware + [signature]).send(request)
+            let refusals = PlanRefusals(errors: errors, clock: clock)
+            let response = try await MiddlewareTransport(http, middleware: middleware + [signature, refusals])
+                .send(request)
             turn.received(turnState: response.headerFields[.turnState])
             turn.received(modelsETag: response.headerFields[.modelsETag])
             turn.received(requestID: response.headerFields.requestID)
@@ -258,7 +261,9 @@ struct TurnRunner: Sendable {
                     turn.received(turnState: fields[.turnState])
                     turn.received(modelsETag: fields[.modelsETag])
                     turn.received(limitsIn: fields)
-                case .refused(let response) where response.status == .unauthorized: return .unauthorized(response)
+                case .refused(var response) where response.status == .unauthorized:
+                    if let refusal = try await errors.refusal(in: &response, now: clock.now) { throw refusal }
+                    return .unauthorized(response)
                 case .refused(let response): throw try await errors.failure(response, now: clock.now).ofUpgrade
                 }
             }

@@ -14,6 +14,11 @@ public enum ChappieClientError: Error, Sendable, Hashable {
     case reauthenticationRequired(String)
     /// The plan's quota is used up.
     case usageLimitReached(ChappieUsageLimit)
+    /// The service does not answer this request on the user's plan.
+    case planRefused(ChappiePlanRefusal)
+    /// The backend does not tell how much of the plan is used. The page on which the user sees and manages it, if there
+    /// is one.
+    case usageNotReported(URL?)
     /// The service does not answer with the model that was named. Asking again changes nothing.
     case modelUnavailable(ChappieModelRefusal)
     /// The model called a tool that the program has not given; the string is its name.
@@ -71,6 +76,8 @@ extension ChappieClientError: ChappieError {
         case .missingAccountID: "The sign-in does not say which account it is for."
         case .reauthenticationRequired(let reason): reason
         case .usageLimitReached(let limit): describe(limit)
+        case .planRefused(let refusal): refusal.sentence
+        case .usageNotReported: "The service does not tell how much of your plan is used."
         case .modelUnavailable(let refusal): refusal.sentence
         case .unsupportedInput(let what, _): what
         case .missingToolHandler(let name): "The model called the tool \"\(name)\", which this program does not have."
@@ -100,9 +107,12 @@ extension ChappieClientError: ChappieError {
     public var recoverySuggestion: String? {
         switch self {
         case .missingCredential, .missingRefreshToken, .missingAccountID, .reauthenticationRequired: "Sign in again."
+        case .usageLimitReached(let limit) where limit.usagePage != nil: Self.manageUsage(limit.usagePage)
         case .usageLimitReached(let limit):
             limit.resetsAt == nil
                 ? "Look at what your plan includes." : "Wait until the limit resets, or look at your plan's usage page."
+        case .planRefused(let refusal): refusal.advice
+        case .usageNotReported(let page): Self.manageUsage(page)
         case .modelUnavailable(let refusal):
             refusal.suggestion.map { "Use \($0)." } ?? "Choose a model that your account lists."
         case .unsupportedInput(_, let advice): advice
@@ -136,8 +146,14 @@ extension ChappieClientError: ChappieError {
         return response.error?.message.map { "The answer failed: \($0)" } ?? "The answer failed without a reason."
     }
 
+    private static func manageUsage(_ page: URL?) -> String {
+        page.map { "Manage usage at \($0.absoluteString)." } ?? "Look at your plan's usage page."
+    }
+
     private func describe(_ limit: ChappieUsageLimit) -> String {
-        let message = limit.message ?? "The usage limit has been reached"
+        // With such a page the limit may be the plan's, or the one that the user has set for the app.
+        let usual = "The usage limit" + (limit.usagePage == nil ? "" : " of your plan, or of this app on it,")
+        let message = limit.message ?? "\(usual) has been reached"
         let plan = limit.plan.map { " on the \($0.displayName) plan" } ?? ""
         let sentence = message.hasSuffix(".") ? String(message.dropLast()) : message
         guard let resetsAt = limit.resetsAt else { return "\(sentence)\(plan)." }

@@ -32,6 +32,7 @@ extension ChappieClientError {
         switch self {
         case .responseFailed(let response): response.requestID
         case .usageLimitReached(let limit): limit.requestID
+        case .planRefused(let refusal): refusal.requestID
         case .httpError, .blockedByGateway, .contextWindowExceeded:
             Self.noted.withLock { [hashValue] noted in noted.last { $0.error == hashValue }?.id }
         default: nil

@@ -45,23 +45,24 @@
         ///
         /// - Parameters:
         ///   - authSession: the session to sign in.
-        ///   - showsOnboardingSheet: Default `true`: a sheet shows the three steps. With `false` the page opens by
+        ///   - showsOnboardingSheet: Default `true`: a sheet shows the steps. With `false` the page opens by
         ///     itself as soon as there is a code, a failed sign-in shows only as the session's `lastError`, and
         ///     `authSession.cancelSignIn()` cancels a sign-in.
         ///   - requestsNotificationPermission: whether the first press asks the user if the app may notify. Default
         ///     `true`. With `false` the notification is still sent if the user has allowed notifications before.
-        ///   - texts: the words. Default: English.
+        ///   - texts: the words. Default: English, for the session's kind of sign-in.
         ///   - onDeviceCode: gets the code, for an app that shows it itself. Default none.
         ///   - label: makes the button's label from its present title.
         public init(
             authSession: ChappieAuthSession, showsOnboardingSheet: Bool = true,
-            requestsNotificationPermission: Bool = true, texts: ChappieSignInTexts = ChappieSignInTexts(),
+            requestsNotificationPermission: Bool = true, texts: ChappieSignInTexts? = nil,
             onDeviceCode: (@MainActor (ChappieDeviceCode) -> Void)? = nil,
             @ViewBuilder label: @escaping @MainActor (String) -> Label
         ) {
             settings = SignInViewSettings(
                 session: authSession, showsSheet: showsOnboardingSheet,
-                requestsPermission: requestsNotificationPermission, texts: texts)
+                requestsPermission: requestsNotificationPermission,
+                texts: texts ?? ChappieSignInTexts(for: authSession))
             self.onDeviceCode = onDeviceCode
             self.label = label
         }
@@ -80,15 +81,15 @@
         ///
         /// - Parameters:
         ///   - authSession: the session to sign in.
-        ///   - showsOnboardingSheet: Default `true`: a sheet shows the three steps. With `false` the page opens by
+        ///   - showsOnboardingSheet: Default `true`: a sheet shows the steps. With `false` the page opens by
         ///     itself as soon as there is a code.
         ///   - requestsNotificationPermission: whether the first press asks the user if the app may notify. Default
         ///     `true`.
-        ///   - texts: the words. Default: English.
+        ///   - texts: the words. Default: English, for the session's kind of sign-in.
         ///   - onDeviceCode: gets the code, for an app that shows it itself. Default none.
         public init(
             authSession: ChappieAuthSession, showsOnboardingSheet: Bool = true,
-            requestsNotificationPermission: Bool = true, texts: ChappieSignInTexts = ChappieSignInTexts(),
+            requestsNotificationPermission: Bool = true, texts: ChappieSignInTexts? = nil,
             onDeviceCode: (@MainActor (ChappieDeviceCode) -> Void)? = nil
         ) {
             self.init(
@@ -126,11 +127,11 @@
         ///   - authSession: the session to sign in.
         ///   - showsOnboardingSheet: Default `true`.
         ///   - requestsNotificationPermission: Default `true`.
-        ///   - texts: the words. Default: English.
+        ///   - texts: the words. Default: English, for the session's kind of sign-in.
         ///   - onDeviceCode: gets the code. Default none.
         public init(
             authSession: ChappieAuthSession, showsOnboardingSheet: Bool = true,
-            requestsNotificationPermission: Bool = true, texts: ChappieSignInTexts = ChappieSignInTexts(),
+            requestsNotificationPermission: Bool = true, texts: ChappieSignInTexts? = nil,
             onDeviceCode: (@MainActor (ChappieDeviceCode) -> Void)? = nil
         ) {
             button = ChappieSignIn(

@@ -4,7 +4,7 @@
     import ChappieCore
     import SwiftUI
 
-    /// The sheet of ``ChappieSignIn``: three steps while the code waits, a sentence if the sign-in has failed.
+    /// The sheet of ``ChappieSignIn``: the steps while the sign-in waits, a sentence if the sign-in has failed.
     ///
     /// It scrolls, so that the largest text sizes have room; colours are semantic, and fonts are text styles. The sheet
     /// sets its own styles, because it inherits the app's styles for the button. Each text has its own colour, because
@@ -52,7 +52,7 @@
                 }
             }
             .onChange(of: state.deviceCode, initial: true) {
-                if let code = state.deviceCode?.userCode {
+                if let code = state.deviceCode?.userCode, !code.isEmpty {
                     // With spaces a screen reader reads the characters one by one.
                     let spelled = code.map(String.init).joined(separator: " ")
                     AccessibilityNotification.Announcement(texts.enterCode.title + ": " + spelled).post()

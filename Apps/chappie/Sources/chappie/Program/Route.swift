@@ -1,0 +1,58 @@
+import ArgumentParser
+import ChappieSDK
+import FoundationEssentials
+
+/// The way to ChatGPT: how the user signs in, and where requests go. Each has credentials and accounts of its own.
+enum Route: String, ExpressibleByArgument, CaseIterable {
+    /// ChatGPT's device code, and the backend of its own programs.
+    case device
+    /// "Continue with ChatGPT", and the public API, which the user's plan pays for.
+    case plan
+
+    /// The service's own addresses.
+    var endpoints: ChappieEndpoints {
+        switch self {
+        case .device: .chatGPT
+        case .plan: .continueWithChatGPT(appName: "Chappie")
+        }
+    }
+
+    /// The same route at other addresses.
+    func endpoints(issuer: URL, backend: URL) -> ChappieEndpoints {
+        var endpoints = endpoints
+        switch self {
+        case .device: endpoints.profile = ChappieEndpointProfile(issuer: issuer, backend: backend)
+        case .plan: endpoints.profile = .chatGPTPlan(issuer: issuer, backend: backend)
+        }
+        return endpoints
+    }
+
+    /// The command with which the user signs in.
+    var login: String { self == .device ? "`chappie login`" : "`chappie login --route \(rawValue)`" }
+
+    /// The kind of sign-in, for a person.
+    var words: String {
+        switch self {
+        case .device: "device code"
+        case .plan: "Continue with ChatGPT"
+        }
+    }
+}
+
+/// The words about a user's plan that pays for requests.
+enum PlanWords {
+    static let inUse = "Using ChatGPT plan"
+
+    /// The page of the profile; `nil` if it has none.
+    static func manageUsage(_ profile: ChappieEndpointProfile) -> String? {
+        profile.usagePage.map { "Manage usage: \($0.absoluteString)" }
+    }
+
+    /// What `chappie usage` and `/usage` say where the service does not tell it.
+    static func usage(_ page: URL?) -> [String] {
+        [
+            inUse + ".",
+            page.map { "Manage usage: \($0.absoluteString)" } ?? "The service does not tell how much is used.",
+        ]
+    }
+}

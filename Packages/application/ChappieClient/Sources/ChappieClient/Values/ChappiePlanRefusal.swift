@@ -1,0 +1,94 @@
+/// A request that the service does not answer on the user's ChatGPT plan.
+///
+/// The sign-in is kept in every case, and no other way of payment is tried.
+public struct ChappiePlanRefusal: Sendable, Hashable, Codable {
+    /// The reasons; unknown values survive.
+    public struct Reason: RawRepresentable, Sendable, Hashable, Codable {
+        public let rawValue: String
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        /// The user is signed in, and has not allowed this app to use the plan. Nothing was sent.
+        public static let notGranted = Reason(rawValue: "not_granted")
+        /// The user's plan, workspace or settings exclude the use of the plan by this app.
+        public static let notEligible = Reason(rawValue: "not_eligible")
+        /// The sign-in does not cover the use of the plan.
+        public static let notAuthorized = Reason(rawValue: "not_authorized")
+        /// The service has not enabled this app for plans.
+        public static let appNotEnabled = Reason(rawValue: "app_not_enabled")
+        /// Plan use can't be checked or routed just now.
+        public static let unavailable = Reason(rawValue: "unavailable")
+        /// The service can't tell whose request it is.
+        public static let userUnknown = Reason(rawValue: "user_unknown")
+        /// The request has something that may not be used on a plan: ``parameter`` names it, if the service does.
+        public static let capability = Reason(rawValue: "unsupported_capability")
+        /// The address or the method may not be used on a plan.
+        public static let route = Reason(rawValue: "unsupported_route")
+        /// A policy forbids the request, for example in the user's region.
+        public static let policy = Reason(rawValue: "policy")
+    }
+
+    /// Why the request is refused.
+    public var reason: Reason
+    /// The status of the answer; `nil` if the refusal came in the stream of an answer.
+    public var status: Int?
+    /// The service's words. Safe to show to the user: see ``ChappieResponseError/message``.
+    public var message: String?
+    /// The member of the request that the service names. Safe to show to the user.
+    public var parameter: String?
+    /// See ``ChappieResponse/requestID``.
+    public var requestID: String?
+
+    /// A refusal of these parts.
+    public init(
+        reason: Reason, status: Int? = nil, message: String? = nil, parameter: String? = nil, requestID: String? = nil
+    ) {
+        self.reason = reason
+        self.status = status
+        self.message = message
+        self.parameter = parameter
+        self.requestID = requestID
+    }
+}
+
+extension ChappiePlanRefusal {
+    /// The refusal in words, with the service's own behind them; the full stop may be missing.
+    var sentence: String {
+        guard let message, !message.isEmpty else { return summary + "." }
+        return "\(summary): \(message.prefix(500))"
+    }
+
+    private var summary: String {
+        switch reason {
+        case .notGranted: "You are signed in, but this app may not use your ChatGPT plan"
+        case .notEligible: "Your ChatGPT plan or workspace does not allow this app to use the plan"
+        case .notAuthorized: "This sign-in does not allow the use of your ChatGPT plan"
+        case .appNotEnabled: "ChatGPT has not enabled this app to use plans"
+        case .unavailable: "The use of your ChatGPT plan could not be checked just now"
+        case .userUnknown: "The service could not tell whose ChatGPT plan this request is for"
+        case .capability:
+            parameter.map { "The request's \"\($0)\" can't be used on a ChatGPT plan" }
+                ?? "The request has something that can't be used on a ChatGPT plan"
+        case .route: "This address of the service can't be used on a ChatGPT plan"
+        case .policy: "A policy of the service forbids this request"
+        default: "The service does not answer this request on your ChatGPT plan"
+        }
+    }
+
+    /// The user's next step.
+    var advice: String {
+        switch reason {
+        case .notGranted: "Sign in once more and allow plan use."
+        case .notEligible:
+            "Ask the administrator of your workspace, or use another way to pay. Signing in again does not change it."
+        case .notAuthorized: "Check that the right account is selected, then sign in once more and allow plan use."
+        case .appNotEnabled: "Report it to the maker of this app. Signing in again does not change it."
+        case .unavailable: "Try again in a few minutes; you stay signed in."
+        case .userUnknown:
+            "Try again later; you stay signed in. Report it, with the request's id, if it happens again."
+        case .capability: "Leave it out of the request, or choose another model or tool."
+        case .route: "Check the configured addresses."
+        case .policy: "Asking again does not change it; it may depend on where you are."
+        default: "Try again later."
+        }
+    }
+}
