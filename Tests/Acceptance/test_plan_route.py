@@ -13,7 +13,7 @@ import pexpect
 import pytest
 
 from conftest import BAD_DATA, SIGN_IN_NEEDED, UNAVAILABLE, USAGE, USAGE_LIMIT
-from counterparts import PATIENCE
+from counterparts import PATIENCE, wait_until
 
 TOKEN = {"method": "POST", "path": "/api/accounts/oauth/token"}
 MANAGE_USAGE = "https://chatgpt.com/settings/usage"
@@ -169,6 +169,16 @@ def test_two_routes_stand_side_by_side(person):
     assert saw(simulator, "POST /v1/responses 200")
 
 
+def test_an_access_token_keeps_to_its_own_service(person):
+    simulator, user = person()
+    sign_in(user)
+    job = user.having(CHAPPIE_BACKEND=simulator.backend, CHAPPIE_ACCESS_TOKEN="at-acct_00000000-0000-4000-8000-000000000001")
+    assert "Hello, world" in job.ask(HELLO).output
+    assert saw(simulator, "POST /backend-api/codex/responses 200") and not requests(simulator, "POST /v1"), simulator.log
+    job.run("ask", "--route", "plan", HELLO, status=USAGE, says="takes no access token")
+    user.run("login", "--route", "plan", "--with-access-token", input="at-x", status=USAGE, says="takes no access token")
+
+
 def test_without_a_browser_here_the_failed_address_is_pasted(person):
     _, user = person()
     child = pexpect.spawn(user.program, ["login", "--route", "plan", "--no-browser"], env=user.environment, encoding="utf-8",
@@ -184,6 +194,31 @@ def test_without_a_browser_here_the_failed_address_is_pasted(person):
     finally:
         child.close()
     assert child.exitstatus == 0, child.before
+    assert "Hello, world" in user.ask(HELLO).output
+
+
+def test_a_browser_is_started_with_an_address_that_tells_nothing(person, tmp_path):
+    """Other users of a machine can read the arguments of a program."""
+    desktop, told = tmp_path / "desktop", tmp_path / "told"
+    desktop.mkdir()
+    (desktop / "xdg-open").write_text(f"#!/bin/sh\necho \"$@\" >'{told}.new'; mv '{told}.new' '{told}'\n")
+    (desktop / "xdg-open").chmod(0o755)
+    _, user = person()
+    user = user.having(DISPLAY=":77", WAYLAND_DISPLAY=None, PATH=f"{desktop}:{user.environment.get('PATH', '/usr/bin:/bin')}")
+    with user.start("login", "--route", "plan") as process:
+        try:
+            wait_until(told.exists, "the browser is started", 30)
+            started = told.read_text().strip()
+            assert re.fullmatch(r"http://127\.0\.0\.1:\d+/auth/start/[\w-]{43}", started), started
+            status, page, _ = load(started)
+            assert status == 303 and "/api/accounts/authorize?" in page, (status, page)
+            assert load(started)[0] == 404
+            callback = load(page)[1]
+            assert load(callback)[:2] == (303, "/auth/done")
+            assert load(urllib.parse.urljoin(callback, "/auth/done"))[0] == 200
+            assert process.wait(60 * PATIENCE) == 0
+        finally:
+            process.kill()
     assert "Hello, world" in user.ask(HELLO).output
 
 

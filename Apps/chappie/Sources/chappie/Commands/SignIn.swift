@@ -114,6 +114,10 @@ struct Login: ProgramCommand {
                 "An access token in memory is lost when this command ends.",
                 suggestion: "Name it in \(Settings.accessTokenVariable) for the commands that are to use it.")
         }
+        guard program.settings.route == .device else {
+            throw CommandLineError.usage(
+                "--route \(program.settings.route.rawValue) takes no access token.", suggestion: "Leave out --route.")
+        }
         let session = try await program.session()
         let info = try await session.signIn(accessToken: try await Self.accessToken())
         await program.rememberAccount()

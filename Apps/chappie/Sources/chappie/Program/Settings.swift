@@ -82,7 +82,13 @@ struct Settings {
         passphraseFile = environment["CHAPPIE_PASSPHRASE_FILE"]
         threadLimit = try Self.threadLimit(environment)
         let kept = options.simulate ? nil : try UserSettings(environment: environment)
-        let route = options.route ?? kept?.usualRoute ?? .device
+        // An access token is of the service behind the device code.
+        let route = options.route ?? (accessToken == nil ? kept?.usualRoute : nil) ?? .device
+        guard accessToken == nil || route == .device else {
+            throw CommandLineError.usage(
+                "--route \(route.rawValue) takes no access token.",
+                suggestion: "Leave out --route, or unset \(Self.accessTokenVariable).")
+        }
         guard !options.simulate || route == .device else {
             throw CommandLineError.usage(
                 "A simulation signs in with a device code.", suggestion: "Leave out --route or --simulate.")

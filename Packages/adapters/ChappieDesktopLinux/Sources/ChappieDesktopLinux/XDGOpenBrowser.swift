@@ -5,7 +5,7 @@ public import FoundationEssentials
 ///
 /// ```swift
 /// let browser = XDGOpenBrowser()
-/// if browser.canOpen { try await browser.open(deviceCode.verificationURL) }
+/// if browser.canOpen, let url = session.browserURL() { try await browser.open(url) }
 /// ```
 public struct XDGOpenBrowser: Browser {
     private let environment: DesktopEnvironment

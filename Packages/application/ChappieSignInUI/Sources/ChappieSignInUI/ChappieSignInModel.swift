@@ -169,7 +169,8 @@ extension ChappieSignInModel {
             begin { .copied(await Self.copy(text, to: clipboard)) }
         case .open(let url):
             guard let browser else { return }
-            begin { .opened(await Self.open(url, in: browser)) }
+            let address = session.browserURL() ?? url
+            begin { .opened(await Self.open(address, in: browser)) }
         case .notify(let title, let body):
             // A failure is ignored: the user sees the sign-in when they come back.
             notification = Task { [notifier] in try? await notifier?.notify(title: title, body: body) }

@@ -211,6 +211,19 @@ struct PlanHarness {
         #expect(names.sorted() == ["authorization", "user-agent"])
     }
 
+    @Test func aBrowserIsStartedWithAnAddressOfThisMachineThatLeadsToThePage() async throws {
+        let it = PlanHarness()
+        #expect(it.session.browserURL() == nil)
+        let page = try await it.begin()
+        let first = try #require(it.session.browserURL())
+        #expect(first.absoluteString.hasPrefix("http://127.0.0.1:50001/auth/start/") && first.query() == nil)
+        #expect(it.session.browserURL() != first)
+        let answer = try #require(it.listener.get(first.path()))
+        #expect(answer.contains("\r\nLocation: \(page.code.verificationURL.absoluteString)\r\n"))
+        it.session.cancelSignIn()
+        #expect(it.session.browserURL() == nil)
+    }
+
     @Test func aProgramThatEndsWaitsForTheLastPageOfTheBrowser() async throws {
         let it = PlanHarness()
         #expect(try await it.signIn()?.name == "linked")
@@ -394,6 +407,13 @@ struct PlanHarness {
         let page = try await it.begin()
         #expect(page["client_id"] == SeededAuth.issuedClientID)
         #expect(page["ext_agent_host_id"] == "urn:uuid:host")
+    }
+
+    @Test func anAccessTokenOfTheOtherServiceIsNotSent() async throws {
+        let it = PlanHarness()
+        await #expect(throws: ChappieAuthError.self) { try await it.session.signIn(accessToken: "at-secret_1") }
+        #expect(it.service.count("/api/accounts/v1/user-auth-credential/whoami") == 0)
+        #expect(it.session.lastError?.errorDescription?.contains("takes no access token") == true)
     }
 
     @Test func anotherAppsRegistrationIsNotUsed() async throws {

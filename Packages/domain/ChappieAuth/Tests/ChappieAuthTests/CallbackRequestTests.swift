@@ -38,6 +38,23 @@ import Testing
         #expect(Self.status(requests.answer(Self.head("/auth/done"))) == 200)
     }
 
+    @Test func anAddressThatTellsNothingLeadsABrowserToThePageOnce() throws {
+        var requests = Self.requests()
+        #expect(requests.start(Secret("first")) == "http://127.0.0.1:50001/auth/start/first")
+        #expect(Self.status(requests.answer(Self.head("/auth/start/first"))) == 404)
+        requests.page = "https://issuer.test/authorize?state=\(Self.state)"
+        _ = requests.start(Secret("second"))
+        for target in ["/auth/start/", "/auth/start/third", "/auth/start/second?x=y"] {
+            #expect(Self.status(requests.answer(Self.head(target))) == 404)
+        }
+        #expect(Self.status(requests.answer(Self.head("/auth/start/second", "Host: evil.example:50001"))) == 400)
+        let response = String(decoding: requests.answer(Self.head("/auth/start/second")), as: UTF8.self)
+        #expect(response.hasPrefix("HTTP/1.1 303 See Other\r\nLocation: https://issuer.test/authorize?state="))
+        #expect(Self.status(requests.answer(Self.head("/auth/start/second"))) == 404)
+        #expect(Self.status(requests.answer(Self.head("/auth/start/first"))) == 303)
+        #expect(requests.outcome == nil)
+    }
+
     @Test func contentLengthIsTheBodysLength() throws {
         var requests = Self.requests()
         for target in [Self.callback, "/auth/done", "/other"] {

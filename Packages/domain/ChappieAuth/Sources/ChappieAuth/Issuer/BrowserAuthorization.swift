@@ -8,8 +8,18 @@ final class BrowserCallback: Sendable {
     private let approval = Promise<CallbackRequests.Approval>()
     private let end = Promise<Void>()
 
+    private let entropy: any Entropy
+
+    init(entropy: any Entropy) { self.entropy = entropy }
+
     /// Requests have a meaning once the port is known.
     func open(_ requests: CallbackRequests) { self.requests.withLock { $0 = requests } }
+
+    /// See ``CallbackRequests/start(_:)``; `nil` if the system gives no random bytes.
+    func start() -> URL? {
+        guard let bytes = try? entropy.bytes(32) else { return nil }
+        return requests.withLock { $0?.start(Secret(Base64URL.encode(bytes))) }.flatMap { URL(string: $0) }
+    }
 
     /// Whether the browser has come back.
     var isOver: Bool { approval.isFulfilled }
@@ -84,7 +94,7 @@ struct BrowserAuthorization: Sendable {
         let hostID = try await stored { () throws(CredentialStoreError) in try await ports.registrations.hostID() }
         let verifier = try random()
         let state = try random()
-        let callback = BrowserCallback()
+        let callback = BrowserCallback(entropy: ports.entropy)
         let listening: any CallbackListening
         do {
             listening = try ports.listener.listen { callback.answer($0) }
@@ -92,8 +102,7 @@ struct BrowserAuthorization: Sendable {
             throw ChappieAuthError.unknown(error.errorDescription ?? "No port of this machine is free.")
         }
         defer { close(listening, callback) }
-        let requests = CallbackRequests(port: listening.port, path: openID.callbackPath, state: state)
-        callback.open(requests)
+        var requests = CallbackRequests(port: listening.port, path: openID.callbackPath, state: state)
         let ownEarlier = earlier.flatMap { $0.issuedClientID == registration?.clientID ? $0 : nil }
         let authorize = AuthorizeRequest(
             endpoints: tokens.endpoints, openID: openID, appName: appName, registration: registration, hostID: hostID,
@@ -104,6 +113,8 @@ struct BrowserAuthorization: Sendable {
                 : ownEarlier?.idToken.map { AuthorizeRequest.Hint(idToken: $0, email: ownEarlier?.info.email) },
             asksForConsent: ownEarlier?.info.planUse == .notGranted)
         guard let url = authorize.url else { throw ChappieAuthError.invalidResponse }
+        requests.page = url.absoluteString
+        callback.open(requests)
         let page = ChappieDeviceCode(
             userCode: "", verificationURL: url, expiresAt: clock.now.addingTimeInterval(Self.patience.inSeconds))
         try Task.checkCancellation()
@@ -136,7 +147,7 @@ struct BrowserAuthorization: Sendable {
             answer = try await tokens.redeem(code)
         } catch {
             // An id that the server does not know after all is of no use to the next sign-in.
-            if authorize.registration == nil, error.isOfInvalidClient { try await save(nil) }
+            if authorize.registration?.subject == nil, error.isOfInvalidClient { try await save(nil) }
             throw tokens.withoutBlame(error)
         }
         guard let token = answer.idToken else { throw ChappieAuthError.invalidResponse }

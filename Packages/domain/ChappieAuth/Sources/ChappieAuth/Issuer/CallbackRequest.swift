@@ -62,6 +62,7 @@ struct CallbackRequests: Sendable {
 
     /// The path of a page without parameters, so that no code stays in the address bar or in the browser's history.
     static let donePath = "/auth/done"
+    private static let startPath = "/auth/start/"
 
     /// `127.0.0.1` and the port.
     let host: String
@@ -71,6 +72,10 @@ struct CallbackRequests: Sendable {
     private(set) var outcome: Result<Approval, ChappieAuthError>?
     /// Whether the browser has had its last page, or is on another machine.
     private(set) var hasShownEnd = false
+    /// The address of the authorization server's page.
+    var page: String?
+    /// The paths that lead a browser there, each once.
+    private var starts: [Secret] = []
 
     init(port: Int, path: String, state: Secret) {
         host = "127.0.0.1:\(port)"
@@ -80,6 +85,13 @@ struct CallbackRequests: Sendable {
 
     /// The redirect address of the sign-in.
     var redirectURI: String { "http://\(host)\(path)" }
+
+    /// An address that leads a browser to the page, once. Other users of the machine can see the arguments of a program,
+    /// a browser's too, and the page's own address has the state and perhaps an identity token in it.
+    mutating func start(_ name: Secret) -> String {
+        starts.append(Secret(Self.startPath + name.text))
+        return "http://\(host)\(Self.startPath)\(name.text)"
+    }
 
     /// Takes the head of a request, and returns the whole response.
     mutating func answer(_ head: [UInt8]) -> [UInt8] {
@@ -92,6 +104,10 @@ struct CallbackRequests: Sendable {
         if request.path == Self.donePath, request.query.isEmpty, outcome != nil {
             hasShownEnd = true
             return Self.response("200 OK", [], "You can close this page and return to the app.")
+        }
+        if let page, request.query.isEmpty, let index = starts.firstIndex(of: Secret(request.path)) {
+            starts.remove(at: index)
+            return Self.response("303 See Other", ["Location: \(page)"], "Go on in ChatGPT.")
         }
         guard request.path == path else { return Self.response("404 Not Found", [], "There is nothing here.") }
         let wasOver = outcome != nil

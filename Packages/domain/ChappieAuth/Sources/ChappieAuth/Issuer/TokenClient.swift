@@ -83,6 +83,9 @@ struct TokenClient: Sendable {
     ///
     /// - Throws: ``ChappieAuthError``: `authorizationDenied` if the token is not accepted.
     func credential(of accessToken: Secret) async throws(ChappieAuthError) -> Credential {
+        guard openID == nil else {
+            throw .authorizationDenied("This service takes no access token: its users sign in through a browser.")
+        }
         let words = accessToken.text
         guard !words.hasPrefix("sk-") else {
             throw .authorizationDenied(

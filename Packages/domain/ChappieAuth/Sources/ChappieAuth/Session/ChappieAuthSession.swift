@@ -1,4 +1,4 @@
-@_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) public import ChappieCore
 
 #if canImport(Combine)
     public import Combine
@@ -262,6 +262,19 @@ extension ChappieAuthSession {
     public func completeSignIn(pasting address: String) throws {
         guard let callback = attempt?.callback else { throw ChappieAuthError.noCallbackAwaited }
         try callback.paste(address)
+    }
+
+    /// The address to pass to a browser that this program starts: for ``ChappieGrant/continueWithChatGPT(appName:)`` one
+    /// of this machine, which leads the browser to ``ChappieDeviceCode/verificationURL`` once. The page's own address has
+    /// values of the sign-in in it, and other users of the machine can see the arguments with which a browser is started.
+    /// Ask for another one each time.
+    ///
+    /// - Returns: `nil` if no sign-in waits for its user.
+    public func browserURL() -> URL? {
+        switch deviceLinkState {
+        case .awaitingUserCode(let code), .polling(let code): attempt?.callback?.start() ?? code.verificationURL
+        default: nil
+        }
     }
 
     /// Ends the running sign-in. ``deviceLinkState`` becomes `cancelled`, and ``state`` returns to its earlier value.
