@@ -31,11 +31,11 @@ public struct ChappiePlanRefusal: Sendable, Hashable, Codable {
     public var reason: Reason
     /// The status of the answer; `nil` if the refusal came in the stream of an answer.
     public var status: Int?
-    /// The service's words. Safe to show to the user: see ``ChappieResponseError/message``.
+    /// The service's words. Safe to show to the user: see `ChappieResponseError.message`.
     public var message: String?
     /// The member of the request that the service names. Safe to show to the user.
     public var parameter: String?
-    /// See ``ChappieResponse/requestID``.
+    /// See `ChappieResponse.requestID`.
     public var requestID: String?
 
     /// A refusal of these parts.
