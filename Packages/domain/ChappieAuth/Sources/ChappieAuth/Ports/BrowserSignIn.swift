@@ -32,6 +32,8 @@ public protocol SignInCryptography: Sendable {
     /// Whether `signature` is of `message`: RSASSA-PKCS1-v1_5 with SHA-256 (RFC 7518, 3.3).
     ///
     /// - Parameters:
+    ///   - signature: As long as the modulus.
+    ///   - message: The bytes that are signed.
     ///   - modulus: Big-endian. Less than 2048 or more than 8192 bits are `false`.
     ///   - exponent: Big-endian. An even one, or 1, is `false`.
     /// - Throws: Any error if the system's library fails. A wrong signature and a key that is none are *not* errors.
