@@ -45,10 +45,12 @@ func said(_ text: String, at position: Int = 0) -> ChappieThreadRecord {
 }
 
 extension ChappieThreadStore {
-    /// Appends these words, each as a record.
+    /// Appends these words, each as a record; at the position 0 they begin a thread. (Asking for one that is not there
+    /// reads the entries of all.)
     func say(_ texts: [String], in thread: String, from position: Int = 0) async throws {
         let records = texts.enumerated().map { said($1, at: position + $0) }
-        var summary = try await summary(of: thread) ?? ChappieThreadSummary(id: thread, createdAt: records[0].date)
+        let known = position == 0 ? nil : try await summary(of: thread)
+        var summary = known ?? ChappieThreadSummary(id: thread, createdAt: records[0].date)
         for record in records { summary.add(record) }
         try await append(records, to: summary, at: position)
     }
