@@ -13,6 +13,8 @@ struct ChappieCommand: AsyncParsableCommand {
         commandName: "chappie",
         abstract: "Talk to ChatGPT with your own account, from your own machine.",
         discussion: """
+            chappie "a question" is short for chappie ask "a question".
+
             Every command takes --json, --account NAME, --route ROUTE, --timeout SECONDS, --verbose and --simulate, \
             before or after its name.
 
@@ -23,6 +25,7 @@ struct ChappieCommand: AsyncParsableCommand {
               CHAPPIE_PASSPHRASE_FILE   a file with the passphrase of the encrypted file
               CHAPPIE_ACCESS_TOKEN      an access token in place of the stored sign-in
               CHAPPIE_ACCOUNT           the account to use (default "default")
+              CHAPPIE_MODEL             the model of new conversations
               CHAPPIE_THREADS_LIMIT     MiB that kept conversations may take (default 512)
               CHAPPIE_CA_FILE           a PEM file of additional authorities to trust
               CHAPPIE_MINIMUM_TLS       the oldest TLS to speak: 1.2 (default) or 1.3
@@ -42,9 +45,12 @@ struct ChappieCommand: AsyncParsableCommand {
         version: ChappieVersion.current,
         subcommands: [
             Login.self, Logout.self, Status.self, Ask.self, Chat.self, Threads.self, Models.self, Usage.self,
-            Accounts.self,
+            Accounts.self, Config.self,
             Auth.self, Doctor.self, SimulatorCommand.self, Completions.self, Manual.self,
         ])
+
+    /// The names of the commands.
+    static let names = configuration.subcommands.compactMap { $0.configuration.commandName } + ["help"]
 
     static func main() async {
         occupyStandardStreams()
@@ -52,8 +58,8 @@ struct ChappieCommand: AsyncParsableCommand {
         signal(SIGPIPE, SIG_IGN)
         forbidCoreDumps()
         do {
-            var command = try parseAsRoot(GlobalOptions.normalized(Array(CommandLine.arguments.dropFirst())))
-            if let command = command as? any ProgramCommand { await command.runAndExit() }
+            var command = try parseAsRoot(try GlobalOptions.normalized(Array(CommandLine.arguments.dropFirst())))
+            if let command = command as? any ConsoleCommand { await command.runAndExit() }
             try command.run()
         } catch {
             end(with: error)
@@ -95,8 +101,17 @@ struct GlobalOptions: ParsableArguments {
     @Option(help: "Seconds of silence after which to give up (default: 60 for an answer to begin, 300 within it).")
     var timeout: Double?
 
-    /// Moves these options from before the command's name to after it, because the parser looks for them there.
-    static func normalized(_ arguments: [String]) -> [String] {
+    /// A simulation leaves what is the user's alone.
+    func refuseSimulation(_ what: String) throws {
+        guard simulate else { return }
+        throw CommandLineError.usage("A simulation has no \(what).", suggestion: "Leave out --simulate.")
+    }
+
+    /// Moves these options from before the command's name to after it, because the parser looks for them there. Arguments
+    /// without a command are a question.
+    ///
+    /// - Throws: `ValidationError` for a command that is misspelt.
+    static func normalized(_ arguments: [String]) throws -> [String] {
         var leading: [String] = []
         var rest = arguments[...]
         while let first = rest.first {
@@ -111,11 +126,24 @@ struct GlobalOptions: ParsableArguments {
                 break
             }
         }
-        guard let command = rest.first, !command.hasPrefix("-") else { return arguments }
+        guard let command = rest.first else { return arguments }
+        guard ChappieCommand.names.contains(command) else {
+            // The parser's own options, and what looks like a command that is misspelt.
+            let own = ["-h", "--help", "--version", "---completion", "--generate-completion-script", "--experimental-"]
+            guard !own.contains(where: command.hasPrefix) else { return arguments }
+            // A question of one or two small words may be a command that is misspelt.
+            if rest.count <= 2 || rest.dropFirst().first?.hasPrefix("-") == true, command.first?.isLowercase == true,
+                let meant = Spelling.nearest(to: command, in: ChappieCommand.names)
+            {
+                throw ValidationError(
+                    "There is no command \(command). Did you mean \(meant)? To ask it: chappie ask \(command)")
+            }
+            return ["ask"] + leading + pairs(rest)
+        }
         rest = rest.dropFirst()
-        if command == "ask" { rest = pairs(rest) }
+        if command == "ask" || command == "chat" { rest = pairs(rest) }
         // The options belong to the innermost command.
-        guard ["accounts", "auth", "threads"].contains(command), let inner = rest.first, !inner.hasPrefix("-") else {
+        guard ["accounts", "auth", "config", "threads"].contains(command), let inner = rest.first, !inner.hasPrefix("-") else {
             return [command] + leading + rest
         }
         return [command, inner] + leading + rest.dropFirst()

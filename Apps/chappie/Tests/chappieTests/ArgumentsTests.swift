@@ -18,16 +18,40 @@ import Testing
         ("--verbose accounts --json", "accounts --verbose --json"),
         ("--help", "--help"),
         ("--json --help", "--json --help"),
-        ("--account", "--account"),
-        ("--unknown ask x", "--unknown ask x"),
+        ("---completion ask -- x", "---completion ask -- x"),
         ("", ""),
         ("--json ask -t a -p one two words -p three four", "ask --json -t a -p one=two words -p three=four"),
         ("ask --param one=1 two -- -p a b", "ask --param one=1 two -- -p a b"), ("ask -p one", "ask -p one"),
-        ("chat -p a b", "chat -p a b"),
+        ("chat -p a b", "chat -p a=b"), ("--json config set a b", "config set --json a b"),
     ])
-    func optionsBeforeTheCommandMoveBehindIt(_ given: String, _ expected: String) {
+    func optionsBeforeTheCommandMoveBehindIt(_ given: String, _ expected: String) throws {
         #expect(
-            GlobalOptions.normalized(given.split(separator: " ").map(String.init)).joined(separator: " ") == expected)
+            try GlobalOptions.normalized(given.split(separator: " ").map(String.init)).joined(separator: " ") == expected)
+    }
+
+    @Test(arguments: [
+        (["a question"], ["ask", "a question"]), (["What", "is", "TLS?"], ["ask", "What", "is", "TLS?"]),
+        (["hello"], ["ask", "hello"]), (["-"], ["ask", "-"]), (["-c", "and now?"], ["ask", "-c", "and now?"]),
+        (["--json", "-i", "x", "this?"], ["ask", "--json", "-i", "x", "this?"]),
+        (["-t", "t", "-p", "a", "b"], ["ask", "-t", "t", "-p", "a=b"]), (["--account"], ["ask", "--account"]),
+        (["What", "now"], ["ask", "What", "now"]), (["chap with a hat"], ["ask", "chap with a hat"]),
+        (["what", "is", "this"], ["ask", "what", "is", "this"]),
+    ])
+    func argumentsWithoutACommandAreAQuestion(_ given: [String], _ expected: [String]) throws {
+        #expect(try GlobalOptions.normalized(given) == expected)
+        if given != ["--account"] { #expect(try ChappieCommand.parseAsRoot(expected) is Ask) }
+    }
+
+    @Test(arguments: [
+        ("lgoin", "login"), ("logni --account me", "login"), ("thread list", "threads"), ("stauts", "status"),
+        ("hepl", "help"),
+    ])
+    func aMisspeltCommandIsNoQuestion(_ given: String, _ meant: String) throws {
+        let error = try #require(throws: ValidationError.self) {
+            try GlobalOptions.normalized(given.split(separator: " ").map(String.init))
+        }
+        #expect(error.message.contains("Did you mean \(meant)?"))
+        #expect(ChappieCommand.exitCode(for: error).rawValue == ExitStatus.usage.rawValue)
     }
 
     @Test(arguments: [
@@ -37,11 +61,15 @@ import Testing
         "auth export --remove f", "auth import f", "doctor --timeout 3",
         "simulator --port 8080 --auto-approve --rate 3",
         "ask --account me --verbose --simulate -",
+        "config", "config list --model m", "config set model m", "config set tools a b", "config unset model",
+        "config path", "config edit", "chat -s be -t t -p a=b -f f -i i --schema g", "ask --no-ephemeral x",
+        "ask --last-block x", "threads show -r", "threads show -x -n 3", "threads list --model m --since 7d",
+        "threads path",
         "ask --schema g -m m -s be -i a -i b -f c -o d -x -t e -p f=g --verbosity low x",
     ])
     func everyCommandParses(_ line: String) throws {
         let command = try ChappieCommand.parseAsRoot(line.split(separator: " ").map(String.init))
-        #expect(command is any ProgramCommand)
+        #expect(command is any ConsoleCommand)
     }
 
     @Test(arguments: [

@@ -20,6 +20,11 @@ import Testing
             ("/save my notes.md", .save("my notes.md")), ("/tools", .tools), ("/transport", .transport),
             ("/help", .help), ("/quit", .quit), ("/exit", .quit), ("/nonsense", .unknown("/nonsense")),
             ("/clear the table", .unknown("/clear")), ("hello", nil), (" /help", nil), ("/etc/hosts is what?", nil),
+            ("/system", .system(nil)), ("/system Be brief.", .system("Be brief.")), ("/template t", .template("t")),
+            ("/file a b.txt", .file("a b.txt")), ("/image x.png", .image("x.png")), ("/paste", .paste),
+            ("/paste x", .unknown("/paste")), ("/edit", .edit(nil)), ("/edit a draft", .edit("a draft")),
+            ("/retry", .retry), ("/undo", .undo), ("/copy", .copy), ("/threads", .threads(nil)),
+            ("/threads two words", .threads("two words")), ("/open 1a2b3c4d", .open("1a2b3c4d")), ("/open", .open(nil)),
             ("/", nil), ("//", nil), ("/usr", .unknown("/usr")), ("/help\nme", nil), ("/1", nil), ("a /help", nil),
         ] as [(String, ChatCommand?)])
     func aLineThatBeginsWithASlashIsACommand(_ line: String, _ expected: ChatCommand?) {
@@ -29,7 +34,7 @@ import Testing
     @Test func everyCommandThatHelpListsIsOne() {
         for name in ChatCommand.names {
             if case .unknown = ChatCommand(name) { Issue.record("\(name) is unknown") }
-            #expect(ChatCommand(name) != nil && ChatCommand.helpText.contains(name))
+            #expect(ChatCommand(name) != nil && ChatCommand.helpText().contains(name))
         }
     }
 
@@ -44,13 +49,58 @@ import Testing
 
     @Test(
         arguments: [
-            ("/model g", ["/model gpt-6-sol", "/model gpt-6"]), ("hello", []), ("/mo", nil),
+            ("/model g", ["/model gpt-6-sol", "/model gpt-6"]), ("/template ", ["/template t"]),
+            ("/open 1", ["/open 1a2b3c4d"]), ("hello", []), ("/mo", nil),
         ] as [(String, [String]?)])
     func tabKnowsCommandsAndModels(_ text: String, _ expected: [String]?) {
-        let completions = ChatCommand.completions(of: text) { ["gpt-6-sol", "gpt-6"] }
+        let known = ChatCommand.Known(
+            models: { ["gpt-6-sol", "gpt-6"] }, templates: { ["t"] }, threads: { ["1a2b3c4d"] })
+        let completions = ChatCommand.completions(of: text, known)
         #expect(
             completions == expected
                 || expected == nil && completions.contains("/model ") && completions.contains("/help"))
+    }
+}
+
+    @Test(arguments: [30, 40, 60, 80, 120])
+    func helpFitsTheWindowAndBreaksBetweenWords(_ width: Int) {
+        let text = ChatCommand.helpText(width: width)
+        #expect(text.split(separator: "\n").allSatisfy { $0.count <= width })
+        let words = ChatCommand.helpText(width: 1000).split(whereSeparator: \.isWhitespace)
+        #expect(text.split(whereSeparator: \.isWhitespace) == words)
+    }
+}
+
+@Suite struct PathArgumentTests {
+    private let folder = TemporaryFolder()
+
+    private func make(_ name: String) -> String {
+        let path = folder.path + "/" + name
+        #expect(PrivateFile.replace(path, with: [1]))
+        return path
+    }
+
+    @Test func whatATerminalPastesForDroppedFilesIsRecognised() throws {
+        let (plain, spaced, quoted) = (make("a.png"), make("two words.pdf"), make("it's.txt"))
+        let escaped = spaced.replacing(" ", with: "\\ ")
+        for (text, expected) in [
+            (plain, [plain]), (" \(plain) ", [plain]), ("'\(spaced)'", [spaced]), (escaped, [spaced]), (spaced, [spaced]),
+            ("\(plain) \(escaped)", [plain, spaced]), ("'\(folder.path)/it'\\''s.txt'", [quoted]),
+            ("file://\(spaced.replacing(" ", with: "%20"))", [spaced]), ("\"\(spaced)\" '\(plain)'", [spaced, plain]),
+        ] {
+            #expect(PathArgument.dropped(text, home: nil) == expected, "\(text)")
+        }
+        for text in ["a.png", "\(plain) what is this?", "/nonexistent", "/", "", "'", String(repeating: "/", count: 9000)] {
+            #expect(PathArgument.dropped(text, home: nil) == (text == "/" ? ["/"] : nil), "\(text.prefix(50))")
+        }
+    }
+
+    @Test func argumentsAreAsAShellReadsThem() {
+        _ = make("b c")
+        #expect(PathArgument.paths(in: "~/b c", home: folder.path) == [folder.path + "/b c"])
+        #expect(PathArgument.paths(in: "a '' \"x y\"\\ z", home: nil) == ["a", "", "x y z"])
+        #expect(PathArgument.completions(of: folder.path + "/b") == [folder.path + "/b c"])
+        #expect(PathArgument.completions(of: folder.path + "/.").isEmpty)
     }
 }
 

@@ -82,18 +82,18 @@ import Testing
     @Test func aSchemaIsAFileOrTheArgumentItself() throws {
         let path = folder.path + "/schema.json"
         try Data(Self.text.utf8).write(to: URL(filePath: path))
-        #expect(try Ask.schema(path) == Ask.schema(Self.text))
+        #expect(try MessageOptions.schema(path) == MessageOptions.schema(Self.text))
     }
 
     @Test(arguments: ["{", #"{"type":"town"}"#, #"{"unevaluatedItems":false}"#])
     func whatIsNoSchemaIsWrongUsage(_ text: String) throws {
-        let error = try #require(throws: CommandLineError.self) { try Ask.schema(text) }
+        let error = try #require(throws: CommandLineError.self) { try MessageOptions.schema(text) }
         #expect(error.status == .usage && error.message.count > 30, "\(error.message)")
     }
 
     @Test(arguments: [("town: Bonn", ""), (#"{"town":7}"#, "/town"), ("{}", ""), ("", "")])
     func anAnswerThatDoesNotFitIsAnErrorWithItsPlace(_ answer: String, _ path: String) throws {
-        let schema = try Ask.schema(Self.text)
+        let schema = try MessageOptions.schema(Self.text)
         try Ask.check(#"{"town":"Bonn"}"#, against: schema)
         do {
             try Ask.check(answer, against: schema)

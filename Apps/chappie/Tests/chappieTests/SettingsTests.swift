@@ -28,7 +28,7 @@ import Testing
         try await UserSettings.change(environment) {
             $0.add("kept", of: nil)
             try $0.use("kept", of: nil)
-            $0.store = "file"
+            $0[.store] = "file"
         }
         #expect(try settings().configuration.keychainAccount == "kept")
         #expect(try settings().store == .file && settings().isStoreChosen)
@@ -181,20 +181,128 @@ import Testing
 
     @Test func theDefaultIssuersMembersAreWhereTheyHaveAlwaysBeen() async throws {
         try await UserSettings.change(home.environment()) {
-            $0.store = "file"
+            $0[.store] = "file"
             $0.add("me", of: nil)
         }
         let text = String(decoding: try SmallFile.read(file), as: UTF8.self)
-        #expect(try ChappieJSON(parsing: Array(text.utf8)) == ["accounts": ["me"], "store": "file"])
+        #expect(try ChappieJSON(parsing: Array(text.utf8)) == ["store": "file", "accounts": ["me"]])
         #expect(PrivateFile.replace(file, with: Array(#"{"account":"b","accounts":["a","b"]}"#.utf8)))
         #expect(try kept().accounts(of: nil) == .init(names: ["a", "b"], current: "b"))
+    }
+
+    /// Each source, and what is set there: the strongest one counts.
+    @Test(arguments: Setting.allCases)
+    func aFlagOverridesTheEnvironmentAndThatTheFile(_ setting: Setting) throws {
+        let values: (flag: ChappieJSON, environment: ChappieJSON, file: ChappieJSON) =
+            switch setting.kind {
+            case .text: ("a", "b", "c")
+            case .oneOf(let words): (.string(words[2]), .string(words[1]), .string(words[0]))
+            case .yesOrNo: (true, true, false)
+            case .size: (1, 2, 3)
+            case .files: (["a"], ["b"], ["c"])
+            }
+        #expect(try setting.chosen(home.environment(), nil) == nil)
+        let text: ChappieJSON = .object([setting.rawValue: values.file])
+        let kept = try UserSettings(parsing: text.serializedBytes(), path: "f")
+        let file = try #require(try setting.chosen(home.environment(), kept))
+        #expect(file.value == values.file && file.source == .file)
+        if let variable = setting.variable {
+            let word = values.environment.string ?? values.environment.serialized()
+            let chosen = try #require(try setting.chosen(home.environment([variable: word]), kept))
+            #expect(chosen.value == values.environment && chosen.source == .environment)
+            #expect(try setting.chosen(home.environment([variable: ""]), kept)?.source == .file)
+        }
+        let flags = [
+            Setting.model: "--model", .effort: "--effort", .verbosity: "--verbosity", .transport: "--transport",
+            .markdown: "--markdown", .tools: "--tools",
+        ]
+        guard let flag = flags[setting] else { return }
+        let word = values.flag.string ?? values.flag.array?.first?.string ?? ""
+        #expect(try AnswerOptions.parse([flag, word]).given == [setting: values.flag])
+        #expect(PrivateFile.replace(file, with: text.serializedBytes()))
+        var options = try AnswerOptions.parse([flag, word])
+        options.fill(from: nil, try Settings(options: GlobalOptions.parse([]), environment: home.environment()), goesOn: false)
+        #expect(options.given == [setting: values.flag])
+    }
+
+    /// The template of a question stands between the command line and the environment.
+    @Test(
+        arguments: [
+            ([], "", [:], nil, nil), ([], "", [:], "file", "file"), ([], "", ["CHAPPIE_MODEL": "variable"], "file", "variable"),
+            ([], "model: template", ["CHAPPIE_MODEL": "variable"], "file", "template"),
+            (["--model", "flag"], "model: template", ["CHAPPIE_MODEL": "variable"], "file", "flag"),
+        ] as [([String], String, [String: String], String?, String?)])
+    func theModelIsTheStrongestOnes(
+        _ arguments: [String], _ template: String, _ variables: [String: String], _ file: String?, _ expected: String?
+    ) throws {
+        if let file { #expect(PrivateFile.replace(self.file, with: Array("{\"model\":\"\(file)\"}".utf8))) }
+        let settings = try Settings(options: GlobalOptions.parse([]), environment: home.environment(variables))
+        for goesOn in [false, true] {
+            var options = try AnswerOptions.parse(arguments)
+            options.fill(
+                from: try Template(parsing: "---\n\(template)\n---\n", name: "t"), settings, goesOn: goesOn)
+            // A conversation that goes on keeps its model, unless it is named for this question.
+            let isNamed = !arguments.isEmpty || !template.isEmpty
+            #expect(options.model == (goesOn && !isNamed ? nil : expected))
+        }
+    }
+
+    @Test func anEmptyFlagLeavesTheFilesToolsOut() throws {
+        #expect(PrivateFile.replace(file, with: Array(#"{"tools":["tools.json","/etc/tools.json"]}"#.utf8)))
+        let settings = try Settings(options: GlobalOptions.parse([]), environment: home.environment())
+        for (arguments, expected) in [
+            ([], [home.path + "/.config/chappie/tools.json", "/etc/tools.json"]), (["--tools", ""], []),
+            (["--tools", "t"], ["t"]),
+        ] {
+            var options = try AnswerOptions.parse(arguments)
+            options.fill(from: nil, settings, goesOn: false)
+            #expect(options.tools == expected)
+        }
+    }
+
+    /// A hostile or broken file is named with its line and member, and nothing of it is used.
+    @Test(arguments: [
+        ("{\n  \"modle\": \"x\"\n}", "line 2: there is no setting modle. Did you mean model?"),
+        ("{\"model\": \"a\",\n\"model\": 7}", "model takes a text"), ("{\n\n\"transport\": \"pigeon\"}", "line 3: transport takes auto, websocket or sse"),
+        ("{\"tools\": [\"a\", 7]}", "line 1: tools[1] takes the path of a file"), ("{\"tools\": \"a\"}", "tools takes an array"),
+        ("{\"threads_limit\": 0}", "1 to 1048576"), ("{\"threads_limit\": 1e9}", "1 to 1048576"), ("{\"keep_threads\": \"no\"}", "true or false"),
+        ("{\"model\": \"\"}", "model takes a text that is not empty"), ("{\"model\": null}", "model takes a text"),
+        ("{\n\"model\": \"a\"\n\"effort\": \"b\"}", "line 3: it is not JSON"), ("{\n\n", "line 3: it is not JSON"),
+        ("[]", "it is not a JSON object"), ("{\"\u{202E}\\u001b[2J\": 1}", "there is no setting"),
+        ("{\"accounts\": \"me\"}", "accounts takes an array of names"), ("{\"accounts\": [\"me\", 1]}", "accounts takes"),
+        ("{\"issuers\": {\"x\": {\n\"acount\": 1}}}", "line 2: there is no member issuers.x.acount"),
+        ("{\"issuers\": {\"x\": 1}}", "issuers.x takes an object"), ("{\"route\": 1}", "route takes a word"),
+        (String(repeating: "[", count: 100_000), "it is not JSON"),
+    ])
+    func aBrokenFileIsAnErrorThatNamesThePlace(_ text: String, _ says: String) throws {
+        let error = try #require(throws: CommandLineError.self) {
+            try UserSettings(parsing: Array(text.utf8), path: "/settings.json")
+        }
+        #expect(error.status == .usage && error.message.hasPrefix("/settings.json"), "\(error.message)")
+        #expect(error.message.contains(says), "\(error.message)")
+        #expect(!error.message.contains("\u{1B}") && !error.message.contains("\u{202E}"))
+    }
+
+    @Test func whatTheUserSetsIsWrittenForPeople() async throws {
+        try await UserSettings.change(home.environment()) {
+            $0[.tools] = ["/a b", "/c"]
+            $0[.model] = "m"
+            $0.add("me", of: elsewhere)
+        }
+        let text = String(decoding: try SmallFile.read(file), as: UTF8.self)
+        #expect(text.hasPrefix("{\n  \"model\": \"m\",\n  \"tools\": [\"/a b\",\"/c\"],\n  \"issuers\": {"))
+        try await UserSettings.change(home.environment()) { $0[.tools] = nil }
+        #expect(try kept()[.tools] == nil && kept()[.model] == "m" && kept().accounts(of: elsewhere).names == ["me"])
+        await #expect(throws: CommandLineError.self) {
+            try await UserSettings.replace(home.environment(), with: [], ifStill: Array("{}".utf8))
+        }
     }
 
     @Test(arguments: ["", "{", "[]", "\"text\""])
     func anotherFileIsNamedAndLeftAlone(_ text: String) async throws {
         #expect(PrivateFile.replace(file, with: Array(text.utf8)))
         await #expect(throws: CommandLineError.self) {
-            try await UserSettings.change(home.environment()) { $0.store = "file" }
+            try await UserSettings.change(home.environment()) { $0[.store] = "file" }
         }
         #expect(try SmallFile.read(file) == Array(text.utf8))
     }

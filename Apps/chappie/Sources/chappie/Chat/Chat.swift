@@ -16,11 +16,14 @@ struct Chat: ProgramCommand {
             arrow keys go through the lines that you typed here and your messages in the kept threads; chappie threads \
             delete removes them from there, too. --ephemeral keeps nothing, and remembers lines until the chat ends.
 
+            -s, -f and -i go with the first message; a template and a schema are for every message.
+
             With --json: the lines of chappie ask, turn after turn; every line is a message.
             """)
 
     @OptionGroup var options: GlobalOptions
     @OptionGroup var answerOptions: AnswerOptions
+    @OptionGroup var messageOptions: MessageOptions
     @OptionGroup var threadOptions: ThreadOptions
 
     func run(in program: Program) async throws {
@@ -32,9 +35,16 @@ struct Chat: ProgramCommand {
         let terminalReader = TerminalLineReader(console: console)
         let reader: any LineReader = editor.map { EditorLineReader(console: console, editor: $0) } ?? terminalReader
         let approval = ToolApproval(approvesAll: answerOptions.approveTools, reader: reader)
+        guard !messageOptions.image.contains("-") else {
+            throw CommandLineError.usage("-i - reads standard input, where the messages of a chat come from.")
+        }
+        let frame = try await messageOptions.read(goesOn: threadOptions.isContinuing, in: program)
+        var answerOptions = answerOptions
+        answerOptions.fill(from: frame.template, program.settings, goesOn: threadOptions.isContinuing)
         let client = try program.client(answerOptions, approval: approval)
         let kept = try await threadOptions.kept(by: client, in: program, early: true)
-        var session = await ChatSession(client, kept, program, answerOptions, approval, isInteractive: isInteractive)
+        var session = await ChatSession(
+            client, kept, program, answerOptions, frame, approval, reader, isInteractive: isInteractive)
         // Connects while the user types.
         let prewarm = Task { [conversation = session.conversation] in await conversation.prewarm() }
         defer { prewarm.cancel() }
@@ -76,10 +86,10 @@ struct Chat: ProgramCommand {
         console.note("Type a message. /help lists the commands, Ctrl-D ends the conversation.")
         let profile = program.settings.configuration.endpoints.profile
         if let manageUsage = PlanWords.manageUsage(profile) { console.note("\(PlanWords.inUse). \(manageUsage)") }
-        let models = session.modelCompletions()
+        let known = session.completions()
         let prompt = LineEditor.Prompt(
             "> ", isBold: console.terminals.styles,
-            completions: { text in ChatCommand.completions(of: text, models: models) }, earlierEntries: history.entries)
+            completions: { text in ChatCommand.completions(of: text, known) }, earlierEntries: history.entries)
         while true {
             console.line()
             try await console.drained()

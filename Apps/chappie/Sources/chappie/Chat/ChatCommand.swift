@@ -1,8 +1,13 @@
 @_spi(ChappieInternals) import ChappieCore
+import ChappieMarkdown
 
 /// A line that is meant for the chat itself, and not for the model.
 enum ChatCommand: Equatable {
-    case model(String?)
+    case model(String?), system(String?), template(String?)
+    case file(String?), image(String?), paste
+    case edit(String?)
+    case retry, undo, copy
+    case threads(String?), open(String?)
     case usage, compact, clear
     case save(String?)
     case tools, transport, help, quit
@@ -12,6 +17,17 @@ enum ChatCommand: Equatable {
     /// Each command as help shows it, and what it does.
     static let overview: [(form: String, meaning: String)] = [
         ("/model [SLUG]", "show the model, or choose another"),
+        ("/system [TEXT]", "give instructions with the next message"),
+        ("/template [NAME]", "put messages into a template; without a name: no more"),
+        ("/file [PATH]", "attach a file, a folder or an address to the next message"),
+        ("/image [PATH]", "attach an image"),
+        ("/paste", "attach the image or text on the clipboard"),
+        ("/edit [TEXT]", "write the message in your editor ($VISUAL, $EDITOR)"),
+        ("/retry", "ask the last message again"),
+        ("/undo", "take back the last message and its answer"),
+        ("/copy", "copy the last answer"),
+        ("/threads [WORDS]", "list kept conversations, or find words in them"),
+        ("/open ID", "continue a kept conversation"),
         ("/usage", "show how much of the plan's limits and of the context is used"),
         ("/compact", "let the model sum up the conversation, which makes room"),
         ("/clear", "begin a new conversation"),
@@ -24,14 +40,21 @@ enum ChatCommand: Equatable {
 
     static var names: [String] { overview.compactMap { $0.form.split(separator: " ").first.map(String.init) } }
 
-    static var helpText: String {
-        let width = (overview.map(\.form.count).max() ?? 0) + 2
-        return overview.map { "\($0.form.padded(to: width))\($0.meaning)\n" }.joined() + """
-
+    /// The list of commands, in lines of at most `width` columns that break between words.
+    static func helpText(width: Int = 80) -> String {
+        let indent = (overview.map(\.form.count).max() ?? 0) + 2
+        let lines = overview.map { form, meaning in
+            guard width - indent >= 20 else { return PlainText.wrapped("\(form)  \(meaning)", width: width) }
+            let wrapped = PlainText.wrapped(meaning, width: width - indent)
+            return form.padded(to: indent) + wrapped.replacing("\n", with: "\n" + String(repeating: " ", count: indent))
+        }
+        let keys = """
             Return sends. A backslash before it, or Alt with it, begins another line; pasted lines stay together. \
             Ctrl-C stops an answer and clears a line, Ctrl-D ends the conversation, Tab completes, Ctrl-R searches \
-            what you have typed. A message that begins with a blank is sent as it is, and is not remembered.
+            what you have typed. A file that you drop on the window is offered as an attachment. A message that begins \
+            with a blank is sent as it is, and is not remembered.
             """
+        return lines.joined(separator: "\n") + "\n\n" + PlainText.wrapped(keys, width: width)
     }
 
     /// `nil` for a message: a text that begins with a blank, has several lines, or names a path instead of a command.
@@ -43,7 +66,18 @@ enum ChatCommand: Equatable {
         let argument = rest.isEmpty ? nil : rest
         switch name.lowercased() {
         case "/model": self = .model(argument)
+        case "/system": self = .system(argument)
+        case "/template": self = .template(argument)
+        case "/file": self = .file(argument)
+        case "/image": self = .image(argument)
+        case "/edit": self = .edit(argument)
+        case "/threads": self = .threads(argument)
+        case "/open": self = .open(argument)
         case "/save": self = .save(argument)
+        case "/paste" where argument == nil: self = .paste
+        case "/retry" where argument == nil: self = .retry
+        case "/undo" where argument == nil: self = .undo
+        case "/copy" where argument == nil: self = .copy
         case "/usage" where argument == nil: self = .usage
         case "/compact" where argument == nil: self = .compact
         case "/clear" where argument == nil, "/new" where argument == nil: self = .clear
@@ -64,10 +98,23 @@ enum ChatCommand: Equatable {
             "There is no \(name).\(guess) /help lists the commands; to send the line as it is, begin it with a blank."
     }
 
+    /// The names that Tab offers after a command.
+    struct Known: Sendable {
+        var models: @Sendable () -> [String] = { [] }
+        var templates: @Sendable () -> [String] = { [] }
+        var threads: @Sendable () -> [String] = { [] }
+    }
+
     /// Whole lines that Tab may make of what was typed.
-    static func completions(of text: String, models: () -> [String]) -> [String] {
+    static func completions(of text: String, _ known: Known) -> [String] {
         guard text.first == "/" else { return [] }
-        if text.hasPrefix("/model ") { return models().map { "/model \($0)" } }
+        for (name, words) in [("/model ", known.models), ("/template ", known.templates), ("/open ", known.threads)]
+        where text.hasPrefix(name) {
+            return words().map { name + $0 }
+        }
+        for name in ["/file ", "/image "] where text.hasPrefix(name) {
+            return PathArgument.completions(of: String(text.dropFirst(name.count))).map { name + $0 }
+        }
         return overview.map { $0.form.contains(" ") ? String($0.form.prefix { $0 != " " }) + " " : $0.form }
     }
 }

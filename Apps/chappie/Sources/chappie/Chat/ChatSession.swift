@@ -1,9 +1,11 @@
 @_spi(ChappieInternals) import ChappieCore
 @_spi(ChappieInternals) import ChappieFiles
+import ChappieDesktopLinux
 import ChappieLineEditor
 import ChappieMarkdown
-import ChappieRuntime
+@_spi(ChappieInternals) import ChappieRuntime
 import ChappieSDK
+import ChappieThreadsSQLite
 import FoundationEssentials
 import Glibc
 import Synchronization
@@ -15,6 +17,14 @@ struct ChatSession: Sendable {
     private let kept: KeptConversation?
     private let program: Program
     private let options: AnswerOptions
+    /// What stands around the next message.
+    private var frame: MessageFrame
+    /// What was asked last, for another attempt; and whether it was answered.
+    private var last: (text: String, frame: MessageFrame, isAnswered: Bool)?
+    /// The contexts before each turn of a conversation that is not kept.
+    private var contexts: [ChappieClientContext] = []
+    /// Asks the user whether to attach a file.
+    private let reader: any LineReader
     /// Whether a user types at a terminal: then an error does not end the chat, and Ctrl-C ends the turn.
     private let isInteractive: Bool
     private let approval: ToolApproval
@@ -31,22 +41,30 @@ struct ChatSession: Sendable {
 
     init(
         _ client: ChappieClient, _ kept: KeptConversation?, _ program: Program, _ options: AnswerOptions,
-        _ approval: ToolApproval, isInteractive: Bool
+        _ frame: MessageFrame, _ approval: ToolApproval, _ reader: any LineReader, isInteractive: Bool
     ) async {
         self.client = client
         self.kept = kept
         self.program = program
         self.options = options
+        self.frame = frame
+        self.reader = reader
         self.approval = approval
         self.isInteractive = isInteractive
         if isInteractive { Interruption.takesCtrlC.withLock { [running] in $0 = { running.stop() } } }
         let thread = await kept?.runtime.currentThread
         chosenModel = options.model
-        threadModel = thread.flatMap { $0.summary.model.isEmpty ? nil : $0.summary.model }
-        for turn in thread?.turns ?? [] where turn.status == .finished {
+        if let thread { use(thread) }
+    }
+
+    /// Takes over a kept conversation.
+    private mutating func use(_ thread: ChappieThread) {
+        threadModel = thread.summary.model.isEmpty ? nil : thread.summary.model
+        transcript = ChatTranscript()
+        for turn in thread.turns where turn.status == .finished {
             transcript.add(question: turn.messages.last?.text ?? "", answer: turn.outputText, by: turn.model)
         }
-        if let thread, !thread.turns.isEmpty, isInteractive {
+        if !thread.turns.isEmpty, isInteractive {
             console.note("Continuing \(thread.summary.shownName) (turns: \(thread.turns.count)).")
         }
     }
@@ -59,6 +77,7 @@ struct ChatSession: Sendable {
     mutating func handle(_ text: String) async throws -> Bool {
         do {
             guard let command = ChatCommand(text) else {
+                if isInteractive, try await attachesDropped(text) { return true }
                 try await ask(text)
                 return true
             }
@@ -80,21 +99,41 @@ struct ChatSession: Sendable {
     }
 
     /// Asks, and prints the answer.
-    mutating func ask(_ text: String) async throws {
+    mutating func ask(_ text: String) async throws { try await ask(text, frame) }
+
+    private mutating func ask(_ text: String, _ asked: MessageFrame) async throws {
         let (conversation, kept, program, options) = (conversation, kept, program, options)
-        let request = ChappieResponseRequest(messages: [options.message(text)], model: chosenModel)
-        let printed = try await stoppable { [isInteractive, approval] in
-            var printer = AnswerPrinter(
-                program.console, program.options, markdown: options.markdown.stream(on: program.console),
-                showsTools: isInteractive, onApproval: approval.announce)
-            printer.keeping = await kept?.next
-            defer { program.lastAnswer?.keep(printer.transport) }
-            try await printer.print(conversation.streamResponse(request))
-            return printer
+        let request = ChappieResponseRequest(
+            messages: try asked.messages(asking: text, options.messageOptions), model: chosenModel,
+            outputSchema: asked.schema)
+        if kept == nil { contexts.append(await client.context()) }
+        last = (text, asked, false)
+        frame = asked.next
+        let printed: AnswerPrinter
+        do {
+            printed = try await stoppable { [isInteractive, approval] in
+                var printer = AnswerPrinter(
+                    program.console, program.options, markdown: (options.markdown ?? .auto).stream(on: program.console),
+                    showsTools: isInteractive, onApproval: approval.announce)
+                printer.keeping = await kept?.next
+                defer { program.lastAnswer?.keep(printer.transport) }
+                try await printer.print(conversation.streamResponse(request))
+                return printer
+            }
+        } catch {
+            // What was not answered is attached to the next message.
+            frame = asked
+            if kept == nil { contexts.removeLast() }
+            throw error
         }
+        last?.isAnswered = true
         transport = printed.transport
         transcript.add(question: text, answer: printed.response?.outputText ?? "", by: printed.response?.model ?? "")
         threadModel = nil
+        if let response = printed.response, let schema = asked.schema {
+            try Ask.checkWhole(response, mayBeEmpty: true)
+            try Ask.check(response.outputText, against: schema)
+        }
     }
 
     func disconnect() async {
@@ -131,6 +170,43 @@ struct ChatSession: Sendable {
             chosenModel = slug
             await client.selectModel(slug)
             console.note("The conversation continues with \(slug).")
+        case .system(let text?):
+            frame.system = text
+            console.note("The model gets this with the next message.")
+        case .system(nil): console.line(frame.system ?? "/system TEXT gives instructions with the next message.")
+        case .template(let name):
+            frame.template = try name.map { try Template(named: $0, program.environment) }
+            frame.givesInstructions = true
+            console.note(name.map { "Messages are put into the template \($0)." } ?? "Messages are sent as they are.")
+        case .file(let path?): try await attach(path, as: .file)
+        case .image(let path?): try await attach(path, as: .image)
+        case .file(nil), .image(nil): console.line(attached)
+        case .paste:
+            let bytes = try await program.clipboard.paste()
+            frame.attachments.append(try Attachment.pasted(bytes))
+            console.note(attached)
+        case .edit(let text):
+            let edited = try await TextEditor(program.environment, console).edit(Array((text ?? "").utf8), ending: ".md")
+            let message = String(decoding: edited, as: UTF8.self).trimmedEnd
+            guard !message.isEmpty else { return console.note("There is nothing to send.") }
+            console.line(message + "\n")
+            try await ask(message)
+        case .retry:
+            guard let last else { return console.note("There is nothing to ask again.") }
+            if last.isAnswered { try await takeBack() }
+            try await ask(last.text, last.frame)
+        case .undo:
+            guard let question = try await takeBack() else { return console.note("There is nothing to take back.") }
+            console.note("Taken back: \(PlainText.cut(question.split(separator: "\n").first.map(String.init) ?? "", to: 60))")
+        case .copy:
+            guard let answer = transcript.lastAnswer else { return console.note("There is no answer to copy yet.") }
+            switch try await program.clipboard.copy(answer) {
+            case .copied: console.note("The answer is copied.")
+            case .requested: console.note("The terminal was asked to copy the answer; some don't.")
+            }
+        case .threads(let words): try await listThreads(words)
+        case .open(let name?): try await open(name)
+        case .open(nil): console.note("/open ID continues a kept conversation; /threads lists them.")
         case .model(nil):
             let model = try await model
             console.line("\(model)\n/model SLUG chooses another; chappie models lists yours.")
@@ -139,15 +215,119 @@ struct ChatSession: Sendable {
         case .clear:
             try await conversation.clear()
             transcript = ChatTranscript()
+            (last, contexts, frame.givesInstructions) = (nil, [], true)
+            // A thread that was continued kept its model; a new conversation has the user's.
+            chosenModel = chosenModel ?? program.settings[.model]?.string
             console.note("A new conversation begins.")
         case .save(let path): try save(to: path)
         case .tools: try await showTools()
         case .transport:
             console.line(transport.map { TransportSummary.words($0.json) } ?? "No answer has come yet.")
-        case .help: console.line(ChatCommand.helpText)
+        case .help:
+            let width = console.terminals.output ? TerminalState.size()?.columns : nil
+            console.line(ChatCommand.helpText(width: width ?? 80))
         case .unknown(let name): console.note(ChatCommand.correction(of: name))
         case .quit: break
         }
+    }
+
+    // MARK: Attachments
+
+    private enum AttachmentKind { case file, image }
+
+    private mutating func attach(_ argument: String, as kind: AttachmentKind) async throws {
+        let isAddress = ["https:", "http:", "data:"].contains(where: argument.lowercased().hasPrefix)
+        let paths = isAddress ? [argument] : PathArgument.paths(in: argument, home: program.environment["HOME"])
+        var parts: [ChappieInputMessage.Part] = []
+        for path in paths {
+            switch kind {
+            case .image: parts.append(try await Attachment.image(path))
+            case .file: parts += try await Attachment.file(path, program)
+            }
+        }
+        frame.attachments += parts
+        console.note(attached)
+    }
+
+    private var attached: String {
+        switch frame.attachments.count {
+        case 0: "Nothing is attached. /file PATH and /image PATH attach to the next message."
+        case 1: "One attachment goes with the next message."
+        case let count: "\(count) attachments go with the next message."
+        }
+    }
+
+    /// Offers to attach files that were dropped on the terminal's window.
+    ///
+    /// - Returns: `false` for a text that is to be sent.
+    private mutating func attachesDropped(_ text: String) async throws -> Bool {
+        guard let paths = PathArgument.dropped(text, home: program.environment["HOME"]) else { return false }
+        let names = paths.map { PlainText.cut($0.split(separator: "/").last.map(String.init) ?? "", to: 60) }.joined(separator: ", ")
+        guard try await reader.confirms("Attach \(names)?") else { return false }
+        var parts: [ChappieInputMessage.Part] = []
+        for path in paths {
+            let isImage = (try? await Attachment.image(path)).map { parts.append($0) } != nil
+            if !isImage { parts += try await Attachment.file(path, program) }
+        }
+        frame.attachments += parts
+        console.note(attached)
+        return true
+    }
+
+    // MARK: Turns and threads
+
+    /// Takes the last turn out of the conversation. A kept one continues as a copy without it; the whole one is archived.
+    ///
+    /// - Returns: The question; `nil` without one.
+    @discardableResult
+    private mutating func takeBack() async throws -> String? {
+        guard let question = transcript.lastQuestion else { return nil }
+        if let kept {
+            guard let thread = await kept.runtime.currentThread, !thread.turns.isEmpty else { return nil }
+            if thread.turns.count > 1 {
+                try await kept.runtime.forkThread(thread.id, at: thread.turns.count - 1)
+            } else {
+                try await kept.runtime.clear()
+            }
+            try await kept.runtime.archiveThread(thread.id)
+        } else if let context = contexts.popLast() {
+            await client.resumeContext(context)
+        } else {
+            return nil
+        }
+        transcript.removeLast()
+        last = nil
+        return question
+    }
+
+    /// The threads, or those with these words.
+    private func listThreads(_ words: String?) async throws {
+        let store = try Threads.store(program)
+        var table = Table(["Thread", "Changed", "Turns", "Name"])
+        let threads =
+            if let words { try await store.readableHits(ChappieThreadQuery(words)).hits.map(\.thread) } else {
+                try await store.readableThreads().threads.latestFirst(includeArchived: false)
+            }
+        for thread in threads.prefix(Self.listLimit) {
+            table.rows.append([thread.shortID, thread.updatedAt.localMinute, "\(thread.turnCount)", thread.shownName])
+        }
+        guard !threads.isEmpty else { return console.note(words == nil ? "There are no threads yet." : "Nothing found.") }
+        for line in table.lines(isTerminal: console.terminals.output, width: TerminalState.size()?.columns) {
+            console.line(line)
+        }
+        if threads.count > Self.listLimit { console.note("… and \(threads.count - Self.listLimit) more: chappie threads.") }
+    }
+
+    private static let listLimit = 15
+
+    private mutating func open(_ name: String) async throws {
+        guard let kept else {
+            return console.note("This conversation is not kept, so that no other one can take its place here.")
+        }
+        let id = try await Threads.store(program).thread(named: name).id
+        let thread = try await kept.runtime.openThread(id)
+        (last, chosenModel, frame.givesInstructions) = (nil, options.model, false)
+        use(thread)
     }
 
     /// The model of the next turn.
@@ -214,10 +394,19 @@ struct ChatSession: Sendable {
         console.note("The conversation is in \(file).")
     }
 
-    /// The models that Tab offers, requested at the first need. The call blocks for two seconds at most.
-    func modelCompletions() -> @Sendable () -> [String] {
-        let (client, known) = (client, BlockingValue<[String]>())
-        return { known.value(within: 2) { try await client.models().map(\.slug) } ?? [] }
+    /// The names that Tab offers, requested at the first need. A call blocks for two seconds at most.
+    func completions() -> ChatCommand.Known {
+        let (client, program) = (client, program)
+        let (models, threads) = (BlockingValue<[String]>(), BlockingValue<[String]>())
+        return ChatCommand.Known(
+            models: { models.value(within: 2) { try await client.models().map(\.slug) } ?? [] },
+            templates: { Template.names(program.environment) },
+            threads: {
+                threads.value(within: 2) {
+                    let all = try await Threads.store(program).readableThreads().threads
+                    return all.latestFirst(includeArchived: false).map(\.shortID)
+                } ?? []
+            })
     }
 }
 
@@ -256,6 +445,11 @@ struct ChatTranscript {
     private var turns: [(question: String, answer: String, model: String)] = []
 
     var isEmpty: Bool { turns.isEmpty }
+
+    var lastQuestion: String? { turns.last?.question }
+    var lastAnswer: String? { turns.last?.answer }
+
+    mutating func removeLast() { turns.removeLast() }
 
     mutating func add(question: String, answer: String, by model: String) { turns.append((question, answer, model)) }
 

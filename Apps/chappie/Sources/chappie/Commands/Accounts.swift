@@ -11,12 +11,6 @@ struct Accounts: ParsableCommand {
         commandName: "accounts", abstract: "List accounts, choose the one to use, or remove one.",
         subcommands: [List.self, Use.self, Remove.self], defaultSubcommand: List.self)
 
-    /// The list of accounts belongs to the user, not to a simulation.
-    private static func refuseSimulation(_ program: Program) throws {
-        guard program.options.simulate else { return }
-        throw CommandLineError.usage("A simulation has no accounts.", suggestion: "Leave out --simulate.")
-    }
-
     struct List: ProgramCommand {
         static let configuration = CommandConfiguration(
             commandName: "list", abstract: "List the accounts that have signed in here.",
@@ -72,7 +66,7 @@ struct Accounts: ParsableCommand {
         var name: String
 
         func run(in program: Program) async throws {
-            try Accounts.refuseSimulation(program)
+            try options.refuseSimulation("accounts")
             let settings = program.settings
             try await UserSettings.change(program.environment) {
                 try $0.use(name, of: settings.issuer)
@@ -104,7 +98,7 @@ struct Accounts: ParsableCommand {
         }
 
         func run(in program: Program) async throws {
-            try Accounts.refuseSimulation(program)
+            try options.refuseSimulation("accounts")
             let issuer = program.settings.issuer
             let isListed = try UserSettings(environment: program.environment).accounts(of: issuer).names.contains(name)
             let session = try await program.session()

@@ -24,28 +24,32 @@ struct AnswerOptions: ParsableArguments {
 
     @Option(
         name: .shortAndLong,
-        help: "The model's slug (see chappie models). Default: the conversation's model, else your account's best.")
+        help: "The model's slug (see chappie models). Default: the conversation's model, else your account's best.",
+        completion: .models)
     var model: String?
 
     @Option(
-        help: "How hard the model thinks: low, medium, high, xhigh, max, …; if it lacks that level, its nearest one.")
+        help: "How hard the model thinks: low, medium, high, xhigh, max, …; if it lacks that level, its nearest one.",
+        completion: .list(["low", "medium", "high", "xhigh", "max"]))
     var effort: String?
 
     @Flag(help: "The same as --effort low.")
     var fast = false
 
-    @Option(help: "How long answers are: low, medium or high, if the model supports it.")
+    @Option(
+        help: "How long answers are: low, medium or high, if the model supports it.",
+        completion: .list(["low", "medium", "high"]))
     var verbosity: String?
 
     @Option(
         help: ArgumentHelp(
             "How the answer travels: auto (WebSocket, else server-sent events), websocket or sse.",
             valueName: "transport"))
-    var transport = Transport.auto
+    var transport: Transport?
 
     @Option(
         help: ArgumentHelp("Draw the answer's Markdown: auto (on a terminal), always or never.", valueName: "when"))
-    var markdown = MarkdownChoice.auto
+    var markdown: MarkdownChoice?
 
     @Option(
         help: ArgumentHelp(
@@ -62,9 +66,27 @@ struct AnswerOptions: ParsableArguments {
             verbosity: verbosity.map(ChappieVerbosity.init(rawValue:)))
     }
 
-    /// `text` as a message.
-    func message(_ text: String) -> ChappieInputMessage {
-        ChappieInputMessage(role: .user, parts: [.text(text)], options: messageOptions)
+    /// What the command line gives, as settings.
+    var given: [Setting: ChappieJSON] {
+        let effort = fast ? "low" : effort
+        return [
+            .model: model.map { .string($0) }, .effort: effort.map { .string($0) },
+            .verbosity: verbosity.map { .string($0) }, .transport: transport.map { .string($0.rawValue) },
+            .markdown: markdown.map { .string($0.rawValue) },
+            .tools: tools.isEmpty ? nil : .array(tools.map { .string($0) }),
+        ].compactMapValues(\.self)
+    }
+
+    /// Takes what the command line leaves open from the template, and then from the settings.
+    ///
+    /// - Parameter goesOn: Whether an earlier conversation continues: it keeps its model.
+    mutating func fill(from template: Template?, _ settings: Settings, goesOn: Bool) {
+        model = model ?? template?.settings["model"] ?? (goesOn ? nil : settings[.model]?.string)
+        if !fast { effort = effort ?? template?.settings["effort"] ?? settings[.effort]?.string }
+        verbosity = verbosity ?? template?.settings["verbosity"] ?? settings[.verbosity]?.string
+        transport = transport ?? settings[.transport]?.string.flatMap(Transport.init)
+        markdown = markdown ?? settings.markdown
+        tools = tools.isEmpty ? settings.tools : tools.filter { !$0.isEmpty }
     }
 
     /// Prints an answer.
@@ -79,7 +101,7 @@ struct AnswerOptions: ParsableArguments {
         keeping: AnswerKeeping? = nil, showsText: Bool = true
     ) async throws -> ChappieResponse? {
         var printer = AnswerPrinter(
-            program.console, program.options, markdown: markdown.stream(on: program.console), showsText: showsText,
+            program.console, program.options, markdown: (markdown ?? .auto).stream(on: program.console), showsText: showsText,
             onApproval: approval.announce)
         printer.keeping = keeping
         defer { program.lastAnswer?.keep(printer.transport) }
@@ -130,30 +152,7 @@ struct Ask: ProgramCommand {
     @OptionGroup var answerOptions: AnswerOptions
     @OptionGroup var threadOptions: ThreadOptions
 
-    @Option(name: .shortAndLong, help: "Instructions for the model, given before the question.")
-    var system: String?
-
-    @Option(
-        help: ArgumentHelp(
-            "The JSON Schema that the answer must fit: a file, or the schema itself. Another answer is an error (65).",
-            valueName: "file"),
-        completion: .file())
-    var schema: String?
-
-    @Option(
-        name: .shortAndLong,
-        help: ArgumentHelp(
-            "An image to ask about: PNG, JPEG, GIF or WebP, a file or an address (repeatable).", valueName: "file"),
-        completion: .file())
-    var image: [String] = []
-
-    @Option(
-        name: .shortAndLong,
-        help: ArgumentHelp(
-            "A file to ask about (repeatable). Text becomes part of the question; another file is attached to it.",
-            valueName: "file"),
-        completion: .file())
-    var file: [String] = []
+    @OptionGroup var messageOptions: MessageOptions
 
     @Option(
         name: .shortAndLong,
@@ -166,63 +165,38 @@ struct Ask: ProgramCommand {
     @Flag(name: [.customShort("x"), .long], help: "Give only the first code block of the answer.")
     var extract = false
 
-    @Option(name: .shortAndLong, help: "Ask with a template (see above).")
-    var template: String?
-
-    @Option(
-        name: .shortAndLong,
-        help: ArgumentHelp("A template's variable: -p NAME VALUE (repeatable).", valueName: "name=value"))
-    var param: [String] = []
+    @Flag(help: "Give only the last code block of the answer.")
+    var lastBlock = false
 
     @Argument(help: "The question; - reads standard input.")
     var words: [String] = []
 
     func run(in program: Program) async throws {
         // The user hears of wrong arguments and files before the program waits for standard input.
-        let template = try template.map { try Template(named: $0, program.environment) }
-        let parameters = try Template.parameters(param)
-        guard template != nil || parameters.isEmpty else {
-            throw CommandLineError.usage(
-                "-p sets a variable of a template, and there is no template.",
-                suggestion: "Name the template: --template NAME.")
-        }
-        let schema = try schema.map(Self.schema)
-        // A named pipe waits for its writer.
-        let attachments = try await onThread { [image, file] in
-            try image.map(Attachment.image) + file.map(Attachment.file)
-        }
+        let frame = try await messageOptions.read(goesOn: threadOptions.isContinuing, in: program)
         let target = try output.flatMap { $0 == "-" ? nil : try OutputFile($0) }
+        let isRead = messageOptions.image.contains("-")
         let question = try await Self.question(
-            words, StandardInput(), program.console, mayBeEmpty: template != nil || !attachments.isEmpty)
+            words, isRead ? nil : StandardInput(), program.console,
+            mayBeEmpty: frame.template != nil || !frame.attachments.isEmpty)
         var answerOptions = answerOptions
-        var (system, text) = (system, question)
-        if let template {
-            let filled = try template.filled(with: question, parameters)
-            system = system ?? filled.system
-            text = filled.prompt
-            answerOptions.model = answerOptions.model ?? template.settings["model"]
-            answerOptions.effort = answerOptions.effort ?? template.settings["effort"]
-            answerOptions.verbosity = answerOptions.verbosity ?? template.settings["verbosity"]
-        }
-        let parts = attachments + (text.isEmpty ? [] : [.text(text)])
+        answerOptions.fill(from: frame.template, program.settings, goesOn: threadOptions.isContinuing)
         let request = ChappieResponseRequest(
-            // The service takes no system messages; a developer's say the same.
-            messages: (system.map { [.developer($0)] } ?? [])
-                + [ChappieInputMessage(role: .user, parts: parts, options: answerOptions.messageOptions)],
-            model: answerOptions.model, outputSchema: schema)
+            messages: try frame.messages(asking: question, answerOptions.messageOptions), model: answerOptions.model,
+            outputSchema: frame.schema)
         let approval = ToolApproval(
             approvesAll: answerOptions.approveTools, reader: TerminalLineReader(console: program.console))
         let client = try program.client(answerOptions, approval: approval)
         let kept = try await threadOptions.kept(by: client, in: program)
         let conversation: any ChappieConversation = kept?.runtime ?? client
-        let showsText = target == nil && !extract
+        let showsText = target == nil && !extract && !lastBlock
         guard
             let response = try await answerOptions.show(
                 conversation.streamResponse(request), program, approval, keeping: kept?.next, showsText: showsText)
         else { return }
         do {
             try Self.checkWhole(response, mayBeEmpty: showsText)
-            if let schema { try Self.check(response.outputText, against: schema) }
+            if let schema = frame.schema { try Self.check(response.outputText, against: schema) }
         } catch {
             // A file keeps what it had, and an answer that was paid for is not lost.
             if !showsText, !options.json { program.console.note(UntrustedText.forTerminal(response.outputText)) }
@@ -230,21 +204,6 @@ struct Ask: ProgramCommand {
         }
         try await deliver(response.outputText, to: target, program)
         await client.finishRenewingList()
-    }
-
-    /// Reads the schema from a file, or from the argument itself, which then begins with a brace.
-    static func schema(_ argument: String) throws -> ChappieJSONSchema {
-        let isInline = argument.first == "{"
-        let bytes = isInline ? Array(argument.utf8) : try SmallFile.read(argument)
-        do {
-            let schema = ChappieJSONSchema(try ChappieJSON(parsing: bytes))
-            try schema.check()
-            return schema
-        } catch {
-            let reason = (error as? any LocalizedError)?.errorDescription ?? "It is not a JSON Schema."
-            throw CommandLineError.usage(
-                isInline ? reason : "\(argument): \(reason)", suggestion: "Give a JSON Schema (draft 2020-12).")
-        }
     }
 
     /// An answer that ended early is not the answer: a script would take half a file for a whole one.
@@ -275,8 +234,8 @@ struct Ask: ProgramCommand {
     /// Gives the part of the answer that the user asked for to the place that the user named.
     private func deliver(_ answer: String, to target: OutputFile?, _ program: Program) async throws {
         var text = answer
-        if extract {
-            if let block = CodeBlock.first(in: answer) {
+        if extract || lastBlock {
+            if let block = lastBlock ? CodeBlock.last(in: answer) : CodeBlock.first(in: answer) {
                 text = block
             } else {
                 program.console.note("chappie: there is no code block in the answer; this is the whole answer")
@@ -286,7 +245,7 @@ struct Ask: ProgramCommand {
         if let target {
             try await target.write(text)
             if program.console.terminals.error { program.console.note("The answer is in \(target.path).") }
-        } else if extract, !options.json {
+        } else if extract || lastBlock, !options.json {
             program.console.write(text)
         }
     }
@@ -296,11 +255,13 @@ struct Ask: ProgramCommand {
     /// Standard input is read for `-`, if there is nothing else to ask, and if it is redirected. A pipe that stays
     /// silent beside arguments is left out after half a second.
     ///
-    /// - Parameter mayBeEmpty: whether attachments or a template can stand without a question.
+    /// - Parameters:
+    ///   - input: `nil` if something else is read from it.
+    ///   - mayBeEmpty: whether attachments or a template can stand without a question.
     static func question(
-        _ words: [String], _ input: StandardInput, _ console: Console, mayBeEmpty: Bool = false
+        _ words: [String], _ input: StandardInput?, _ console: Console, mayBeEmpty: Bool = false
     ) async throws -> String {
-        var input = input
+        var input = input ?? StandardInput(descriptor: -1)
         let isAsked = words.contains("-")
         let argument = words.filter { $0 != "-" }.joined(separator: " ")
         let isRead: Bool

@@ -8,6 +8,8 @@ import FoundationEssentials
 import HTTPTypes
 
 struct Doctor: ProgramCommand {
+    /// It only looks.
+    var mayUnlockKeyring: Bool { false }
     var accessTokenUse: AccessTokenUse { .signsIn }
     static let configuration = CommandConfiguration(
         commandName: "doctor",

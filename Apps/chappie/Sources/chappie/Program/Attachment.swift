@@ -1,27 +1,153 @@
+@_spi(ChappieInternals) import ChappieCore
 import ChappieSDK
 import FoundationEssentials
+import Glibc
+import HTTPTypes
 
-/// Images and files of the command line, as parts of a message.
+/// Images, files, folders and addresses of the command line, as parts of a message.
 enum Attachment {
-    /// An image: a file, or an address that begins with `https:`, `http:` or `data:`.
-    static func image(_ argument: String) throws -> ChappieInputMessage.Part {
+    /// An image: a file, an address that begins with `https:`, `http:` or `data:`, or `-` for standard input.
+    static func image(_ argument: String) async throws -> ChappieInputMessage.Part {
+        if argument == "-" {
+            var input = StandardInput()
+            return .image(try ChappieImage(bytes: try await input.readBytes(), name: "standard input"))
+        }
         if ["https:", "http:", "data:"].contains(where: argument.lowercased().hasPrefix) {
             guard let url = URL(string: argument) else {
                 throw CommandLineError.usage("\(argument.prefix(200)) is not an address.")
             }
             return .image(try ChappieImage(url: url))
         }
-        return .image(try ChappieImage(path: argument))
+        // A named pipe waits for its writer.
+        return try await onThread { .image(try ChappieImage(path: argument)) }
     }
 
     /// Text goes into the message, because every model can read it there; any other file is attached. Pipes are read
-    /// too.
-    static func file(_ path: String) throws -> ChappieInputMessage.Part {
-        let bytes = try SmallFile.read(path)
-        let name = path.split(separator: "/").last.map(String.init) ?? path
-        guard let text = String(validating: bytes, as: UTF8.self), !text.contains("\0") else {
-            return .file(try ChappieFile(bytes: bytes, name: name))
+    /// too. A folder gives the text files in it, an address what is there now.
+    static func file(_ argument: String, _ program: Program) async throws -> [ChappieInputMessage.Part] {
+        if ["https:", "http:"].contains(where: argument.lowercased().hasPrefix) {
+            guard let url = URL(string: argument), let host = url.host(), !host.isEmpty else {
+                throw CommandLineError.usage("\(argument.prefix(200)) is not an address.")
+            }
+            return [try part(try await RemoteFile.read(url, program), name: argument)]
         }
-        return .text("<document name=\"\(name)\">\n\(text)\(text.hasSuffix("\n") ? "" : "\n")</document>\n\n")
+        var isFolder = false
+        if FileManager.default.fileExists(atPath: argument, isDirectory: &isFolder), isFolder {
+            let found = try await onThread { try FolderText(argument) }
+            program.console.note("chappie: \(found.sentence)")
+            return found.files.map { .text(document($0.text, name: $0.name)) }
+        }
+        let name = argument.split(separator: "/").last.map(String.init) ?? argument
+        return [try part(try await onThread { try SmallFile.read(argument) }, name: name)]
+    }
+
+    /// What was on the clipboard.
+    static func pasted(_ bytes: [UInt8]) throws -> ChappieInputMessage.Part {
+        if ChappieImage.Format(sniffing: bytes) != nil {
+            return .image(try ChappieImage(bytes: bytes, name: "the clipboard"))
+        }
+        return try part(bytes, name: "clipboard")
+    }
+
+    private static func part(_ bytes: [UInt8], name: String) throws -> ChappieInputMessage.Part {
+        guard let text = text(of: bytes) else { return .file(try ChappieFile(bytes: bytes, name: name)) }
+        return .text(document(text, name: name))
+    }
+
+    fileprivate static func text(of bytes: [UInt8]) -> String? {
+        String(validating: bytes, as: UTF8.self).flatMap { $0.contains("\0") ? nil : $0 }
+    }
+
+    private static func document(_ text: String, name: String) -> String {
+        "<document name=\"\(name)\">\n\(text)\(text.hasSuffix("\n") ? "" : "\n")</document>\n\n"
+    }
+}
+
+/// The text files of a folder and of the folders in it. Hidden ones and links are left out.
+struct FolderText {
+    /// In bytes of text; and how many files and folders it looks at.
+    static let limit = 1 << 20
+    private static let entryLimit = 10_000
+
+    private(set) var files: [(name: String, text: String)] = []
+    let sentence: String
+
+    /// - Throws: ``CommandLineError`` for a folder with more, with nothing to read, or that can't be read.
+    init(_ folder: String) throws {
+        var (waiting, entries, size, others) = ([folder.last == "/" ? String(folder.dropLast()) : folder], 0, 0, 0)
+        let root = waiting[0]
+        while let path = waiting.popLast() {
+            try Task.checkCancellation()
+            entries += 1
+            guard entries <= Self.entryLimit else { throw Self.tooLarge(folder, "\(Self.entryLimit) files") }
+            var status = stat()
+            guard lstat(path, &status) == 0 else { continue }
+            switch status.st_mode & S_IFMT {
+            case S_IFDIR:
+                guard let names = try? FileManager.default.contentsOfDirectory(atPath: path) else {
+                    guard path == root else { continue }
+                    throw CommandLineError.usage("\(folder) can't be read.", suggestion: "Check the path.")
+                }
+                // The last is taken first.
+                waiting += names.filter { $0.first != "." }.sorted(by: >).map { "\(path)/\($0)" }
+            case S_IFREG:
+                guard status.st_size <= Self.limit, let text = (try? SmallFile.read(path)).flatMap(Attachment.text) else {
+                    others += 1
+                    continue
+                }
+                size += text.utf8.count
+                guard size <= Self.limit else { throw Self.tooLarge(folder, "\(Self.limit >> 20) MiB of text") }
+                files.append((String(path.dropFirst(root.count + 1)), text))
+            default: others += 1
+            }
+        }
+        guard !files.isEmpty else {
+            throw CommandLineError.usage("\(folder) has no text files.", suggestion: "Name its files with -f.")
+        }
+        let rest = others == 0 ? "" : "; left out, because they are no text or too large: \(others)"
+        sentence = "\(folder): \(files.count) text files, \((size + 1023) / 1024) KiB\(rest)"
+    }
+
+    private static func tooLarge(_ folder: String, _ amount: String) -> CommandLineError {
+        .usage("\(folder) has more than \(amount).", suggestion: "Name the files or folders that matter.")
+    }
+}
+
+/// What is at an address that the user named. It is asked without any credential.
+private enum RemoteFile {
+    private static let redirects = 5
+
+    /// - Throws: ``CommandLineError`` for a status that is no success, too many redirects and more than
+    ///   ``SmallFile/limit``; errors of the network.
+    static func read(_ address: URL, _ program: Program) async throws -> [UInt8] {
+        var url = address
+        for _ in 0...redirects {
+            let response = try await program.transport.send(
+                HTTPExchangeRequest(url: url, headerFields: [.userAgent: "chappie/\(ChappieVersion.current)"]))
+            defer { response.body.cancel() }
+            if response.status.kind == .redirection, let place = response.headerFields[.location],
+                let next = URL(string: place, relativeTo: url)?.absoluteURL
+            {
+                url = next
+                continue
+            }
+            guard response.status.kind == .successful else {
+                throw CommandLineError(
+                    .unavailable, code: "address_unavailable",
+                    "\(address.absoluteString) can't be read: its server answers with status \(response.status.code).",
+                    suggestion: "Check the address.")
+            }
+            var bytes: [UInt8] = []
+            for try await piece in response.body {
+                bytes += piece
+                guard bytes.count <= SmallFile.limit else {
+                    throw CommandLineError.usage("\(address.absoluteString) is over \(SmallFile.limit >> 20) MiB.")
+                }
+            }
+            return bytes
+        }
+        throw CommandLineError(
+            .unavailable, code: "address_unavailable", "\(address.absoluteString) leads from address to address.",
+            suggestion: "Name the last one.")
     }
 }

@@ -35,7 +35,7 @@ struct Program: Sendable {
     // Most commands need none of these, so that starting doesn't make them.
     var browser: any Browser { XDGOpenBrowser() }
     var canOpenBrowser: Bool { XDGOpenBrowser().canOpen }
-    var clipboard: any Clipboard { LinuxClipboard() }
+    var clipboard: LinuxClipboard { LinuxClipboard() }
     var sessionLock: any SessionLock { LogindSessionLock() }
 
     /// The program around `command`.
@@ -51,9 +51,9 @@ struct Program: Sendable {
         if let simulator {
             settings.configuration.endpoints = ChappieEndpoints(issuer: simulator.issuer, backend: simulator.backend)
         }
-        // Unlocking a keyring takes a user, and a screen to ask on; the doctor only looks.
+        // Unlocking a keyring takes a user, and a screen to ask on.
         let hasScreen = environment["DISPLAY"] != nil || environment["WAYLAND_DISPLAY"] != nil
-        let unlocks = !(command is Doctor) && hasScreen && console.terminals.error
+        let unlocks = command.mayUnlockKeyring && hasScreen && console.terminals.error
         let keyring = SecretServiceCredentialStore(unlocking: unlocks ? .promptAllowed(deadline: .seconds(60)) : .never)
         if command is Login, !settings.isStoreChosen, !options.json, console.terminals.input, console.terminals.output,
             try await Self.choosesFile(insteadOf: keyring, settings.configuration.credentialSlot, environment, console)
@@ -108,7 +108,7 @@ struct Program: Sendable {
         }
         console.line("The credential can be stored in an encrypted file instead, under a passphrase of yours.")
         guard try await TerminalLineReader(console: console).confirms("Use an encrypted file?") else { return false }
-        try await UserSettings.change(environment) { $0.store = Settings.Store.file.rawValue }
+        try await UserSettings.change(environment) { $0[.store] = .string(Settings.Store.file.rawValue) }
         console.line("Remembered. (CHAPPIE_CREDENTIAL_STORE overrides it.)\n")
         return true
     }
@@ -202,7 +202,7 @@ struct Program: Sendable {
         if let model = answer?.model { configuration.model = model }
         // A tool that the model has invented, or that may not run, ends no turn.
         configuration.toolFailureBehavior = .tellModel
-        if let answer { configuration.streamingTransportPolicy = answer.transport.policy }
+        if let answer { configuration.streamingTransportPolicy = (answer.transport ?? .auto).policy }
         let tools = try CommandLineTools(manifests: answer?.tools ?? [], environment, console)
         startedTools.add(tools.servers)
         return ChappieClient(

@@ -9,18 +9,24 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// A command that runs inside a composed program.
-protocol ProgramCommand: ParsableCommand, Sendable {
+/// A command that writes to the console.
+protocol ConsoleCommand: ParsableCommand, Sendable {
     var options: GlobalOptions { get }
+    /// Does the work; errors become messages and exit codes in one place.
+    func run(on console: Console, _ environment: ProgramEnvironment) async throws
+}
+
+/// A command that runs inside a composed program.
+protocol ProgramCommand: ConsoleCommand {
     /// Default `.ignored`.
     var accessTokenUse: AccessTokenUse { get }
+    /// Whether the user may be asked to unlock the keyring. Default `true`.
+    var mayUnlockKeyring: Bool { get }
     /// Does the work; errors become messages and exit codes in one place.
     func run(in program: Program) async throws
 }
 
-extension ProgramCommand {
-    var accessTokenUse: AccessTokenUse { .ignored }
-
+extension ConsoleCommand {
     /// Runs the command and ends the process with the right status.
     func runAndExit() async -> Never {
         let interruption = Interruption()
@@ -28,7 +34,7 @@ extension ProgramCommand {
         let work = Task { () -> CInt in
             var status = ExitStatus.success.rawValue
             do {
-                try await compose(console)
+                try await run(on: console, .process)
             } catch  where console.outputFailure != EPIPE || interruption.exitStatus != nil {
                 status = interruption.exitStatus ?? report(error, console)
                 if interruption.exitStatus != nil { console.leave() }
@@ -60,8 +66,22 @@ extension ProgramCommand {
         _exit(status)
     }
 
-    private func compose(_ console: Console) async throws {
-        let program = try await Program(self, .process, console)
+    private func report(_ error: any Error, _ console: Console) -> CInt {
+        if let silent = error as? ExitCode { return silent.rawValue }
+        let error = CommandLineError(error)
+        if options.json { console.json(error.json) }
+        console.note("chappie: \(error.message)")
+        if let suggestion = error.suggestion { console.note("         \(suggestion)") }
+        return error.status.rawValue
+    }
+}
+
+extension ProgramCommand {
+    var accessTokenUse: AccessTokenUse { .ignored }
+    var mayUnlockKeyring: Bool { true }
+
+    func run(on console: Console, _ environment: ProgramEnvironment) async throws {
+        let program = try await Program(self, environment, console)
         let result: Result<Void, any Error>
         do {
             if options.simulate, !(self is Login) { _ = try await program.session().signIn { _ in } }
@@ -86,15 +106,6 @@ extension ProgramCommand {
         }
         await uncancelled { await program.credentials.settle() }
         note.cancel()
-    }
-
-    private func report(_ error: any Error, _ console: Console) -> CInt {
-        if let silent = error as? ExitCode { return silent.rawValue }
-        let error = CommandLineError(error)
-        if options.json { console.json(error.json) }
-        console.note("chappie: \(error.message)")
-        if let suggestion = error.suggestion { console.note("         \(suggestion)") }
-        return error.status.rawValue
     }
 
     /// The same error; but if the sign-in at another issuer than the default is missing, a sentence that names the

@@ -55,14 +55,28 @@ struct Settings {
     let isStoreChosen: Bool
     /// The addresses to check before anything is sent: both when the user has set anything about the network.
     let givenURLs: [URL]
+    /// What the environment and the user's file set.
+    private let chosen: [Setting: ChappieJSON]
     /// How many bytes the threads may take.
-    let threadLimit: Int
+    var threadLimit: Int { (chosen[.threadsLimit]?.int ?? 512) << 20 }
+    /// The folder of the user's file, for paths in it.
+    private let folder: String?
     /// Names an access token that is used in the place of the stored sign-in.
     static let accessTokenVariable = "CHAPPIE_ACCESS_TOKEN"
     /// The access token to sign in with for this command alone.
     let accessToken: String?
     /// The file with the passphrase of the encrypted file.
     let passphraseFile: String?
+    /// What is set without the command line.
+    subscript(setting: Setting) -> ChappieJSON? { chosen[setting] }
+    /// When Markdown is drawn.
+    var markdown: MarkdownChoice? { chosen[.markdown]?.string.flatMap(MarkdownChoice.init) }
+    /// The manifests of tools. A relative path begins at the folder of the user's file.
+    var tools: [String] {
+        (chosen[.tools]?.array ?? []).compactMap(\.string).map {
+            $0.hasPrefix("/") ? $0 : "\(folder ?? ".")/\($0)"
+        }
+    }
     /// Names the issuer and the backend that sign-ins and accounts belong to; `nil` for the default ones.
     var issuer: String? { configuration.credentialSlot.issuer }
     /// The same for messages: `https://issuer for https://backend`.
@@ -80,8 +94,12 @@ struct Settings {
         }
         accessToken = accessTokenUse == .signsIn ? token : nil
         passphraseFile = environment["CHAPPIE_PASSPHRASE_FILE"]
-        threadLimit = try Self.threadLimit(environment)
         let kept = options.simulate ? nil : try UserSettings(environment: environment)
+        folder = environment.folder("XDG_CONFIG_HOME", else: "/.config")
+        chosen = try Dictionary(
+            uniqueKeysWithValues: Setting.allCases.compactMap { setting in
+                try setting.chosen(environment, kept).map { (setting, $0.value) }
+            })
         // An access token is of the service behind the device code.
         let route = options.route ?? (accessToken == nil ? kept?.usualRoute : nil) ?? .device
         guard accessToken == nil || route == .device else {
@@ -117,10 +135,10 @@ struct Settings {
                 extraCAFile: try Self.caFile(environment),
                 minimumTLS: try Self.choice("CHAPPIE_MINIMUM_TLS", environment["CHAPPIE_MINIMUM_TLS"]) ?? .tls12,
                 deadlines: try Self.deadlines(options.timeout)))
-        let chosen = environment["CHAPPIE_CREDENTIAL_STORE"] ?? kept?.store
-        isStoreChosen = options.simulate || chosen != nil
+        let word = chosen[.store]?.string
+        isStoreChosen = options.simulate || word != nil
         let isMemory = options.simulate || accessToken != nil
-        store = isMemory ? .memory : try Self.choice("CHAPPIE_CREDENTIAL_STORE", chosen) ?? .keyring
+        store = isMemory ? .memory : word.flatMap(Store.init) ?? .keyring
         let account =
             options.account ?? environment["CHAPPIE_ACCOUNT"]
             ?? kept?.accounts(of: configuration.credentialSlot.issuer).current ?? "default"
@@ -149,15 +167,6 @@ struct Settings {
                 suggestion: "Set it to something like https://host\(name == "CHAPPIE_BACKEND" ? "/backend-api" : "").")
         }
         return url
-    }
-
-    private static func threadLimit(_ environment: ProgramEnvironment) throws -> Int {
-        guard let text = environment["CHAPPIE_THREADS_LIMIT"] else { return 512 << 20 }
-        guard let mebibytes = Int(text), (1...(1 << 20)).contains(mebibytes) else {
-            throw CommandLineError.usage(
-                "CHAPPIE_THREADS_LIMIT is \"\(text)\".", suggestion: "Set it to a number of MiB, 1 to 1048576.")
-        }
-        return mebibytes << 20
     }
 
     private static func deadlines(_ seconds: Double?) throws -> ChappieDeadlines {

@@ -1,10 +1,13 @@
 @_spi(ChappieInternals) import ChappieFiles
 import ChappieSDK
+import Glibc
 
 /// Reads a whole file that the user named.
 enum SmallFile {
     /// In bytes.
     static let limit = 16 << 20
+
+    static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
 
     /// - Parameter isPrivate: refuses a file that others can have read or written: it must be a regular file that this
     ///   user owns and no other user can open.

@@ -19,7 +19,7 @@ struct Template: Equatable {
     ///
     /// - Throws: ``CommandLineError``.
     init(named name: String, _ environment: ProgramEnvironment) throws {
-        let folder = environment.folder("XDG_CONFIG_HOME", else: "/.config").map { $0 + "/templates" }
+        let folder = Self.folder(environment)
         let path = name.contains("/") ? name : "\(folder ?? ".")/\(name).md"
         guard name.contains("/") || access(path, F_OK) == 0 else { throw Self.missing(name, folder) }
         guard let text = String(validating: try SmallFile.read(path), as: UTF8.self) else {
@@ -28,10 +28,21 @@ struct Template: Equatable {
         try self.init(parsing: text, name: name)
     }
 
+    private static func folder(_ environment: ProgramEnvironment) -> String? {
+        environment.folder("XDG_CONFIG_HOME", else: "/.config").map { $0 + "/templates" }
+    }
+
+    /// The templates of the user.
+    static func names(_ environment: ProgramEnvironment) -> [String] { folder(environment).map(names) ?? [] }
+
+    private static func names(in folder: String) -> [String] {
+        let files = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+        return files.filter { $0.hasSuffix(".md") }.map { String($0.dropLast(3)) }.sorted()
+    }
+
     private static func missing(_ name: String, _ folder: String?) -> CommandLineError {
         guard let folder else { return .usage("There is no home directory for templates.", suggestion: "Set HOME.") }
-        let files = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
-        let names = files.filter { $0.hasSuffix(".md") }.map { String($0.dropLast(3)) }.sorted()
+        let names = names(in: folder)
         return .usage(
             "There is no template \"\(name)\".",
             suggestion: names.isEmpty

@@ -5,8 +5,8 @@ import ChappieSDK
 import FoundationEssentials
 import Glibc
 
-/// The user's choices, kept in `$XDG_CONFIG_HOME/chappie/settings.json`: the credential store, the route, and the names
-/// of the accounts. Nothing in it is secret.
+/// The user's choices, kept in `$XDG_CONFIG_HOME/chappie/settings.json`: settings, the route, and the names of the
+/// accounts. Nothing in it is secret.
 struct UserSettings: Equatable {
     /// The accounts that have signed in to one issuer and backend.
     struct Accounts: Equatable {
@@ -16,10 +16,10 @@ struct UserSettings: Equatable {
         var current: String?
     }
 
-    /// `keyring` or `file`; `nil` while the user has not chosen.
-    var store: String?
+    /// What the user has set.
+    private var values: [Setting: ChappieJSON] = [:]
     /// The route of the last login, unless it is ``Route/device``.
-    var route: String?
+    private var route: String?
     private var accounts: [String?: Accounts] = [:]
 
     /// - Parameter issuer: as a credential slot names it; `nil` for the default one.
@@ -27,20 +27,115 @@ struct UserSettings: Equatable {
 
     /// Reads the file; the settings are empty if the file is missing.
     ///
-    /// - Throws: ``CommandLineError``, which names a file that can't be read or parsed.
+    /// - Throws: ``CommandLineError``, which names the file, the line and the member that can't be used.
     init(environment: ProgramEnvironment) throws {
-        guard let path = Self.path(environment), access(path, F_OK) == 0 else { return }
-        guard let json = try? ChappieJSON(parsing: try SmallFile.read(path)), let object = json.object else {
-            throw CommandLineError.usage(
-                "\(path) is not what chappie wrote.", suggestion: "Fix it, or remove it: nothing secret is in it.")
+        guard let path = Self.path(environment), SmallFile.exists(path) else {
+            self.init()
+            return
         }
-        store = object["store"]?.string
-        route = object["route"]?.string
-        accounts[nil] = Accounts(json)
-        for issuer in object["issuers"]?.object?.members ?? [] { accounts[issuer.name] = Accounts(issuer.value) }
+        try self.init(parsing: try SmallFile.read(path), path: path)
     }
 
-    private static func path(_ environment: ProgramEnvironment) -> String? {
+    private init() {}
+
+    /// - Parameter path: for messages.
+    /// - Throws: as ``init(environment:)``.
+    init(parsing bytes: [UInt8], path: String) throws {
+        do {
+            let json = try ChappieJSON(parsing: bytes)
+            guard let object = json.object else { throw Fault(nil, "it is not a JSON object.") }
+            for member in object.members {
+                if let setting = Setting(rawValue: member.name) {
+                    if let problem = setting.problem(of: member.value) { throw Fault(member.name, problem) }
+                    values[setting] = member.value
+                } else {
+                    try read(member)
+                }
+            }
+        } catch let error as ChappieJSONError {
+            let line = bytes.prefix(error.offset).count { $0 == UInt8(ascii: "\n") } + 1
+            throw Self.unusable("\(path), line \(line): it is not JSON: \(error.reason).")
+        } catch let fault as Fault {
+            let line = fault.member.flatMap { Self.line(of: $0, in: bytes) }.map { ", line \($0)" } ?? ""
+            throw Self.unusable("\(path)\(line): \(fault.what)")
+        }
+    }
+
+    /// A member that can't be used.
+    private struct Fault: Error {
+        let member: String?
+        let what: String
+
+        init(_ member: String?, _ what: String) { (self.member, self.what) = (member, what) }
+    }
+
+    /// Reads what the program writes for itself.
+    private mutating func read(_ member: ChappieJSONObject.Member) throws {
+        switch member.name {
+        case "route":
+            guard let word = member.value.string else { throw Fault("route", "route takes a word.") }
+            route = word
+        case "account", "accounts": try read(member, of: nil, in: "")
+        case "issuers":
+            guard let issuers = member.value.object else { throw Fault("issuers", "issuers takes an object.") }
+            for issuer in issuers.members {
+                guard let object = issuer.value.object else {
+                    throw Fault(issuer.name, "issuers.\(Self.shown(issuer.name)) takes an object.")
+                }
+                for inner in object.members {
+                    try read(inner, of: issuer.name, in: "issuers.\(Self.shown(issuer.name)).")
+                }
+            }
+        default:
+            let guess = Setting.similar(to: member.name).map { " Did you mean \($0)?" } ?? ""
+            throw Fault(member.name, "there is no setting \(Self.shown(member.name)).\(guess)")
+        }
+    }
+
+    private mutating func read(_ member: ChappieJSONObject.Member, of issuer: String?, in path: String) throws {
+        switch member.name {
+        case "account":
+            guard let name = member.value.string else { throw Fault("account", "\(path)account takes a name.") }
+            accounts[issuer, default: Accounts()].current = name
+        case "accounts":
+            guard let all = member.value.array, all.allSatisfy({ $0.string != nil }) else {
+                throw Fault("accounts", "\(path)accounts takes an array of names.")
+            }
+            accounts[issuer, default: Accounts()].names = all.compactMap(\.string)
+        default: throw Fault(member.name, "there is no member \(path)\(Self.shown(member.name)).")
+        }
+    }
+
+    private static func shown(_ name: String) -> String { UntrustedText.message(name, limit: 100) ?? "\"\"" }
+
+    private static func unusable(_ message: String) -> CommandLineError {
+        .usage(message, suggestion: "Run `chappie config edit`; `chappie config --help` lists the settings.")
+    }
+
+    /// The line of the first member with this name, wherever it is; `nil` if the name is written with escapes.
+    private static func line(of member: String, in bytes: [UInt8]) -> Int? {
+        let name = ChappieJSON.string(member).serializedBytes()
+        var (line, rest) = (1, bytes[...])
+        while let byte = rest.first {
+            if byte == UInt8(ascii: "\n") { line += 1 }
+            if byte == UInt8(ascii: "\""), rest.starts(with: name),
+                rest.dropFirst(name.count).first(where: { !" \t\r\n".utf8.contains($0) }) == UInt8(ascii: ":")
+            {
+                return line
+            }
+            rest = rest.dropFirst()
+        }
+        return nil
+    }
+
+    /// `nil` is the default.
+    subscript(setting: Setting) -> ChappieJSON? {
+        get { values[setting] }
+        set { values[setting] = newValue }
+    }
+
+    /// The file; `nil` without a home directory.
+    static func path(_ environment: ProgramEnvironment) -> String? {
         environment.folder("XDG_CONFIG_HOME", else: "/.config").map { $0 + "/settings.json" }
     }
 
@@ -53,17 +148,44 @@ struct UserSettings: Equatable {
         _ environment: ProgramEnvironment, within limit: Duration = .seconds(5),
         _ change: (inout UserSettings) throws -> Void
     ) async throws {
-        guard let path = path(environment) else {
-            throw CommandLineError.usage("There is no home directory for the settings.", suggestion: "Set HOME.")
+        try await locked(environment, within: limit) { path in
+            let kept = try UserSettings(environment: environment)
+            var settings = kept
+            try change(&settings)
+            if settings != kept { try Self.write(settings.text, to: path) }
         }
+    }
+
+    /// Puts what the user has edited in the place of the file.
+    ///
+    /// - Parameter before: What was edited: if it is there no more, another process has changed the file.
+    /// - Throws: ``CommandLineError``; `CancellationError`.
+    static func replace(
+        _ environment: ProgramEnvironment, with text: [UInt8], ifStill before: [UInt8]
+    ) async throws {
+        try await locked(environment) { path in
+            guard (SmallFile.exists(path) ? try SmallFile.read(path) : []) == before else {
+                throw CommandLineError.usage(
+                    "\(path) was changed by another command while you edited it; your changes are not used.",
+                    suggestion: "Edit it again.")
+            }
+            try Self.write(text, to: path)
+        }
+    }
+
+    static var homeless: CommandLineError {
+        .usage("There is no home directory for the settings.", suggestion: "Set HOME.")
+    }
+
+    private static func locked(
+        _ environment: ProgramEnvironment, within limit: Duration = .seconds(5), _ work: (String) throws -> Void
+    ) async throws {
+        guard let path = path(environment) else { throw homeless }
         // The change is made without the lock if there can be none.
         let slot = CredentialSlot(service: "settings", account: path)
         let hold = try? await environment.lock.acquire(slot, within: limit)
         try Task.checkCancellation()
-        let kept = try UserSettings(environment: environment)
-        var settings = kept
-        try change(&settings)
-        if settings != kept { try settings.save(at: path) }
+        try work(path)
         withExtendedLifetime(hold) {}
     }
 
@@ -99,16 +221,23 @@ struct UserSettings: Equatable {
         if accounts[issuer]?.current == account { accounts[issuer]?.current = nil }
     }
 
-    private func save(at path: String) throws {
-        var object = accounts(of: nil).json
-        object["store"] = store.map { .string($0) }
+    /// The file: a line for each member, since users edit it.
+    private var text: [UInt8] {
+        var object = ChappieJSONObject()
+        for setting in Setting.allCases { object[setting.rawValue] = values[setting] }
+        for member in accounts(of: nil).json.members { object[member.name] = member.value }
         object["route"] = route.map { .string($0) }
         let others = accounts.compactMap { issuer, accounts -> (String, ChappieJSON)? in
             guard let issuer, accounts != Accounts() else { return nil }
             return (issuer, .object(accounts.json))
         }
         if !others.isEmpty { object["issuers"] = .object(ChappieJSONObject(others.sorted { $0.0 < $1.0 })) }
-        guard PrivateFile.replace(path, with: ChappieJSON.object(object).serializedBytes()) else {
+        let lines = object.members.map { "  \(ChappieJSON.string($0.name).serialized()): \($0.value.serialized())" }
+        return Array("{\n\(lines.joined(separator: ",\n"))\n}\n".utf8)
+    }
+
+    private static func write(_ text: [UInt8], to path: String) throws {
+        guard PrivateFile.replace(path, with: text) else {
             throw CommandLineError.usage(
                 "\(path) can't be written: \(String(cString: strerror(errno))).", suggestion: "Check the folder.")
         }
@@ -116,15 +245,10 @@ struct UserSettings: Equatable {
 }
 
 extension UserSettings.Accounts {
-    fileprivate init(_ json: ChappieJSON) {
-        current = json["account"]?.string
-        names = (json["accounts"]?.array ?? []).compactMap(\.string)
-    }
-
     fileprivate var json: ChappieJSONObject {
         var object = ChappieJSONObject()
         object["account"] = current.map { .string($0) }
-        object["accounts"] = .array(names.map { .string($0) })
+        if !names.isEmpty { object["accounts"] = .array(names.map { .string($0) }) }
         return object
     }
 }

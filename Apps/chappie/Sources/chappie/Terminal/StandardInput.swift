@@ -51,6 +51,14 @@ struct StandardInput {
         return text.hasSuffix("\n") ? String(text.dropLast()) : text
     }
 
+    /// Everything up to the end of the file.
+    ///
+    /// - Throws: ``CommandLineError`` past 16 MiB; `CancellationError`.
+    mutating func readBytes() async throws -> [UInt8] {
+        while !isAtEnd { try await readMore() }
+        return buffer
+    }
+
     /// The next line without its ending; `nil` at the end of the file. It throws as ``readToEnd()`` does.
     mutating func readLine() async throws -> String? {
         while true {

@@ -12,15 +12,19 @@ struct ThreadOptions: ParsableArguments {
     @Option(
         name: .customLong("thread"),
         help: ArgumentHelp(
-            "Continue this thread: its id, or enough of its end (see chappie threads).", valueName: "id"))
+            "Continue this thread: its id, or enough of its end (see chappie threads).", valueName: "id"),
+        completion: .threads)
     var thread: String?
 
-    @Flag(help: "Keep nothing of the conversation.")
-    var ephemeral = false
+    @Flag(inversion: .prefixedNo, help: "Keep nothing of the conversation.")
+    var ephemeral: Bool?
+
+    /// Whether an earlier conversation continues.
+    var isContinuing: Bool { goesOn || thread != nil }
 
     func validate() throws {
         if goesOn, thread != nil { throw ValidationError("-c and --thread name two threads.") }
-        if ephemeral, goesOn || thread != nil {
+        if ephemeral == true, isContinuing {
             throw ValidationError("--ephemeral keeps nothing that could be continued.")
         }
     }
@@ -31,8 +35,9 @@ struct ThreadOptions: ParsableArguments {
     /// - Throws: The error for which a requested thread can't be opened. If a new conversation can't be kept, the
     ///   program says so in a line and continues.
     func kept(by client: ChappieClient, in program: Program, early: Bool = false) async throws -> KeptConversation? {
-        let isAsked = goesOn || thread != nil
-        guard !ephemeral, let store = isAsked ? try Threads.store(program) : try? program.threads() else { return nil }
+        let isAsked = isContinuing
+        let isKept = ephemeral.map { !$0 } ?? (isAsked || program.settings[.keepThreads]?.bool != false)
+        guard isKept, let store = isAsked ? try Threads.store(program) : try? program.threads() else { return nil }
         if isAsked || early { _ = try await client.accountInfo() }
         let lenient = LenientThreadStore(store)
         let kept = KeptConversation(runtime: program.runtime(client, lenient), store: lenient)

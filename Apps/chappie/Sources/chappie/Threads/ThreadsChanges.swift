@@ -12,7 +12,7 @@ extension Threads {
             discussion: "With --json: {\"thread\":…,\"title\":…}.")
 
         @OptionGroup var options: GlobalOptions
-        @Argument(help: "The thread.") var thread: String
+        @Argument(help: "The thread.", completion: .threads) var thread: String
         @Argument(help: "The title; an empty one removes it.") var title: String
 
         func run(in program: Program) async throws {
@@ -29,7 +29,7 @@ extension Threads {
             discussion: "With --json: {\"thread\":…}.")
 
         @OptionGroup var options: GlobalOptions
-        @Argument(help: "The thread.") var thread: String
+        @Argument(help: "The thread.", completion: .threads) var thread: String
 
         func run(in program: Program) async throws {
             let store = try Threads.store(program)
@@ -46,7 +46,7 @@ extension Threads {
             discussion: "With --json: {\"thread\":…}.")
 
         @OptionGroup var options: GlobalOptions
-        @Argument(help: "The thread.") var thread: String
+        @Argument(help: "The thread.", completion: .threads) var thread: String
 
         func run(in program: Program) async throws {
             let store = try Threads.store(program)
@@ -63,7 +63,7 @@ extension Threads {
 
         @OptionGroup var options: GlobalOptions
         @Flag(name: .shortAndLong, help: "Don't ask.") var force = false
-        @Argument(help: "The threads.") var threads: [String]
+        @Argument(help: "The threads.", completion: .threads) var threads: [String]
 
         func run(in program: Program) async throws {
             let store = try Threads.store(program)
@@ -110,7 +110,7 @@ extension Threads {
         @Option(help: "The last turn to copy, counted from 1 (default: all).")
         var at: Int?
 
-        @Argument(help: "The thread.")
+        @Argument(help: "The thread.", completion: .threads)
         var thread: String
 
         func run(in program: Program) async throws {

@@ -20,7 +20,7 @@ struct Threads: ParsableCommand {
             CHAPPIE_THREADS_LIMIT says.
             """,
         subcommands: [
-            List.self, Show.self, Search.self, Export.self, Import.self, Rename.self, Archive.self, Unarchive.self,
+            List.self, Show.self, Path.self, Search.self, Export.self, Import.self, Rename.self, Archive.self, Unarchive.self,
             Delete.self, Fork.self, Resume.self, Backup.self, Restore.self, ThreadsUsage.self, Verify.self,
             Salvage.self, Rekey.self,
         ], defaultSubcommand: List.self)
@@ -50,10 +50,19 @@ struct Threads: ParsableCommand {
         @Option(name: .shortAndLong, help: "The most threads to list (default: 50 on a terminal, else all).")
         var limit: Int?
 
+        @Option(help: ArgumentHelp("Only threads that changed since then: 2026-11-01, or 7d, 12h, 4w.", valueName: "when"))
+        var since: String?
+
+        @Option(name: .shortAndLong, help: "Only threads whose last turn used this model.", completion: .models)
+        var model: String?
+
         func run(in program: Program) async throws {
             let isTerminal = program.console.terminals.output
             let found = try await Threads.store(program).readableThreads()
-            let threads = found.threads.latestFirst(includeArchived: all)
+            let start = try since.map { try DateArgument.parse($0, now: Date()) }
+            let threads = found.threads.latestFirst(includeArchived: all).filter { thread in
+                model.map { $0 == thread.model } ?? true && start.map { $0 <= thread.updatedAt } ?? true
+            }
             let problems = found.problems.map { $0.errorDescription ?? "\($0)" }
             let shown = threads.prefix(max(limit ?? (isTerminal && !options.json ? 50 : .max), 0))
             defer { for problem in problems { program.console.note("chappie: \(problem)") } }
@@ -72,7 +81,10 @@ struct Threads: ParsableCommand {
             }
             let width = isTerminal ? TerminalState.size()?.columns : nil
             for line in table.lines(isTerminal: isTerminal, width: width) { program.console.line(line) }
-            if threads.isEmpty, problems.isEmpty { program.console.note("There are no threads yet.") }
+            if threads.isEmpty, problems.isEmpty {
+                let isFiltered = start != nil || model != nil
+                program.console.note(isFiltered ? "There are no such threads." : "There are no threads yet.")
+            }
             if shown.count < threads.count {
                 program.console.note("… and \(threads.count - shown.count) more: --limit.")
             }
@@ -83,23 +95,81 @@ struct Threads: ParsableCommand {
     struct Show: ProgramCommand {
         static let configuration = CommandConfiguration(
             commandName: "show", abstract: "Print a thread: questions, tools, answers.",
-            discussion: "On a terminal its Markdown is drawn. With --json: the whole thread, as export gives it.")
+            discussion: """
+                On a terminal its Markdown is drawn. With --json: the whole thread, as export gives it; with -n only its \
+                last turns.
+
+                  chappie threads show -r > answer.md
+                  chappie threads show -x | sh
+                """)
 
         @OptionGroup var options: GlobalOptions
 
+        @Flag(name: .shortAndLong, help: "Print only the last answer, as it came.")
+        var response = false
+
+        @Flag(name: [.customShort("x"), .long], help: "Print only the first code block of the last answer.")
+        var extract = false
+
+        @Flag(help: "Print only the last code block of the last answer.")
+        var lastBlock = false
+
+        @Option(name: [.customShort("n"), .customLong("turns")], help: "Print only this many turns, the last ones.")
+        var turns: Int?
+
         @Option(
             help: ArgumentHelp("Draw Markdown: auto (on a terminal), always or never.", valueName: "when"))
-        var markdown = MarkdownChoice.auto
+        var markdown: MarkdownChoice?
 
-        @Argument(help: "The thread (default: the last one).")
+        @Argument(help: "The thread (default: the last one).", completion: .threads)
         var thread: String?
 
         func run(in program: Program) async throws {
-            let thread = try await Threads.read(thread, from: Threads.store(program))
+            var thread = try await Threads.read(thread, from: Threads.store(program))
+            if response || extract || lastBlock { return try showAnswer(of: thread, program) }
+            if let turns { thread = thread.last(turns) }
             guard !options.json else { return program.console.json(thread.json) }
             let text = ChappieThreadFormat.markdown.text(of: thread)
-            guard var drawing = markdown.stream(on: program.console) else { return program.console.write(text) }
+            let choice = markdown ?? program.settings.markdown ?? .auto
+            guard var drawing = choice.stream(on: program.console) else { return program.console.write(text) }
             program.console.draw(drawing.append(text) + drawing.finish())
+        }
+
+        func validate() throws {
+            if let turns, turns < 1 { throw ValidationError("-n takes a number of turns, 1 or more.") }
+            if [response, extract, lastBlock].count(where: \.self) > 1 {
+                throw ValidationError("-r, -x and --last-block name different parts of the answer.")
+            }
+        }
+
+        private func showAnswer(of thread: ChappieThread, _ program: Program) throws {
+            guard let answer = thread.turns.last(where: { !$0.outputText.isEmpty })?.outputText else {
+                throw CommandLineError(
+                    .unavailable, code: "answer_empty", "The thread \(thread.summary.shortID) has no answer.")
+            }
+            let block = extract ? CodeBlock.first(in: answer) : lastBlock ? CodeBlock.last(in: answer) : answer
+            guard let text = block else {
+                throw CommandLineError(
+                    .unavailable, code: "no_code_block", "There is no code block in the answer.",
+                    suggestion: "Print the answer: chappie threads show -r")
+            }
+            if options.json { return program.console.json(["text": .string(text)]) }
+            program.console.write(text.hasSuffix("\n") ? text : text + "\n")
+        }
+    }
+
+    struct Path: ProgramCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "path", abstract: "Print the folder in which this account's threads are kept.",
+            discussion: "What is in it is encrypted. The folder need not be there. With --json: {\"path\":…}.")
+
+        @OptionGroup var options: GlobalOptions
+
+        func run(in program: Program) async throws {
+            guard let path = try Threads.store(program).directory else {
+                throw CommandLineError.usage("There is no home directory for threads.", suggestion: "Set HOME.")
+            }
+            program.say(["path": .string(path)], path)
         }
     }
 
@@ -119,7 +189,7 @@ struct Threads: ParsableCommand {
             help: ArgumentHelp("Only messages since then: 2026-11-01, or 7d, 12h, 4w.", valueName: "when"))
         var since: String?
 
-        @Option(name: .shortAndLong, help: "Only threads whose last turn used this model.")
+        @Option(name: .shortAndLong, help: "Only threads whose last turn used this model.", completion: .models)
         var model: String?
 
         @Option(name: .shortAndLong, help: "The most hits to show.")
@@ -180,7 +250,7 @@ struct Threads: ParsableCommand {
         @Flag(help: "Every thread, archived ones too.")
         var all = false
 
-        @Argument(help: "The thread (default: the last one).")
+        @Argument(help: "The thread (default: the last one).", completion: .threads)
         var thread: String?
 
         func validate() throws {
@@ -286,7 +356,7 @@ struct Threads: ParsableCommand {
         @OptionGroup var options: GlobalOptions
         @OptionGroup var answerOptions: AnswerOptions
 
-        @Argument(help: "The thread (default: the last one).")
+        @Argument(help: "The thread (default: the last one).", completion: .threads)
         var thread: String?
 
         func run(in program: Program) async throws {

@@ -49,8 +49,20 @@ struct ChildProcess: Sendable, Hashable {
     /// Starts the program and waits until it ends, at most for the limit.
     ///
     /// The program runs in its own session, without a terminal: an interrupt from the keyboard does not reach it, and
-    /// it can't read the user's input. Its output goes to /dev/null. It is reaped whenever it ends.
-    func run() async -> ChildOutcome {
+    /// it can't read the user's input. Its output goes to /dev/null unless it is taken. It is reaped whenever it ends.
+    func run() async -> ChildOutcome { await run(writingTo: nil) }
+
+    /// Runs the program, and takes what it writes.
+    ///
+    /// - Returns: `nil` if the program fails, or writes more than `limit` bytes.
+    func output(upTo limit: Int) async -> [UInt8]? {
+        let output = FileDescriptor.memory()
+        guard output.isOpen, case .exited(code: 0, _) = await run(writingTo: output) else { return nil }
+        let bytes = output.bytes(limit: limit + 1)
+        return bytes.count > limit ? nil : bytes
+    }
+
+    private func run(writingTo output: FileDescriptor?) async -> ChildOutcome {
         // Unnamed files replace pipes: a grandchild that keeps its copy open blocks nothing, and a program that does
         // not read causes no signal.
         let null = FileDescriptor(open("/dev/null", O_RDWR | O_CLOEXEC))
@@ -63,7 +75,7 @@ struct ChildProcess: Sendable, Hashable {
         let child: StartedChild
         do throws(StartFailure) {
             let program = ProgramInvocation(path: path, arguments: arguments, environment: environment)
-            child = try StartedChild(program, input: source, output: null, errors: words) {
+            child = try StartedChild(program, input: source, output: output ?? null, errors: words) {
                 exitCode.fulfil(.success($0))
             }
         } catch {
@@ -76,7 +88,7 @@ struct ChildProcess: Sendable, Hashable {
             if atLimit == .kill { child.endGroup(by: SIGKILL) }
             return .stillRunning
         }
-        return .exited(code: code, words: words.text(limit: 4096))
+        return .exited(code: code, words: String(decoding: words.bytes(limit: 4096), as: UTF8.self))
     }
 }
 
@@ -87,10 +99,9 @@ extension FileDescriptor {
     }
 
     /// The file's first bytes, at most `limit` of them.
-    fileprivate func text(limit: Int) -> String {
-        let bytes = [UInt8](unsafeUninitializedCapacity: limit) { buffer, count in
+    fileprivate func bytes(limit: Int) -> [UInt8] {
+        [UInt8](unsafeUninitializedCapacity: min(limit, max(Int(lseek(number, 0, SEEK_END)), 0))) { buffer, count in
             count = max(pread(number, buffer.baseAddress, buffer.count, 0), 0)
         }
-        return String(decoding: bytes, as: UTF8.self)
     }
 }

@@ -23,6 +23,7 @@ public struct DesktopEnvironment: Sendable {
     var isExecutable: @Sendable (String) -> Bool = { ProgramInvocation.isExecutable($0) }
     var isSocket: @Sendable (String) -> Bool = { Self.has(S_IFSOCK, at: $0) }
     var run: @Sendable (ChildProcess) async -> ChildOutcome = { await $0.run() }
+    var output: @Sendable (ChildProcess, _ limit: Int) async -> [UInt8]? = { await $0.output(upTo: $1) }
     /// Writes to the user's terminal; `false` if the process has no terminal.
     var writeToTerminal: @Sendable ([UInt8]) async -> Bool = { bytes in
         // A stopped terminal blocks the write, so it runs on its own thread.

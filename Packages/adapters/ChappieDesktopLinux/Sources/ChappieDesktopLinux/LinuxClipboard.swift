@@ -48,6 +48,49 @@ public struct LinuxClipboard: Clipboard {
             ? "the display's clipboard can't be reached" : "there is neither a display nor a terminal with a clipboard"
         throw DesktopError("Nothing was copied: \(missing ?? "\(reason). Copy by hand.")")
     }
+
+    // MARK: Pasting
+
+    /// What the clipboard holds: an image as PNG if there is one, else text.
+    ///
+    /// - Parameter limit: In bytes. Default 16 MiB.
+    /// - Throws: ``DesktopError`` if the clipboard is empty, holds more, or can't be reached. A terminal's clipboard
+    ///   can't be read: many terminals refuse it, because a program on another machine could read it too.
+    public func paste(limit: Int = 16 << 20) async throws(DesktopError) -> [UInt8] {
+        var missing: String?
+        for program in Self.readers where environment[program.display] != nil {
+            guard let path = environment.executable(program.name) else {
+                missing = missing ?? "\(program.name) is missing. Install the package \(program.package)."
+                continue
+            }
+            func read(_ arguments: [String], _ limit: Int) async -> [UInt8]? {
+                await environment.output(
+                    ChildProcess(
+                        path: path, arguments: program.arguments + arguments, environment: environment.variables,
+                        limit: .seconds(2), atLimit: .kill), limit)
+            }
+            guard let types = await read(program.list, 64 << 10) else { continue }
+            let names = String(decoding: types, as: UTF8.self).split(separator: "\n")
+            let isImage = names.contains("image/png")
+            if let bytes = await read([program.typeOption, isImage ? "image/png" : program.text], limit), !bytes.isEmpty {
+                return bytes
+            }
+            throw DesktopError("The clipboard holds neither an image nor text, or more than \(limit >> 20) MiB.")
+        }
+        let reason = environment.hasDisplay ? "The clipboard is empty, or can't be reached." : "There is no display."
+        throw DesktopError("Nothing was pasted. \(missing ?? reason)")
+    }
+
+    private static let readers = [
+        (
+            display: "WAYLAND_DISPLAY", name: "wl-paste", arguments: ["--no-newline"], list: ["--list-types"],
+            typeOption: "--type", text: "text/plain;charset=utf-8", package: "wl-clipboard"
+        ),
+        (
+            display: "DISPLAY", name: "xclip", arguments: ["-selection", "clipboard", "-out"],
+            list: ["-target", "TARGETS"], typeOption: "-target", text: "UTF8_STRING", package: "xclip"
+        ),
+    ]
 }
 
 /// The terminal's clipboard: "Manipulate Selection Data" of xterm's control sequences.

@@ -1,5 +1,5 @@
 import ChappieAuth
-@_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) public import ChappieCore
 
 /// A model list with its tag, its date and its owner, as a document of the cache.
 struct ModelListRecord {
@@ -46,5 +46,13 @@ struct ModelListRecord {
 
     private static func seconds(_ date: Date) -> ChappieJSON {
         .integer(Int(exactly: date.timeIntervalSince1970.rounded(.down)) ?? 0)
+    }
+}
+
+extension ChappieModel {
+    /// The models of a list that is kept, whoever's it is; none if it is damaged. For the completions of a shell, which
+    /// need no sign-in.
+    @_spi(ChappieInternals) public static func kept(in document: [UInt8]) -> [ChappieModel] {
+        (try? ChappieJSON(parsing: document))?["list"].flatMap { list($0, ranked: true) } ?? []
     }
 }

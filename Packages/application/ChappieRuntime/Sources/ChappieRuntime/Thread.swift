@@ -121,6 +121,17 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
         sessionID = body["session"]?.string
     }
 
+    /// The thread from the beginning of its last turns on, to be shown: all of it if it has no more than `count`.
+    @_spi(ChappieInternals) public func last(_ count: Int) -> ChappieThread {
+        guard count < turns.count, count > 0 else { return self }
+        let shown = Set(turns.suffix(count).map(\.id))
+        let start = records.firstIndex { $0.turnID.map(shown.contains) == true } ?? records.endIndex
+        var part = ChappieThread(id: id, createdAt: summary.createdAt)
+        for record in records[start...] where record.turnID.map(shown.contains) ?? true { part.add(record) }
+        part.summary = summary
+        return part
+    }
+
     /// A copy up to the end of a turn, in a thread of its own. An open turn is left out: it can continue in one thread
     /// only.
     func forked(at turn: Int?, id: String, now: Date) throws(ChappieRuntimeError) -> ChappieThread {

@@ -7,8 +7,21 @@ public enum CodeBlock {
     /// end goes to the end of the text.
     public static func first(in text: String) -> String? {
         var lines = lines(of: text)[...]
-        // For each list item around the line, from the outermost, the column at which its text begins.
         var items: [Int] = []
+        return nextBlock(&lines, &items)
+    }
+
+    /// The content of the last block; otherwise as ``first(in:)``.
+    public static func last(in text: String) -> String? {
+        var (lines, items, last) = (lines(of: text)[...], [Int](), String?.none)
+        while let block = nextBlock(&lines, &items) { last = block }
+        return last
+    }
+
+    /// Takes the lines up to the end of the next block.
+    ///
+    /// - Parameter items: For each list item around the line, from the outermost, the column at which its text begins.
+    private static func nextBlock(_ lines: inout ArraySlice<ArraySlice<UInt8>>, _ items: inout [Int]) -> String? {
         while var line = lines.popFirst() {
             var start = LineStart(line)
             guard start.kind != .blank else { continue }
@@ -24,6 +37,7 @@ public enum CodeBlock {
             var content = lines[..<end]
             // The line feed at the end of the text does not begin another line of the block.
             if end == lines.endIndex, content.last?.isEmpty == true { content.removeLast() }
+            lines = lines[end...].dropFirst()
             return content.map { String(decoding: unindented($0, by: start.indent), as: UTF8.self) + "\n" }.joined()
         }
         return nil

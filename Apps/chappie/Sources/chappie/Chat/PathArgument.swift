@@ -1,0 +1,63 @@
+@_spi(ChappieInternals) import ChappieCore
+import ChappieSDK
+import FoundationEssentials
+
+/// Paths as a user types them, or as a terminal pastes them when files are dropped on its window.
+enum PathArgument {
+    /// The paths in an argument: one that is written as it is, or several in a shell's words.
+    static func paths(in text: String, home: String?) -> [String] {
+        let whole = resolved(text, home)
+        return SmallFile.exists(whole) ? [whole] : words(of: text).map { resolved($0, home) }
+    }
+
+    /// The files, if the text is nothing but absolute paths of files: they were dropped rather than typed.
+    static func dropped(_ text: String, home: String?) -> [String]? {
+        let text = text.trimmed
+        guard text.utf8.count <= 8192, ["/", "'", "\"", "file://"].contains(where: text.hasPrefix) else { return nil }
+        let found = paths(in: text, home: home)
+        return !found.isEmpty && found.allSatisfy { $0.hasPrefix("/") && SmallFile.exists($0) } ? found : nil
+    }
+
+    /// Splits at blanks as a shell does: quotes and backslashes keep them.
+    private static func words(of text: String) -> [String] {
+        var (words, word, quote, isEscaped) = ([String](), String?.none, Character?.none, false)
+        for character in text {
+            if isEscaped {
+                word = (word ?? "") + String(character)
+                isEscaped = false
+            } else if character == "\\", quote != "'" {
+                isEscaped = true
+            } else if character == quote {
+                quote = nil
+            } else if quote == nil, character == "'" || character == "\"" {
+                (quote, word) = (character, word ?? "")
+            } else if quote == nil, character.isWhitespace {
+                if let word { words.append(word) }
+                word = nil
+            } else {
+                word = (word ?? "") + String(character)
+            }
+        }
+        return words + (word.map { [$0] } ?? [])
+    }
+
+    private static func resolved(_ path: String, _ home: String?) -> String {
+        if path.hasPrefix("file://"), let url = URL(string: path) { return url.path(percentEncoded: false) }
+        guard path == "~" || path.hasPrefix("~/"), let home else { return path }
+        return home + path.dropFirst()
+    }
+
+    /// The paths that begin with `text`, as they can stand in an argument of their own.
+    static func completions(of text: String) -> [String] {
+        let folder = text.lastIndex(of: "/").map { String(text[...$0]) } ?? ""
+        let beginning = text.dropFirst(folder.count)
+        let home = ProgramEnvironment.process["HOME"]
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.isEmpty ? "." : resolved(folder, home)))
+        return (names ?? []).filter { $0.hasPrefix(beginning) && (beginning.first == "." || $0.first != ".") }.sorted()
+            .prefix(200).map { name in
+                var isFolder = false
+                _ = FileManager.default.fileExists(atPath: resolved(folder + name, home), isDirectory: &isFolder)
+                return folder + name + (isFolder ? "/" : "")
+            }
+    }
+}

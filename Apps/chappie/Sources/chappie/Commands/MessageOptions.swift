@@ -1,0 +1,151 @@
+import ArgumentParser
+@_spi(ChappieInternals) import ChappieCore
+import ChappieJSONSchema
+import ChappieSDK
+import FoundationEssentials
+
+/// What stands around a question: instructions, attachments, a template, the form of the answer.
+struct MessageOptions: ParsableArguments {
+    @Option(name: .shortAndLong, help: "Instructions for the model, given before the question.")
+    var system: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "What the answer must fit: a file with a JSON Schema, the schema itself, or \"name str, age int: in years\". Another answer is an error (65).",
+            valueName: "schema"),
+        completion: .file())
+    var schema: String?
+
+    @Option(
+        name: .shortAndLong,
+        help: ArgumentHelp(
+            "An image to ask about: PNG, JPEG, GIF or WebP, a file, an address, or - for standard input (repeatable).",
+            valueName: "file"),
+        completion: .file())
+    var image: [String] = []
+
+    @Option(
+        name: .shortAndLong,
+        help: ArgumentHelp(
+            "A file, a folder or an address to ask about (repeatable). Text becomes part of the question, anything else is attached.",
+            valueName: "file"),
+        completion: .file())
+    var file: [String] = []
+
+    @Option(
+        name: .shortAndLong, help: "Ask with a template (see chappie ask --help).",
+        completion: .custom { _, _, _ in Template.names(.process) })
+    var template: String?
+
+    @Option(
+        name: .shortAndLong,
+        help: ArgumentHelp("A template's variable: -p NAME VALUE (repeatable).", valueName: "name=value"))
+    var param: [String] = []
+
+    /// Reads the files, and reports what is wrong with the options, before anything is asked.
+    ///
+    /// - Parameter goesOn: Whether an earlier conversation continues: then the settings' template does not begin it anew.
+    func read(goesOn: Bool, in program: Program) async throws -> MessageFrame {
+        let named = template ?? (goesOn ? nil : program.settings[.template]?.string)
+        let template = try named.flatMap { $0.isEmpty ? nil : try Template(named: $0, program.environment) }
+        let parameters = try Template.parameters(param)
+        guard template != nil || parameters.isEmpty else {
+            throw CommandLineError.usage(
+                "-p sets a variable of a template, and there is no template.",
+                suggestion: "Name the template: --template NAME.")
+        }
+        let schema = try schema.map(Self.schema)
+        var attachments: [ChappieInputMessage.Part] = []
+        for name in image { attachments.append(try await Attachment.image(name)) }
+        for name in file { attachments += try await Attachment.file(name, program) }
+        return MessageFrame(
+            system: system, schema: schema, attachments: attachments, template: template, parameters: parameters)
+    }
+
+    /// Reads the schema: a file's name, the schema itself, which then begins with a brace, or its short form.
+    static func schema(_ argument: String) throws -> ChappieJSONSchema {
+        let isInline = argument.first == "{"
+        if !isInline, let short = try ShortSchema(argument) { return ChappieJSONSchema(short.json) }
+        let bytes = isInline ? Array(argument.utf8) : try SmallFile.read(argument)
+        do {
+            let schema = ChappieJSONSchema(try ChappieJSON(parsing: bytes))
+            try schema.check()
+            return schema
+        } catch {
+            let reason = (error as? any LocalizedError)?.errorDescription ?? "It is not a JSON Schema."
+            throw CommandLineError.usage(
+                isInline ? reason : "\(argument): \(reason)", suggestion: "Give a JSON Schema (draft 2020-12).")
+        }
+    }
+}
+
+/// What stands around a question, read from files.
+struct MessageFrame: Sendable {
+    var system: String?
+    var schema: ChappieJSONSchema?
+    var attachments: [ChappieInputMessage.Part] = []
+    var template: Template?
+    var parameters: [String: String] = [:]
+    /// Whether the template's instructions are still to be given.
+    var givesInstructions = true
+
+    /// What stands around the next question: the template and the form of answers stay.
+    var next: MessageFrame {
+        MessageFrame(
+            schema: schema, template: template, parameters: parameters,
+            givesInstructions: givesInstructions && template == nil)
+    }
+
+    /// The messages that ask `question`, and those before it.
+    ///
+    /// - Throws: ``CommandLineError`` about a template's variables.
+    func messages(asking question: String, _ options: ChappieMessageOptions) throws -> [ChappieInputMessage] {
+        var (system, text) = (system, question)
+        if let template {
+            let filled = try template.filled(with: question, parameters)
+            system = system ?? (givesInstructions ? filled.system : nil)
+            text = filled.prompt
+        }
+        let parts = attachments + (text.isEmpty ? [] : [.text(text)])
+        // The service takes no system messages; a developer's say the same.
+        return (system.map { [.developer($0)] } ?? [])
+            + [ChappieInputMessage(role: .user, parts: parts, options: options)]
+    }
+}
+
+/// A schema as it is typed: `name str, age int: in years, notes`. Each field has a name, a type (str, int, float or
+/// bool; default str), and after a colon what it means. Commas or line ends stand between fields.
+struct ShortSchema {
+    private static let types = ["str": "string", "int": "integer", "float": "number", "bool": "boolean"]
+
+    let json: ChappieJSON
+
+    /// `nil` for one word, which is a file's name, and for the name of a file that is there.
+    ///
+    /// - Throws: ``CommandLineError`` that names the field.
+    init?(_ text: String) throws {
+        guard text.contains(where: { $0 == "," || $0.isWhitespace }), !SmallFile.exists(text) else { return nil }
+        var properties = ChappieJSONObject()
+        // A text with several lines may have commas in what its fields mean.
+        let fields = text.contains("\n") ? text.split(separator: "\n") : text.split(separator: ",")
+        for field in fields.map({ $0.trimmed }) where !field.isEmpty {
+            let parts = field.split(separator: ":", maxSplits: 1)
+            let words = (parts.first ?? "").split(whereSeparator: \.isWhitespace).map(String.init)
+            guard let name = words.first, words.count <= 2, properties[name] == nil,
+                name.allSatisfy({ $0.isLetter || $0.isNumber || $0 == "_" || $0 == "-" }),
+                let type = Self.types[words.count == 2 ? words[1] : "str"]
+            else {
+                throw CommandLineError.usage(
+                    "The schema's field \"\(field.prefix(100))\" can't be used.",
+                    suggestion: "Write fields as: name str, age int: in years. Types: str, int, float, bool.")
+            }
+            var property: ChappieJSONObject = ["type": .string(type)]
+            if parts.count == 2 { property["description"] = .string(parts[1].trimmed) }
+            properties[name] = .object(property)
+        }
+        let names = properties.members.map { ChappieJSON.string($0.name) }
+        json = [
+            "type": "object", "properties": .object(properties), "required": .array(names), "additionalProperties": false,
+        ]
+    }
+}

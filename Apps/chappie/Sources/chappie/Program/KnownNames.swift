@@ -1,0 +1,59 @@
+import ArgumentParser
+@_spi(ChappieInternals) import ChappieClient
+@_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) import ChappieRuntime
+import ChappieSDK
+import ChappieThreadsSQLite
+import FoundationEssentials
+
+/// Names that a shell may complete. They come from what is on this machine: nothing is sent, and nobody is asked.
+enum KnownNames {
+    /// How long a shell waits, in seconds.
+    private static let patience = 1.5
+
+    /// The models of the lists that are kept, of every account.
+    static func models(_ environment: ProgramEnvironment) -> [String] {
+        guard let folder = environment.folder("XDG_CACHE_HOME", else: "/.cache"),
+            let files = try? FileManager.default.contentsOfDirectory(atPath: folder)
+        else { return [] }
+        var slugs: [String] = []
+        for file in files.sorted() where file.hasPrefix("models-") && file.hasSuffix(".json") {
+            guard let document = try? SmallFile.read("\(folder)/\(file)") else { continue }
+            for model in ChappieModel.kept(in: document) where model.isListed && !slugs.contains(model.slug) {
+                slugs.append(model.slug)
+            }
+        }
+        return slugs.filter { $0.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "-._".contains($0)) } }
+    }
+
+    /// The threads of the account that commands use, with their names where the shell shows them; none if the keyring
+    /// is locked, or the threads are behind a passphrase.
+    static func threads(_ environment: ProgramEnvironment) -> [String] {
+        let known = BlockingValue<[ChappieThreadSummary]>().value(within: patience) {
+            let command = try ThreadCompletion.parse([])
+            let program = try await Program(command, environment, Console(.init()) { _, _ in 0 })
+            guard program.settings.store == .keyring, let store = try program.threads() else { return [] }
+            return try await store.readableThreads().threads.latestFirst(includeArchived: true)
+        }
+        return (known ?? []).prefix(100).map { thread in
+            let name = UntrustedText.message(thread.shownName, limit: 60) ?? ""
+            return switch CompletionShell.requesting {
+            case .zsh?: "\(thread.shortID):\(name.replacing(":", with: "\\:"))"
+            case .fish?: "\(thread.shortID)\t\(name)"
+            default: thread.shortID
+            }
+        }
+    }
+}
+
+/// The composition in which threads are listed for a shell.
+private struct ThreadCompletion: ProgramCommand {
+    @OptionGroup var options: GlobalOptions
+    var mayUnlockKeyring: Bool { false }
+    func run(in program: Program) async throws {}
+}
+
+extension CompletionKind {
+    static var models: CompletionKind { .custom { _, _, _ in KnownNames.models(.process) } }
+    static var threads: CompletionKind { .custom { _, _, _ in KnownNames.threads(.process) } }
+}

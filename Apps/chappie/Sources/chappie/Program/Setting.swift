@@ -1,0 +1,177 @@
+import ChappieSDK
+
+/// A setting of the user: a member of `settings.json`, and a name of `chappie config`.
+///
+/// A flag of the command line is stronger than a template, that than the environment, that than the file, and that than
+/// the default.
+enum Setting: String, CaseIterable, Sendable {
+    case model, effort, verbosity, transport, markdown, template, tools
+    case keepThreads = "keep_threads"
+    case threadsLimit = "threads_limit"
+    case store
+
+    /// The values that a setting takes.
+    enum Kind {
+        /// Any text; the words are the usual ones.
+        case text([String])
+        case oneOf([String])
+        case yesOrNo
+        /// A number of MiB.
+        case size
+        /// Paths of files.
+        case files
+    }
+
+    /// Where a value comes from.
+    enum Source: String { case flag, environment, file, `default` }
+
+    var kind: Kind {
+        switch self {
+        case .model, .template: .text([])
+        case .effort: .text(["low", "medium", "high", "xhigh", "max"])
+        case .verbosity: .text(["low", "medium", "high"])
+        case .transport: .oneOf(AnswerOptions.Transport.allCases.map(\.rawValue))
+        case .markdown: .oneOf(MarkdownChoice.allCases.map(\.rawValue))
+        case .tools: .files
+        case .keepThreads: .yesOrNo
+        case .threadsLimit: .size
+        case .store: .oneOf(Settings.Store.allCases.map(\.rawValue))
+        }
+    }
+
+    /// The environment variable that overrides the file.
+    var variable: String? {
+        switch self {
+        case .model: "CHAPPIE_MODEL"
+        case .threadsLimit: "CHAPPIE_THREADS_LIMIT"
+        case .store: "CHAPPIE_CREDENTIAL_STORE"
+        default: nil
+        }
+    }
+
+    /// What holds without a value, in words.
+    var usual: String {
+        switch self {
+        case .model: "your account's best"
+        case .effort, .verbosity: "the model's own"
+        case .transport, .markdown: "auto"
+        case .template, .tools: "none"
+        case .keepThreads: "true"
+        case .threadsLimit: "512"
+        case .store: "keyring"
+        }
+    }
+
+    /// What it sets, for the help.
+    var meaning: String {
+        switch self {
+        case .model: "the model of new conversations (--model)"
+        case .effort: "how hard the model thinks (--effort)"
+        case .verbosity: "how long answers are (--verbosity)"
+        case .transport: "how answers travel (--transport)"
+        case .markdown: "when Markdown is drawn (--markdown)"
+        case .template: "the template of new conversations (--template)"
+        case .tools: "manifests of tools and of tool servers (--tools)"
+        case .keepThreads: "whether conversations are kept (--ephemeral)"
+        case .threadsLimit: "MiB that kept conversations may take"
+        case .store: "where the sign-in is stored"
+        }
+    }
+
+    /// The values it takes, in words that follow "takes".
+    private var form: String {
+        switch kind {
+        case .text: "a text that is not empty"
+        case .oneOf(let words): words.dropLast().joined(separator: ", ") + " or \(words.last ?? "")"
+        case .yesOrNo: "true or false"
+        case .size: "a number of MiB, 1 to 1048576"
+        case .files: "an array of paths"
+        }
+    }
+
+    /// The member of `value` that it can't take; the empty path means `value` itself. `nil` if it takes the value.
+    private func misfit(_ value: ChappieJSON) -> String? {
+        switch kind {
+        case .text: value.string?.isEmpty == false ? nil : ""
+        case .oneOf(let words): value.string.map(words.contains) == true ? nil : ""
+        case .yesOrNo: value.bool == nil ? "" : nil
+        case .size: value.int.map((1...(1 << 20)).contains) == true ? nil : ""
+        case .files:
+            value.array.map { $0.firstIndex { $0.string?.isEmpty != false }.map { "[\($0)]" } } ?? ""
+        }
+    }
+
+    /// Why `value` can't stand in the file, in a sentence; `nil` if it can.
+    func problem(of value: ChappieJSON) -> String? {
+        misfit(value).map { "\(rawValue)\($0) takes \($0.isEmpty ? form : "the path of a file")." }
+    }
+
+    /// Reads words of a command line, or the text of a variable.
+    ///
+    /// - Throws: ``CommandLineError``, which calls the setting `name`.
+    func value(from words: [String], name: String) throws -> ChappieJSON {
+        let text = words.joined(separator: " ")
+        let value: ChappieJSON? =
+            switch kind {
+            case .text, .oneOf: .string(text)
+            case .yesOrNo: ["true": true, "false": false][text]
+            case .size: Int(text).map { .integer($0) }
+            case .files: .array(words.map { .string($0) })
+            }
+        guard let value, misfit(value) == nil else {
+            throw CommandLineError.usage("\(name) is \"\(text)\".", suggestion: "Set it to \(form), or unset it.")
+        }
+        return value
+    }
+
+    /// The value without the command line, and its source; `nil` if the default holds.
+    ///
+    /// - Throws: ``CommandLineError`` about the environment.
+    func chosen(
+        _ environment: ProgramEnvironment, _ kept: UserSettings?
+    ) throws -> (value: ChappieJSON, source: Source)? {
+        if let variable, let text = environment[variable] {
+            return (try value(from: [text], name: variable), .environment)
+        }
+        return kept?[self].map { ($0, .file) }
+    }
+
+    /// The setting with this name.
+    ///
+    /// - Throws: ``CommandLineError`` with a name that is like it.
+    static func named(_ name: String) throws -> Setting {
+        if let setting = Setting(rawValue: name.replacing("-", with: "_").lowercased()) { return setting }
+        throw CommandLineError.usage(
+            "There is no setting \(name.prefix(100)).",
+            suggestion: similar(to: name).map { "Did you mean \($0)?" } ?? "See `chappie config list`.")
+    }
+
+    static func similar(to name: String) -> String? { Spelling.nearest(to: name, in: allCases.map(\.rawValue)) }
+}
+
+/// Words that a user may have meant.
+enum Spelling {
+    /// The word that differs in the fewest letters, two at most.
+    static func nearest(to word: String, in words: [String]) -> String? {
+        guard word.count > 2, word.count < 40 else { return nil }
+        return words.map { ($0, distance(Array(word.lowercased()), Array($0))) }.filter { $0.1 <= 2 }
+            .min { $0.1 < $1.1 }?.0
+    }
+
+    /// How many letters have to be put in, left out, replaced or swapped with the next one (Damerau and Levenshtein).
+    private static func distance(_ one: [Character], _ other: [Character]) -> Int {
+        var (before, row) = ([Int](), Array(0...other.count))
+        for (index, letter) in one.enumerated() {
+            var next = [index + 1]
+            for (column, expected) in other.enumerated() {
+                var least = min(row[column] + (letter == expected ? 0 : 1), row[column + 1] + 1, next[column] + 1)
+                if index > 0, column > 0, letter == other[column - 1], one[index - 1] == expected {
+                    least = min(least, before[column - 1] + 1)
+                }
+                next.append(least)
+            }
+            (before, row) = (row, next)
+        }
+        return row.last ?? 0
+    }
+}

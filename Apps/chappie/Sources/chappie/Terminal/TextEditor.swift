@@ -1,0 +1,72 @@
+@_spi(ChappieInternals) import ChappieFiles
+import ChappieSDK
+import FoundationEssentials
+import Glibc
+import Synchronization
+
+/// The user's editor, as `$VISUAL` or `$EDITOR` names it.
+struct TextEditor: Sendable {
+    private let command: String
+    private let folder: String
+    private let console: Console
+
+    /// - Throws: ``CommandLineError`` if none is named: another one than the user's would only surprise.
+    init(_ environment: ProgramEnvironment, _ console: Console) throws {
+        guard let command = environment["VISUAL"] ?? environment["EDITOR"] else {
+            throw CommandLineError.usage("There is no editor.", suggestion: "Set EDITOR, for example to nano or vim.")
+        }
+        self.command = command
+        folder = environment["XDG_RUNTIME_DIR"] ?? environment["TMPDIR"] ?? "/tmp"
+        self.console = console
+    }
+
+    /// Lets the user edit `text` in a file of its own, which is removed afterwards.
+    ///
+    /// - Throws: ``CommandLineError`` if the editor can't be started, or says that it failed; `CancellationError`.
+    func edit(_ text: [UInt8], ending: String) async throws -> [UInt8] {
+        let path = "\(folder)/chappie-\(UUID().uuidString)\(ending)"
+        guard PrivateFile.create(path, with: text) else {
+            throw CommandLineError.usage("\(path) can't be written: \(String(cString: strerror(errno))).")
+        }
+        defer { unlink(path) }
+        console.clearStatus()
+        try await console.drained()
+        // Ctrl-C is the editor's.
+        let former = Interruption.takesCtrlC.withLock { handler in
+            defer { handler = { true } }
+            return handler
+        }
+        defer { Interruption.takesCtrlC.withLock { $0 = former } }
+        let status = try await onThread { [command] in try Self.run(command, path) }
+        guard status == 0 else {
+            throw CommandLineError.usage(
+                "The editor (\(command)) ended with status \(status); what it wrote is not used.",
+                suggestion: "Check EDITOR.")
+        }
+        return try SmallFile.read(path)
+    }
+
+    /// By a shell, as git and others do it: the variable may hold arguments.
+    private static func run(_ command: String, _ path: String) throws -> CInt {
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        var usual = sigset_t()
+        sigemptyset(&usual)
+        sigaddset(&usual, SIGPIPE)
+        posix_spawnattr_setsigdefault(&attributes, &usual)
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF))
+        let words = ["/bin/sh", "-c", "\(command) \"$1\"", "sh", path]
+        let arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) } + [nil]
+        defer { for argument in arguments { free(argument) } }
+        var child = pid_t()
+        let problem = posix_spawn(&child, "/bin/sh", nil, &attributes, arguments, environ)
+        guard problem == 0 else {
+            throw CommandLineError.usage("The editor can't be started: \(String(cString: strerror(problem))).")
+        }
+        var status: CInt = 0
+        while waitpid(child, &status, 0) < 0, errno == EINTR {}
+        // A shell gives the number of a signal like that.
+        return status & 0x7F == 0 ? (status >> 8) & 0xFF : 128 + (status & 0x7F)
+    }
+}

@@ -1,0 +1,83 @@
+import ChappieSDK
+import Foundation
+import Testing
+
+@testable import chappie
+
+@Suite struct MessageOptionsTests {
+    private let folder = TemporaryFolder()
+
+    private func write(_ name: String, _ bytes: [UInt8]) throws {
+        let path = folder.path + "/" + name
+        try FileManager.default.createDirectory(
+            atPath: (path as NSString).deletingLastPathComponent, withIntermediateDirectories: true)
+        try Data(bytes).write(to: URL(fileURLWithPath: path))
+    }
+
+    @Test(
+        arguments: [
+            ("name, age int", ["name": ["type": "string"], "age": ["type": "integer"]]),
+            (
+                "name str: the full name, ok bool, size float",
+                [
+                    "name": ["type": "string", "description": "the full name"], "ok": ["type": "boolean"],
+                    "size": ["type": "number"],
+                ]
+            ),
+            (
+                "name: first, then last\n\nage int",
+                ["name": ["type": "string", "description": "first, then last"], "age": ["type": "integer"]]
+            ),
+        ] as [(String, ChappieJSON)])
+    func aShortSchemaIsAnObjectWithAllItsFields(_ text: String, _ properties: ChappieJSON) throws {
+        let json = try #require(try ShortSchema(text)).json
+        #expect(json["properties"] == properties && json["additionalProperties"] == false)
+        #expect(json["required"]?.array?.count == properties.object?.members.count)
+        try MessageOptions.schema(text).check()
+    }
+
+    @Test(arguments: ["name text, b", "a b c, d", "a, a", "a int int", "!x, y", "a, : b"])
+    func aFieldThatMakesNoSenseIsNamed(_ text: String) throws {
+        let error = try #require(throws: CommandLineError.self) { try ShortSchema(text) }
+        #expect(error.status == .usage && error.suggestion?.contains("name str") == true)
+    }
+
+    @Test func aFileOfThatNameIsNoShortSchema() throws {
+        #expect(try ShortSchema("schema.json") == nil)
+        try write("a schema.json", Array(#"{"type":"string"}"#.utf8))
+        #expect(try ShortSchema(folder.path + "/a schema.json") == nil)
+        #expect(try MessageOptions.schema(folder.path + "/a schema.json").json == ["type": "string"])
+    }
+
+    @Test func aFoldersTextIsTakenInOrderAndTheRestIsCounted() throws {
+        try write("b.txt", Array("two".utf8))
+        try write("a/z.md", Array("one".utf8))
+        try write("c.bin", [0xFF, 0xFE])
+        try write(".hidden/x", Array("no".utf8))
+        try FileManager.default.createSymbolicLink(
+            atPath: folder.path + "/loop", withDestinationPath: folder.path)
+        for path in [folder.path, folder.path + "/"] {
+            let found = try FolderText(path)
+            #expect(found.files.map(\.name) == ["a/z.md", "b.txt"] && found.files.map(\.text) == ["one", "two"])
+            #expect(found.sentence.contains("2 text files, 1 KiB") && found.sentence.hasSuffix("too large: 2"))
+        }
+    }
+
+    @Test func aFolderWithTooMuchOrNothingIsAnError() throws {
+        let error = try #require(throws: CommandLineError.self) { try FolderText(folder.path) }
+        #expect(error.message.contains("no text files"))
+        for number in 0..<3 { try write("\(number)", Array(repeating: 0x61, count: FolderText.limit / 2)) }
+        let large = try #require(throws: CommandLineError.self) { try FolderText(folder.path) }
+        #expect(large.message.contains("more than 1 MiB of text"))
+    }
+
+    @Test func aTemplatesInstructionsAreGivenOnce() throws {
+        let template = try Template(parsing: "---\nsystem: Be brief.\n---\nTranslate: $input", name: "t")
+        let first = MessageFrame(attachments: [.text("a file")], template: template)
+        let messages = try first.messages(asking: "one", ChappieMessageOptions())
+        #expect(messages.map(\.role) == [.developer, .user])
+        #expect(messages.last?.parts == [.text("a file"), .text("Translate: one")])
+        let second = try first.next.messages(asking: "two", ChappieMessageOptions())
+        #expect(second.map(\.role) == [.user] && second.last?.parts == [.text("Translate: two")])
+    }
+}
