@@ -371,6 +371,8 @@ def test_commands(chat, tmp_path):
         terminal.prompts(10 + number)
         terminal.type(command, "Enter")
         terminal.shows(says)
+    # A key that comes before the prompt is the terminal's, and not the editor's.
+    terminal.prompts(14)
     terminal.type("", "C-d")
     terminal.ends(0)
 

@@ -143,7 +143,8 @@ struct GlobalOptions: ParsableArguments {
         rest = rest.dropFirst()
         if command == "ask" || command == "chat" { rest = pairs(rest) }
         // The options belong to the innermost command.
-        guard ["accounts", "auth", "config", "threads"].contains(command), let inner = rest.first, !inner.hasPrefix("-") else {
+        guard ["accounts", "auth", "config", "threads"].contains(command), let inner = rest.first, !inner.hasPrefix("-")
+        else {
             return [command] + leading + rest
         }
         return [command, inner] + leading + rest.dropFirst()

@@ -34,7 +34,7 @@ import Testing
     @Test func everyCommandThatHelpListsIsOne() {
         for name in ChatCommand.names {
             if case .unknown = ChatCommand(name) { Issue.record("\(name) is unknown") }
-            #expect(ChatCommand(name) != nil && ChatCommand.helpText().contains(name))
+            #expect(ChatCommand(name) != nil && ChatCommand.helpText.contains(name))
         }
     }
 
@@ -62,15 +62,6 @@ import Testing
     }
 }
 
-    @Test(arguments: [30, 40, 60, 80, 120])
-    func helpFitsTheWindowAndBreaksBetweenWords(_ width: Int) {
-        let text = ChatCommand.helpText(width: width)
-        #expect(text.split(separator: "\n").allSatisfy { $0.count <= width })
-        let words = ChatCommand.helpText(width: 1000).split(whereSeparator: \.isWhitespace)
-        #expect(text.split(whereSeparator: \.isWhitespace) == words)
-    }
-}
-
 @Suite struct PathArgumentTests {
     private let folder = TemporaryFolder()
 
@@ -84,13 +75,16 @@ import Testing
         let (plain, spaced, quoted) = (make("a.png"), make("two words.pdf"), make("it's.txt"))
         let escaped = spaced.replacing(" ", with: "\\ ")
         for (text, expected) in [
-            (plain, [plain]), (" \(plain) ", [plain]), ("'\(spaced)'", [spaced]), (escaped, [spaced]), (spaced, [spaced]),
+            (plain, [plain]), (" \(plain) ", [plain]), ("'\(spaced)'", [spaced]), (escaped, [spaced]),
+            (spaced, [spaced]),
             ("\(plain) \(escaped)", [plain, spaced]), ("'\(folder.path)/it'\\''s.txt'", [quoted]),
             ("file://\(spaced.replacing(" ", with: "%20"))", [spaced]), ("\"\(spaced)\" '\(plain)'", [spaced, plain]),
         ] {
             #expect(PathArgument.dropped(text, home: nil) == expected, "\(text)")
         }
-        for text in ["a.png", "\(plain) what is this?", "/nonexistent", "/", "", "'", String(repeating: "/", count: 9000)] {
+        for text in [
+            "a.png", "\(plain) what is this?", "/nonexistent", "/", "", "'", String(repeating: "/", count: 9000),
+        ] {
             #expect(PathArgument.dropped(text, home: nil) == (text == "/" ? ["/"] : nil), "\(text.prefix(50))")
         }
     }

@@ -1,6 +1,9 @@
+import ChappieCore
 import ChappieSDK
 import FoundationEssentials
 import Glibc
+import HTTPTypes
+import Synchronization
 import Testing
 
 @testable import chappie
@@ -53,25 +56,63 @@ import Testing
 }
 
 @Suite struct AttachmentTests {
+    private typealias Attachment = chappie.Attachment
     private let folder = TemporaryFolder()
 
-    @Test func textGoesIntoTheMessageAndOtherFilesBesideIt() throws {
-        let path = folder.path + "/notes.md"
-        try Data("hello".utf8).write(to: URL(filePath: path))
-        #expect(try Attachment.file(path) == .text("<document name=\"notes.md\">\nhello\n</document>\n\n"))
-        try Data("%PDF-\0".utf8).write(to: URL(filePath: path))
-        #expect(try Attachment.file(path) == .file(ChappieFile(bytes: Array("%PDF-\0".utf8), name: "notes.md")))
-        #expect(throws: CommandLineError.self) { try Attachment.file(folder.path) }
+    /// An address's answers, in turn.
+    private final class Answers: HTTPTransport {
+        private let all: Mutex<[HTTPExchangeResponse]>
+
+        init(_ all: [HTTPExchangeResponse]) { self.all = Mutex(all) }
+
+        func send(_ request: HTTPExchangeRequest) async throws -> HTTPExchangeResponse {
+            #expect(request.headerFields[.authorization] == nil)
+            return all.withLock { $0.removeFirst() }
+        }
     }
 
-    @Test func imagesAreFilesOrAddresses() throws {
+    private func file(_ name: String, _ answers: HTTPExchangeResponse...) async throws -> [ChappieInputMessage.Part] {
+        try await Attachment.file(name, Answers(answers), Recorder().console())
+    }
+
+    @Test func textGoesIntoTheMessageAndOtherFilesBesideIt() async throws {
+        let path = folder.path + "/notes.md"
+        try Data("hello".utf8).write(to: URL(filePath: path))
+        #expect(try await file(path) == [.text("<document name=\"notes.md\">\nhello\n</document>\n\n")])
+        #expect(try await file(folder.path) == file(path))
+        try Data("%PDF-\0".utf8).write(to: URL(filePath: path))
+        #expect(try await file(path) == [.file(ChappieFile(bytes: Array("%PDF-\0".utf8), name: "notes.md"))])
+        await #expect(throws: CommandLineError.self) { try await file(folder.path) }
+    }
+
+    @Test func anAddressIsReadAndFollowed() async throws {
+        let moved = HTTPExchangeResponse(status: .found, headerFields: [.location: "/b"])
+        let page = HTTPExchangeResponse(status: .ok, body: HTTPBody(bytes: Array("hi\n".utf8)))
+        let text = ChappieInputMessage.Part.text("<document name=\"https://x.example/a\">\nhi\n</document>\n\n")
+        #expect(try await file("https://x.example/a", moved, page) == [text])
+        let gone = HTTPExchangeResponse(status: .notFound, body: HTTPBody(bytes: Array("no".utf8)))
+        for answers in [[gone], Array(repeating: moved, count: 6)] {
+            let error = await #expect(throws: CommandLineError.self) {
+                try await Attachment.file(
+                    "https://x.example/a", Answers(answers), Recorder().console())
+            }
+            #expect(error?.status == .unavailable && error?.message.contains("https://x.example/a") == true)
+        }
+        let large = HTTPExchangeResponse(
+            status: .ok, body: HTTPBody(bytes: Array(repeating: 0x61, count: SmallFile.limit + 1)))
+        await #expect(throws: CommandLineError.self) { try await file("https://x.example/a", large) }
+        await #expect(throws: CommandLineError.self) { try await file("https://") }
+    }
+
+    @Test func imagesAreFilesOrAddresses() async throws {
         let path = folder.path + "/a"
         try Data("GIF89a".utf8).write(to: URL(filePath: path))
-        #expect(try Attachment.image(path) == .image(ChappieImage(bytes: Array("GIF89a".utf8))))
-        #expect(try Attachment.image("https://x.example/a.png") == .imageURL("https://x.example/a.png"))
-        #expect(try Attachment.image("data:image/gif;base64,R0lGODlh") == .imageURL("data:image/gif;base64,R0lGODlh"))
-        #expect(throws: ChappieAttachmentError.notFound("none.png")) { try Attachment.image("none.png") }
-        #expect(throws: CommandLineError.self) { try Attachment.image("https://[") }
+        #expect(try await Attachment.image(path) == .image(ChappieImage(bytes: Array("GIF89a".utf8))))
+        #expect(try await Attachment.image("https://x.example/a.png") == .imageURL("https://x.example/a.png"))
+        #expect(
+            try await Attachment.image("data:image/gif;base64,R0lGODlh") == .imageURL("data:image/gif;base64,R0lGODlh"))
+        await #expect(throws: ChappieAttachmentError.notFound("none.png")) { try await Attachment.image("none.png") }
+        await #expect(throws: CommandLineError.self) { try await Attachment.image("https://[") }
     }
 }
 

@@ -201,7 +201,7 @@ import Testing
             case .size: (1, 2, 3)
             case .files: (["a"], ["b"], ["c"])
             }
-        #expect(try setting.chosen(home.environment(), nil) == nil)
+        #expect(try setting.chosen(home.environment(), nil)?.value == nil)
         let text: ChappieJSON = .object([setting.rawValue: values.file])
         let kept = try UserSettings(parsing: text.serializedBytes(), path: "f")
         let file = try #require(try setting.chosen(home.environment(), kept))
@@ -219,16 +219,18 @@ import Testing
         guard let flag = flags[setting] else { return }
         let word = values.flag.string ?? values.flag.array?.first?.string ?? ""
         #expect(try AnswerOptions.parse([flag, word]).given == [setting: values.flag])
-        #expect(PrivateFile.replace(file, with: text.serializedBytes()))
+        #expect(PrivateFile.replace(self.file, with: text.serializedBytes()))
         var options = try AnswerOptions.parse([flag, word])
-        options.fill(from: nil, try Settings(options: GlobalOptions.parse([]), environment: home.environment()), goesOn: false)
+        let settings = try Settings(options: GlobalOptions.parse([]), environment: home.environment())
+        options.fill(from: nil, settings, goesOn: false)
         #expect(options.given == [setting: values.flag])
     }
 
     /// The template of a question stands between the command line and the environment.
     @Test(
         arguments: [
-            ([], "", [:], nil, nil), ([], "", [:], "file", "file"), ([], "", ["CHAPPIE_MODEL": "variable"], "file", "variable"),
+            ([], "", [:], nil, nil), ([], "", [:], "file", "file"),
+            ([], "", ["CHAPPIE_MODEL": "variable"], "file", "variable"),
             ([], "model: template", ["CHAPPIE_MODEL": "variable"], "file", "template"),
             (["--model", "flag"], "model: template", ["CHAPPIE_MODEL": "variable"], "file", "flag"),
         ] as [([String], String, [String: String], String?, String?)])
@@ -263,13 +265,17 @@ import Testing
     /// A hostile or broken file is named with its line and member, and nothing of it is used.
     @Test(arguments: [
         ("{\n  \"modle\": \"x\"\n}", "line 2: there is no setting modle. Did you mean model?"),
-        ("{\"model\": \"a\",\n\"model\": 7}", "model takes a text"), ("{\n\n\"transport\": \"pigeon\"}", "line 3: transport takes auto, websocket or sse"),
-        ("{\"tools\": [\"a\", 7]}", "line 1: tools[1] takes the path of a file"), ("{\"tools\": \"a\"}", "tools takes an array"),
-        ("{\"threads_limit\": 0}", "1 to 1048576"), ("{\"threads_limit\": 1e9}", "1 to 1048576"), ("{\"keep_threads\": \"no\"}", "true or false"),
+        ("{\"model\": \"a\",\n\"model\": 7}", "model takes a text"),
+        ("{\n\n\"transport\": \"pigeon\"}", "line 3: transport takes auto, websocket or sse"),
+        ("{\"tools\": [\"a\", 7]}", "line 1: tools[1] takes the path of a file"),
+        ("{\"tools\": \"a\"}", "tools takes an array"),
+        ("{\"threads_limit\": 0}", "1 to 1048576"), ("{\"threads_limit\": 1e9}", "1 to 1048576"),
+        ("{\"keep_threads\": \"no\"}", "true or false"),
         ("{\"model\": \"\"}", "model takes a text that is not empty"), ("{\"model\": null}", "model takes a text"),
         ("{\n\"model\": \"a\"\n\"effort\": \"b\"}", "line 3: it is not JSON"), ("{\n\n", "line 3: it is not JSON"),
         ("[]", "it is not a JSON object"), ("{\"\u{202E}\\u001b[2J\": 1}", "there is no setting"),
-        ("{\"accounts\": \"me\"}", "accounts takes an array of names"), ("{\"accounts\": [\"me\", 1]}", "accounts takes"),
+        ("{\"accounts\": \"me\"}", "accounts takes an array of names"),
+        ("{\"accounts\": [\"me\", 1]}", "accounts takes"),
         ("{\"issuers\": {\"x\": {\n\"acount\": 1}}}", "line 2: there is no member issuers.x.acount"),
         ("{\"issuers\": {\"x\": 1}}", "issuers.x takes an object"), ("{\"route\": 1}", "route takes a word"),
         (String(repeating: "[", count: 100_000), "it is not JSON"),

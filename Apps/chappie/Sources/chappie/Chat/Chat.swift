@@ -42,6 +42,7 @@ struct Chat: ProgramCommand {
         var answerOptions = answerOptions
         answerOptions.fill(from: frame.template, program.settings, goesOn: threadOptions.isContinuing)
         let client = try program.client(answerOptions, approval: approval)
+        try await answerOptions.explainTier(of: client, console)
         let kept = try await threadOptions.kept(by: client, in: program, early: true)
         var session = await ChatSession(
             client, kept, program, answerOptions, frame, approval, reader, isInteractive: isInteractive)

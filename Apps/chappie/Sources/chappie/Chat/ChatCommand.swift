@@ -1,5 +1,4 @@
 @_spi(ChappieInternals) import ChappieCore
-import ChappieMarkdown
 
 /// A line that is meant for the chat itself, and not for the model.
 enum ChatCommand: Equatable {
@@ -11,6 +10,8 @@ enum ChatCommand: Equatable {
     case usage, compact, clear
     case save(String?)
     case tools, transport, help, quit
+    /// `nil` switches it.
+    case web(Bool?)
     /// A word that is none of these, with its slash.
     case unknown(String)
 
@@ -28,6 +29,7 @@ enum ChatCommand: Equatable {
         ("/copy", "copy the last answer"),
         ("/threads [WORDS]", "list kept conversations, or find words in them"),
         ("/open ID", "continue a kept conversation"),
+        ("/web [on|off]", "let the model search the web"),
         ("/usage", "show how much of the plan's limits and of the context is used"),
         ("/compact", "let the model sum up the conversation, which makes room"),
         ("/clear", "begin a new conversation"),
@@ -40,21 +42,15 @@ enum ChatCommand: Equatable {
 
     static var names: [String] { overview.compactMap { $0.form.split(separator: " ").first.map(String.init) } }
 
-    /// The list of commands, in lines of at most `width` columns that break between words.
-    static func helpText(width: Int = 80) -> String {
-        let indent = (overview.map(\.form.count).max() ?? 0) + 2
-        let lines = overview.map { form, meaning in
-            guard width - indent >= 20 else { return PlainText.wrapped("\(form)  \(meaning)", width: width) }
-            let wrapped = PlainText.wrapped(meaning, width: width - indent)
-            return form.padded(to: indent) + wrapped.replacing("\n", with: "\n" + String(repeating: " ", count: indent))
-        }
-        let keys = """
+    static var helpText: String {
+        let width = (overview.map(\.form.count).max() ?? 0) + 2
+        return overview.map { "\($0.form.padded(to: width))\($0.meaning)\n" }.joined() + """
+
             Return sends. A backslash before it, or Alt with it, begins another line; pasted lines stay together. \
             Ctrl-C stops an answer and clears a line, Ctrl-D ends the conversation, Tab completes, Ctrl-R searches \
             what you have typed. A file that you drop on the window is offered as an attachment. A message that begins \
             with a blank is sent as it is, and is not remembered.
             """
-        return lines.joined(separator: "\n") + "\n\n" + PlainText.wrapped(keys, width: width)
     }
 
     /// `nil` for a message: a text that begins with a blank, has several lines, or names a path instead of a command.
@@ -74,6 +70,8 @@ enum ChatCommand: Equatable {
         case "/threads": self = .threads(argument)
         case "/open": self = .open(argument)
         case "/save": self = .save(argument)
+        case "/web" where ["on", "off", nil].contains(argument?.lowercased()):
+            self = .web(argument.map { $0.lowercased() == "on" })
         case "/paste" where argument == nil: self = .paste
         case "/retry" where argument == nil: self = .retry
         case "/undo" where argument == nil: self = .undo

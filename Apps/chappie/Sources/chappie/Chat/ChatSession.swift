@@ -1,6 +1,6 @@
 @_spi(ChappieInternals) import ChappieCore
-@_spi(ChappieInternals) import ChappieFiles
 import ChappieDesktopLinux
+@_spi(ChappieInternals) import ChappieFiles
 import ChappieLineEditor
 import ChappieMarkdown
 @_spi(ChappieInternals) import ChappieRuntime
@@ -32,6 +32,7 @@ struct ChatSession: Sendable {
     private var chosenModel: String?
     /// The model of a thread that was opened, before its first turn here.
     private var threadModel: String?
+    private var searchesWeb: Bool
     private let running = RunningTurn()
     private var transcript = ChatTranscript()
     private var transport: TransportSummary?
@@ -48,6 +49,7 @@ struct ChatSession: Sendable {
         self.program = program
         self.options = options
         self.frame = frame
+        searchesWeb = options.web
         self.reader = reader
         self.approval = approval
         self.isInteractive = isInteractive
@@ -103,9 +105,9 @@ struct ChatSession: Sendable {
 
     private mutating func ask(_ text: String, _ asked: MessageFrame) async throws {
         let (conversation, kept, program, options) = (conversation, kept, program, options)
-        let request = ChappieResponseRequest(
-            messages: try asked.messages(asking: text, options.messageOptions), model: chosenModel,
-            outputSchema: asked.schema)
+        let request = options.request(
+            try asked.messages(asking: text, options.messageOptions), model: chosenModel, schema: asked.schema,
+            searchesWeb: searchesWeb)
         if kept == nil { contexts.append(await client.context()) }
         last = (text, asked, false)
         frame = asked.next
@@ -181,12 +183,16 @@ struct ChatSession: Sendable {
         case .file(let path?): try await attach(path, as: .file)
         case .image(let path?): try await attach(path, as: .image)
         case .file(nil), .image(nil): console.line(attached)
+        case .web(let isOn):
+            searchesWeb = isOn ?? !searchesWeb
+            console.note(searchesWeb ? "The model may search the web." : "The model does not search the web.")
         case .paste:
             let bytes = try await program.clipboard.paste()
             frame.attachments.append(try Attachment.pasted(bytes))
             console.note(attached)
         case .edit(let text):
-            let edited = try await TextEditor(program.environment, console).edit(Array((text ?? "").utf8), ending: ".md")
+            let edited = try await TextEditor(program.environment, console).edit(
+                Array((text ?? "").utf8), ending: ".md")
             let message = String(decoding: edited, as: UTF8.self).trimmedEnd
             guard !message.isEmpty else { return console.note("There is nothing to send.") }
             console.line(message + "\n")
@@ -197,7 +203,8 @@ struct ChatSession: Sendable {
             try await ask(last.text, last.frame)
         case .undo:
             guard let question = try await takeBack() else { return console.note("There is nothing to take back.") }
-            console.note("Taken back: \(PlainText.cut(question.split(separator: "\n").first.map(String.init) ?? "", to: 60))")
+            console.note(
+                "Taken back: \(PlainText.cut(question.split(separator: "\n").first.map(String.init) ?? "", to: 60))")
         case .copy:
             guard let answer = transcript.lastAnswer else { return console.note("There is no answer to copy yet.") }
             switch try await program.clipboard.copy(answer) {
@@ -223,9 +230,7 @@ struct ChatSession: Sendable {
         case .tools: try await showTools()
         case .transport:
             console.line(transport.map { TransportSummary.words($0.json) } ?? "No answer has come yet.")
-        case .help:
-            let width = console.terminals.output ? TerminalState.size()?.columns : nil
-            console.line(ChatCommand.helpText(width: width ?? 80))
+        case .help: console.line(ChatCommand.helpText)
         case .unknown(let name): console.note(ChatCommand.correction(of: name))
         case .quit: break
         }
@@ -242,7 +247,7 @@ struct ChatSession: Sendable {
         for path in paths {
             switch kind {
             case .image: parts.append(try await Attachment.image(path))
-            case .file: parts += try await Attachment.file(path, program)
+            case .file: parts += try await Attachment.file(path, program.transport, console)
             }
         }
         frame.attachments += parts
@@ -262,12 +267,13 @@ struct ChatSession: Sendable {
     /// - Returns: `false` for a text that is to be sent.
     private mutating func attachesDropped(_ text: String) async throws -> Bool {
         guard let paths = PathArgument.dropped(text, home: program.environment["HOME"]) else { return false }
-        let names = paths.map { PlainText.cut($0.split(separator: "/").last.map(String.init) ?? "", to: 60) }.joined(separator: ", ")
+        let names = paths.map { PlainText.cut($0.split(separator: "/").last.map(String.init) ?? "", to: 60) }.joined(
+            separator: ", ")
         guard try await reader.confirms("Attach \(names)?") else { return false }
         var parts: [ChappieInputMessage.Part] = []
         for path in paths {
             let isImage = (try? await Attachment.image(path)).map { parts.append($0) } != nil
-            if !isImage { parts += try await Attachment.file(path, program) }
+            if !isImage { parts += try await Attachment.file(path, program.transport, console) }
         }
         frame.attachments += parts
         console.note(attached)
@@ -311,11 +317,15 @@ struct ChatSession: Sendable {
         for thread in threads.prefix(Self.listLimit) {
             table.rows.append([thread.shortID, thread.updatedAt.localMinute, "\(thread.turnCount)", thread.shownName])
         }
-        guard !threads.isEmpty else { return console.note(words == nil ? "There are no threads yet." : "Nothing found.") }
+        guard !threads.isEmpty else {
+            return console.note(words == nil ? "There are no threads yet." : "Nothing found.")
+        }
         for line in table.lines(isTerminal: console.terminals.output, width: TerminalState.size()?.columns) {
             console.line(line)
         }
-        if threads.count > Self.listLimit { console.note("… and \(threads.count - Self.listLimit) more: chappie threads.") }
+        if threads.count > Self.listLimit {
+            console.note("… and \(threads.count - Self.listLimit) more: chappie threads.")
+        }
     }
 
     private static let listLimit = 15

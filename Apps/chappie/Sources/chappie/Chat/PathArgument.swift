@@ -52,7 +52,8 @@ enum PathArgument {
         let folder = text.lastIndex(of: "/").map { String(text[...$0]) } ?? ""
         let beginning = text.dropFirst(folder.count)
         let home = ProgramEnvironment.process["HOME"]
-        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.isEmpty ? "." : resolved(folder, home)))
+        let names =
+            (try? FileManager.default.contentsOfDirectory(atPath: folder.isEmpty ? "." : resolved(folder, home)))
         return (names ?? []).filter { $0.hasPrefix(beginning) && (beginning.first == "." || $0.first != ".") }.sorted()
             .prefix(200).map { name in
                 var isFolder = false

@@ -57,7 +57,7 @@ struct MessageOptions: ParsableArguments {
         let schema = try schema.map(Self.schema)
         var attachments: [ChappieInputMessage.Part] = []
         for name in image { attachments.append(try await Attachment.image(name)) }
-        for name in file { attachments += try await Attachment.file(name, program) }
+        for name in file { attachments += try await Attachment.file(name, program.transport, program.console) }
         return MessageFrame(
             system: system, schema: schema, attachments: attachments, template: template, parameters: parameters)
     }
@@ -129,7 +129,7 @@ struct ShortSchema {
         // A text with several lines may have commas in what its fields mean.
         let fields = text.contains("\n") ? text.split(separator: "\n") : text.split(separator: ",")
         for field in fields.map({ $0.trimmed }) where !field.isEmpty {
-            let parts = field.split(separator: ":", maxSplits: 1)
+            let parts = field.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
             let words = (parts.first ?? "").split(whereSeparator: \.isWhitespace).map(String.init)
             guard let name = words.first, words.count <= 2, properties[name] == nil,
                 name.allSatisfy({ $0.isLetter || $0.isNumber || $0 == "_" || $0 == "-" }),
@@ -145,7 +145,8 @@ struct ShortSchema {
         }
         let names = properties.members.map { ChappieJSON.string($0.name) }
         json = [
-            "type": "object", "properties": .object(properties), "required": .array(names), "additionalProperties": false,
+            "type": "object", "properties": .object(properties), "required": .array(names),
+            "additionalProperties": false,
         ]
     }
 }

@@ -57,6 +57,13 @@ struct AnswerOptions: ParsableArguments {
         completion: .file())
     var tools: [String] = []
 
+    @Flag(help: "Let the model search the web; the pages that the answer cites are listed below it.")
+    var web = false
+
+    @Flag(
+        help: "Ask in the model's fast tier, if it has one; what that costs is said (see --effort for less thinking).")
+    var fastTier = false
+
     @Flag(help: "Run every tool that the model calls without asking you, except tools whose policy is deny.")
     var approveTools = false
 
@@ -89,6 +96,28 @@ struct AnswerOptions: ParsableArguments {
         tools = tools.isEmpty ? settings.tools : tools.filter { !$0.isEmpty }
     }
 
+    /// The request that sends `messages`.
+    func request(
+        _ messages: [ChappieInputMessage], model: String?, schema: ChappieJSONSchema?, searchesWeb: Bool
+    ) -> ChappieResponseRequest {
+        ChappieResponseRequest(
+            messages: messages, model: model, outputSchema: schema, hostedTools: searchesWeb ? [.webSearch()] : [],
+            serviceTier: fastTier ? Self.fastTierID : nil)
+    }
+
+    /// The id of the tier that the service calls "Fast".
+    private static let fastTierID = "priority"
+
+    /// Says what the fast tier means, in the words of the list of models.
+    func explainTier(of client: ChappieClient, _ console: Console) async throws {
+        guard fastTier else { return }
+        let all = try await client.models(filter: ChappieModelFilter(includesHidden: true))
+        let slug = try await client.model.slug
+        let tier = all.first { $0.slug == slug }?.serviceTiers.first { $0.id == Self.fastTierID }
+        guard let tier, let words = UntrustedText.message(tier.description, limit: 300) else { return }
+        console.note("chappie: \(UntrustedText.message(tier.name, limit: 50) ?? "fast"): \(words)")
+    }
+
     /// Prints an answer.
     ///
     /// - Parameters:
@@ -101,7 +130,8 @@ struct AnswerOptions: ParsableArguments {
         keeping: AnswerKeeping? = nil, showsText: Bool = true
     ) async throws -> ChappieResponse? {
         var printer = AnswerPrinter(
-            program.console, program.options, markdown: (markdown ?? .auto).stream(on: program.console), showsText: showsText,
+            program.console, program.options, markdown: (markdown ?? .auto).stream(on: program.console),
+            showsText: showsText,
             onApproval: approval.announce)
         printer.keeping = keeping
         defer { program.lastAnswer?.keep(printer.transport) }
@@ -181,12 +211,13 @@ struct Ask: ProgramCommand {
             mayBeEmpty: frame.template != nil || !frame.attachments.isEmpty)
         var answerOptions = answerOptions
         answerOptions.fill(from: frame.template, program.settings, goesOn: threadOptions.isContinuing)
-        let request = ChappieResponseRequest(
-            messages: try frame.messages(asking: question, answerOptions.messageOptions), model: answerOptions.model,
-            outputSchema: frame.schema)
+        let request = answerOptions.request(
+            try frame.messages(asking: question, answerOptions.messageOptions), model: answerOptions.model,
+            schema: frame.schema, searchesWeb: answerOptions.web)
         let approval = ToolApproval(
             approvesAll: answerOptions.approveTools, reader: TerminalLineReader(console: program.console))
         let client = try program.client(answerOptions, approval: approval)
+        try await answerOptions.explainTier(of: client, program.console)
         let kept = try await threadOptions.kept(by: client, in: program)
         let conversation: any ChappieConversation = kept?.runtime ?? client
         let showsText = target == nil && !extract && !lastBlock
@@ -202,7 +233,8 @@ struct Ask: ProgramCommand {
             if !showsText, !options.json { program.console.note(UntrustedText.forTerminal(response.outputText)) }
             throw error
         }
-        try await deliver(response.outputText, to: target, program)
+        let sources = target == nil || frame.schema != nil ? [] : SourceList.lines(response.sources)
+        try await deliver(response.outputText, sources, to: target, program)
         await client.finishRenewingList()
     }
 
@@ -232,7 +264,8 @@ struct Ask: ProgramCommand {
     }
 
     /// Gives the part of the answer that the user asked for to the place that the user named.
-    private func deliver(_ answer: String, to target: OutputFile?, _ program: Program) async throws {
+    private func deliver(_ answer: String, _ sources: [String], to target: OutputFile?, _ program: Program) async throws
+    {
         var text = answer
         if extract || lastBlock {
             if let block = lastBlock ? CodeBlock.last(in: answer) : CodeBlock.first(in: answer) {
@@ -242,6 +275,7 @@ struct Ask: ProgramCommand {
             }
         }
         if !text.isEmpty, !text.hasSuffix("\n") { text += "\n" }
+        if !extract, !lastBlock, !sources.isEmpty { text += "\n" + sources.joined(separator: "\n") + "\n" }
         if let target {
             try await target.write(text)
             if program.console.terminals.error { program.console.note("The answer is in \(target.path).") }

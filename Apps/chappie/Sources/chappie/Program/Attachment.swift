@@ -24,17 +24,19 @@ enum Attachment {
 
     /// Text goes into the message, because every model can read it there; any other file is attached. Pipes are read
     /// too. A folder gives the text files in it, an address what is there now.
-    static func file(_ argument: String, _ program: Program) async throws -> [ChappieInputMessage.Part] {
+    static func file(
+        _ argument: String, _ transport: any HTTPTransport, _ console: Console
+    ) async throws -> [ChappieInputMessage.Part] {
         if ["https:", "http:"].contains(where: argument.lowercased().hasPrefix) {
             guard let url = URL(string: argument), let host = url.host(), !host.isEmpty else {
                 throw CommandLineError.usage("\(argument.prefix(200)) is not an address.")
             }
-            return [try part(try await RemoteFile.read(url, program), name: argument)]
+            return [try part(try await RemoteFile.read(url, transport), name: argument)]
         }
         var isFolder = false
         if FileManager.default.fileExists(atPath: argument, isDirectory: &isFolder), isFolder {
             let found = try await onThread { try FolderText(argument) }
-            program.console.note("chappie: \(found.sentence)")
+            console.note("chappie: \(found.sentence)")
             return found.files.map { .text(document($0.text, name: $0.name)) }
         }
         let name = argument.split(separator: "/").last.map(String.init) ?? argument
@@ -91,7 +93,8 @@ struct FolderText {
                 // The last is taken first.
                 waiting += names.filter { $0.first != "." }.sorted(by: >).map { "\(path)/\($0)" }
             case S_IFREG:
-                guard status.st_size <= Self.limit, let text = (try? SmallFile.read(path)).flatMap(Attachment.text) else {
+                guard status.st_size <= Self.limit, let text = (try? SmallFile.read(path)).flatMap(Attachment.text)
+                else {
                     others += 1
                     continue
                 }
@@ -119,10 +122,10 @@ private enum RemoteFile {
 
     /// - Throws: ``CommandLineError`` for a status that is no success, too many redirects and more than
     ///   ``SmallFile/limit``; errors of the network.
-    static func read(_ address: URL, _ program: Program) async throws -> [UInt8] {
+    static func read(_ address: URL, _ transport: any HTTPTransport) async throws -> [UInt8] {
         var url = address
         for _ in 0...redirects {
-            let response = try await program.transport.send(
+            let response = try await transport.send(
                 HTTPExchangeRequest(url: url, headerFields: [.userAgent: "chappie/\(ChappieVersion.current)"]))
             defer { response.body.cancel() }
             if response.status.kind == .redirection, let place = response.headerFields[.location],

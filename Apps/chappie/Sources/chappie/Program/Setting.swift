@@ -151,11 +151,13 @@ enum Setting: String, CaseIterable, Sendable {
 
 /// Words that a user may have meant.
 enum Spelling {
-    /// The word that differs in the fewest letters, two at most.
+    /// The word that differs in the fewest letters: one, or two if the word is long.
     static func nearest(to word: String, in words: [String]) -> String? {
         guard word.count > 2, word.count < 40 else { return nil }
-        return words.map { ($0, distance(Array(word.lowercased()), Array($0))) }.filter { $0.1 <= 2 }
-            .min { $0.1 < $1.1 }?.0
+        return words.map { ($0, distance(Array(word.lowercased()), Array($0))) }.filter {
+            $0.1 <= (word.count > 5 ? 2 : 1)
+        }
+        .min { $0.1 < $1.1 }?.0
     }
 
     /// How many letters have to be put in, left out, replaced or swapped with the next one (Damerau and Levenshtein).

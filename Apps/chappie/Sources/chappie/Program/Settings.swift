@@ -98,7 +98,9 @@ struct Settings {
         folder = environment.folder("XDG_CONFIG_HOME", else: "/.config")
         chosen = try Dictionary(
             uniqueKeysWithValues: Setting.allCases.compactMap { setting in
-                try setting.chosen(environment, kept).map { (setting, $0.value) }
+                // A simulation has a store of its own.
+                if options.simulate, setting == .store { return nil }
+                return try setting.chosen(environment, kept).map { (setting, $0.value) }
             })
         // An access token is of the service behind the device code.
         let route = options.route ?? (accessToken == nil ? kept?.usualRoute : nil) ?? .device

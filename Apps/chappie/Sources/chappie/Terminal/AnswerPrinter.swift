@@ -64,7 +64,8 @@ struct AnswerPrinter {
     }
 
     private func line(_ event: ChappieStreamEvent) -> ChappieJSON {
-        guard case .completed = event, var object = event.json.object else { return event.json }
+        guard case .completed(let response) = event, var object = event.json.object else { return event.json }
+        if !response.sources.isEmpty { object["sources"] = .array(response.sources.map(\.json)) }
         object["transport"] = transport.json
         object["thread"] = keeping?.keptThread.map(ChappieJSON.string)
         return .object(object)
@@ -102,6 +103,9 @@ struct AnswerPrinter {
         case .item(let item) where item.phase == .commentary && isCommentary:
             finishLine()
             needsGap = true
+        case .item(let item) where item.webSearch != nil:
+            let step = UntrustedText.message(item.webSearch?.sentence, limit: 200) ?? "Used the web"
+            if showsTools { console.note("· \(step)") } else { showStatus("\(step)…") }
         case .reasoningSummaryDelta: showStatus("Thinking…")
         case .transport(.reconnecting(let attempt, let maximum, _)):
             showStatus("The connection broke; trying again (\(attempt) of \(maximum))…")
@@ -151,6 +155,7 @@ struct AnswerPrinter {
 
     private mutating func finish(_ response: ChappieResponse) {
         finishLine()
+        if showsText { showSources(response.sources) }
         if options.verbose { console.note("chappie: transport \(TransportSummary.words(transport.json))") }
         if let reason = response.incompleteReason {
             console.note("chappie: the answer ended early (\(reason))")
@@ -164,6 +169,13 @@ struct AnswerPrinter {
                 "\(crossing.window.wholePercent) % of the \(crossing.isPrimary ? "short" : "long")-term usage limit"
             console.note("chappie: \(family)\(used) is used\(crossing.window.reset("; it resets"))")
         }
+    }
+
+    /// Below the answer, and a part of it.
+    private func showSources(_ sources: [ChappieSource]) {
+        guard !sources.isEmpty else { return }
+        console.line()
+        for line in SourceList.lines(sources) { console.line(line) }
     }
 
     /// Only between lines: the status would wipe out the text of its own line.
@@ -180,6 +192,22 @@ struct AnswerPrinter {
         if isAtLineStart { console.clearStatus() } else { console.line() }
         isAtLineStart = true
     }
+}
+
+/// The pages that an answer cites, in plain lines.
+enum SourceList {
+    static func lines(_ sources: [ChappieSource]) -> [String] {
+        guard !sources.isEmpty else { return [] }
+        return ["Sources:"]
+            + sources.enumerated().map { index, source in
+                let title = UntrustedText.message(source.title, limit: 200).map { "\($0): " } ?? ""
+                return "\(index + 1). \(title)\(UntrustedText.forTerminal(source.url))"
+            }
+    }
+}
+
+extension ChappieSource {
+    fileprivate var json: ChappieJSON { ["url": .string(url), "title": title.map { .string($0) } ?? .null] }
 }
 
 /// Whether Markdown is drawn.

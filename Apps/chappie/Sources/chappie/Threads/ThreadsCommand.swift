@@ -20,7 +20,8 @@ struct Threads: ParsableCommand {
             CHAPPIE_THREADS_LIMIT says.
             """,
         subcommands: [
-            List.self, Show.self, Path.self, Search.self, Export.self, Import.self, Rename.self, Archive.self, Unarchive.self,
+            List.self, Show.self, Path.self, Search.self, Export.self, Import.self, Rename.self, Archive.self,
+            Unarchive.self,
             Delete.self, Fork.self, Resume.self, Backup.self, Restore.self, ThreadsUsage.self, Verify.self,
             Salvage.self, Rekey.self,
         ], defaultSubcommand: List.self)
@@ -50,7 +51,8 @@ struct Threads: ParsableCommand {
         @Option(name: .shortAndLong, help: "The most threads to list (default: 50 on a terminal, else all).")
         var limit: Int?
 
-        @Option(help: ArgumentHelp("Only threads that changed since then: 2026-11-01, or 7d, 12h, 4w.", valueName: "when"))
+        @Option(
+            help: ArgumentHelp("Only threads that changed since then: 2026-11-01, or 7d, 12h, 4w.", valueName: "when"))
         var since: String?
 
         @Option(name: .shortAndLong, help: "Only threads whose last turn used this model.", completion: .models)

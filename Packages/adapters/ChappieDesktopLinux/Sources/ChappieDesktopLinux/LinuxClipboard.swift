@@ -72,7 +72,8 @@ public struct LinuxClipboard: Clipboard {
             guard let types = await read(program.list, 64 << 10) else { continue }
             let names = String(decoding: types, as: UTF8.self).split(separator: "\n")
             let isImage = names.contains("image/png")
-            if let bytes = await read([program.typeOption, isImage ? "image/png" : program.text], limit), !bytes.isEmpty {
+            if let bytes = await read([program.typeOption, isImage ? "image/png" : program.text], limit), !bytes.isEmpty
+            {
                 return bytes
             }
             throw DesktopError("The clipboard holds neither an image nor text, or more than \(limit >> 20) MiB.")

@@ -473,8 +473,27 @@ public actor ChappieClient: ChappieConversation {
                 tell(.imageByAddress, emit)
             }
         }
-        frame.tools = toolSet.declared(
-            as: profile.toolEnvelope, inNamespace: conversation.takesNamespaces(frame))
+        for tool in frame.hostedTools ?? [] where !tool.isOffered(by: model, listsTools: profile.sendsCodexFields) {
+            throw ChappieClientError.unsupportedInput(
+                "The model \(UntrustedText.forTerminal(model.slug)) does not offer \(tool.name).",
+                "Ask without it, or name another model.")
+        }
+        if let tier = frame.serviceTier, !model.serviceTiers.contains(where: { $0.id == tier }) {
+            throw ChappieClientError.unsupportedInput(
+                "The model \(UntrustedText.forTerminal(model.slug)) is not offered in the tier \(UntrustedText.forTerminal(tier)).",
+                "Ask without it, or name another model.")
+        }
+        switch frame.toolChoice {
+        case .required where frame.isLite, .function where frame.isLite:
+            throw ChappieClientError.unsupportedInput(
+                "The model \(UntrustedText.forTerminal(model.slug)) decides itself which tools it calls.",
+                "Ask without a choice of tools, or name another model.")
+        default: break
+        }
+        frame.declare(
+            toolSet.declared(as: profile.toolEnvelope, inNamespace: conversation.takesNamespaces(frame)))
+        // The lite form has no tool choice: tools that must not be called are not declared.
+        if frame.isLite, frame.toolChoice == .none { frame.tools = [] }
         // Of the turn's copy: a turn that fails leaves the conversation as it was.
         conversation.drop(unreadableBy: frame.model, in: list)
         return Turn(

@@ -249,10 +249,13 @@ struct ClientHarness: Sendable {
 struct SeededModelCache: ChappieModelCache {
     static let list: ChappieJSON = [
         "models": [
-            ["slug": "flat", "priority": 1, "use_responses_lite": false], ["slug": "other", "priority": 2],
+            [
+                "slug": "flat", "priority": 1, "use_responses_lite": false, "web_search_tool_type": "text_and_image",
+                "service_tiers": [["id": "priority", "name": "Fast", "description": "Sooner"]],
+            ], ["slug": "other", "priority": 2],
             [
                 "slug": "lite", "priority": 3, "visibility": "list", "use_responses_lite": true,
-                "comp_hash": "3000", "default_reasoning_level": "medium",
+                "web_search_tool_type": "text", "comp_hash": "3000", "default_reasoning_level": "medium",
                 "supported_reasoning_levels": ["low", "medium", "high", "xhigh", "max", "ultra"],
             ],
         ]

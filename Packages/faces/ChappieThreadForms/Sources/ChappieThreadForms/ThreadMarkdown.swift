@@ -53,6 +53,8 @@ enum ThreadMarkdown {
                 let isJSON = (try? ChappieJSON(parsing: call.arguments)) != nil
                 blocks.append(SafeMarkdown.fenced(call.arguments, isJSON ? "json" : ""))
                 if let output = call.output { blocks.append(SafeMarkdown.fenced(output)) }
+            case .search(let sentence): blocks.append("*\(SafeMarkdown.line(sentence))*")
+            case .sources(let sources): blocks.append(sources.markdown)
             case .other(let kind): blocks.append("*[\(SafeMarkdown.line(kind))]*")
             }
         }

@@ -64,6 +64,8 @@ struct ThreadPage {
             case .commentary(let text): addAside("Commentary", text)
             case .reasoning(let text): addAside("Reasoning", text)
             case .call(let call): add(call)
+            case .search(let sentence): html += "<p class=\"note\" dir=\"auto\">\(Self.escaped(sentence))</p>\n"
+            case .sources(let sources): addMarkdown(sources.markdown)
             case .other(let kind): html += "<p class=\"note\">\(Self.code(kind))</p>\n"
             }
         }

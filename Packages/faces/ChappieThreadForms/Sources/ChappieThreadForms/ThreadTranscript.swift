@@ -1,4 +1,5 @@
 @_spi(ChappieInternals) import ChappieCore
+import ChappieMarkdown
 import ChappieRuntime
 import FoundationEssentials
 
@@ -23,6 +24,10 @@ struct ThreadTranscript {
         /// The summary of the model's reasoning, in Markdown.
         case reasoning(String)
         case call(Call)
+        /// What the backend did on the web, in a sentence.
+        case search(String)
+        /// The pages that the answer cites.
+        case sources([ChappieSource])
         /// An item of the backend's that is not shown, by its kind.
         case other(String)
     }
@@ -82,13 +87,15 @@ struct ThreadTranscript {
                 shown.insert(id)
                 steps.append(.call(known[id].map(call) ?? call(item, outputs[id])))
             case _ where item.type.hasSuffix("_output"): continue
+            case _ where item.webSearch != nil: steps.append(.search(item.webSearch?.sentence ?? ""))
             default: steps.append(.other(item.type))
             }
         }
         steps += turn.toolCalls.filter { !shown.contains($0.id) }.map { .call(call($0)) }
         let answer = steps.reduce(into: "") { answer, step in if case .answer(let text) = step { answer += text } }
         if !answer.hasSuffix(turn.outputText) { steps.append(.answer(turn.outputText)) }
-        return steps
+        let sources = ChappieResponse(items: items).sources
+        return sources.isEmpty ? steps : steps + [.sources(sources)]
     }
 
     private static func call(_ tool: ChappieTurn.ToolCall) -> Call {
@@ -157,6 +164,16 @@ extension ChappieInputMessage.Part {
         guard url.utf8.prefix(5).elementsEqual("data:".utf8) else { return String(url.prefix(2000)) }
         let type = url.utf8.dropFirst(5).prefix { $0 != UInt8(ascii: ";") && $0 != UInt8(ascii: ",") }.prefix(100)
         return "\(String(Substring(type))), \(max(1, url.utf8.count / 1366)) KB"
+    }
+}
+
+extension [ChappieSource] {
+    /// A numbered list in Markdown. What stands in it is the model's and the pages'.
+    var markdown: String {
+        let lines = enumerated().map { index, source in
+            "\(index + 1). \(source.title.map { SafeMarkdown.line($0) + ": " } ?? "")\(SafeMarkdown.code(source.url))"
+        }
+        return "Sources:\n\n" + lines.joined(separator: "\n")
     }
 }
 

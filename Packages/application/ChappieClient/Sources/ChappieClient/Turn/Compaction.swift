@@ -39,7 +39,7 @@ struct Compaction: Sendable {
     /// A request whose last item asks for it (protocol of the Codex CLI 0.163.0, "v2"): the answer is one encrypted item.
     private func compacted() async throws -> [ChappieJSON] {
         let response = try await turn.answer(
-            to: ["type": "compaction_trigger"], after: conversation.items, toolChoice: "auto")
+            to: ["type": "compaction_trigger"], after: conversation.items, toolChoice: .automatic)
         let made = response.items.filter { $0.type == "compaction" && $0.json["encrypted_content"]?.string != nil }
         guard response.status == .completed, made.count == 1 else { throw ChappieClientError.invalidResponse }
         return words + made.map(\.json)
@@ -62,7 +62,7 @@ struct Compaction: Sendable {
         for attempt in 0...Self.halvings {
             do {
                 let response = try await turn.answer(
-                    to: ChappieInputMessage.user(Self.question).inputItem, after: items, toolChoice: "none")
+                    to: ChappieInputMessage.user(Self.question).inputItem, after: items, toolChoice: .none)
                 guard response.status == .completed, !response.outputText.isEmpty else {
                     throw ChappieClientError.responseFailed(response)
                 }

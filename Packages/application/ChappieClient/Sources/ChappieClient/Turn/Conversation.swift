@@ -161,7 +161,7 @@ struct Conversation: Sendable {
         input += frame.isLite ? (items + added).map(liteItem) : items + added
         var body = ChappieJSONObject([
             ("model", .string(frame.model)), ("stream", required["stream"] ?? true), ("input", .array(input)),
-            ("tools", .array(frame.tools)), ("tool_choice", .string(frame.isLite ? "auto" : frame.toolChoice)),
+            ("tools", .array(frame.tools)), ("tool_choice", frame.isLite ? "auto" : frame.toolChoice.json),
             ("parallel_tool_calls", .bool(!frame.isLite)),
         ])
         var reasoning = ChappieJSONObject()
@@ -175,6 +175,7 @@ struct Conversation: Sendable {
         }
         body["reasoning"] = .object(reasoning)
         for member in required.members { body[member.name] = member.value }
+        if let tier = frame.serviceTier { body["service_tier"] = .string(tier) }
         body["prompt_cache_key"] = .string(id)
         var text = ChappieJSONObject()
         if let verbosity = frame.options.verbosity { text["verbosity"] = .string(verbosity.rawValue) }

@@ -78,6 +78,7 @@ struct Turn: Sendable {
             guard Set(known.map(\.callID)).count == known.count else { throw ChappieClientError.invalidResponse }
             try await tools.record(.called(TurnProgress(calls: known, items: items, round: round, frame: frame)))
             try await carryOut(known)
+            frame.toolChoice = .automatic
         }
     }
 
@@ -111,14 +112,14 @@ struct Turn: Sendable {
 
     /// One request without tools, of a conversation cut to `items`, for a compaction.
     func answer(
-        to question: ChappieJSON, after items: [ChappieJSON], toolChoice: String
+        to question: ChappieJSON, after items: [ChappieJSON], toolChoice: ChappieToolChoice
     ) async throws -> ChappieResponse {
         var runner = runner
         runner.conversation.compact(into: items, summary: nil, model: frame.model, now: runner.conversation.updatedAt)
         var frame = frame
         frame.toolChoice = toolChoice
         // The lite form has no tool choice: tools that must not be called are not declared.
-        if toolChoice == "none" { frame.tools = [] }
+        if toolChoice == .none { frame.tools = [] }
         var routing = TurnRouting()
         let body = runner.conversation.body(adding: [question], frame)
         return try await runner.run(body, &routing, emit: { _ in })
@@ -141,7 +142,7 @@ struct Turn: Sendable {
             case _ where refusesNamespaces(error):
                 // Not every backend is known to take tools in namespaces: the flat form is tried once.
                 runner.conversation.hasFlatTools = true
-                frame.tools = tools.toolSet.declared(as: runner.configuration.endpoints.profile.toolEnvelope)
+                frame.declare(tools.toolSet.declared(as: runner.configuration.endpoints.profile.toolEnvelope))
                 return try await ask()
             default: throw error
             }

@@ -11,16 +11,43 @@ public struct ChappieResponseRequest: Sendable, Hashable, Codable {
     public var model: String?
     /// The schema that the answer must match, in the backend's strict mode. Default `nil`: the answer is text.
     public var outputSchema: ChappieJSONSchema?
+    /// Tools of the backend that the model may use in this turn. Default: none. A model that does not offer one is
+    /// ``ChappieClientError/unsupportedInput(_:_:)``.
+    public var hostedTools: [ChappieHostedTool] {
+        get { hosted ?? [] }
+        set { hosted = newValue.isEmpty ? nil : newValue }
+    }
+    /// Optional, as the next, so that requests without it can be decoded.
+    private var hosted: [ChappieHostedTool]?
+    /// Whether, and which, tools the model calls. Default ``ChappieToolChoice/automatic``.
+    public var toolChoice: ChappieToolChoice {
+        get { choice ?? .automatic }
+        set { choice = newValue == .automatic ? nil : newValue }
+    }
+    private var choice: ChappieToolChoice?
+    /// The tier of service, by its id in ``ChappieCore/ChappieModel/serviceTiers``; `nil`, the default, is the usual one.
+    /// A tier that the model's entry does not list is ``ChappieClientError/unsupportedInput(_:_:)``.
+    public var serviceTier: String?
+
+    private enum CodingKeys: String, CodingKey {
+        case messages, options, model, outputSchema, serviceTier
+        case hosted = "hostedTools"
+        case choice = "toolChoice"
+    }
 
     /// A turn with these messages.
     public init(
         messages: [ChappieInputMessage], options: ChappieMessageOptions = ChappieMessageOptions(),
-        model: String? = nil, outputSchema: ChappieJSONSchema? = nil
+        model: String? = nil, outputSchema: ChappieJSONSchema? = nil, hostedTools: [ChappieHostedTool] = [],
+        toolChoice: ChappieToolChoice = .automatic, serviceTier: String? = nil
     ) {
         self.messages = messages
         self.options = options
         self.model = model
         self.outputSchema = outputSchema
+        self.serviceTier = serviceTier
+        self.hostedTools = hostedTools
+        self.toolChoice = toolChoice
     }
 
     /// The options of the turn: the last message's, overridden by ``options``.
@@ -29,5 +56,28 @@ public struct ChappieResponseRequest: Sendable, Hashable, Codable {
         if options.reasoningEffort != .automatic { all.reasoningEffort = options.reasoningEffort }
         all.verbosity = options.verbosity ?? all.verbosity
         return all
+    }
+}
+
+/// Whether the model calls tools in a turn's first answer; what it calls after their results is its own choice.
+///
+/// Source: `tool_choice` of the Responses API. The Codex CLI sends `auto` alone.
+public enum ChappieToolChoice: Sendable, Hashable, Codable {
+    /// The model decides.
+    case automatic
+    /// It calls no tool.
+    case none
+    /// It calls at least one.
+    case required
+    /// It calls the function of this name.
+    case function(String)
+
+    var json: ChappieJSON {
+        switch self {
+        case .automatic: "auto"
+        case .none: "none"
+        case .required: "required"
+        case .function(let name): ["type": "function", "name": .string(name)]
+        }
     }
 }

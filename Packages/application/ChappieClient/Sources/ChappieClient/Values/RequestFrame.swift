@@ -7,14 +7,17 @@ struct RequestFrame: Sendable, Hashable, Codable {
     var options = ChappieMessageOptions()
     /// The JSON that the answer must be; `nil` for text.
     var outputSchema: ChappieJSONSchema?
-    var toolChoice = "auto"
+    var toolChoice = ChappieToolChoice.automatic
+    /// Tools of the backend.
+    var hostedTools: [ChappieHostedTool]?
+    var serviceTier: String?
     /// The tools as they are declared, in the order of every turn. A kept turn does not hold them: it uses the tools
     /// that the program has then.
     var tools: [ChappieJSON] = []
     /// Whether the model takes the form called "Responses lite": tools and instructions travel in the input.
     var isLite = false
 
-    private enum CodingKeys: CodingKey { case model, options, outputSchema }
+    private enum CodingKeys: CodingKey { case model, options, outputSchema, hostedTools, serviceTier }
 
     /// A request of this model; one without a name is given it before it is sent.
     init(model: String = "", options: ChappieMessageOptions = ChappieMessageOptions()) {
@@ -25,7 +28,13 @@ struct RequestFrame: Sendable, Hashable, Codable {
     init(of request: ChappieResponseRequest) {
         self.init(options: request.turnOptions)
         outputSchema = request.outputSchema
+        toolChoice = request.toolChoice
+        hostedTools = request.hostedTools.isEmpty ? nil : request.hostedTools
+        serviceTier = request.serviceTier
     }
+
+    /// Declares the tools that run here, and those of the backend after them.
+    mutating func declare(_ own: [ChappieJSON]) { tools = own + (hostedTools ?? []).map(\.declaration) }
 
     var withoutTools: RequestFrame {
         var frame = self

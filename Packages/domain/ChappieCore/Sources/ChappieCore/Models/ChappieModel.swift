@@ -28,8 +28,13 @@ public struct ChappieModel: Sendable, Hashable, Codable, Identifiable {
     public var effectiveContextWindowPercent: Int
     /// The size in tokens at which the backend's own clients compact a conversation; `nil` for 90 % of the window.
     public var autoCompactTokenLimit: Int?
-    /// Whether the model can search the web.
+    /// Whether the model has the backend's tool that searches, as the list says it.
     public var supportsSearchTool: Bool
+    /// The kinds of content that the model reads on the web, `text` or also `image`; empty if the list does not offer
+    /// web search with it. See `ChappieHostedTool.webSearch()`.
+    public var webSearchContentTypes: [String]
+    /// The tiers of service that requests may name, beside the usual one.
+    public var serviceTiers: [ChappieServiceTier]
     /// Whether several tools may be called in one round.
     public var supportsParallelToolCalls: Bool
     /// Whether requests have the lite form: tools are sent in the input, and calls come one at a time.
@@ -58,7 +63,9 @@ public struct ChappieModel: Sendable, Hashable, Codable, Identifiable {
         defaultReasoningLevel: ChappieReasoningEffort = .automatic,
         multiAgentReasoningEffort: ChappieReasoningEffort? = nil, contextWindow: Int? = nil,
         maximumContextWindow: Int? = nil, effectiveContextWindowPercent: Int = 95, autoCompactTokenLimit: Int? = nil,
-        supportsSearchTool: Bool = false, supportsParallelToolCalls: Bool = true, usesResponsesLite: Bool = false,
+        supportsSearchTool: Bool = false, webSearchContentTypes: [String] = [],
+        serviceTiers: [ChappieServiceTier] = [], supportsParallelToolCalls: Bool = true,
+        usesResponsesLite: Bool = false,
         compactionHash: String? = nil, supportsVerbosity: Bool = false, defaultVerbosity: ChappieVerbosity? = nil,
         availabilityNote: String? = nil,
         upgrade: ChappieModelUpgrade? = nil
@@ -78,6 +85,8 @@ public struct ChappieModel: Sendable, Hashable, Codable, Identifiable {
         self.effectiveContextWindowPercent = effectiveContextWindowPercent
         self.autoCompactTokenLimit = autoCompactTokenLimit
         self.supportsSearchTool = supportsSearchTool
+        self.webSearchContentTypes = webSearchContentTypes
+        self.serviceTiers = serviceTiers
         self.supportsParallelToolCalls = supportsParallelToolCalls
         self.usesResponsesLite = usesResponsesLite
         self.compactionHash = compactionHash
@@ -85,6 +94,28 @@ public struct ChappieModel: Sendable, Hashable, Codable, Identifiable {
         self.defaultVerbosity = defaultVerbosity
         self.availabilityNote = availabilityNote
         self.upgrade = upgrade
+    }
+}
+
+/// A tier of service that a model is offered in: how soon its answers come, and what that costs.
+public struct ChappieServiceTier: Sendable, Hashable, Codable, Identifiable {
+    /// The name in requests, such as `priority`.
+    public var id: String
+    /// The name for users, such as `Fast`.
+    public var name: String
+    /// What it means and costs, in the backend's words.
+    public var description: String?
+
+    /// A tier with the given properties.
+    public init(id: String, name: String? = nil, description: String? = nil) {
+        self.id = id
+        self.name = name ?? id
+        self.description = description
+    }
+
+    init?(_ json: ChappieJSON) {
+        guard let id = UntrustedText.token(json["id"]?.string, limit: 100) else { return nil }
+        self.init(id: id, name: json["name"]?.string, description: json["description"]?.string)
     }
 }
 
@@ -138,6 +169,9 @@ public struct ChappieModelUpgrade: Sendable, Hashable, Codable {
             effectiveContextWindowPercent: json["effective_context_window_percent"]?.int ?? 95,
             autoCompactTokenLimit: json["auto_compact_token_limit"]?.int,
             supportsSearchTool: json["supports_search_tool"]?.bool ?? false,
+            webSearchContentTypes: (json["web_search_tool_type"]?.string ?? "").split(separator: "_")
+                .filter { $0 != "and" }.map(String.init),
+            serviceTiers: (json["service_tiers"]?.array ?? []).compactMap(ChappieServiceTier.init),
             supportsParallelToolCalls: json["supports_parallel_tool_calls"]?.bool
                 ?? (json["use_responses_lite"]?.bool != true),
             usesResponsesLite: json["use_responses_lite"]?.bool ?? false,

@@ -20,6 +20,9 @@ public struct ChappieResponse: Sendable, Hashable, Codable {
             part["type"]?.string == "refusal" ? part["refusal"]?.string : nil
         }
     }
+    /// The pages that the answer cites, in the order in which it first cites them. Each stands here once, and only
+    /// addresses of the web do.
+    public var sources: [ChappieSource] { ChappieSource.cited(in: items) }
     /// Optional, so that responses without it can be decoded.
     private var progress: String?
     /// The completed items, in order, including unknown ones.

@@ -8,6 +8,8 @@ enum Directive: Sendable, Hashable {
     case run(command: String)
     case repeatWords(Int)
     case reply(String)
+    /// Searches the web first, if the request offers that.
+    case search(String)
     /// Said while it works, before anything else.
     case comment(String)
     /// Answers that end no turn, before the one that does.
@@ -16,7 +18,7 @@ enum Directive: Sendable, Hashable {
     /// Whether it says what the answer is, and not what comes before it.
     var isAnswer: Bool {
         switch self {
-        case .comment, .steps: false
+        case .comment, .steps, .search: false
         case .call, .run, .repeatWords, .reply: true
         }
     }
@@ -41,6 +43,7 @@ enum Directive: Sendable, Hashable {
 
     private static func parseLine(_ line: Substring, tools: [DeclaredTool]) -> Directive? {
         if let command = line.dropping("run:") { return .run(command: command.trimmed) }
+        if let query = line.dropping("search:") { return .search(query.trimmed) }
         if let comment = line.dropping("comment:") { return .comment(comment.trimmed) }
         if let rest = line.dropping("take ") {
             let words = rest.split(separator: " ")

@@ -15,8 +15,11 @@ enum ReplyOutput: Sendable, Hashable {
 
     case reasoning(summary: String)
     /// Streamed piece by piece; the pieces joined are the text.
-    case message(pieces: [String], phase: Phase = .finalAnswer)
+    ///
+    /// - Parameter cites: whether its Markdown links are annotated as citations.
+    case message(pieces: [String], phase: Phase = .finalAnswer, cites: Bool = false)
     case call(Call)
+    case webSearch(query: String)
     case compaction(encryptedContent: String)
     /// No item: the answer ends, and the turn doesn't.
     case unfinishedTurn
@@ -35,6 +38,9 @@ enum EchoModel {
         var answer = reasoning(for: prompt) + commentary(for: all, prompt: prompt, effect: effect)
         if let step = step(for: all, prompt: prompt) { return answer + [step, .unfinishedTurn] }
         let directives = all.filter(\.isAnswer)
+        let queries = all.compactMap { if case .search(let query) = $0 { query } else { nil } }
+        let searches = prompt.offersWebSearch && prompt.toolOutputs.isEmpty ? queries : []
+        answer += searches.map(ReplyOutput.webSearch)
         let calls = self.calls(for: directives, prompt: prompt)
         // Calls come alone, unless the message says what is to be said before them.
         let words = directives.filter { if case .reply = $0 { true } else { false } }
@@ -44,7 +50,7 @@ enum EchoModel {
             answer.append(
                 .message(
                     pieces: effect.divergesAfter.map { pieces.prefix($0) + others } ?? pieces,
-                    phase: calls.isEmpty ? .finalAnswer : .commentary))
+                    phase: calls.isEmpty ? .finalAnswer : .commentary, cites: !searches.isEmpty))
         }
         return answer + calls.map(ReplyOutput.call)
     }
@@ -146,7 +152,7 @@ enum EchoModel {
             case .reply(let text): text
             case .call(let name, _, _, _): apology(for: "`\(name)`", prompt: prompt)
             case .run: apology(for: "a shell", prompt: prompt)
-            case .repeatWords, .comment, .steps, nil: echo(of: prompt)
+            case .repeatWords, .comment, .steps, .search, nil: echo(of: prompt)
             }
         return TextPieces.split(text)
     }

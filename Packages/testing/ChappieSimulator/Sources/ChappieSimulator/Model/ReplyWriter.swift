@@ -44,7 +44,9 @@ struct ReplyWriter {
         for output in reply {
             switch output {
             case .reasoning(let summary): writer.writeReasoning(summary, id: identifier("rs_"))
-            case .message(let pieces, let phase): writer.writeMessage(pieces, phase, id: identifier("msg_"))
+            case .message(let pieces, let phase, let cites):
+                writer.writeMessage(pieces, phase, cites: cites, id: identifier("msg_"))
+            case .webSearch(let query): writer.writeSearch(query, id: identifier("ws_"))
             case .unfinishedTurn: writer.endsTurn = false
             case .call(let call):
                 let id = identifier(call.kind == .function ? "fc_" : "ctc_")
@@ -82,9 +84,10 @@ struct ReplyWriter {
         finish(changes)
     }
 
-    private mutating func writeMessage(_ pieces: [String], _ phase: ReplyOutput.Phase, id: String) {
+    private mutating func writeMessage(_ pieces: [String], _ phase: ReplyOutput.Phase, cites: Bool, id: String) {
         func part(_ text: String) -> ChappieJSON {
-            ["type": "output_text", "text": .string(text), "annotations": [], "logprobs": []]
+            let annotations = cites ? Citation.all(in: text) : []
+            return ["type": "output_text", "text": .string(text), "annotations": .array(annotations), "logprobs": []]
         }
         let (place, text) = (place(id, "content_index"), pieces.joined())
         var item: ChappieJSONObject = [
@@ -98,6 +101,16 @@ struct ReplyWriter {
         emit("response.content_part.done", at: place, ["part": part(text)])
         outputSize += text.utf8.count
         finish(["status": "completed", "content": [part(text)]])
+    }
+
+    private mutating func writeSearch(_ query: String, id: String) {
+        start(["id": .string(id), "type": "web_search_call", "status": "in_progress"])
+        for state in ["in_progress", "searching", "completed"] {
+            emit("response.web_search_call.\(state)", at: place(id), [:])
+        }
+        finish([
+            "status": "completed", "action": ["type": "search", "query": .string(query), "queries": [.string(query)]],
+        ])
     }
 
     private mutating func writeCall(_ call: ReplyOutput.Call, id: String, callID: String) {
@@ -192,5 +205,26 @@ struct ReplyWriter {
             "output_tokens": .integer(output), "output_tokens_details": ["reasoning_tokens": .integer(reasoning)],
             "total_tokens": .integer(input + output),
         ]
+    }
+}
+
+/// Annotations of what a text cites: each of its Markdown links.
+private enum Citation {
+    static func all(in text: String) -> [ChappieJSON] {
+        var (found, rest) = ([ChappieJSON](), text[...])
+        while let start = rest.firstIndex(of: "[") {
+            rest = rest[start...].dropFirst()
+            guard let close = rest.firstIndex(of: "]"), rest[close...].hasPrefix("]("),
+                let end = rest[close...].firstIndex(of: ")")
+            else { continue }
+            let (title, url) = (rest[..<close], rest[close...].dropFirst(2).prefix { $0 != ")" })
+            found.append([
+                "type": "url_citation", "start_index": .integer(text.distance(from: text.startIndex, to: start)),
+                "end_index": .integer(text.distance(from: text.startIndex, to: end) + 1), "url": .string(String(url)),
+                "title": .string(String(title)),
+            ])
+            rest = rest[end...].dropFirst()
+        }
+        return found
     }
 }

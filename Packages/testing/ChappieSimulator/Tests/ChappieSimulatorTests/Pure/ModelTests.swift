@@ -21,7 +21,7 @@ struct ModelTests {
     }
 
     private func words(of reply: [ReplyOutput]) -> String? {
-        reply.compactMap { if case .message(let pieces, _) = $0 { pieces.joined() } else { nil } }.first
+        reply.compactMap { if case .message(let pieces, _, _) = $0 { pieces.joined() } else { nil } }.first
     }
 
     private func call(

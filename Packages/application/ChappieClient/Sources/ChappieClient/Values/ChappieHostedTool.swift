@@ -1,0 +1,49 @@
+@_spi(ChappieInternals) public import ChappieCore
+
+/// A tool that the backend itself carries out: its calls and their results are items of the answer, and nothing runs on
+/// this machine.
+///
+/// ```swift
+/// let request = ChappieResponseRequest(messages: [.user("What is new in Swift?")], hostedTools: [.webSearch()])
+/// let response = try await client.response(request)
+/// for source in response.sources { print(source.title ?? "", source.url) }
+/// ```
+public struct ChappieHostedTool: Sendable, Hashable, Codable {
+    /// The declaration, as requests carry it: an object with a `type`.
+    public var declaration: ChappieJSON
+
+    /// Any tool of the backend, by its declaration. The backend refuses one that it does not know.
+    public init(declaration: ChappieJSON) { self.declaration = declaration }
+
+    /// Searches the web. The answer cites its pages as ``ChappieCore/ChappieResponse/sources``.
+    ///
+    /// - Parameters:
+    ///   - readsLivePages: Whether pages are fetched now; otherwise the backend uses what it has kept of them. Default
+    ///     `true`.
+    ///   - allowedDomains: The only domains to search, such as `swift.org`. Default: all.
+    public static func webSearch(
+        readsLivePages: Bool = true, allowedDomains: [String] = []
+    ) -> ChappieHostedTool {
+        var declaration: ChappieJSONObject = [
+            "type": "web_search", "external_web_access": .bool(readsLivePages),
+        ]
+        if !allowedDomains.isEmpty {
+            declaration["filters"] = ["allowed_domains": .array(allowedDomains.map { .string($0) })]
+        }
+        return ChappieHostedTool(declaration: .object(declaration))
+    }
+
+    /// Whether a request to `model` may declare it.
+    ///
+    /// - Parameter listsTools: Whether the service's list of models says which tools they take.
+    func isOffered(by model: ChappieModel, listsTools: Bool) -> Bool {
+        guard declaration["type"]?.string == "web_search", listsTools else { return true }
+        return !model.webSearchContentTypes.isEmpty
+    }
+
+    /// Its name in sentences.
+    var name: String {
+        let type = UntrustedText.forTerminal(declaration["type"]?.string ?? "")
+        return type == "web_search" ? "web search" : "the tool \(type)"
+    }
+}
