@@ -96,7 +96,6 @@ def test_a_broken_file_stops_every_command_but_those_that_mend_it(text, says, pe
 def test_what_an_editor_leaves_is_checked_before_it_counts(person):
     someone = person()
     someone.run("config", "set", "model", "m")
-    before = file_of(someone).read_bytes()
     broken = someone.having(EDITOR="sh -c 'echo {x > \"$0\"'")
     broken.run("config", "edit", status=USAGE, says="line 1: it is not JSON")
     someone.having(EDITOR="false").run("config", "edit", status=USAGE, says="ended with status 1")
@@ -106,7 +105,8 @@ def test_what_an_editor_leaves_is_checked_before_it_counts(person):
     # A file that another command has changed meanwhile keeps that.
     racing = someone.having(EDITOR=f"sh -c 'echo \"{{}}\" > \"$0\"; {someone.program} config set effort low >/dev/null'")
     racing.run("config", "edit", status=USAGE, says="changed by another command")
-    assert json.loads(file_of(someone).read_text()) == {"model": "m", "effort": "low"} and before
+    kept = json.loads(file_of(someone).read_text())
+    assert (kept["model"], kept["effort"]) == ("m", "low") and kept["issuers"], kept
     someone.run("--simulate", "config", "set", "model", "m", status=USAGE, says="simulation")
 
 
@@ -130,7 +130,7 @@ def test_blocks_folders_addresses_and_images_from_a_pipe(user, tmp_path):
     write(tmp_path / "src/picture.png", PIXEL)
     write(tmp_path / "src/.git/config", "hidden")
     outcome = ask("-f", str(tmp_path / "src"), "What?")
-    assert "2 text files" in outcome.errors and "not" in outcome.errors and "hidden" not in outcome.output
+    assert "2 text files" in outcome.errors and "hidden" not in outcome.output
     assert outcome.output.index('<document name="a/deep.md">') < outcome.output.index('<document name="b.txt">')
     with someone.start("ask", "--simulate", "-i", "-", "What?", stdin=subprocess.PIPE, text=False) as process:
         output, errors = process.communicate(PIXEL, timeout=60)
@@ -177,7 +177,7 @@ def test_answers_are_read_back(person):
     assert someone.run("threads", "show", "-x").output == "echo one\n"
     assert someone.run("threads", "show", "--last-block").output == "echo two\n"
     last = someone.run("threads", "show", "-n", "2").output
-    assert "answer 0" not in last and "answer 1" in last and "answer 2" in last and "## 2." in last
+    assert last.count("answer 0") == 1 and "answer 1" in last and "answer 2" in last and "## 2." in last
     assert [turn for turn in range(3) if f"answer {turn}" in someone.run("threads", "show", "-n", "9").output] == [0, 1, 2]
     assert someone.run("threads", "show", "-r", "-x", status=None).status == USAGE
     someone.run("ask", "-m", "gpt-6-luna", "reply: other")
@@ -247,7 +247,8 @@ def test_turns_are_taken_back_asked_again_copied_and_edited(chat, tmp_path):
     terminal.type("third question", "Enter")
     assert terminal.prompts(5).count("Turn: 2") == 2
     terminal.type("/retry", "Enter")
-    assert terminal.prompts(6).count("Turn: 2") == 3 and terminal.screen.count("> third question") >= 2
+    screen = terminal.prompts(6)
+    assert screen.count("Turn: 2") == 3 and screen.count("│ third question") == 2, screen
     terminal.type("/edit", "Enter")
     assert "\nedited\n" in terminal.prompts(7)
     terminal.type("/undo", "Enter")

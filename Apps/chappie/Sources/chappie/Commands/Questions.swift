@@ -24,7 +24,7 @@ struct AnswerOptions: ParsableArguments {
 
     @Option(
         name: .shortAndLong,
-        help: "The model's slug (see chappie models). Default: the conversation's model, else your account's best.",
+        help: "The model's slug (see chappie models). Default: the conversation's, else that of chappie config, else the best.",
         completion: .models)
     var model: String?
 

@@ -5,7 +5,8 @@ import ChappieAuth
 /// server and answers for the caller.
 ///
 /// JSON-RPC 2.0, one message in each line (modelcontextprotocol.io/specification/2025-11-25, Base Protocol and
-/// Transports).
+/// Transports). A server that refuses the handshake is asked what it is: since revision 2026-07-28 there is none, and
+/// every request says for itself what a handshake said.
 struct MCPSession {
     /// The next step of the connection. It carries out the actions in their order.
     enum Action: Sendable, Hashable {
@@ -35,9 +36,22 @@ struct MCPSession {
 
     private enum Request {
         case initialize
+        /// Asks a server without a handshake for its versions, in the place of the request `first`.
+        case discover(first: Int)
         /// A page of the list that began with the request `first`.
         case list(first: Int, tools: [ChappieJSON], pages: Int)
-        case call
+        /// An attempt at the call that began with the request `first`.
+        case call(first: Int, parameters: ChappieJSONObject, attempts: Int)
+        /// Stays open for news about the list.
+        case listen
+
+        /// The number by which the caller knows it.
+        func number(_ own: Int) -> Int {
+            switch self {
+            case .discover(let first), .list(let first, _, _), .call(let first, _, _): first
+            case .initialize, .listen: own
+            }
+        }
     }
 
     private enum Phase {
@@ -50,12 +64,19 @@ struct MCPSession {
 
     /// The versions that this client speaks, the newest first. The client offers the newest. Tools are the same in all.
     static let versions = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]
+    /// The version without a handshake.
+    static let statelessVersion = "2026-07-28"
+    /// The errors of a server that has no handshake: it does not know the method, or not the version.
+    private static let refusesHandshake = [-32601, -32022]
+    /// How often a server may ask for a call again.
+    private static let attemptLimit = 10
 
     /// Whether the list has changed since the client last asked for it.
     private(set) var listHasChanged = false
     private let server: String
     private let limits: Limits
     private var phase = Phase.opening
+    private var isStateless = false
     private var requests: [Int: Request] = [:]
     private var lastID = 0
     private var line: [UInt8] = []
@@ -75,7 +96,7 @@ struct MCPSession {
         guard case .opening = phase else { return refuse() }
         let parameters: ChappieJSON = [
             "protocolVersion": .string(Self.versions[0]), "capabilities": [:],
-            "clientInfo": ["name": "chappie", "version": .string(ChappieVersion.current)],
+            "clientInfo": Self.clientInfo,
         ]
         let message = request("initialize", parameters, .initialize)
         return (lastID, [.send(message)])
@@ -95,20 +116,23 @@ struct MCPSession {
 
     mutating func call(_ tool: String, _ arguments: ChappieJSON) -> (id: Int, actions: [Action]) {
         guard case .open = phase else { return refuse() }
-        let message = request("tools/call", ["name": .string(tool), "arguments": arguments], .call)
+        let parameters: ChappieJSONObject = ["name": .string(tool), "arguments": arguments]
+        let call = Request.call(first: lastID + 1, parameters: parameters, attempts: 1)
+        let message = request("tools/call", .object(parameters), call)
         return (lastID, [.send(message)])
     }
 
     /// Gives up the request `id`; a later answer is ignored. To give up a list is to give up its latest page.
     mutating func giveUp(_ id: Int, because error: ChappieMCPError) -> [Action] {
-        let current = requests.first { entry in
-            if case .list(id, _, _) = entry.value { true } else { entry.key == id }
-        }
+        let current = requests.first { $0.value.number($0.key) == id }
         guard let (current, request) = current else { return [] }
         requests[current] = nil
         let finish = Action.finish(id, .failure(error))
         // The specification does not allow a client to cancel the handshake.
-        if case .initialize = request { return [finish] }
+        switch request {
+        case .initialize, .discover: return [finish]
+        case .list, .call, .listen: break
+        }
         let parameters: ChappieJSON = ["requestId": .integer(current), "reason": .string(error.reason)]
         return [.send(Self.notification("notifications/cancelled", parameters)), finish]
     }
@@ -118,9 +142,8 @@ struct MCPSession {
         if case .over = phase { return [] }
         phase = .over(error)
         line = []
-        let waiting = requests.map { entry in
-            if case .list(let first, _, _) = entry.value { first } else { entry.key }
-        }
+        let waiting = requests.filter { if case .listen = $0.value { false } else { true } }
+            .map { $0.value.number($0.key) }
         requests = [:]
         return waiting.sorted().map { .finish($0, .failure(error)) } + [.abandon(error)]
     }
@@ -140,7 +163,22 @@ struct MCPSession {
             "jsonrpc": "2.0", "id": .integer(lastID), "method": .string(method),
         ]
         message["params"] = parameters
+        if isStateless {
+            var stated = parameters?.object ?? ChappieJSONObject()
+            stated["_meta"] = Self.statement
+            message["params"] = .object(stated)
+        }
         return .object(message)
+    }
+
+    private static var clientInfo: ChappieJSON { ["name": "chappie", "version": .string(ChappieVersion.current)] }
+
+    /// What each request says since there is no handshake.
+    private static var statement: ChappieJSON {
+        [
+            "io.modelcontextprotocol/protocolVersion": .string(statelessVersion),
+            "io.modelcontextprotocol/clientInfo": clientInfo, "io.modelcontextprotocol/clientCapabilities": [:],
+        ]
     }
 
     private static func notification(_ method: String, _ parameters: ChappieJSON? = nil) -> ChappieJSON {
@@ -224,8 +262,16 @@ struct MCPSession {
             result = .failure(error(.protocolViolation, "its answer has neither a result nor an error"))
         }
         switch request {
-        case .call: return [.finish(id, result)]
-        case .initialize: return receivedHandshake(id, result)
+        case .call(let first, let parameters, let attempts):
+            return receivedResult(result, first, parameters, attempts)
+        case .initialize:
+            if let code = message["error"]?["code"]?.int, Self.refusesHandshake.contains(code) {
+                isStateless = true
+                return [.send(self.request("server/discover", nil, .discover(first: id)))]
+            }
+            return receivedHandshake(id, result)
+        case .discover(let first): return receivedDiscovery(first, result)
+        case .listen: return []
         case .list(let first, let tools, let pages):
             switch result {
             case .failure: return [.finish(first, result)]
@@ -248,6 +294,51 @@ struct MCPSession {
             phase = .open(hasTools: answer["capabilities"]?["tools"]?.object != nil)
             return [.send(Self.notification("notifications/initialized")), .finish(id, .success(answer))]
         }
+    }
+
+    private mutating func receivedDiscovery(
+        _ id: Int, _ result: Result<ChappieJSON, ChappieMCPError>
+    ) -> [Action] {
+        switch result {
+        case .failure(let refusal):
+            return fail(
+                id, error(.handshakeFailed, "it takes no handshake, and does not say what it is: \(refusal.reason)"))
+        case .success(let answer):
+            let versions = (answer["supportedVersions"]?.array ?? []).compactMap(\.string)
+            guard versions.contains(Self.statelessVersion) else {
+                let name = UntrustedText.token(versions.first, limit: 40) ?? "unknown"
+                let reason = "it speaks version \(name) of the protocol, which is not supported"
+                return fail(id, error(.handshakeFailed, reason))
+            }
+            let tools = answer["capabilities"]?["tools"]
+            phase = .open(hasTools: tools?.object != nil)
+            let finish = Action.finish(id, .success(answer))
+            guard tools?["listChanged"]?.bool == true else { return [finish] }
+            let wanted: ChappieJSON = ["notifications": ["toolsListChanged": true]]
+            return [.send(request("subscriptions/listen", wanted, .listen)), finish]
+        }
+    }
+
+    /// Without a handshake a result may say that the call is to be made again, with what the server has noted of it.
+    private mutating func receivedResult(
+        _ result: Result<ChappieJSON, ChappieMCPError>, _ first: Int, _ parameters: ChappieJSONObject, _ attempts: Int
+    ) -> [Action] {
+        guard isStateless, case .success(let value) = result, value["resultType"]?.string == "input_required" else {
+            return [.finish(first, result)]
+        }
+        let asks = value["inputRequests"]?.object?.isEmpty == false
+        guard !asks, let state = value["requestState"]?.string else {
+            let refusal = error(.refused, "it asks the user for input, which is not supported")
+            return [.finish(first, .failure(refusal))]
+        }
+        guard attempts < Self.attemptLimit else {
+            let failure = error(.protocolViolation, "it asked for one call more than \(Self.attemptLimit) times")
+            return [.finish(first, .failure(failure))]
+        }
+        var next = parameters
+        next["requestState"] = .string(state)
+        let again = Request.call(first: first, parameters: parameters, attempts: attempts + 1)
+        return [.send(request("tools/call", .object(next), again))]
     }
 
     private mutating func receivedPage(

@@ -34,7 +34,107 @@ struct MCPSessionTests {
         failures.map { "\($0) ✗ \(reason)" } + ["over: \(reason)"]
     }
 
+    private static let refusal =
+        #"{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}"#
+    private static let discovered =
+        #"{"jsonrpc":"2.0","id":2,"result":{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"resultType":"complete"}}"#
+    private static let discovering = ["→ initialize 1", "⇒ server/discover 2"]
+    private static let stateless =
+        discovering + [
+            #"1 ✓ {"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"resultType":"complete"}"#
+        ]
+
     static let cases: [Case] = [
+        Case(
+            "a server without a handshake",
+            [
+                .start, .says(refusal), .says(discovered), .list,
+                .says(#"{"jsonrpc":"2.0","id":3,"result":{"tools":[1],"nextCursor":"x"}}"#),
+                .says(#"{"jsonrpc":"2.0","id":4,"result":{"tools":[2]}}"#), .call("a"),
+                .says(#"{"jsonrpc":"2.0","id":5,"result":{"content":[],"resultType":"complete"}}"#),
+            ],
+            stateless + [
+                "⇒ tools/list 3", #"⇒ tools/list 4 {"cursor":"x"}"#, "3 ✓ [1,2]",
+                #"⇒ tools/call 5 {"name":"a","arguments":{"x":1}}"#, #"5 ✓ {"content":[],"resultType":"complete"}"#,
+            ]),
+        Case(
+            "a server that does not know the version of the handshake, and tells of changes",
+            [
+                .start, .says(#"{"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"no"}}"#),
+                .says(
+                    #"{"jsonrpc":"2.0","id":2,"result":{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}}}}"#
+                ), .says(#"{"jsonrpc":"2.0","id":3,"result":{}}"#),
+            ],
+            discovering + [
+                #"⇒ subscriptions/listen 3 {"notifications":{"toolsListChanged":true}}"#,
+                #"1 ✓ {"supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}}}"#,
+            ]),
+        Case(
+            "a server of a later version",
+            [
+                .start, .says(refusal),
+                .says(#"{"jsonrpc":"2.0","id":2,"result":{"supportedVersions":["2027-01-01"],"capabilities":{}}}"#),
+            ],
+            discovering
+                + over(
+                    "1", because: "handshakeFailed it speaks version 2027-01-01 of the protocol, which is not supported"
+                )),
+        Case(
+            "a server that knows no method",
+            [.start, .says(refusal), .says(#"{"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"no"}}"#)],
+            discovering
+                + over(
+                    "1",
+                    because:
+                        "handshakeFailed it takes no handshake, and does not say what it is: it refused: no (-32601)")),
+        Case(
+            "a discovery that is given up", [.start, .says(refusal), .giveUp(1), .says(discovered)],
+            discovering + ["1 ✗ timedOut enough"]),
+        Case(
+            "a call that is to be made again",
+            [
+                .start, .says(refusal), .says(discovered), .call("a"),
+                .says(#"{"jsonrpc":"2.0","id":3,"result":{"resultType":"input_required","requestState":"s"}}"#),
+                .says(#"{"jsonrpc":"2.0","id":4,"result":{"content":[]}}"#),
+            ],
+            stateless + [
+                #"⇒ tools/call 3 {"name":"a","arguments":{"x":1}}"#,
+                #"⇒ tools/call 4 {"name":"a","arguments":{"x":1},"requestState":"s"}"#, #"3 ✓ {"content":[]}"#,
+            ]),
+        Case(
+            "a call that asks the user",
+            [
+                .start, .says(refusal), .says(discovered), .call("a"),
+                .says(
+                    #"{"jsonrpc":"2.0","id":3,"result":{"resultType":"input_required","inputRequests":{"a":{}},"requestState":"s"}}"#
+                ),
+            ],
+            stateless + [
+                #"⇒ tools/call 3 {"name":"a","arguments":{"x":1}}"#,
+                "3 ✗ refused it asks the user for input, which is not supported",
+            ]),
+        Case(
+            "a second attempt that is given up",
+            [
+                .start, .says(refusal), .says(discovered), .call("a"),
+                .says(#"{"jsonrpc":"2.0","id":3,"result":{"resultType":"input_required","requestState":"s"}}"#),
+                .giveUp(3),
+            ],
+            stateless + [
+                #"⇒ tools/call 3 {"name":"a","arguments":{"x":1}}"#,
+                #"⇒ tools/call 4 {"name":"a","arguments":{"x":1},"requestState":"s"}"#,
+                #"→ notifications/cancelled {"requestId":4,"reason":"enough"}"#, "3 ✗ timedOut enough",
+            ]),
+        Case(
+            "a call without an end",
+            [.start, .says(refusal), .says(discovered), .call("a")]
+                + (3...12).map {
+                    .says(
+                        #"{"jsonrpc":"2.0","id":\#($0),"result":{"resultType":"input_required","requestState":"s"}}"#)
+                },
+            stateless + [#"⇒ tools/call 3 {"name":"a","arguments":{"x":1}}"#]
+                + (4...12).map { #"⇒ tools/call \#($0) {"name":"a","arguments":{"x":1},"requestState":"s"}"# }
+                + ["3 ✗ protocolViolation it asked for one call more than 10 times"]),
         Case("a handshake", [.start, .says(welcome)], opened),
         Case(
             "an older version is as good",
@@ -263,8 +363,14 @@ struct MCPSessionTests {
             guard let method = message["method"]?.string else { return "→ \(message.serialized())" }
             let id = message["id"].map { " \($0.serialized())" } ?? ""
             // The name is enough for the handshake.
-            let parameters = method == "initialize" ? nil : message["params"].map { " \($0.serialized())" }
-            return "→ \(method)\(id)\(parameters ?? "")"
+            guard method != "initialize", var parameters = message["params"]?.object else {
+                return "→ \(method)\(id)"
+            }
+            // What every request without a handshake says.
+            let isStateless = parameters["_meta"]?["io.modelcontextprotocol/protocolVersion"] == "2026-07-28"
+            if isStateless { parameters["_meta"] = nil }
+            let rest = parameters.isEmpty ? "" : " " + ChappieJSON.object(parameters).serialized()
+            return "\(isStateless ? "⇒" : "→") \(method)\(id)\(rest)"
         case .finish(let id, .success(let value)):
             return "\(id) ✓ \(value["protocolVersion"] == nil ? value.serialized() : "{…}")"
         case .finish(let id, .failure(let error)): return "\(id) ✗ \(error.code.rawValue) \(error.reason)"

@@ -50,19 +50,26 @@ struct PythonServerTests {
         limits.unasked = 4 << 20
         return limits
     }()
-    private let folder: TemporaryDirectory
-    private let server: ChappieMCPServer
+    /// The package serves both eras of the protocol, the one that a client begins with.
+    enum Era: CaseIterable, Sendable { case handshake, stateless }
 
-    init() throws {
-        folder = try TemporaryDirectory()
-        let script = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .appendingPathComponent("Fakes/server.py").path
-        server = ChappieMCPServer(
-            command: [try SystemProgram.pythonWithMCP.path(), script, folder.path], name: "fixture",
+    private let folder: TemporaryDirectory
+
+    init() throws { folder = try TemporaryDirectory() }
+
+    private func server(_ era: Era = .handshake) throws -> ChappieMCPServer {
+        let fakes = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .appendingPathComponent("Fakes").path
+        let python = try SystemProgram.pythonWithMCP.path()
+        // Before the stateless one stands a program that refuses the handshake.
+        let before = era == .stateless ? [python, fakes + "/stateless.py"] : []
+        return ChappieMCPServer(
+            command: before + [python, fakes + "/server.py", folder.path], name: "fixture",
             startTimeout: Patience.limit, limits: Self.limits)
     }
 
-    @Test func toolsAreListedCalledAndTheirFailuresTold() async throws {
+    @Test(arguments: Era.allCases) func toolsAreListedCalledAndTheirFailuresTold(era: Era) async throws {
+        let server = try server(era)
         let tools = try await server.tools()
         #expect(tools.map(\.name) == ["add", "fail", "picture", "wait", "grow", "question", "die", "flood"])
         #expect(server.skippedTools.isEmpty)
@@ -88,12 +95,14 @@ struct PythonServerTests {
     }
 
     @Test func theServersOwnQuestionsAreAnswered() async throws {
+        let server = try server()
         let result = try await server.call("question")
         #expect(result.output.hasPrefix("pinged; ") && result.output != "pinged; answered", "\(result)")
         await server.closed()
     }
 
-    @Test func aCallThatIsCancelledEndsAtTheServerToo() async throws {
+    @Test(arguments: Era.allCases) func aCallThatIsCancelledEndsAtTheServerToo(era: Era) async throws {
+        let server = try server(era)
         let task = Task { try await server.call("wait", ["name": "w"]) }
         #expect(try await eventually { FileManager.default.fileExists(atPath: folder.path("w.began")) })
         task.cancel()
@@ -103,7 +112,8 @@ struct PythonServerTests {
         await server.closed()
     }
 
-    @Test func aListThatHasChangedIsReadAgain() async throws {
+    @Test(arguments: Era.allCases) func aListThatHasChangedIsReadAgain(era: Era) async throws {
+        let server = try server(era)
         let before = try await server.tools().map(\.name)
         #expect(try await server.call("grow", ["name": "sprout"]) == "done")
         // The notification may come after the answer.
@@ -112,7 +122,8 @@ struct PythonServerTests {
         await server.closed()
     }
 
-    @Test func aServerThatDiesInACallIsStartedAgainAndTheCallIsNot() async throws {
+    @Test(arguments: Era.allCases) func aServerThatDiesInACallIsStartedAgainAndTheCallIsNot(era: Era) async throws {
+        let server = try server(era)
         let (code, words) = await failure { _ = try await server.call("die") }
         #expect(code == .ended)
         #expect(
@@ -143,7 +154,9 @@ struct PythonServerTests {
         await slow.closed()
     }
 
+    // Without a handshake the package sends nothing that was not asked for.
     @Test func aFloodEndsTheServer() async throws {
+        let server = try server()
         let (code, words) = await failure { _ = try await server.call("flood") }
         #expect(code == .protocolViolation && words.contains("4 MiB without a request"), "\(words)")
         await server.closed()

@@ -46,7 +46,8 @@ async def wait(name: str) -> str:
 async def grow(name: str, context: Context) -> str:
     """Adds a tool of that name, and tells the client."""
     server.add_tool(lambda: "grown", name=name, description="Grown.")
-    await context.session.send_tool_list_changed()
+    await context.session.send_tool_list_changed()  # To a client that has shaken hands,
+    await context.notify_tools_changed()  # and to one that listens.
     return "done"
 
 
