@@ -24,7 +24,8 @@ struct AnswerOptions: ParsableArguments {
 
     @Option(
         name: .shortAndLong,
-        help: "The model's slug (see chappie models). Default: the conversation's, else that of chappie config, else the best.",
+        help:
+            "The model's slug (see chappie models). Default: the conversation's, else that of chappie config, else the best.",
         completion: .models)
     var model: String?
 

@@ -1,0 +1,220 @@
+import ArgumentParser
+@_spi(ChappieInternals) import ChappieCore
+import ChappieLineEditor
+@_spi(ChappieInternals) import ChappieMCP
+@_spi(ChappieInternals) import ChappieRuntime
+import ChappieSDK
+import ChappieThreadForms
+import ChappieThreadsSQLite
+import Synchronization
+
+/// `chappie mcp`: this program as a server of tools, for other programs with a model.
+struct ToolServer: ProgramCommand {
+    var accessTokenUse: AccessTokenUse { .signsIn }
+    static let configuration = CommandConfiguration(
+        commandName: "mcp", abstract: "Be a server of tools for another program, over standard streams.",
+        discussion: """
+            The Model Context Protocol, revisions 2024-11-05 to 2026-07-28. Its tools: ask puts a question to a model \
+            of your account, search_threads and read_thread find and read the conversations that are kept here; \
+            --no-threads leaves these out. Questions and answers are kept, unless --ephemeral is given. Nobody can be \
+            asked whether a tool of --tools may run, so that only those run whose policy is automatic, and all with \
+            --approve-tools.
+
+            The Codex CLI, for example, takes it in ~/.codex/config.toml:
+
+              [mcp_servers.chappie]
+              command = "chappie"
+              args = ["mcp"]
+
+            It ends with its standard input. What it has to say goes to standard error.
+            """)
+
+    @OptionGroup var options: GlobalOptions
+    @OptionGroup var answerOptions: AnswerOptions
+
+    @Flag(inversion: .prefixedNo, help: "Offer the conversations that are kept here.")
+    var threads = true
+
+    @Flag(help: "Keep nothing of what is asked.")
+    var ephemeral = false
+
+    func run(in program: Program) async throws {
+        try options.refuseJSON()
+        var answerOptions = answerOptions
+        answerOptions.fill(from: nil, program.settings, goesOn: false)
+        let store = try program.threads()
+        let desk = ServedTools(program, answerOptions, threads ? store : nil, keepsIn: ephemeral ? nil : store)
+        let calls = ServedCalls(
+            MCPHostSession(
+                name: "chappie",
+                instructions: "Asks ChatGPT with the user's own account, and reads what was asked before.",
+                tools: desk.declarations), program.console)
+        var input = StandardInput()
+        do {
+            while let line = try await input.readLine() { calls.received(line, desk) }
+        } catch {
+            await calls.end()
+            throw error
+        }
+        await calls.end()
+    }
+}
+
+/// The protocol, and the calls under way.
+private final class ServedCalls: Sendable {
+    private let session: Mutex<MCPHostSession>
+    private let tasks = Mutex<[ChappieJSON: Task<Void, Never>]>([:])
+    private let console: Console
+
+    init(_ session: MCPHostSession, _ console: Console) {
+        self.session = Mutex(session)
+        self.console = console
+    }
+
+    func received(_ line: String, _ desk: ServedTools) {
+        for action in session.withLock({ $0.received(Array(line.utf8)) }) {
+            switch action {
+            case .send(let message): console.json(message)
+            case .cancel(let id): tasks.withLock { $0.removeValue(forKey: id) }?.cancel()
+            case .call(let call):
+                // The lock is held until the task has its place, which it leaves at its end.
+                tasks.withLock { tasks in
+                    tasks[call.id] = Task {
+                        let outcome = await desk.carryOut(call)
+                        // Before the answer, after which the client may use the number again.
+                        self.tasks.withLock { $0[call.id] = nil }
+                        let message = self.session.withLock { $0.finish(call.id, with: outcome) }
+                        if let message { self.console.json(message) }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Cancels the calls, and waits for them.
+    func end() async {
+        let left = tasks.withLock { Array($0.values) }
+        for task in left { task.cancel() }
+        for task in left { await task.value }
+    }
+}
+
+extension GlobalOptions {
+    fileprivate func refuseJSON() throws {
+        guard json else { return }
+        throw CommandLineError.usage(
+            "The protocol of tool servers is JSON already.", suggestion: "Leave out --json.")
+    }
+}
+
+/// The tools of ``ToolServer``.
+private struct ServedTools: Sendable {
+    private let program: Program
+    private let options: AnswerOptions
+    private let threads: ChappieFileThreadStore?
+    private let store: ChappieFileThreadStore?
+
+    init(
+        _ program: Program, _ options: AnswerOptions, _ threads: ChappieFileThreadStore?,
+        keepsIn store: ChappieFileThreadStore?
+    ) {
+        self.program = program
+        self.options = options
+        self.threads = threads
+        self.store = store
+    }
+
+    var declarations: [ChappieJSON] {
+        let text: ChappieJSON = ["type": "string"]
+        var all: [ChappieJSON] = [
+            Self.tool(
+                "ask", "Asks a model of the user's ChatGPT account, and gives its answer.",
+                ["question": text, "model": text, "system": text], required: ["question"])
+        ]
+        guard threads != nil else { return all }
+        all.append(
+            Self.tool(
+                "search_threads", "Finds kept conversations in which all of these words occur.", ["words": text],
+                required: ["words"]))
+        all.append(
+            Self.tool(
+                "read_thread", "Gives a kept conversation as Markdown; turns: only its last ones.",
+                ["thread": text, "turns": ["type": "integer", "minimum": 1]], required: ["thread"]))
+        return all
+    }
+
+    private static func tool(
+        _ name: String, _ description: String, _ properties: ChappieJSONObject, required: [String]
+    ) -> ChappieJSON {
+        [
+            "name": .string(name), "description": .string(description),
+            "inputSchema": [
+                "type": "object", "properties": .object(properties),
+                "required": .array(required.map { .string($0) }), "additionalProperties": false,
+            ],
+        ]
+    }
+
+    func carryOut(_ call: MCPHostSession.Call) async -> Result<String, MCPCallFailure> {
+        do {
+            return .success(try await perform(call))
+        } catch {
+            let problem = CommandLineError(error)
+            return .failure(
+                MCPCallFailure([problem.message, problem.suggestion].compactMap(\.self).joined(separator: " ")))
+        }
+    }
+
+    private func perform(_ call: MCPHostSession.Call) async throws -> String {
+        func text(_ name: String) throws -> String {
+            if let text = call.arguments[name]?.string, !text.isEmpty { return text }
+            throw CommandLineError.usage("The argument \(name) must be a text.")
+        }
+        switch call.tool {
+        case "search_threads": return try await search(text("words"))
+        case "read_thread":
+            guard let threads else { throw CommandLineError.usage("Conversations are not offered.") }
+            let thread = try await Threads.read(text("thread"), from: threads)
+            return ChappieThreadFormat.markdown.text(of: call.arguments["turns"]?.int.map(thread.last) ?? thread)
+        default:
+            return try await ask(
+                text("question"), model: call.arguments["model"]?.string, system: call.arguments["system"]?.string)
+        }
+    }
+
+    private func search(_ words: String) async throws -> String {
+        guard let threads else { throw CommandLineError.usage("Conversations are not offered.") }
+        let hits = try await threads.readableHits(ChappieThreadQuery(words)).hits.prefix(20)
+        guard !hits.isEmpty else { return "Nothing was found." }
+        return hits.map { "\($0.thread.shortID)  \($0.date.localMinute)  \($0.thread.shownName)\n  \($0.excerpt)" }
+            .joined(separator: "\n")
+    }
+
+    /// Each question begins a conversation of its own: clients have their own memory.
+    private func ask(_ question: String, model: String?, system: String?) async throws -> String {
+        let approval = ToolApproval(approvesAll: options.approveTools, reader: NobodyToAsk())
+        let client = try program.client(options, approval: approval)
+        let request = options.request(
+            (system.map { [.developer($0)] } ?? []) + [
+                ChappieInputMessage(role: .user, parts: [.text(question)], options: options.messageOptions)
+            ],
+            model: model ?? options.model, schema: nil, searchesWeb: options.web)
+        let conversation: any ChappieConversation =
+            store.map { program.runtime(client, LenientThreadStore($0)) } ?? client
+        defer { Task { await client.disconnect() } }
+        var response: ChappieResponse?
+        for try await event in conversation.streamResponse(request) {
+            if case .approvalRequested(let request) = event { approval.announce(request) }
+            if case .completed(let whole) = event { response = whole }
+        }
+        guard let response else { throw CommandLineError(.unavailable, code: "answer_empty", "There was no answer.") }
+        try Ask.checkWhole(response, mayBeEmpty: false)
+        let sources = SourceList.lines(response.sources)
+        return response.outputText + (sources.isEmpty ? "" : "\n\n" + sources.joined(separator: "\n"))
+    }
+}
+
+/// The terminal, if there is one, is the client's.
+private struct NobodyToAsk: LineReader {
+    func read(_ question: Question) async throws -> LineEditor.Entry? { nil }
+}
