@@ -105,6 +105,8 @@ def test_ended_by_itself(name, person):
         elif name == "simulator":
             terminal.shows(b"CHAPPIE_BACKEND")
             terminal.type(CONTROL_C)
+        elif name == "mcp":
+            terminal.type(CONTROL_D)
         terminal.ends(0)
 
 
