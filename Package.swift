@@ -139,7 +139,7 @@ let package = Package(
         module("adapters/ChappieDesktopLinux", ["ChappieCore", "ChappieAuth", "ChappieFiles", "ChappieProcess"]),
         module(
             "adapters/ChappieMCP",
-            ["ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", "ChappieProcess"]),
+            ["ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", "ChappieProcess", httpTypes]),
         module(
             "adapters/ChappieProgramTools", ["ChappieCore", "ChappieJSONSchema", "ChappieClient", "ChappieProcess"]),
         module("adapters/ChappieThreadsPostgres/CPostgres", []),
@@ -277,7 +277,12 @@ let package = Package(
         tests(
             of: "adapters/ChappieProgramTools",
             ["ChappieCore", "ChappieClient", "ChappieFiles", "ChappieProcess", "TestFixtures"]),
-        tests(of: "adapters/ChappieMCP", ["ChappieCore", "ChappieJSONSchema", "ChappieClient", "TestFixtures"]),
+        tests(
+            of: "adapters/ChappieMCP",
+            [
+                "ChappieCore", "ChappieJSONSchema", "ChappieClient", "ChappieCurl", "ChappieHTTP", "TestFixtures",
+                httpTypes,
+            ]),
         tests(of: "faces/ChappieMarkdown"),
         tests(
             of: "faces/ChappieThreadForms",

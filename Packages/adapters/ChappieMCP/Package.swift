@@ -12,6 +12,7 @@ let package = Package(
         .package(path: "../../domain/ChappieAuth"),
         .package(path: "../../application/ChappieClient"),
         .package(path: "../ChappieProcess"),
+        .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
     ],
     targets: [
         .target(
@@ -22,6 +23,7 @@ let package = Package(
                 "ChappieAuth",
                 "ChappieClient",
                 "ChappieProcess",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
             ])
     ],
     swiftLanguageModes: [.v6],

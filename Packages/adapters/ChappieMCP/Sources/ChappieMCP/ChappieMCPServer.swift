@@ -1,6 +1,7 @@
 public import ChappieClient
 @_spi(ChappieInternals) public import ChappieCore
 @_spi(ChappieInternals) import ChappieProcess
+public import HTTPTypes
 import Synchronization
 
 /// The tools of a Model Context Protocol server. The server is a separate program, which speaks over its standard input
@@ -37,6 +38,7 @@ public final class ChappieMCPServer: ChappieToolProvider {
 
     /// The name of the group that the model sees the tools in: letters, digits, `_` and `-`, at most 64.
     public let name: String
+    private let endpoint: MCPEndpoint?
     private let command: [String]
     private let environment: [String: String]
     private let workingDirectory: String?
@@ -69,12 +71,36 @@ public final class ChappieMCPServer: ChappieToolProvider {
             startTimeout: startTimeout, callTimeout: callTimeout, limits: MCPSession.Limits())
     }
 
+    /// A server elsewhere, which is asked over HTTP ("Streamable HTTP"); a session with it begins at the first call of
+    /// ``tools()``, and its tools are listed anew in every turn.
+    ///
+    /// - Parameters:
+    ///   - url: `https:`, or `http:` on this machine.
+    ///   - headerFields: sent with every request, for example an authorization; no message names them. Default: none.
+    ///   - transport: how it is reached: its proxy, its trust and its deadlines for connecting hold.
+    ///   - name: see ``name``.
+    ///   - policy: whether the user is asked before each call. Default `.ask`.
+    ///   - startTimeout: the limit for the handshake, and for a list of the tools. Default 30 seconds.
+    ///   - callTimeout: the `timeout` of the server's tools. Default 5 minutes.
+    public convenience init(
+        url: URL, headerFields: HTTPFields = [:], transport: any HTTPTransport, name: String,
+        policy: ChappieToolPolicy = .ask, startTimeout: Duration = .seconds(30), callTimeout: Duration = .seconds(300)
+    ) {
+        self.init(
+            endpoint: MCPEndpoint(
+                url: url, headerFields: headerFields, transport: transport, callTimeout: callTimeout),
+            command: [], name: name, policy: policy, startTimeout: startTimeout, callTimeout: callTimeout,
+            limits: MCPSession.Limits())
+    }
+
     /// A server with other limits, which tests reach sooner.
     init(
-        command: [String], environment: [String: String] = [:], workingDirectory: String? = nil, name: String,
+        endpoint: MCPEndpoint? = nil, command: [String], environment: [String: String] = [:],
+        workingDirectory: String? = nil, name: String,
         policy: ChappieToolPolicy = .ask, startTimeout: Duration = .seconds(30), callTimeout: Duration = .seconds(300),
         limits: MCPSession.Limits
     ) {
+        self.endpoint = endpoint
         self.command = command
         self.environment = environment
         self.workingDirectory = workingDirectory
@@ -179,6 +205,12 @@ public final class ChappieMCPServer: ChappieToolProvider {
                 .notStarted, "its name must consist of 1 to 64 letters, digits, _ and -, and not be \(ToolName.noGroup)"
             )
         }
+        if let endpoint {
+            let new = MCPConnection(server: name, limits: limits, hearsOfChanges: false)
+            try use(new)
+            try await new.start(endpoint, within: startTimeout)
+            return new
+        }
         let invocation: ProgramInvocation
         do throws(StartFailure) {
             invocation = try ProgramInvocation(
@@ -188,14 +220,18 @@ public final class ChappieMCPServer: ChappieToolProvider {
             throw self.error(.notStarted, "it does not start: \(error.reason)")
         }
         let new = MCPConnection(server: name, limits: limits)
-        // The state knows the connection before it starts, so that ``close()`` ends it.
+        try use(new)
+        try await new.start(invocation, within: startTimeout)
+        return new
+    }
+
+    /// The state knows the connection before it starts, so that ``close()`` ends it.
+    private func use(_ new: MCPConnection) throws {
         let isClosed = state.withLock { state in
             if !state.isClosed { state.connection = new }
             return state.isClosed
         }
         guard !isClosed else { throw error(.closed, "it has been closed") }
-        try await new.start(invocation, within: startTimeout)
-        return new
     }
 
     private func error(_ code: ChappieMCPError.Code, _ reason: String) -> ChappieMCPError {

@@ -2,7 +2,19 @@
 @_spi(ChappieInternals) import ChappieProcess
 import Synchronization
 
-/// One run of a server's program: the shell around ``MCPSession``.
+/// What carries messages to a server, and ends with it.
+protocol MCPLink: AnyObject, Sendable {
+    /// Sends the message after those before it; it does not wait. `false` if the server reads no more.
+    func send(_ message: ChappieJSON) -> Bool
+    /// Ends it: a program has this time to end by itself, and again after SIGTERM.
+    func end(patience: Duration, grace: Duration)
+}
+
+extension PipedProgram: MCPLink {
+    func send(_ message: ChappieJSON) -> Bool { send(message.serializedBytes() + [UInt8(ascii: "\n")]) }
+}
+
+/// One run of a server's program, or one session with a server elsewhere: the shell around ``MCPSession``.
 final class MCPConnection: Sendable {
     private struct State {
         var session: MCPSession
@@ -21,11 +33,14 @@ final class MCPConnection: Sendable {
     private let server: String
     private let limits: MCPSession.Limits
     private let state: Mutex<State>
-    private let program = Mutex<PipedProgram?>(nil)
+    private let link = Mutex<(any MCPLink)?>(nil)
+    /// Whether the server tells of changes of its list; otherwise it is asked for in every turn.
+    private let hearsOfChanges: Bool
     /// Fulfilled when the program has ended.
     let hasEnded = Promise<Void>()
 
-    init(server: String, limits: MCPSession.Limits) {
+    init(server: String, limits: MCPSession.Limits, hearsOfChanges: Bool = true) {
+        self.hearsOfChanges = hearsOfChanges
         self.server = server
         self.limits = limits
         state = Mutex(State(session: MCPSession(server: server, limits: limits)))
@@ -39,7 +54,7 @@ final class MCPConnection: Sendable {
             let program = try PipedProgram(invocation, inputLimit: limits.unread, endsGroup: true) { [self] in
                 received($0)
             }
-            self.program.withLock { $0 = program }
+            link.withLock { $0 = program }
             // It may have closed its output before it had a place here.
             if state.withLock(\.outputHasEnded) { program.end(patience: Self.grace, grace: Self.grace) }
         } catch {
@@ -49,11 +64,19 @@ final class MCPConnection: Sendable {
         _ = try await endingOnFailure { try await request("the handshake", within: limit) { $0.start() } }
     }
 
+    /// Begins a session with a server elsewhere, and waits for the handshake.
+    ///
+    /// - Throws: as ``start(_:within:)``.
+    func start(_ endpoint: MCPEndpoint, within limit: Duration) async throws {
+        link.withLock { $0 = MCPHTTPLink(endpoint, limit: limits.line) { [self] in received($0) } }
+        _ = try await endingOnFailure { try await request("the handshake", within: limit) { $0.start() } }
+    }
+
     /// The present tools. It asks the server again if the server has said that the list has changed.
     ///
     /// - Throws: as ``start(_:within:)``; a server that can't list its tools is ended too.
     func tools(within limit: Duration) async throws -> (tools: [MCPTool], skipped: [ChappieMCPSkippedTool]) {
-        if let list = state.withLock({ $0.session.listHasChanged ? nil : $0.list }) { return list }
+        if hearsOfChanges, let list = state.withLock({ $0.session.listHasChanged ? nil : $0.list }) { return list }
         let answer = try await endingOnFailure { try await request("the list of tools", within: limit) { $0.list() } }
         let list = MCPTool.read(answer.array ?? [])
         state.withLock { $0.list = list }
@@ -70,7 +93,7 @@ final class MCPConnection: Sendable {
     /// Ends the program: its input ends, then it gets SIGTERM, then SIGKILL.
     func end(because error: ChappieMCPError) {
         perform { ($0.session.end(because: error), ()) }
-        program.withLock(\.self)?.end(patience: Self.grace, grace: Self.grace)
+        link.withLock(\.self)?.end(patience: Self.grace, grace: Self.grace)
     }
 
     /// Whether the server takes calls.
@@ -125,11 +148,23 @@ final class MCPConnection: Sendable {
         case .outputEnded:
             state.withLock { $0.outputHasEnded = true }
             // The exit code says more. It comes in a moment, or after the signals.
-            program.withLock(\.self)?.end(patience: Self.grace, grace: Self.grace)
+            link.withLock(\.self)?.end(patience: Self.grace, grace: Self.grace)
         case .ended(let code):
             let cause = code > 128 ? "by the signal \(code - 128)" : "with the exit code \(code)"
             perform { ($0.session.end(because: error(.ended, "it has ended, \(cause)")), ()) }
-            program.withLock { $0 = nil }
+            link.withLock { $0 = nil }
+            hasEnded.fulfil(.success(()))
+        }
+    }
+
+    private func received(_ event: MCPHTTPLink.Event) {
+        switch event {
+        case .message(let bytes): perform { ($0.session.receivedBytes(bytes + [UInt8(ascii: "\n")]), ()) }
+        case .lost(let id, let code, let reason):
+            perform { ($0.session.lose(id, because: error(code, reason)), ()) }
+        case .ended(let reason):
+            perform { ($0.session.end(because: error(.ended, reason)), ()) }
+            link.withLock { $0 = nil }
             hasEnded.fulfil(.success(()))
         }
     }
@@ -147,7 +182,7 @@ final class MCPConnection: Sendable {
                 switch actions[next] {
                 case .send(let message):
                     // The lock is held, so that messages keep their order. Sending does not wait.
-                    if program.withLock(\.self)?.send(message.serializedBytes() + [UInt8(ascii: "\n")]) == false {
+                    if link.withLock(\.self)?.send(message) == false {
                         let reason = "it does not read what is sent to it"
                         actions += state.session.end(because: error(.protocolViolation, reason))
                     }
@@ -162,7 +197,7 @@ final class MCPConnection: Sendable {
             return (finished, isOver, value)
         }
         for (answer, result) in finished { answer.fulfil(result) }
-        if isOver { program.withLock(\.self)?.end(patience: Self.grace, grace: Self.grace) }
+        if isOver { link.withLock(\.self)?.end(patience: Self.grace, grace: Self.grace) }
         return value
     }
 

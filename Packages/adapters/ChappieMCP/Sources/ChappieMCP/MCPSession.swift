@@ -137,6 +137,16 @@ struct MCPSession {
         return [.send(Self.notification("notifications/cancelled", parameters)), finish]
     }
 
+    /// The request `id` will have no answer: what carried it is gone.
+    mutating func lose(_ id: Int, because error: ChappieMCPError) -> [Action] {
+        guard let request = requests.removeValue(forKey: id) else { return [] }
+        let finish = Action.finish(request.number(id), .failure(error))
+        switch request {
+        case .initialize, .discover: return [finish] + end(because: error)
+        case .list, .call, .listen: return [finish]
+        }
+    }
+
     /// Gives up every request.
     mutating func end(because error: ChappieMCPError) -> [Action] {
         if case .over = phase { return [] }

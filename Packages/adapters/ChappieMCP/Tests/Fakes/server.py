@@ -78,4 +78,15 @@ async def flood(context: Context) -> str:
         await context.session.send_progress_notification("none", 1.0, message="x" * (1 << 20))
 
 
-server.run("stdio")
+if len(sys.argv) > 2:
+    # Over HTTP, on a port that is free, which it writes into the file of its second argument.
+    import socket
+
+    import uvicorn
+
+    listener = socket.create_server(("127.0.0.1", 0))
+    (NOTES / "port.new").write_text(str(listener.getsockname()[1]))
+    (NOTES / "port.new").rename(NOTES / "port")
+    uvicorn.Server(uvicorn.Config(server.streamable_http_app(), log_level="error")).run(sockets=[listener])
+else:
+    server.run("stdio")

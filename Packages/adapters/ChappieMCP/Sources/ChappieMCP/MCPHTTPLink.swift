@@ -1,0 +1,241 @@
+import ChappieAuth
+@_spi(ChappieInternals) import ChappieCore
+import HTTPTypes
+import Synchronization
+
+/// A server elsewhere, and how it is reached.
+struct MCPEndpoint: Sendable {
+    let url: URL
+    /// Sent with every request, for example an authorization.
+    let headerFields: HTTPFields
+    let transport: any HTTPTransport
+    /// The silence after which a call is given up.
+    let callTimeout: Duration
+}
+
+/// Carries each message as an HTTP request, and its answer as the response, whole or as an event stream
+/// (modelcontextprotocol.io/specification/2025-11-25/basic/transports, "Streamable HTTP").
+///
+/// It opens no stream for what the server would say unasked.
+final class MCPHTTPLink: MCPLink {
+    enum Event: Sendable {
+        /// A message of the server, without line feeds.
+        case message([UInt8])
+        /// The request with this number has no answer.
+        case lost(Int, ChappieMCPError.Code, String)
+        /// It is over; the last event.
+        case ended(String)
+    }
+
+    private struct State {
+        /// The server's name for the session, in the era of handshakes.
+        var session: String?
+        var version: String?
+        var exchanges: [Int: Task<Void, Never>] = [:]
+        var isOver = false
+    }
+
+    private let endpoint: MCPEndpoint
+    private let limit: Int
+    private let receive: @Sendable (Event) -> Void
+    private let state = Mutex(State())
+    private let queue: AsyncStream<ChappieJSON>.Continuation
+
+    /// - Parameter limit: bytes of a message.
+    init(_ endpoint: MCPEndpoint, limit: Int, receive: @escaping @Sendable (Event) -> Void) {
+        self.endpoint = endpoint
+        self.limit = limit
+        self.receive = receive
+        let (messages, queue) = AsyncStream<ChappieJSON>.makeStream(bufferingPolicy: .bufferingOldest(1000))
+        self.queue = queue
+        Task.detached { [weak self] in
+            for await message in messages { await self?.carry(message) }
+        }
+    }
+
+    func send(_ message: ChappieJSON) -> Bool {
+        switch queue.yield(message) {
+        case .enqueued, .terminated: true
+        case .dropped: false
+        @unknown default: false
+        }
+    }
+
+    func end(patience: Duration, grace: Duration) {
+        let (session, exchanges, isFirst) = state.withLock { state in
+            defer { (state.isOver, state.exchanges) = (true, [:]) }
+            return (state.session, state.exchanges.values, !state.isOver)
+        }
+        guard isFirst else { return }
+        queue.finish()
+        for exchange in exchanges { exchange.cancel() }
+        guard session != nil else { return receive(.ended("it has been closed")) }
+        // The server may forget the session; nobody waits longer than for a program.
+        var request = request(nil)
+        request.method = .delete
+        request.deadlines = deadlines(patience)
+        Task.detached { [self, request] in
+            (try? await endpoint.transport.send(request))?.body.cancel()
+            receive(.ended("it has been closed"))
+        }
+    }
+
+    // MARK: Messages
+
+    /// Requests are answered side by side; everything else has arrived before the next message goes.
+    private func carry(_ message: ChappieJSON) async {
+        guard message["method"]?.string != "notifications/cancelled" else {
+            let id = message["params"]?["requestId"]?.int ?? 0
+            // Without a session, to leave the response is to cancel.
+            if state.withLock({ $0.session }) != nil { await exchange(message, nil) }
+            state.withLock { $0.exchanges.removeValue(forKey: id) }?.cancel()
+            return
+        }
+        guard message["method"] != nil, let id = message["id"]?.int else { return await exchange(message, nil) }
+        state.withLock { state in
+            guard !state.isOver else { return }
+            state.exchanges[id] = Task.detached { [weak self] in
+                await self?.exchange(message, id)
+                _ = self?.state.withLock { $0.exchanges.removeValue(forKey: id) }
+            }
+        }
+    }
+
+    /// - Parameter id: of a request, which is to be answered.
+    private func exchange(_ message: ChappieJSON, _ id: Int?) async {
+        do {
+            let response = try await endpoint.transport.send(request(message))
+            defer { response.body.cancel() }
+            let isAnswered = try await read(response, id, isHandshake: message["method"]?.string == "initialize")
+            if let id, !isAnswered { receive(.lost(id, .ended, "its answer broke off")) }
+        } catch let failure as LinkFailure {
+            if failure.endsSession { end(because: failure.reason) }
+            if let id { receive(.lost(id, failure.code, failure.reason)) }
+        } catch is CancellationError {
+            return
+        } catch {
+            let reason = (error as? ChappieTransportError)?.reason ?? "the connection failed"
+            if let id { receive(.lost(id, .ended, "it can't be reached: \(reason)")) }
+        }
+    }
+
+    private struct LinkFailure: Error {
+        var code = ChappieMCPError.Code.refused
+        let reason: String
+        var endsSession = false
+    }
+
+    private func end(because reason: String) {
+        let isFirst = state.withLock { state in
+            defer { state.isOver = true }
+            return !state.isOver
+        }
+        guard isFirst else { return }
+        queue.finish()
+        receive(.ended(reason))
+    }
+
+    private func deadlines(_ silence: Duration) -> ChappieDeadlines {
+        var deadlines = ChappieDeadlines.default
+        (deadlines.responseHead, deadlines.idle) = (silence, silence)
+        return deadlines
+    }
+
+    private func request(_ message: ChappieJSON?) -> HTTPExchangeRequest {
+        var fields = endpoint.headerFields
+        fields[.accept] = "application/json, text/event-stream"
+        fields[.contentType] = "application/json"
+        fields[.userAgent] = fields[.userAgent] ?? "chappie/\(ChappieVersion.current)"
+        let (session, version) = state.withLock { ($0.session, $0.version) }
+        fields[.mcpSession] = session
+        let stated = message?["params"]?["_meta"]?["io.modelcontextprotocol/protocolVersion"]?.string
+        fields[.mcpVersion] = stated ?? version
+        if stated != nil {
+            fields[.mcpMethod] = message?["method"]?.string
+            fields[.mcpName] = message?["params"]?["name"]?.string
+        }
+        return HTTPExchangeRequest(
+            method: .post, url: endpoint.url, headerFields: fields,
+            body: message.map { .init(bytes: $0.serializedBytes()) }, deadlines: deadlines(endpoint.callTimeout))
+    }
+
+    // MARK: Responses
+
+    /// - Returns: whether the answer to the request `id` was in it.
+    private func read(_ response: HTTPExchangeResponse, _ id: Int?, isHandshake: Bool) async throws -> Bool {
+        let hasSession = state.withLock { $0.session != nil }
+        if response.status == .notFound, hasSession {
+            throw LinkFailure(code: .ended, reason: "its session has ended", endsSession: true)
+        }
+        let type = (response.headerFields[.contentType] ?? "").prefix { $0 != ";" }.lowercased()
+        let isWell = response.status.kind == .successful
+        if isWell, isHandshake, let session = response.headerFields[.mcpSession] {
+            state.withLock { $0.session = session }
+        }
+        var isAnswered = false
+        if type == "application/json" {
+            guard let message = try? ChappieJSON(parsing: try await whole(response.body)),
+                isWell || message["error"] != nil
+            else { throw refusal(response) }
+            isAnswered = deliver(message, id, isHandshake: isHandshake)
+            if !isWell, !isAnswered { throw refusal(response) }
+        } else if isWell, type == "text/event-stream" {
+            var decoder = ServerSentEventDecoder(maximumEventBytes: limit)
+            for try await piece in response.body {
+                var found: [ChappieJSON] = []
+                do {
+                    try decoder.receivedBytes(piece) { data in
+                        if let message = try? ChappieJSON(parsing: Array(data)) { found.append(message) }
+                    }
+                } catch {
+                    throw LinkFailure(
+                        code: .protocolViolation, reason: "it sent a message of more than \(limit) bytes")
+                }
+                for message in found where deliver(message, id, isHandshake: isHandshake) { isAnswered = true }
+                // The rest is nobody's: some servers keep the stream open.
+                if isAnswered { break }
+            }
+        } else if !isWell {
+            throw refusal(response)
+        } else if id != nil {
+            let name = UntrustedText.token(type, limit: 80) ?? "nothing"
+            throw LinkFailure(code: .protocolViolation, reason: "its answer is not the protocol, but \(name)")
+        }
+        return isAnswered
+    }
+
+    /// - Returns: whether it is the answer to the request `id`.
+    private func deliver(_ message: ChappieJSON, _ id: Int?, isHandshake: Bool) -> Bool {
+        let isAnswer = id != nil && message["method"] == nil && message["id"]?.int == id
+        if isAnswer, isHandshake, let version = message["result"]?["protocolVersion"]?.string {
+            state.withLock { $0.version = version }
+        }
+        receive(.message(message.serializedBytes()))
+        return isAnswer
+    }
+
+    private func whole(_ body: HTTPBody) async throws -> [UInt8] {
+        var bytes: [UInt8] = []
+        for try await piece in body {
+            bytes += piece
+            guard bytes.count <= limit else {
+                throw LinkFailure(code: .protocolViolation, reason: "it sent a message of more than \(limit) bytes")
+            }
+        }
+        return bytes
+    }
+
+    private func refusal(_ response: HTTPExchangeResponse) -> LinkFailure {
+        switch response.status.code {
+        case 401, 403: LinkFailure(reason: "it wants a sign-in (status \(response.status.code))")
+        default: LinkFailure(reason: "it answers with status \(response.status.code)")
+        }
+    }
+}
+
+extension HTTPField.Name {
+    fileprivate static let mcpSession = Self("Mcp-Session-Id")!
+    fileprivate static let mcpVersion = Self("MCP-Protocol-Version")!
+    fileprivate static let mcpMethod = Self("Mcp-Method")!
+    fileprivate static let mcpName = Self("Mcp-Name")!
+}
