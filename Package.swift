@@ -405,7 +405,7 @@ if let folder = Context.environment["CHAPPIE_CONSUMERS"] {
         program("\(folder)/Sources/readme-gtk", ["ChappieSDK", "ChappieSignInGTK", "CGtk4"]),
     ]
     // README.md's programs: the first as it is printed, and each at a simulator.
-    package.targets += ["printed", "0", "1", "2", "3", "4"].map { number in
+    package.targets += ["printed", "0", "1", "2", "3", "4", "5"].map { number in
         program("\(folder)/Sources/readme-\(number)", ["ChappieSDK", "ChappieSDKRuntime"])
     }
 }

@@ -219,6 +219,7 @@ def test_the_readmes_other_programs_do_what_is_said_of_them(readme, simulate, us
 
     assert re.search(r"Open \S+ and type \S+\.\r\n# You asked\r\n\r\n> What is RFC 6455\?", said(".simulator(port: 8080)"))
     assert "Sunny in Oslo" in said("weather")
+    assert "> What is new in Swift?" in said("webSearch")
     assert re.search(r"^\S+: \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\r$", said("as: Event.self"), re.MULTILINE)
     # The second run prints its own thread and the first one's.
     for count in (1, 2):

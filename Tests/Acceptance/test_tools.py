@@ -4,6 +4,7 @@ import contextlib
 import json
 import pathlib
 import signal
+import subprocess
 import sys
 
 import pytest
@@ -117,6 +118,22 @@ def test_a_server_of_the_official_package_is_called_and_ends_with_the_program(us
         with contextlib.suppress(OSError):  # Of other processes, some end meanwhile.
             line = path.read_bytes()
             assert not (str(tmp_path).encode() in line and b"server.py" in line), line
+
+
+def test_a_server_of_the_official_package_is_called_over_http(user, tmp_path):
+    with subprocess.Popen([sys.executable, str(SERVER), str(tmp_path), "http"]) as server:
+        try:
+            wait_until((tmp_path / "port").exists, "the server's port", 60)
+            url = f"http://127.0.0.1:{(tmp_path / 'port').read_text()}/mcp"
+            path = manifest(tmp_path, mcpServers={"far": {"url": url, "bearerTokenEnv": "FAR_TOKEN"}})
+            ask(user, path, status=USAGE, says="names FAR_TOKEN, which is not set")
+            someone = lambda: user(FAR_TOKEN="secret-word")
+            done = ask(someone, path, "--approve-tools", "--verbose", question='call add {"first":40,"second":2}')
+            assert result(done) == ("succeeded", "42") and "secret-word" not in done.errors + done.output
+        finally:
+            server.kill()
+    left = someone().run("ask", "--simulate", "--tools", path, "reply: without")
+    assert left.output == "without\n" and left.errors.count("The tool server far: it can't be reached") == 1, left
 
 
 @pytest.mark.parametrize("signals, status", [([signal.SIGINT], INTERRUPTED), ([signal.SIGINT, signal.SIGINT], INTERRUPTED), ([signal.SIGQUIT], -signal.SIGQUIT)],

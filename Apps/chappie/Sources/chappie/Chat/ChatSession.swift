@@ -247,7 +247,7 @@ struct ChatSession: Sendable {
         for path in paths {
             switch kind {
             case .image: parts.append(try await Attachment.image(path))
-            case .file: parts += try await Attachment.file(path, program.transport, console)
+            case .file: parts += try await Attachment.file(path, program.outside, console)
             }
         }
         frame.attachments += parts
@@ -273,7 +273,7 @@ struct ChatSession: Sendable {
         var parts: [ChappieInputMessage.Part] = []
         for path in paths {
             let isImage = (try? await Attachment.image(path)).map { parts.append($0) } != nil
-            if !isImage { parts += try await Attachment.file(path, program.transport, console) }
+            if !isImage { parts += try await Attachment.file(path, program.outside, console) }
         }
         frame.attachments += parts
         console.note(attached)

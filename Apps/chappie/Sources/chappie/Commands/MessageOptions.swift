@@ -57,7 +57,7 @@ struct MessageOptions: ParsableArguments {
         let schema = try schema.map(Self.schema)
         var attachments: [ChappieInputMessage.Part] = []
         for name in image { attachments.append(try await Attachment.image(name)) }
-        for name in file { attachments += try await Attachment.file(name, program.transport, program.console) }
+        for name in file { attachments += try await Attachment.file(name, program.outside, program.console) }
         return MessageFrame(
             system: system, schema: schema, attachments: attachments, template: template, parameters: parameters)
     }

@@ -129,7 +129,9 @@ private enum RemoteFile {
                 HTTPExchangeRequest(url: url, headerFields: [.userAgent: "chappie/\(ChappieVersion.current)"]))
             defer { response.body.cancel() }
             if response.status.kind == .redirection, let place = response.headerFields[.location],
-                let next = URL(string: place, relativeTo: url)?.absoluteURL
+                let next = URL(string: place, relativeTo: url)?.absoluteURL,
+                // A page elsewhere leads to no server of this machine.
+                next.scheme?.lowercased() == "https" || url.scheme?.lowercased() == "http"
             {
                 url = next
                 continue

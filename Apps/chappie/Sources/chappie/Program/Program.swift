@@ -22,6 +22,8 @@ struct Program: Sendable {
     let settings: Settings
     let network: CurlNetwork
     let transport: any HTTPTransport
+    /// Reaches what the user names beside the service, tool servers and attachments; in a simulation, too.
+    let outside: any HTTPTransport
     let webSocket: any WebSocketTransport
     let store: any CredentialStore
     let credentials: CredentialManager
@@ -83,6 +85,7 @@ struct Program: Sendable {
         let sockets: any WebSocketTransport = simulator?.webSocket ?? CurlWebSocketTransport(network: network)
         let log = RequestLog(console: console)
         transport = options.verbose ? MiddlewareTransport(http, middleware: [log]) : http
+        outside = options.verbose ? MiddlewareTransport(curl, middleware: [log]) : curl
         webSocket = options.verbose ? LoggedWebSocketTransport(transport: sockets, log: log) : sockets
         registrations = try FileRegistrationStore.sharing(accessGroup: nil, appGroup: nil) { environment[$0] }
         credentials = CredentialManager(
@@ -203,7 +206,8 @@ struct Program: Sendable {
         // A tool that the model has invented, or that may not run, ends no turn.
         configuration.toolFailureBehavior = .tellModel
         if let answer { configuration.streamingTransportPolicy = (answer.transport ?? .auto).policy }
-        let tools = try CommandLineTools(manifests: answer?.tools ?? [], environment, console)
+        let tools = try CommandLineTools(
+            manifests: answer?.tools ?? [], environment, console, outside)
         startedTools.add(tools.servers)
         return ChappieClient(
             configuration: configuration, transport: transport, webSocket: webSocket, credentials: credentials,

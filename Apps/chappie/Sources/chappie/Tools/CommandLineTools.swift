@@ -3,6 +3,7 @@
 import ChappieMCP
 import ChappieProgramTools
 import ChappieSDK
+import HTTPTypes
 import Synchronization
 
 /// The tools of all manifests in one run of a command.
@@ -12,7 +13,11 @@ struct CommandLineTools: Sendable {
     let providers: [any ChappieToolProvider]
 
     /// - Throws: ``CommandLineError`` for a manifest that can't be used, and for a name that two of them have.
-    init(manifests: [String], _ environment: ProgramEnvironment, _ console: Console) throws {
+    ///
+    /// - Parameter transport: reaches servers that are elsewhere.
+    init(
+        manifests: [String], _ environment: ProgramEnvironment, _ console: Console, _ transport: any HTTPTransport
+    ) throws {
         var (tools, servers): ([ChappieHostTool], [ChappieMCPServer]) = ([], [])
         for path in manifests {
             let manifest = try ChappieToolManifest(SmallFile.read(path), file: path) { environment[$0] }
@@ -25,6 +30,21 @@ struct CommandLineTools: Sendable {
             for server in manifest.servers {
                 guard !servers.contains(where: { $0.name == server.name }) else {
                     throw CommandLineError.usage("\(path): an earlier manifest has the server \(server.name) as well.")
+                }
+                if let url = server.url {
+                    var fields = HTTPFields()
+                    for (name, value) in server.headers.sorted(by: { $0.key < $1.key }) {
+                        guard let name = HTTPField.Name(name), HTTPField.isValidValue(value) else {
+                            throw CommandLineError.usage(
+                                "\(path): mcpServers.\(server.name).headers has a field that can't be sent.")
+                        }
+                        fields[name] = value
+                    }
+                    servers.append(
+                        ChappieMCPServer(
+                            url: url, headerFields: fields, transport: transport, name: server.name,
+                            policy: server.policy, callTimeout: server.timeout))
+                    continue
                 }
                 servers.append(
                     ChappieMCPServer(

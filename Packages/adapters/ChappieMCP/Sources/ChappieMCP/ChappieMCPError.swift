@@ -11,7 +11,7 @@ public struct ChappieMCPError: Error, Sendable, Hashable {
         public static let notStarted = Code(rawValue: "notStarted")
         /// The server refused the handshake, or speaks no version of the protocol that this client knows.
         public static let handshakeFailed = Code(rawValue: "handshakeFailed")
-        /// The server has ended, or closed its output. The next turn starts it again.
+        /// The server has ended, closed its output, or can't be reached. The next turn starts it again.
         public static let ended = Code(rawValue: "ended")
         /// The server did not answer in time.
         public static let timedOut = Code(rawValue: "timedOut")
@@ -57,7 +57,8 @@ extension ChappieMCPError: ChappieError {
         case .handshakeFailed: "Check that the program is a Model Context Protocol server, and update it."
         case .ended: "It is started again at the next turn. A call that was under way is not repeated."
         case .timedOut: "Check what the server waits for, or allow it more time."
-        case .protocolViolation: "Check that the program writes nothing but the protocol to its standard output."
+        case .protocolViolation:
+            "Check that it sends nothing but the protocol: a program to its standard output, a server from its address."
         default: nil
         }
     }

@@ -5,7 +5,7 @@ public import HTTPTypes
 import Synchronization
 
 /// The tools of a Model Context Protocol server. The server is a separate program, which speaks over its standard input
-/// and output.
+/// and output, or one elsewhere, which is asked over HTTP.
 ///
 /// ```swift
 /// let files = ChappieMCPServer(command: ["mcp-server-filesystem", "/srv/notes"], name: "files")

@@ -174,8 +174,8 @@ final class MCPHTTPLink: MCPLink {
         }
         var isAnswered = false
         if type == "application/json" {
-            guard let message = try? ChappieJSON(parsing: try await whole(response.body)),
-                isWell || message["error"] != nil
+            let bytes = try await whole(response.body)
+            guard let message = try? ChappieJSON(parsing: bytes), isWell || message["error"] != nil
             else { throw refusal(response) }
             isAnswered = deliver(message, id, isHandshake: isHandshake)
             if !isWell, !isAnswered { throw refusal(response) }

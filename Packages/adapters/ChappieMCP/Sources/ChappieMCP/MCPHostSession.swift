@@ -21,7 +21,9 @@ import ChappieAuth
     public struct Call: Sendable, Hashable {
         /// The client's, a string or a number.
         public let id: ChappieJSON
+        /// The tool's name; it is one of the server's.
         public let tool: String
+        /// What the client gives it, unchecked.
         public let arguments: ChappieJSON
     }
 
@@ -152,7 +154,9 @@ import ChappieAuth
 
 /// Why a call failed, in a sentence for the client's model.
 @_spi(ChappieInternals) public struct MCPCallFailure: Error, Sendable, Hashable {
+    /// What happened, and what to do next.
     public let sentence: String
 
+    /// A failure that this sentence tells.
     public init(_ sentence: String) { self.sentence = sentence }
 }

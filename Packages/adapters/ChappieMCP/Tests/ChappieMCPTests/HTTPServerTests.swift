@@ -86,3 +86,123 @@ struct PythonHTTPServerTests {
         withExtendedLifetime(process) {}
     }
 }
+
+/// A server that answers each request as it was told to, in turn; afterwards with nothing.
+private final class ScriptedServer: HTTPTransport {
+    private let answers: Mutex<[HTTPExchangeResponse]>
+    let requests = Mutex<[HTTPExchangeRequest]>([])
+
+    init(_ answers: [HTTPExchangeResponse]) { self.answers = Mutex(answers) }
+
+    func send(_ request: HTTPExchangeRequest) async throws -> HTTPExchangeResponse {
+        requests.withLock { $0.append(request) }
+        let answer = answers.withLock { $0.isEmpty ? nil : $0.removeFirst() }
+        return answer ?? HTTPExchangeResponse(status: .accepted)
+    }
+}
+
+/// Servers that misbehave over HTTP.
+struct BadHTTPServerTests {
+    private static func json(
+        _ text: String, _ status: HTTPResponse.Status = .ok, _ fields: HTTPFields = [:]
+    ) -> HTTPExchangeResponse {
+        var fields = fields
+        fields[.contentType] = "application/json; charset=utf-8"
+        return HTTPExchangeResponse(status: status, headerFields: fields, body: HTTPBody(bytes: Array(text.utf8)))
+    }
+
+    private static func stream(_ text: String) -> HTTPExchangeResponse {
+        HTTPExchangeResponse(
+            status: .ok, headerFields: [.contentType: "text/event-stream"], body: HTTPBody(bytes: Array(text.utf8)))
+    }
+
+    private static let welcome =
+        #"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}"#
+    private static let accepted = HTTPExchangeResponse(status: .accepted)
+    private static let session = HTTPField.Name("Mcp-Session-Id").map { [$0: "s-1"] as HTTPFields } ?? [:]
+
+    private func server(_ script: ScriptedServer) throws -> ChappieMCPServer {
+        var limits = MCPSession.Limits()
+        limits.line = 100_000
+        let url = try #require(URL(string: "https://tools.example/mcp"))
+        return ChappieMCPServer(
+            endpoint: MCPEndpoint(
+                url: url, headerFields: [.authorization: "Bearer secret"], transport: script,
+                callTimeout: .seconds(300)),
+            command: [], name: "far", startTimeout: Patience.limit, limits: limits)
+    }
+
+    @Test(
+        arguments: [
+            ([HTTPExchangeResponse(status: .unauthorized)], .refused, "it wants a sign-in (status 401)"),
+            ([HTTPExchangeResponse(status: .forbidden)], .refused, "it wants a sign-in (status 403)"),
+            ([HTTPExchangeResponse(status: .internalServerError)], .refused, "it answers with status 500"),
+            (
+                [
+                    HTTPExchangeResponse(
+                        status: .ok, headerFields: [.contentType: "text/html"], body: HTTPBody(bytes: [0x3C]))
+                ], .protocolViolation, "its answer is not the protocol, but text/html"
+            ), ([accepted], .protocolViolation, "its answer is not the protocol, but nothing"),
+            ([json("nonsense")], .refused, "it answers with status 200"),
+            ([json(#"{"jsonrpc":"2.0","id":9,"result":{}}"#)], .ended, "its answer broke off"),
+            ([stream("data: {\"jsonrpc\"")], .ended, "its answer broke off"),
+            ([stream("")], .ended, "its answer broke off"),
+            ([json(String(repeating: " ", count: 100_001))], .protocolViolation, "of more than 100000 bytes"),
+            (
+                [stream("data: " + String(repeating: "x", count: 100_100) + "\n\n")], .protocolViolation,
+                "of more than 100000 bytes"
+            ),
+            (
+                [json(welcome, .ok, session), accepted, HTTPExchangeResponse(status: .notFound)], .ended,
+                "its session has ended"
+            ),
+            ([json(welcome), accepted, stream(": nothing\n\n")], .ended, "its answer broke off"),
+        ] as [([HTTPExchangeResponse], ChappieMCPError.Code, String)])
+    func saysWhyItCantBeUsed(
+        answers: [HTTPExchangeResponse], code: ChappieMCPError.Code, words: String
+    ) async throws {
+        let server = try server(ScriptedServer(answers))
+        let error = await #expect(throws: ChappieMCPError.self) { try await server.tools() }
+        #expect(error?.code == code && error?.reason.contains(words) == true, "\(error.debugDescription)")
+        #expect(error?.errorDescription?.contains("secret") == false)
+        await server.closed()
+    }
+
+    @Test func aSessionIsNamedUsedAndLeft() async throws {
+        let script = ScriptedServer([
+            Self.json(Self.welcome, .ok, Self.session), Self.accepted,
+            Self.stream("id: 1\ndata: {\"jsonrpc\":\"2.0\",\"id\":2,\n" + "data: \"result\":{\"tools\":[]}}\n\n"),
+        ])
+        let server = try server(script)
+        #expect(try await server.tools().isEmpty)
+        await server.closed()
+        let requests = script.requests.withLock(\.self)
+        #expect(requests.map(\.method) == [.post, .post, .post, .delete])
+        let names = [HTTPField.Name("Mcp-Session-Id"), HTTPField.Name("MCP-Protocol-Version")].compactMap(\.self)
+        let told = requests.map { request in names.map { request.headerFields[$0] } }
+        #expect(told == [[nil, nil]] + Array(repeating: ["s-1", "2025-11-25"], count: 3))
+        #expect(requests.allSatisfy { $0.headerFields[.authorization] == "Bearer secret" })
+    }
+
+    @Test func withoutAHandshakeEachRequestNamesItsMethod() async throws {
+        let found =
+            #"{"jsonrpc":"2.0","id":2,"result":{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}}"#
+        let script = ScriptedServer([
+            Self.json(#"{"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"no"}}"#, .badRequest),
+            Self.json(found),
+            Self.json(#"{"jsonrpc":"2.0","id":3,"result":{"tools":[{"name":"a","inputSchema":{"type":"object"}}]}}"#),
+            Self.json(#"{"jsonrpc":"2.0","id":4,"result":{"content":[{"type":"text","text":"x"}]}}"#),
+        ])
+        let server = try server(script)
+        #expect(try await server.call("a") == "x")
+        await server.closed()
+        let requests = script.requests.withLock(\.self)
+        let names = ["MCP-Protocol-Version", "Mcp-Method", "Mcp-Name"].compactMap { HTTPField.Name($0) }
+        let told = requests.map { request in names.map { request.headerFields[$0] } }
+        #expect(
+            told == [
+                [nil, nil, nil], ["2026-07-28", "server/discover", nil], ["2026-07-28", "tools/list", nil],
+                ["2026-07-28", "tools/call", "a"],
+            ])
+    }
+}

@@ -12,7 +12,8 @@ import FoundationEssentials
 ///       "policy": "automatic", "timeout": 20 }
 ///   ],
 ///   "mcpServers": {
-///     "files": { "command": "mcp-server-filesystem", "args": ["/srv/notes"], "passEnv": ["NOTES_KEY"] }
+///     "files": { "command": "mcp-server-filesystem", "args": ["/srv/notes"], "passEnv": ["NOTES_KEY"] },
+///     "docs": { "url": "https://docs.example/mcp", "bearerTokenEnv": "DOCS_TOKEN" }
 ///   }
 /// }
 /// ```
@@ -21,15 +22,20 @@ import FoundationEssentials
 /// have `args`, `env` (variables beside `PATH`, `HOME` and `LANG`), `passEnv` (names of variables that are passed on),
 /// `cwd` (from the manifest's folder; default: this process's working directory), `policy` (`ask`, which is the
 /// default, `automatic` or `deny`) and `timeout` (seconds for a call; default: 60 for a program, 300 for a server). A
-/// `command` without a slash is looked up in `PATH`, another command from the manifest's folder. An unknown member is
-/// an error.
+/// `command` without a slash is looked up in `PATH`, another command from the manifest's folder. A server with a `url`
+/// is asked over HTTP; beside `policy` and `timeout` it may have `headers` and `bearerTokenEnv`, the name of the variable
+/// that holds its token. An unknown member is an error.
 public struct ChappieToolManifest: Sendable, Hashable {
     /// A Model Context Protocol server, as the manifest describes it: the values for a `ChappieMCPServer` of
     /// ChappieMCP.
     public struct Server: Sendable, Hashable {
         /// Groups its tools for the model: 1 to 64 letters, digits, `_` and `-`.
         public var name: String
-        /// The program, as an absolute path, and its arguments.
+        /// The address of a server elsewhere; `nil` for a program.
+        public var url: URL?
+        /// The header fields for a server elsewhere, its token's among them.
+        public var headers: [String: String]
+        /// The program, as an absolute path, and its arguments; empty for a server elsewhere.
         public var command: [String]
         /// All variables that it gets.
         public var environment: [String: String]
@@ -42,9 +48,12 @@ public struct ChappieToolManifest: Sendable, Hashable {
 
         /// A server with the given properties.
         public init(
-            name: String, command: [String], environment: [String: String], workingDirectory: String? = nil,
-            policy: ChappieToolPolicy = .ask, timeout: Duration = .seconds(300)
+            name: String, command: [String] = [], environment: [String: String] = [:], workingDirectory: String? = nil,
+            url: URL? = nil, headers: [String: String] = [:], policy: ChappieToolPolicy = .ask,
+            timeout: Duration = .seconds(300)
         ) {
+            self.url = url
+            self.headers = headers
             self.name = name
             self.command = command
             self.environment = environment
@@ -124,12 +133,26 @@ public struct ChappieToolManifest: Sendable, Hashable {
                 throw ManifestFault(
                     path: "mcpServers.\(name)", what: "must have another name: tools without a server have it")
             }
+            let timeout = entry.program.timeout ?? .seconds(300)
+            if let url = entry.url {
+                var headers = entry.headerFields
+                if let variable = entry.tokenVariable {
+                    guard let token = place.variable(variable), !token.isEmpty else {
+                        throw ManifestFault(
+                            path: "mcpServers.\(name).bearerTokenEnv", what: "names \(variable), which is not set")
+                    }
+                    headers["Authorization"] = "Bearer \(token)"
+                }
+                servers.append(
+                    Server(name: name, url: url, headers: headers, policy: entry.program.policy, timeout: timeout))
+                continue
+            }
             let program = try Self.invocation(entry.program, "mcpServers.\(name)", place)
             servers.append(
                 Server(
                     name: name, command: [program.path] + program.arguments, environment: program.environment,
                     workingDirectory: program.workingDirectory, policy: entry.program.policy,
-                    timeout: entry.program.timeout ?? .seconds(300)))
+                    timeout: timeout))
         }
     }
 

@@ -104,19 +104,45 @@ struct ManifestTool: Decodable {
 
 /// An entry of `mcpServers`.
 struct ManifestServer: Decodable {
+    /// Its command is empty for a server that is elsewhere.
     var program: ManifestProgram
+    var url: URL?
+    var headerFields: [String: String]
+    /// The variable with the token of an `Authorization: Bearer` field.
+    var tokenVariable: String?
 
     private enum Key: String, CodingKey, CaseIterable {
-        case type
+        case type, url, headers, bearerTokenEnv
         case command, args, env, passEnv, cwd, policy, timeout
     }
 
     init(from decoder: any Decoder) throws {
         let members = try decoder.members(Key.self)
-        if let type = try members.given(ManifestText.self, .type), type.text != "stdio" {
-            throw members.fault(.type, "must be \"stdio\": a server that is reached otherwise can't be used")
+        let address = try members.given(ManifestText.self, .url)?.text
+        if let type = try members.given(ManifestText.self, .type),
+            !(address == nil ? ["stdio"] : ["http", "streamable-http"]).contains(type.text)
+        {
+            throw members.fault(
+                .type,
+                "must be \"stdio\" with a command, or \"http\" with a url: a server that is reached otherwise can't be used"
+            )
         }
-        program = try ManifestProgram(from: decoder)
+        program = try ManifestProgram(from: decoder, needsCommand: address == nil)
+        headerFields = try members.given([String: ManifestText].self, .headers)?.mapValues(\.text) ?? [:]
+        tokenVariable = try members.given(ManifestText.self, .bearerTokenEnv)?.text
+        guard let address else {
+            for key in [Key.headers, .bearerTokenEnv] where members.contains(key) {
+                throw members.fault(key, "is for a server with a url")
+            }
+            return
+        }
+        for key in [Key.command, .args, .env, .passEnv, .cwd] where members.contains(key) {
+            throw members.fault(key, "is for a server that is a program, and this one has a url")
+        }
+        guard let url = URL(string: address), ["https", "http"].contains(url.scheme?.lowercased()),
+            url.host()?.isEmpty == false, url.user() == nil
+        else { throw members.fault(.url, "must be an address that begins with https:// (or http:// on this machine)") }
+        self.url = url
     }
 }
 
@@ -134,9 +160,11 @@ struct ManifestProgram: Decodable {
 
     private enum Key: String, CodingKey { case command, args, env, passEnv, cwd, policy, timeout }
 
-    init(from decoder: any Decoder) throws {
+    init(from decoder: any Decoder) throws { try self.init(from: decoder, needsCommand: true) }
+
+    init(from decoder: any Decoder, needsCommand: Bool) throws {
         let members = try decoder.container(keyedBy: Key.self)
-        command = try members.decode(ManifestText.self, forKey: .command).text
+        command = needsCommand ? try members.decode(ManifestText.self, forKey: .command).text : ""
         arguments = try members.given([ManifestText].self, .args)?.map(\.text) ?? []
         passedVariables = try members.given([ManifestText].self, .passEnv)?.map(\.text) ?? []
         variables = try members.given([String: ManifestText].self, .env)?.mapValues(\.text) ?? [:]

@@ -56,6 +56,18 @@ struct ToolManifestTests {
             ])
     }
 
+    @Test func aServerElsewhereHasAnAddressAndItsToken() throws {
+        let manifest = try Self.read(
+            #"{"mcpServers":{"d":{"type":"http","url":"https://d.example/mcp","headers":{"X-A":"b"},"bearerTokenEnv":"T","policy":"deny"}}}"#,
+            ["T": "secret"])
+        let url = try #require(URL(string: "https://d.example/mcp"))
+        #expect(
+            manifest.servers == [
+                ChappieToolManifest.Server(
+                    name: "d", url: url, headers: ["X-A": "b", "Authorization": "Bearer secret"], policy: .deny)
+            ])
+    }
+
     @Test(
         arguments: [
             ("[]", "the manifest must be an object."),
@@ -125,12 +137,25 @@ struct ToolManifestTests {
                 "mcpServers.a b must be named with 1 to 64 letters, digits, _ and -."
             ),
             (
-                #"{"mcpServers":{"a":{"url":"https://x"}}}"#,
-                "mcpServers.a.url is not known; known are args, command, cwd, env, passEnv, policy, timeout, type."
+                #"{"mcpServers":{"a":{"url":"ftp://x"}}}"#,
+                "mcpServers.a.url must be an address that begins with https:// (or http:// on this machine)."
             ),
             (
+                #"{"mcpServers":{"a":{"url":"https://x","command":"sh"}}}"#,
+                "mcpServers.a.command is for a server that is a program, and this one has a url."
+            ),
+            (
+                #"{"mcpServers":{"a":{"headers":{},"command":"sh"}}}"#,
+                "mcpServers.a.headers is for a server with a url."
+            ),
+            (
+                #"{"mcpServers":{"a":{"url":"https://x","bearerTokenEnv":"NONE"}}}"#,
+                "mcpServers.a.bearerTokenEnv names NONE, which is not set."
+            ),
+            (#"{"mcpServers":{"a":{"url":7}}}"#, "mcpServers.a.url must be a string."),
+            (
                 #"{"mcpServers":{"a":{"type":"http","command":"sh"}}}"#,
-                #"mcpServers.a.type must be "stdio": a server that is reached otherwise can't be used."#
+                #"mcpServers.a.type must be "stdio" with a command, or "http" with a url: a server that is reached otherwise can't be used."#
             ),
         ])
     func aMistakeIsNamedByItsPath(text: String, message: String) throws {

@@ -15,7 +15,7 @@ public struct ChappieHostedTool: Sendable, Hashable, Codable {
     /// Any tool of the backend, by its declaration. The backend refuses one that it does not know.
     public init(declaration: ChappieJSON) { self.declaration = declaration }
 
-    /// Searches the web. The answer cites its pages as ``ChappieCore/ChappieResponse/sources``.
+    /// Searches the web. The answer cites its pages as `ChappieResponse.sources`.
     ///
     /// - Parameters:
     ///   - readsLivePages: Whether pages are fetched now; otherwise the backend uses what it has kept of them. Default

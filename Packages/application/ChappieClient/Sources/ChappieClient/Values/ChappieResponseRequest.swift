@@ -25,7 +25,7 @@ public struct ChappieResponseRequest: Sendable, Hashable, Codable {
         set { choice = newValue == .automatic ? nil : newValue }
     }
     private var choice: ChappieToolChoice?
-    /// The tier of service, by its id in ``ChappieCore/ChappieModel/serviceTiers``; `nil`, the default, is the usual one.
+    /// The tier of service, by its id in `ChappieModel.serviceTiers`; `nil`, the default, is the usual one.
     /// A tier that the model's entry does not list is ``ChappieClientError/unsupportedInput(_:_:)``.
     public var serviceTier: String?
 
