@@ -252,7 +252,7 @@ def test_turns_are_taken_back_asked_again_copied_and_edited(chat, tmp_path):
     terminal.type("/edit", "Enter")
     assert "\nedited\n" in terminal.prompts(7)
     terminal.type("/undo", "Enter")
-    terminal.prompts(8)
+    assert "Taken back: reply: edited" in terminal.prompts(8)
     terminal.type("/undo", "Enter")
     terminal.prompts(9)
     terminal.type("/undo", "Enter")
@@ -266,6 +266,48 @@ def test_turns_are_taken_back_asked_again_copied_and_edited(chat, tmp_path):
     # Nothing is lost: what was taken back is in archived threads.
     threads = terminal.user.run("threads", "list", "--all", "--json").events[0]["threads"]
     assert [thread["is_archived"] for thread in threads].count(False) == 1 and len(threads) > 1
+
+
+def test_an_answer_that_was_stopped_is_not_what_is_taken_back(chat):
+    terminal = chat(columns=100, deltasPerSecond=200)
+    for line, shown in (("first question", "Turn: 1"), ("second question", "Turn: 2")):
+        terminal.type(line, "Enter")
+        terminal.shows(shown)
+    terminal.prompts(3)
+    terminal.type("repeat 5000 words", "Enter")
+    terminal.shows("word after word")
+    terminal.type("", "C-c")
+    terminal.shows("Stopped")
+    terminal.prompts(4)
+    terminal.type("/undo", "Enter")
+    assert "Taken back: second question" in terminal.prompts(5)
+    terminal.type("another", "Enter")
+    assert terminal.prompts(6).count("Turn: 2") == 2
+    terminal.type("", "C-d")
+    terminal.ends(0)
+
+
+def test_an_opened_conversation_keeps_its_model(chat):
+    terminal = chat(columns=100)
+    someone = terminal.user
+    terminal.type("", "C-d")
+    terminal.ends(0)
+    someone.run("config", "set", "model", "gpt-6-luna")
+    someone.run("ask", "-m", "gpt-6-astra", "reply: an elephant")
+    thread = someone.run("threads", "--json").events[0]["threads"][0]["id"][-8:]
+    terminal = chat(columns=100, again=terminal)
+    terminal.type("who?", "Enter")
+    assert "Model: gpt-6-luna" in terminal.prompts(2)
+    terminal.type(f"/open {thread}", "Enter")
+    terminal.prompts(3)
+    terminal.type("and now?", "Enter")
+    assert "Model: gpt-6-astra" in terminal.prompts(4)
+    terminal.type("/clear", "Enter")
+    terminal.prompts(5)
+    terminal.type("and anew?", "Enter")
+    assert terminal.prompts(6).count("Model: gpt-6-luna") == 2, terminal.screen
+    terminal.type("", "C-d")
+    terminal.ends(0)
 
 
 def test_kept_conversations_are_opened_in_a_chat(chat):

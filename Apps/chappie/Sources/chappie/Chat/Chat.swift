@@ -45,7 +45,8 @@ struct Chat: ProgramCommand {
         try await answerOptions.explainTier(of: client, console)
         let kept = try await threadOptions.kept(by: client, in: program, early: true)
         var session = await ChatSession(
-            client, kept, program, answerOptions, frame, approval, reader, isInteractive: isInteractive)
+            client, kept, program, answerOptions, frame, approval, reader, namedModel: self.answerOptions.model,
+            isInteractive: isInteractive)
         // Connects while the user types.
         let prewarm = Task { [conversation = session.conversation] in await conversation.prewarm() }
         defer { prewarm.cancel() }

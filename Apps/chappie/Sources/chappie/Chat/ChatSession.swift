@@ -33,6 +33,8 @@ struct ChatSession: Sendable {
     /// The model of a thread that was opened, before its first turn here.
     private var threadModel: String?
     private var searchesWeb: Bool
+    /// The model that the command line or `/model` has named.
+    private var namedModel: String?
     private let running = RunningTurn()
     private var transcript = ChatTranscript()
     private var transport: TransportSummary?
@@ -42,7 +44,8 @@ struct ChatSession: Sendable {
 
     init(
         _ client: ChappieClient, _ kept: KeptConversation?, _ program: Program, _ options: AnswerOptions,
-        _ frame: MessageFrame, _ approval: ToolApproval, _ reader: any LineReader, isInteractive: Bool
+        _ frame: MessageFrame, _ approval: ToolApproval, _ reader: any LineReader,
+        namedModel: String?, isInteractive: Bool
     ) async {
         self.client = client
         self.kept = kept
@@ -50,6 +53,7 @@ struct ChatSession: Sendable {
         self.options = options
         self.frame = frame
         searchesWeb = options.web
+        self.namedModel = namedModel
         self.reader = reader
         self.approval = approval
         self.isInteractive = isInteractive
@@ -169,7 +173,7 @@ struct ChatSession: Sendable {
     private mutating func perform(_ command: ChatCommand) async throws {
         switch command {
         case .model(let slug?):
-            chosenModel = slug
+            (chosenModel, namedModel) = (slug, slug)
             await client.selectModel(slug)
             console.note("The conversation continues with \(slug).")
         case .system(let text?):
@@ -224,7 +228,7 @@ struct ChatSession: Sendable {
             transcript = ChatTranscript()
             (last, contexts, frame.givesInstructions) = (nil, [], true)
             // A thread that was continued kept its model; a new conversation has the user's.
-            chosenModel = chosenModel ?? program.settings[.model]?.string
+            chosenModel = namedModel ?? options.model ?? program.settings[.model]?.string
             console.note("A new conversation begins.")
         case .save(let path): try save(to: path)
         case .tools: try await showTools()
@@ -289,9 +293,12 @@ struct ChatSession: Sendable {
     private mutating func takeBack() async throws -> String? {
         guard let question = transcript.lastQuestion else { return nil }
         if let kept {
-            guard let thread = await kept.runtime.currentThread, !thread.turns.isEmpty else { return nil }
-            if thread.turns.count > 1 {
-                try await kept.runtime.forkThread(thread.id, at: thread.turns.count - 1)
+            // Turns that were stopped or failed are no part of the conversation, and may stand behind it.
+            guard let thread = await kept.runtime.currentThread,
+                let last = thread.turns.lastIndex(where: { $0.status == .finished })
+            else { return nil }
+            if last > 0 {
+                try await kept.runtime.forkThread(thread.id, at: last)
             } else {
                 try await kept.runtime.clear()
             }
@@ -336,8 +343,10 @@ struct ChatSession: Sendable {
         }
         let id = try await Threads.store(program).thread(named: name).id
         let thread = try await kept.runtime.openThread(id)
-        (last, chosenModel, frame.givesInstructions) = (nil, options.model, false)
+        (last, frame.givesInstructions) = (nil, false)
         use(thread)
+        // It keeps its model, unless the command line names another; the client would take the settings'.
+        chosenModel = namedModel ?? (options.model == nil ? nil : threadModel)
     }
 
     /// The model of the next turn.

@@ -70,13 +70,16 @@ struct FolderText {
     /// In bytes of text; and how many files and folders it looks at.
     static let limit = 1 << 20
     private static let entryLimit = 10_000
+    /// In bytes, of everything that it reads to know whether it is text.
+    private static let readLimit = 64 << 20
 
     private(set) var files: [(name: String, text: String)] = []
     let sentence: String
 
     /// - Throws: ``CommandLineError`` for a folder with more, with nothing to read, or that can't be read.
     init(_ folder: String) throws {
-        var (waiting, entries, size, others) = ([folder.last == "/" ? String(folder.dropLast()) : folder], 0, 0, 0)
+        var waiting = [folder.last == "/" ? String(folder.dropLast()) : folder]
+        var (entries, read, size, others) = (0, 0, 0, 0)
         let root = waiting[0]
         while let path = waiting.popLast() {
             try Task.checkCancellation()
@@ -93,8 +96,10 @@ struct FolderText {
                 // The last is taken first.
                 waiting += names.filter { $0.first != "." }.sorted(by: >).map { "\(path)/\($0)" }
             case S_IFREG:
-                guard status.st_size <= Self.limit, let text = (try? SmallFile.read(path)).flatMap(Attachment.text)
-                else {
+                let length = Int(status.st_size)
+                if length <= Self.limit { read += length }
+                guard read <= Self.readLimit else { throw Self.tooLarge(folder, "\(Self.readLimit >> 20) MiB") }
+                guard length <= Self.limit, let text = (try? SmallFile.read(path)).flatMap(Attachment.text) else {
                     others += 1
                     continue
                 }
