@@ -68,6 +68,8 @@ def test_what_is_not_offered_is_not_there(era, person):
         return tools, text(await client.call_tool("ask", {"question": "reply: gone"}))
 
     assert served(someone, era, work, "--no-threads", "--ephemeral") == (["ask"], ("gone", False))
+    someone.run("config", "set", "keep_threads", "false")
+    assert served(someone, era, work, "--no-threads") == (["ask"], ("gone", False))
     assert someone.run("threads", "--json").events[0]["threads"] == []
 
 

@@ -250,10 +250,11 @@ import Testing
     }
 
     @Test func anEmptyFlagLeavesTheFilesToolsOut() throws {
-        #expect(PrivateFile.replace(file, with: Array(#"{"tools":["tools.json","/etc/tools.json"]}"#.utf8)))
+        #expect(PrivateFile.replace(file, with: Array(#"{"tools":["tools.json","/etc/tools.json","~/t.json"]}"#.utf8)))
         let settings = try Settings(options: GlobalOptions.parse([]), environment: home.environment())
         for (arguments, expected) in [
-            ([], [home.path + "/.config/chappie/tools.json", "/etc/tools.json"]), (["--tools", ""], []),
+            ([], [home.path + "/.config/chappie/tools.json", "/etc/tools.json", home.path + "/t.json"]),
+            (["--tools", ""], []),
             (["--tools", "t"], ["t"]),
         ] {
             var options = try AnswerOptions.parse(arguments)

@@ -35,15 +35,16 @@ struct ToolServer: ProgramCommand {
     @Flag(inversion: .prefixedNo, help: "Offer the conversations that are kept here.")
     var threads = true
 
-    @Flag(help: "Keep nothing of what is asked.")
-    var ephemeral = false
+    @Flag(inversion: .prefixedNo, help: "Keep nothing of what is asked.")
+    var ephemeral: Bool?
 
     func run(in program: Program) async throws {
         try options.refuseJSON()
         var answerOptions = answerOptions
         answerOptions.fill(from: nil, program.settings, goesOn: false)
         let store = try program.threads()
-        let desk = ServedTools(program, answerOptions, threads ? store : nil, keepsIn: ephemeral ? nil : store)
+        let keeps = ephemeral.map { !$0 } ?? (program.settings[.keepThreads]?.bool != false)
+        let desk = ServedTools(program, answerOptions, threads ? store : nil, keepsIn: keeps ? store : nil)
         let calls = ServedCalls(
             MCPHostSession(
                 name: "chappie",

@@ -61,6 +61,7 @@ struct Settings {
     var threadLimit: Int { (chosen[.threadsLimit]?.int ?? 512) << 20 }
     /// The folder of the user's file, for paths in it.
     private let folder: String?
+    private let home: String?
     /// Names an access token that is used in the place of the stored sign-in.
     static let accessTokenVariable = "CHAPPIE_ACCESS_TOKEN"
     /// The access token to sign in with for this command alone.
@@ -71,10 +72,11 @@ struct Settings {
     subscript(setting: Setting) -> ChappieJSON? { chosen[setting] }
     /// When Markdown is drawn.
     var markdown: MarkdownChoice? { chosen[.markdown]?.string.flatMap(MarkdownChoice.init) }
-    /// The manifests of tools. A relative path begins at the folder of the user's file.
+    /// The manifests of tools. A relative path begins at the folder of the user's file, or after `~/` at the home.
     var tools: [String] {
-        (chosen[.tools]?.array ?? []).compactMap(\.string).map {
-            $0.hasPrefix("/") ? $0 : "\(folder ?? ".")/\($0)"
+        (chosen[.tools]?.array ?? []).compactMap(\.string).map { path in
+            if path.hasPrefix("~/"), let home { return home + path.dropFirst() }
+            return path.hasPrefix("/") ? path : "\(folder ?? ".")/\(path)"
         }
     }
     /// Names the issuer and the backend that sign-ins and accounts belong to; `nil` for the default ones.
@@ -96,6 +98,7 @@ struct Settings {
         passphraseFile = environment["CHAPPIE_PASSPHRASE_FILE"]
         let kept = options.simulate ? nil : try UserSettings(environment: environment)
         folder = environment.folder("XDG_CONFIG_HOME", else: "/.config")
+        home = environment["HOME"]
         chosen = try Dictionary(
             uniqueKeysWithValues: Setting.allCases.compactMap { setting in
                 // A simulation has a store of its own.
