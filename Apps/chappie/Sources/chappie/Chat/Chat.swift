@@ -16,7 +16,7 @@ struct Chat: ProgramCommand {
             arrow keys go through the lines that you typed here and your messages in the kept threads; chappie threads \
             delete removes them from there, too. --ephemeral keeps nothing, and remembers lines until the chat ends.
 
-            -s, -f and -i go with the first message; a template and a schema are for every message.
+            The first message takes -s, -f and -i; every message takes the template and the schema.
 
             With --json: the lines of chappie ask, turn after turn; every line is a message.
             """)

@@ -17,9 +17,9 @@ struct ChatSession: Sendable {
     private let kept: KeptConversation?
     private let program: Program
     private let options: AnswerOptions
-    /// What stands around the next message.
+    /// The instructions, attachments, template and schema of the next message.
     private var frame: MessageFrame
-    /// What was asked last, for another attempt; and whether it was answered.
+    /// The last question, for another attempt, and whether the model answered it.
     private var last: (text: String, frame: MessageFrame, isAnswered: Bool)?
     /// The contexts before each turn of a conversation that is not kept.
     private var contexts: [ChappieClientContext] = []
@@ -127,7 +127,7 @@ struct ChatSession: Sendable {
                 return printer
             }
         } catch {
-            // What was not answered is attached to the next message.
+            // The next message takes the attachments of a question that has no answer.
             frame = asked
             if kept == nil { contexts.removeLast() }
             throw error
@@ -173,7 +173,8 @@ struct ChatSession: Sendable {
     private mutating func perform(_ command: ChatCommand) async throws {
         switch command {
         case .model(let slug?):
-            (chosenModel, namedModel) = (slug, slug)
+            chosenModel = slug
+            namedModel = slug
             await client.selectModel(slug)
             console.note("The conversation continues with \(slug).")
         case .system(let text?):
@@ -226,7 +227,9 @@ struct ChatSession: Sendable {
         case .clear:
             try await conversation.clear()
             transcript = ChatTranscript()
-            (last, contexts, frame.givesInstructions) = (nil, [], true)
+            last = nil
+            contexts = []
+            frame.givesInstructions = true
             // A thread that was continued kept its model; a new conversation has the user's.
             chosenModel = namedModel ?? options.model ?? program.settings[.model]?.string
             console.note("A new conversation begins.")
@@ -343,7 +346,8 @@ struct ChatSession: Sendable {
         }
         let id = try await Threads.store(program).thread(named: name).id
         let thread = try await kept.runtime.openThread(id)
-        (last, frame.givesInstructions) = (nil, false)
+        last = nil
+        frame.givesInstructions = false
         use(thread)
         // It keeps its model, unless the command line names another; the client would take the settings'.
         chosenModel = namedModel ?? (options.model == nil ? nil : threadModel)
@@ -426,61 +430,5 @@ struct ChatSession: Sendable {
                     return all.latestFirst(includeArchived: false).map(\.shortID)
                 } ?? []
             })
-    }
-}
-
-/// The turn that Ctrl-C ends instead of the program.
-private final class RunningTurn: Sendable {
-    private struct State {
-        var cancel: (@Sendable () -> Void)?
-        var isStopped = false
-        var hasEnded = false
-    }
-
-    private let state = Mutex(State())
-
-    func begins(_ cancel: @escaping @Sendable () -> Void) { state.withLock { $0 = State(cancel: cancel) } }
-
-    func ends() { state.withLock { $0 = State(hasEnded: true) } }
-
-    /// - Returns: whether the program continues. A second Ctrl-C ends it, if the first did not help. A Ctrl-C that
-    ///   comes too late, between the end of the answer and the prompt, was meant for the answer.
-    func stop() -> Bool {
-        state.withLock { state in
-            defer {
-                state.isStopped = true
-                state.hasEnded = false
-            }
-            guard let cancel = state.cancel else { return state.hasEnded && TerminalState.isBetweenLines }
-            if state.isStopped { return false }
-            cancel()
-            return true
-        }
-    }
-}
-
-/// The questions and answers of a conversation, for a file.
-struct ChatTranscript {
-    private var turns: [(question: String, answer: String, model: String)] = []
-
-    var isEmpty: Bool { turns.isEmpty }
-
-    var lastQuestion: String? { turns.last?.question }
-    var lastAnswer: String? { turns.last?.answer }
-
-    mutating func removeLast() { turns.removeLast() }
-
-    mutating func add(question: String, answer: String, by model: String) { turns.append((question, answer, model)) }
-
-    /// As in an export, the Markdown of a message can't affect the text around it.
-    var markdown: String {
-        let blocks = turns.flatMap { turn in
-            [
-                "## You", SafeMarkdown.passage(turn.question.trimmedEnd, headingLevel: 1),
-                "## " + SafeMarkdown.line(turn.model),
-                SafeMarkdown.passage(turn.answer.trimmedEnd, headingLevel: 1),
-            ]
-        }
-        return blocks.joined(separator: "\n\n") + "\n"
     }
 }

@@ -4,7 +4,8 @@ import FoundationEssentials
 
 /// Paths as a user types them, or as a terminal pastes them when files are dropped on its window.
 enum PathArgument {
-    /// The paths in an argument: one that is written as it is, or several in a shell's words.
+    /// Reads the paths of an argument. An argument that names a file is one path, with its blanks; a shell's rules split
+    /// any other argument.
     static func paths(in text: String, home: String?) -> [String] {
         let whole = resolved(text, home)
         return SmallFile.exists(whole) ? [whole] : words(of: text).map { resolved($0, home) }
@@ -30,7 +31,8 @@ enum PathArgument {
             } else if character == quote {
                 quote = nil
             } else if quote == nil, character == "'" || character == "\"" {
-                (quote, word) = (character, word ?? "")
+                quote = character
+                word = word ?? ""
             } else if quote == nil, character.isWhitespace {
                 if let word { words.append(word) }
                 word = nil

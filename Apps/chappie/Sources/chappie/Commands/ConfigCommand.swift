@@ -1,7 +1,7 @@
 import ArgumentParser
 @_spi(ChappieInternals) import ChappieCore
 import ChappieSDK
-import Glibc
+import FoundationEssentials
 
 /// `chappie config`: the user's settings. It works while the file is broken, where that makes sense.
 struct Config: ParsableCommand {
@@ -14,7 +14,7 @@ struct Config: ParsableCommand {
 
             \(Setting.allCases.map { "  \($0.rawValue.padded(to: 15))\($0.meaning)" }.joined(separator: "\n"))
 
-            Paths in tools may be relative to the folder of the file. A file with a member that is none of these, or \
+            Paths in tools begin at the folder of the file, or at your home after ~/. A file with a member that is none of these, or \
             with a value that can't be used, is an error that names the line.
 
               chappie config set model gpt-6-sol
@@ -89,7 +89,6 @@ struct Config: ParsableCommand {
         func run(on console: Console, _ environment: ProgramEnvironment) async throws {
             try options.refuseSimulation("settings")
             let setting = try Setting.named(name)
-            guard !value.isEmpty else { throw CommandLineError.usage("There is no value.") }
             var words = value
             // The manifest that is here now, wherever the settings are used.
             if case .files = setting.kind { words = value.map(Self.absolute) }
@@ -97,20 +96,17 @@ struct Config: ParsableCommand {
             for path in chosen.array?.compactMap(\.string) ?? [] { _ = try SmallFile.read(path) }
             if setting == .template, let name = chosen.string { _ = try Template(named: name, environment) }
             try await UserSettings.change(environment) { $0[setting] = chosen }
-            let line = "\(setting.rawValue) is \(Setting.shown(chosen)) now."
             guard !options.json else {
                 return console.json(["name": .string(setting.rawValue), "value": chosen])
             }
-            console.line(line)
+            console.line("\(setting.rawValue) is \(Setting.shown(chosen)) now.")
             if let variable = setting.variable, environment[variable] != nil {
                 console.note("chappie: \(variable) is set, and overrides it here.")
             }
         }
 
         private static func absolute(_ path: String) -> String {
-            guard !path.isEmpty, !path.hasPrefix("/"), let folder = getcwd(nil, 0) else { return path }
-            defer { free(folder) }
-            return String(cString: folder) + "/" + path
+            path.isEmpty || path.hasPrefix("/") ? path : FileManager.default.currentDirectoryPath + "/" + path
         }
     }
 
@@ -162,7 +158,8 @@ struct Config: ParsableCommand {
             try options.refuseSimulation("settings")
             let path = try Config.path(environment)
             let before = SmallFile.exists(path) ? try SmallFile.read(path) : []
-            var text = before.isEmpty ? Array("{\n}\n".utf8) : before
+            let start = before.isEmpty ? Array("{\n}\n".utf8) : before
+            var text = start
             let isTerminal = console.terminals.input && console.terminals.error && !options.json
             let reader = TerminalLineReader(console: console)
             while true {
@@ -176,7 +173,7 @@ struct Config: ParsableCommand {
                     text = edited
                     continue
                 }
-                let isChanged = edited != (before.isEmpty ? Array("{\n}\n".utf8) : before)
+                let isChanged = edited != start
                 if isChanged {
                     try await UserSettings.replace(environment, with: edited, ifStill: before)
                 }
@@ -199,7 +196,7 @@ extension Setting {
         return UntrustedText.message(text, limit: 1000) ?? text
     }
 
-    /// What may follow `chappie config set NAME` on a command line.
+    /// The values that a shell offers after `chappie config set NAME`.
     static func completions(in words: [String], _ environment: ProgramEnvironment) -> [String] {
         guard let name = words.first(where: { Setting(rawValue: $0) != nil }), let setting = Setting(rawValue: name)
         else { return [] }

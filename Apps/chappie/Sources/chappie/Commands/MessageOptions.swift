@@ -4,7 +4,7 @@ import ChappieJSONSchema
 import ChappieSDK
 import FoundationEssentials
 
-/// What stands around a question: instructions, attachments, a template, the form of the answer.
+/// The options that go with a question: instructions, attachments, a template, the form of the answer.
 struct MessageOptions: ParsableArguments {
     @Option(name: .shortAndLong, help: "Instructions for the model, given before the question.")
     var system: String?
@@ -79,7 +79,7 @@ struct MessageOptions: ParsableArguments {
     }
 }
 
-/// What stands around a question, read from files.
+/// The instructions, attachments, template and schema that go with a question. The program has read their files.
 struct MessageFrame: Sendable {
     var system: String?
     var schema: ChappieJSONSchema?
@@ -89,7 +89,7 @@ struct MessageFrame: Sendable {
     /// Whether the template's instructions are still to be given.
     var givesInstructions = true
 
-    /// What stands around the next question: the template and the form of answers stay.
+    /// The same for the next question, which keeps the template and the schema alone.
     var next: MessageFrame {
         MessageFrame(
             schema: schema, template: template, parameters: parameters,

@@ -74,7 +74,7 @@ struct AnswerOptions: ParsableArguments {
             verbosity: verbosity.map(ChappieVerbosity.init(rawValue:)))
     }
 
-    /// What the command line gives, as settings.
+    /// The options of the command line, as settings.
     var given: [Setting: ChappieJSON] {
         let effort = fast ? "low" : effort
         return [
@@ -200,6 +200,8 @@ struct Ask: ProgramCommand {
     @Flag(help: "Give only the last code block of the answer.")
     var lastBlock = false
 
+    private var givesBlock: Bool { extract || lastBlock }
+
     @Argument(help: "The question; - reads standard input.")
     var words: [String] = []
 
@@ -222,7 +224,7 @@ struct Ask: ProgramCommand {
         try await answerOptions.explainTier(of: client, program.console)
         let kept = try await threadOptions.kept(by: client, in: program)
         let conversation: any ChappieConversation = kept?.runtime ?? client
-        let showsText = target == nil && !extract && !lastBlock
+        let showsText = target == nil && !givesBlock
         guard
             let response = try await answerOptions.show(
                 conversation.streamResponse(request), program, approval, keeping: kept?.next, showsText: showsText)
@@ -269,7 +271,7 @@ struct Ask: ProgramCommand {
     private func deliver(_ answer: String, _ sources: [String], to target: OutputFile?, _ program: Program) async throws
     {
         var text = answer
-        if extract || lastBlock {
+        if givesBlock {
             if let block = lastBlock ? CodeBlock.last(in: answer) : CodeBlock.first(in: answer) {
                 text = block
             } else {
@@ -277,11 +279,11 @@ struct Ask: ProgramCommand {
             }
         }
         if !text.isEmpty, !text.hasSuffix("\n") { text += "\n" }
-        if !extract, !lastBlock, !sources.isEmpty { text += "\n" + sources.joined(separator: "\n") + "\n" }
+        if !givesBlock, !sources.isEmpty { text += "\n" + sources.joined(separator: "\n") + "\n" }
         if let target {
             try await target.write(text)
             if program.console.terminals.error { program.console.note("The answer is in \(target.path).") }
-        } else if extract || lastBlock, !options.json {
+        } else if givesBlock, !options.json {
             program.console.write(text)
         }
     }

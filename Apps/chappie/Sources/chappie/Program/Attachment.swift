@@ -43,7 +43,7 @@ enum Attachment {
         return [try part(try await onThread { try SmallFile.read(argument) }, name: name)]
     }
 
-    /// What was on the clipboard.
+    /// The content of the clipboard: an image, text or another file.
     static func pasted(_ bytes: [UInt8]) throws -> ChappieInputMessage.Part {
         if ChappieImage.Format(sniffing: bytes) != nil {
             return .image(try ChappieImage(bytes: bytes, name: "the clipboard"))
@@ -121,11 +121,11 @@ struct FolderText {
     }
 }
 
-/// What is at an address that the user named. It is asked without any credential.
+/// Fetches an address that the user named. The request carries no credential.
 private enum RemoteFile {
     private static let redirects = 5
 
-    /// - Throws: ``CommandLineError`` for a status that is no success, too many redirects and more than
+    /// - Throws: ``CommandLineError`` for a status other than success, too many redirects and more than
     ///   ``SmallFile/limit``; errors of the network.
     static func read(_ address: URL, _ transport: any HTTPTransport) async throws -> [UInt8] {
         var url = address

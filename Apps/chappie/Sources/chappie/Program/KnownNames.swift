@@ -6,7 +6,8 @@ import ChappieSDK
 import ChappieThreadsSQLite
 import FoundationEssentials
 
-/// Names that a shell may complete. They come from what is on this machine: nothing is sent, and nobody is asked.
+/// Names that a shell completes. The program reads them from this machine alone: it sends no request, and asks the user
+/// for no passphrase.
 enum KnownNames {
     /// How long a shell waits, in seconds.
     private static let patience = 1.5
@@ -26,7 +27,7 @@ enum KnownNames {
         return slugs.filter { $0.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "-._".contains($0)) } }
     }
 
-    /// The threads of the account that commands use, with their names where the shell shows them; none if the keyring
+    /// The threads of the current account, with their names if the shell shows them; none if the keyring
     /// is locked, or the threads are behind a passphrase.
     static func threads(_ environment: ProgramEnvironment) -> [String] {
         let known = BlockingValue<[ChappieThreadSummary]>().value(within: patience) {

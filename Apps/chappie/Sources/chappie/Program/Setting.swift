@@ -172,7 +172,8 @@ enum Spelling {
                 }
                 next.append(least)
             }
-            (before, row) = (row, next)
+            before = row
+            row = next
         }
         return row.last ?? 0
     }

@@ -137,7 +137,8 @@ final class MCPHTTPLink: MCPLink {
 
     private func deadlines(_ silence: Duration) -> ChappieDeadlines {
         var deadlines = ChappieDeadlines.default
-        (deadlines.responseHead, deadlines.idle) = (silence, silence)
+        deadlines.responseHead = silence
+        deadlines.idle = silence
         return deadlines
     }
 
